@@ -204,7 +204,9 @@ def merged(summary: Message, message: Message, counter: TokenCounter) -> Message
     content: Any = message.get("content")
     text = text_of(summary)
     note: dict[str, Any] = {**note_of(summary), "merged": True}
-    note["derived_from"] = list(dict.fromkeys([*note["derived_from"], *sources(message)]))
+    originals = [*note["derived_from"], *sources(message)]
+    # Only a message without a row of its own, because a summary was merged into it before, may be named twice.
+    note["derived_from"] = originals if "id" in note_of(message) else list(dict.fromkeys(originals))
     if isinstance(content, list):
         combined: Any = [{"type": "text", "text": text}, *content]
     elif content is None or content == "":

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from gateway.context.policy import MIN_TAIL_MESSAGES, TAIL_OVERRUN
 from gateway.domain.message import Message, is_request, text_of
 
+_T = TypeVar("_T")
 _STUB_TOKENS = 70  # what a tool result in the head takes at most once it is pruned
 
 
@@ -41,7 +43,22 @@ class Layout:
     cut: int
     protected_from: int
     carried: tuple[int, ...]
-    middle: tuple[int, ...]
+
+    @property
+    def middle(self) -> tuple[int, ...]:
+        """The indices of the middle."""
+        return tuple(self.middle_of(range(self.cut)))
+
+    def is_middle(self, index: int) -> bool:
+        """Whether a turn belongs to the middle."""
+        return self.head_end <= index < self.cut and index not in self.carried
+
+    def middle_of(self, each: Sequence[_T]) -> list[_T]:
+        """Return the middle's part of a list with one element for each turn."""
+        part = list(each[self.head_end : self.cut])
+        for index in reversed(self.carried):
+            del part[index - self.head_end]
+        return part
 
 
 def find_layout(turns: Sequence[Message], tokens: Sequence[int], limits: Limits) -> Layout:
@@ -59,10 +76,7 @@ def find_layout(turns: Sequence[Message], tokens: Sequence[int], limits: Limits)
         cut = forced
         carried = _carried(request, answer, head_end, cut)
     protected_from = max(cut, protected_from)
-    middle = tuple(
-        [index for index in range(head_end, cut) if index not in carried] if carried else range(head_end, cut)
-    )
-    return Layout(head_end=head_end, cut=cut, protected_from=protected_from, carried=carried, middle=middle)
+    return Layout(head_end=head_end, cut=cut, protected_from=protected_from, carried=carried)
 
 
 def latest_request(turns: Sequence[Message]) -> int | None:

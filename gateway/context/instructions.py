@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from gateway.context.identifiers import ends
-from gateway.domain.message import HOST, Message, is_request, note_of, own_words
+from gateway.domain.message import Message, is_request, note_of, own_words
 from gateway.domain.notes import INSTRUCTIONS, section
 from gateway.domain.rule import states_rule
 from gateway.runtime.redaction import Redact
@@ -314,11 +314,7 @@ def written(
 
 def _said_in(messages: Sequence[Message]) -> Iterator[Instruction]:
     """Return the instructions of messages in order."""
-    try:  # nearly always, and over every message of the longest transcripts
-        told = [each for each in messages if each["role"] == "user" and each[HOST]["instructions"]]
-    except (KeyError, TypeError):
-        told = _unnoted(messages)
-    for message in told:
+    for message in _instructing(messages):
         at = _number(note_of(message).get("at"))
         for sentence in of(message):
             named = _SPEAKER.match(sentence)
@@ -326,7 +322,7 @@ def _said_in(messages: Sequence[Message]) -> Iterator[Instruction]:
             yield Instruction(text=text, by=named[1] if named else "", at=at)
 
 
-def _unnoted(messages: Sequence[Message]) -> list[Message]:
+def _instructing(messages: Sequence[Message]) -> list[Message]:
     """Return the people's messages that may hold instructions, of those that an earlier version stored the newest."""
     told: list[Message] = []
     left = _UNNOTED

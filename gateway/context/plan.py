@@ -15,7 +15,7 @@ from gateway.context.instructions import Instruction, carried
 from gateway.context.policy import MIN_TAIL_MESSAGES, Budgets, CompressionSettings, fitted, summary_budget
 from gateway.context.prompts import framed
 from gateway.context.pruning import prune, squeeze
-from gateway.context.shapes import Call, Calls, all_sources
+from gateway.context.shapes import Call, Calls, sources
 from gateway.context.state import Correction
 from gateway.context.summary import extract
 from gateway.domain.message import HOST, Message, is_request, text_of
@@ -118,12 +118,11 @@ def make_plan(
     lead_end = next((index for index, m in enumerate(clean) if m.get("role") != "system"), len(clean))
     lead = clean[:lead_end]
     found = extract(clean[lead_end:], counter)
-    turns = found.turns
+    turns, tokens = found.turns, found.tokens
     count = min(len(messages) - lead_end, len(turns) + found.found)  # repairs must not make it long enough
     if count <= settings.protect_first_n + MIN_TAIL_MESSAGES + 1:
         return None
 
-    tokens = counts(turns, counter)
     total = sum(tokens)
     unrepaired = not found.found and len(clean) == len(messages) and all(map(operator.is_, clean, messages))
     before = total + total_tokens(lead, counter) if unrepaired else total_tokens(messages, counter)
@@ -139,8 +138,9 @@ def make_plan(
     frame = counter.text(framed("")) + _LINE
     reserve = overhead + frame + min(4 * LEAST_NOTES, own.max_summary_tokens)
     kept = _fitting(_kept(turns, layout, calls, counter), own.usable_tokens - reserve, counter)
-    middle = list(map(turns.__getitem__, layout.middle))
-    replaced = sum(map(tokens.__getitem__, layout.middle)) + counter.text(found.notes)
+    middle = layout.middle_of(turns)
+    told = [turns[index] for index in found.telling if layout.is_middle(index)]
+    replaced = sum(layout.middle_of(tokens)) + counter.text(found.notes)
     free = own.threshold_tokens - overhead - total_tokens(kept, counter) - frame
     ceiling = own.max_summary_tokens * 5 // 4 + own.ledger_tokens
     room = min(replaced - 1 - (0 if found.found else frame), ceiling, max(free, ceiling // 4))
@@ -150,7 +150,7 @@ def make_plan(
         middle=middle,
         tail=kept[layout.head_end :],
         previous=found.notes,
-        replaced_ids=list(dict.fromkeys([*found.ids, *all_sources(middle)])),
+        replaced_ids=_originals(found.ids, middle, layout.middle_of(found.rows)),
         whole=clean,
         protected=len(turns) - layout.protected_from,
         calls=calls,
@@ -158,7 +158,7 @@ def make_plan(
         requests=_newest_requests(turns),
         identifiers=found.identifiers,
         archive=found.archive.grown(middle),
-        standing=carried(found.standing, middle, kept[layout.head_end :]),
+        standing=carried(found.standing, told, kept[layout.head_end :]),
         before=before,
         room=room,
         budget=max(1, min(summary_budget(replaced, own.max_summary_tokens), room * 4 // 5)),
@@ -202,6 +202,14 @@ def _fitting(kept: list[Message], most: int, counter: TokenCounter) -> list[Mess
     reason to cut: the model would read the same again, and the result would be cut again."""
     excess = total_tokens(kept, counter) - max(0, most)
     return squeeze(kept, excess, counter) if excess > 0 else kept
+
+
+def _originals(summarised: Sequence[str], middle: Sequence[Message], rows: list[str]) -> list[str]:
+    """Return the row ids that a summary of the `middle` stands for, each once. `summarised`: those of the earlier
+    summaries, of which one may also name a message that it was merged into. `rows`: those of the middle."""
+    if "" in rows:
+        rows = [name for message in middle for name in sources(message)]
+    return list(dict.fromkeys([*summarised, *rows])) if summarised else rows
 
 
 def _newest_requests(turns: Sequence[Message]) -> list[str]:

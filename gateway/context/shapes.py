@@ -7,7 +7,7 @@ Nothing here raises, and a sound message is passed on as the very same object.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast, get_args
 
@@ -133,17 +133,6 @@ def sources(message: Mapping[str, Any]) -> list[str]:
         return [own]
     derived = note.get("derived_from")
     return [str(value) for value in derived] if isinstance(derived, list | tuple) else []
-
-
-def all_sources(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the row ids that messages stand for, in order."""
-    try:  # nearly always, and there may be thousands
-        own = [message[HOST]["id"] for message in messages]
-    except (KeyError, TypeError):
-        own = []
-    if all(own) and set(map(type, own)) == {str}:
-        return own
-    return [name for message in messages for name in sources(message)]
 
 
 def rewritten(

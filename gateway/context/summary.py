@@ -1,11 +1,13 @@
-"""Phase 3, its input: earlier summaries are found in a transcript and taken out of it."""
+"""Phase 3, its input: earlier summaries are found in a transcript and taken out of it.
+
+A transcript may have thousands of messages, and to go to each of them takes longer than what is done there. So
+everything that the host noted with them is read in the same walk.
+"""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any, cast
 
 from gateway.context import identifiers, instructions
@@ -21,13 +23,17 @@ from gateway.runtime.tokens import TokenCounter
 class Extracted:
     """A transcript without its summaries.
 
-    `notes`: the text of the summaries. `head_limit`: the turns before the first summary (all turns, if there is
-    none). `ids`: the row ids that the summaries stand for. `identifiers`: those that the summaries hold letter for
-    letter, and their weights. `archive`: the messages that they stand for. `standing`: the
-    standing instructions that they hold. `found`: the number of summaries.
+    `tokens` and `rows` (row ids, "" for none) are those of each turn. `telling`: the turns in which a person may give
+    standing instructions. `notes`: the text of the summaries. `head_limit`: the turns before the first summary (all
+    turns, if there is none). `ids`: the row ids that the summaries stand for. `identifiers`: those that the summaries
+    hold letter for letter, and their weights. `archive`: the messages that they stand for. `standing`: the standing
+    instructions that they hold. `found`: the number of summaries.
     """
 
     turns: list[Message]
+    tokens: list[int]
+    rows: list[str]
+    telling: list[int]
     notes: str
     identifiers: Mapping[str, float]
     head_limit: int
@@ -44,42 +50,43 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
     one from opener to end marker and a person spoke after it; a summary that somebody pastes as their request is a
     request.
     """
-    if _holds_none(messages):
-        return Extracted(
-            turns=[*messages],
-            notes="",
-            identifiers={},
-            head_limit=len(messages),
-            ids=(),
-            archive=Archive(),
-            standing=(),
-            found=0,
-        )
     turns: list[Message] = []
+    tokens: list[int] = []
+    rows: list[str] = []
+    telling: list[int] = []
     notes: list[str] = []
     names: dict[str, float] = {}
     ids: list[str] = []
     archive = Archive()
     standing: list[Instruction] = []
     head_limit: int | None = None
-    last = max((index for index, m in enumerate(messages) if m.get("role") == "user"), default=-1)
+    last = next((index for index in range(len(messages) - 1, -1, -1) if messages[index].get("role") == "user"), -1)
     for index, message in enumerate(messages):
-        note = message.get(HOST)
-        plain = type(note) is dict and note and not note.get("summary")  # nearly every message of a long transcript
-        parts = None if plain else _split(message, by_text=index < last)
-        if parts is None:
-            turns.append(message)
-            continue
-        head_limit = len(turns) if head_limit is None else head_limit
-        notes.append(without_line(parts[0]).strip())
-        names |= _identifiers(message, parts[0])
-        archive += Archive.of(message)
-        standing += instructions.earlier(note_of(message))
-        ids.extend(sources(message))
-        if parts[1] is not None:
-            turns.append(_restored(message, parts[1], counter))
+        note: Any = message.get(HOST)
+        if type(note) is not dict or not note or "summary" in note:
+            parts = _split(message, by_text=index < last)
+            if parts is not None:
+                head_limit = len(turns) if head_limit is None else head_limit
+                notes.append(without_line(parts[0]).strip())
+                names |= _identifiers(message, parts[0])
+                archive += Archive.of(message)
+                standing += instructions.earlier(note_of(message))
+                ids.extend(sources(message))
+                if parts[1] is None:
+                    continue
+                message = _restored(message, parts[1], counter)
+            note = note_of(message)
+        if message.get("role") == "user" and note.get("instructions") != []:
+            telling.append(len(turns))
+        counted, row = note.get("tokens"), note.get("id")
+        turns.append(message)
+        tokens.append(counted if type(counted) is int and counted > 0 else counter.message(message))
+        rows.append(row if type(row) is str else "")
     return Extracted(
         turns=turns,
+        tokens=tokens,
+        rows=rows,
+        telling=telling,
         notes="\n\n".join(note for note in notes if note),
         identifiers=names,
         head_limit=len(turns) if head_limit is None else head_limit,
@@ -88,16 +95,6 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
         standing=standing,
         found=len(notes),
     )
-
-
-def _holds_none(messages: Sequence[Message]) -> bool:
-    """Say whether the notes of all messages say that none is a summary. This is the answer for nearly all
-    transcripts, the longest included."""
-    try:
-        notes = [message[HOST] for message in messages]
-    except KeyError:
-        return False
-    return set(map(type, notes)) <= {dict} and all(notes) and not any(map(operator.contains, notes, repeat("summary")))
 
 
 def _split(message: Message, *, by_text: bool) -> tuple[str, Any] | None:
