@@ -24,12 +24,17 @@ from gateway.runtime.tokens import TokenCounter
 SCANNED: Final = 300  # messages of the middle that are read, newest first
 _READ_CHARS: Final = 2_000  # of each message
 _LEAST_CHARS: Final = 40  # no text is cut below this, whatever its tokens
-_RULES: Final = re.compile(
-    r"\b(?:never|always|must|don't|do not|only|prefer|avoid|immer|niemals?|nicht|toujours|jamais|nunca|siempre)\b"
-    r"|\b(?:никогда|всегда|нельзя|только|обязательно|не надо|не нужно)\b"
-    r"|不要|必须|一定|总是|从不|禁止|请勿|别|只能|必ず|絶対|कभी नहीं|हमेशा|मत |ज़रूर|केवल|सिर्फ़",
-    re.IGNORECASE,
-)
+# In lower case. The second group may be parts of other words or be written without spaces.
+_RULING: Final = (
+    "never", "always", "must", "don't", "do not", "only", "prefer", "avoid", "immer", "niemal", "niemals", "nicht",
+    "toujours", "jamais", "nunca", "siempre", "никогда", "всегда", "нельзя", "только", "обязательно", "не надо",
+    "не нужно",
+)  # fmt: skip
+_RULING_INSIDE: Final = (
+    "不要", "必须", "一定", "总是", "从不", "禁止", "请勿", "别", "只能", "必ず", "絶対", "कभी नहीं", "हमेशा", "मत ",
+    "ज़रूर", "केवल", "सिर्फ़",
+)  # fmt: skip
+_RULES: Final = re.compile(rf"\b(?:{'|'.join(_RULING)})\b|{'|'.join(_RULING_INSIDE)}", re.IGNORECASE)
 _PATH: Final = re.compile(
     r"(?<![\w:/.])(?:~|\.{1,2})?/?(?:[\w.-]{1,80}/){1,12}[\w.-]{1,80}|\b[\w-]{1,60}\.[a-z]{1,5}\b"
 )
@@ -138,8 +143,14 @@ def _unlisted(sections: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def _constraints(turns: Iterable[_Turn]) -> Iterator[str]:
     for turn in turns:
-        if turn.asked:
+        if turn.asked and _may_rule(own_words(turn.message)[: 2 * _READ_CHARS]):
             yield from (_clip(line.strip(), 240) for line in turn.own.splitlines() if _RULES.search(line))
+
+
+def _may_rule(text: str) -> bool:
+    """Whether a text may hold a rule. Hardly any does, and to look for words takes a tenth of the pattern's time."""
+    lowered = text.lower()
+    return any(map(lowered.__contains__, _RULING)) or any(map(lowered.__contains__, _RULING_INSIDE))
 
 
 def _asks(turns: Iterable[_Turn]) -> Iterator[str]:
