@@ -46,11 +46,11 @@ class Layout:
 
     @property
     def middle(self) -> tuple[int, ...]:
-        """The indices of the middle."""
+        """Return the indices of the middle."""
         return tuple(self.middle_of(range(self.cut)))
 
     def is_middle(self, index: int) -> bool:
-        """Whether a turn belongs to the middle."""
+        """Say whether a turn belongs to the middle."""
         return self.head_end <= index < self.cut and index not in self.carried
 
     def middle_of(self, each: Sequence[_T]) -> list[_T]:

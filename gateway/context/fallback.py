@@ -148,7 +148,7 @@ def _constraints(turns: Iterable[_Turn]) -> Iterator[str]:
 
 
 def _may_rule(text: str) -> bool:
-    """Whether a text may hold a rule. Hardly any does, and to look for words takes a tenth of the pattern's time."""
+    """Say whether a text may hold a rule. Hardly any does; to look for words takes a tenth of the pattern's time."""
     lowered = text.lower()
     return any(map(lowered.__contains__, _RULING)) or any(map(lowered.__contains__, _RULING_INSIDE))
 

@@ -388,21 +388,33 @@ class Named:
     """
 
     def __init__(self, text: str = "") -> None:
-        self._texts = [text]
+        self._text = text
         self._runs = set(_ALPHANUMERIC.findall(text))
-
-    def add(self, text: str) -> None:
-        """Append a line."""
-        self._texts.append(text)
-        self._runs.update(_ALPHANUMERIC.findall(text))
+        self._added: list[str] = []
+        self._by_run: dict[str, list[str]] = {}  # the same
 
     def mentions(self, value: str) -> bool:
         """Say whether the text mentions a value, as `mentions` tells."""
-        if not self._runs.issuperset(_ALPHANUMERIC.findall(value)):
+        return self._holds(value, _ALPHANUMERIC.findall(value))
+
+    def takes(self, value: str) -> bool:
+        """Append a value on a line of its own, unless the text mentions it. Say whether it was appended."""
+        runs = _ALPHANUMERIC.findall(value)
+        if self._holds(value, runs):
             return False
-        if len(self._texts) > 1:
-            self._texts = ["\n".join(self._texts)]
-        return mentions(self._texts[0], value)
+        self._added.append(value)
+        self._runs.update(runs)
+        for run in runs:
+            self._by_run.setdefault(run, []).append(value)
+        return True
+
+    def _holds(self, value: str, runs: Sequence[str]) -> bool:
+        if not self._runs.issuperset(runs):
+            return False
+        if mentions(self._text, value):
+            return True
+        others = min((self._by_run.get(run, ()) for run in runs), key=len, default=self._added)
+        return any(mentions(other, value) for other in others)
 
 
 def _joins(character: str) -> bool:

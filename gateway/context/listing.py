@@ -14,7 +14,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import date
 from typing import Final
 
 from gateway.context.identifiers import Entry, Named
@@ -33,6 +33,8 @@ _AT_ONCE: Final = 64  # identifiers that are checked together
 _NEAR: Final = 300  # characters around an identifier in which redaction looks for a credential
 _NEAR_KEY: Final = 16_384  # the same beside a private key of many lines
 _LAST_DAY: Final = 253_370_764_800  # seconds since the epoch; no calendar goes further
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+_DAY: Final = 86_400  # seconds
 _LEAST_CONTEXT: Final = 6  # tokens; a shorter context says nothing
 _APART: Final = "\n\n\x1e\n\n"
 
@@ -66,8 +68,7 @@ def lines_of(notes: str, ledger: Ledger, room: Room, redact: Redact, previous: s
     bare = room.share(_BARE_SHARE)
     spare = room.tokens - bare.tokens
     named = Named(notes)
-    unnamed = (value for value in ledger if not named.mentions(value))
-    for some in _batched(_apart(unsuspected(unnamed, ledger, redact, near))):
+    for some in _batched(unsuspected(filter(named.takes, ledger), ledger, redact, near)):
         if bare.takes("".join(map(_cell, some))):  # to count values one by one takes most of the time
             listed += some
         else:
@@ -75,15 +76,6 @@ def lines_of(notes: str, ledger: Ledger, room: Room, redact: Redact, previous: s
             break
     room.tokens = spare + bare.tokens
     return _written(listed, ledger, near, room, previous)
-
-
-def _apart(values: Iterable[str]) -> Iterator[str]:
-    """Return the values that are no part of one before."""
-    named = Named()
-    for value in values:
-        if not named.mentions(value):
-            named.add(value)
-            yield value
 
 
 def _cell(value: str) -> str:
@@ -142,7 +134,7 @@ def _origin(message: Message | None) -> str:
     at = note_of(message).get("at") if message is not None else None
     if message is None or not isinstance(at, int | float) or not 0 < at < _LAST_DAY:
         return ""
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}, {message.get('role', '')}"
+    return f"{date.fromordinal(_EPOCH + int(at // _DAY)).isoformat()}, {message.get('role', '')}"
 
 
 def _is_origin(cell: str) -> bool:
@@ -182,7 +174,7 @@ def _near(value: str, message: Message | None) -> str | None:
     """Return the text around an identifier in its message; None if the message does not hold it."""
     if message is None:
         return value
-    for text in (text_of(message), *(call.arguments for call in calls_of(message))):
+    for text in itertools.chain((text_of(message),), (call.arguments for call in calls_of(message))):
         place = text.find(value)
         if place >= 0:
             near = _NEAR_KEY if "PRIVATE KEY" in text else _NEAR

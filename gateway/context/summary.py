@@ -76,7 +76,7 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
                     continue
                 message = _restored(message, parts[1], counter)
             note = note_of(message)
-        if message.get("role") == "user" and note.get("instructions") != []:
+        if message.get("role") == "user" and note.get("instructions", True):
             telling.append(len(turns))
         counted, row = note.get("tokens"), note.get("id")
         turns.append(message)

@@ -149,9 +149,8 @@ def held(notes: str, ledger: Ledger) -> dict[str, float]:
 
 def without_lists(notes: str) -> str:
     """Return notes without the lists that `completed` appends."""
-    if not any(heading in notes for heading in (listing.HEADING, instructions.HEADING)):
-        return notes
-    bare = _SECTION.sub("\n", _STANDING.sub("\n", notes))
+    bare = _STANDING.sub("\n", notes) if instructions.HEADING in notes else notes
+    bare = _SECTION.sub("\n", bare) if listing.HEADING in bare else bare
     return notes if bare == notes else bare.strip()
 
 
