@@ -12,6 +12,8 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+import structlog
+
 from gateway.agent.caching import BEFORE, prompt
 from gateway.agent.compaction import Compactor, Trigger
 from gateway.agent.conversation import Conversation
@@ -48,6 +50,8 @@ from gateway.runtime.errors import (
 )
 from gateway.runtime.points import Points
 from gateway.store.records import ToolIntent
+
+log = structlog.get_logger(__name__)
 
 _MOST_PASSES = 3  # automatic compactions in a turn that do not bring its prompt under the mark; then the person is told
 _LONGEST_TOKEN = 10  # characters, on average: an answer longer than that many windows' worth is a fault
@@ -405,6 +409,7 @@ class Agent:
             max_tokens=max_tokens,
             prompt_tokens=conversation.prompt_tokens(),
         )
+        log.info("overflow_met", model=spec.name, because=error.because, action=todo.action, limit=todo.limit)
         self._overflows += 1
         conversation.quotes = None  # the least that the request can do without
         if todo.action == "lower_output":

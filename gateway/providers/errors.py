@@ -115,7 +115,7 @@ def _meaning(
         )
     length = judge_length(body)
     if length is None and status == 413:
-        length = PromptTooLong(limit=None)
+        length = PromptTooLong(limit=None, because="status 413")
     if isinstance(length, PromptTooLong):
         return _context_overflow(length, bulky=status == 413 and length.limit is None)
     if isinstance(length, OutputTooLong):
@@ -183,6 +183,7 @@ def _context_overflow(length: PromptTooLong, *, bulky: bool) -> ContextOverflow:
         "Use /compress to shorten it or /new to start fresh.",
         limit=length.limit,
         bulky=bulky,
+        because=length.because,
     )
 
 
@@ -191,6 +192,7 @@ def _output_cap(length: OutputTooLong) -> OutputCapTooLarge:
     return OutputCapTooLarge(
         f"More output was asked for than the model can give{room}. Lower model.max_output_tokens.",
         available=length.available,
+        because=length.because,
     )
 
 
@@ -214,13 +216,14 @@ def _more_than_a_minute(status: int, lowered: str) -> ContextOverflow | OutputCa
     if requested <= limit and not (status == 413 and found is None):
         return None
     if any(what.groups()):
-        return _output_cap(OutputTooLong(available=limit or None))
+        return _output_cap(OutputTooLong(available=limit or None, because="a limit per minute"))
     much = f"of {limit:,} tokens " if limit else "of tokens "
     return ContextOverflow(
         f"The request is larger than the account's limit {much}per minute. "
         "Use /compress to shorten the conversation or /new to start fresh.",
         limit=limit or None,
         lasting=False,
+        because="a limit per minute",
     )
 
 

@@ -2,12 +2,12 @@
 
 Two errors look alike and want opposite remedies. *The prompt is too long*: compact. *The prompt
 fits, but prompt plus requested output does not*: ask for less output, keep the transcript. And
-some texts only mention tokens: rate limits, unsupported parameters.
+some texts only mention tokens: rate limits, credentials, unsupported parameters.
 
-The wording is the vendors' own and keeps changing, so this reads facts before phrases, and phrases
-by their parts. The text is made plain. Each number gets a role by the words around it: a limit, the
-input, the output that was asked for; arithmetic decides. Where numbers are missing, words decide:
-a thing that has a length, and that it is too much.
+The wording is the vendors' own and keeps changing, so no phrase of theirs stands here. The text is
+made plain and cut into sentences. Each number gets a role by the words around it: a limit, the
+input, the output that was asked for; arithmetic decides. Where numbers are missing, signs decide:
+what a sentence speaks of, and whether that is too much. A verdict names its signs, for the log.
 """
 
 from __future__ import annotations
@@ -16,53 +16,63 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptTooLong:
-    """The input alone does not fit; `limit` is the window in tokens if the text states it."""
+    """The input alone does not fit; `limit` is the window in tokens if the text states it. `because`: for the log."""
 
     limit: int | None
+    because: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputTooLong:
-    """The input fits, the requested output does not; `available` tokens would."""
+    """The input fits, the requested output does not; `available` tokens would. `because`: for the log."""
 
     available: int | None
+    because: str = ""
 
 
 def judge_length(text: str) -> PromptTooLong | OutputTooLong | None:
     """Return the statement of a refusal's text about length; None if the text is about something else.
 
-    `text` is the whole body as it came; case does not matter.
+    `text` is the whole body as it came.
     """
     plain = _plain(text)
     if _OTHER.search(plain):
         return None
-    numbers = _Numbers.of(plain)
+    sentences = _SENTENCE.split(plain)
+    blames_output = _OUTPUT_TOO_MUCH.search(plain) is not None or _BLAMES_OUTPUT.search(plain) is not None
+    numbers = _Numbers.of(sentences, of_output=blames_output)
     window, used, asked = numbers.window, numbers.used, numbers.asked
-    if window and used and (asked or _ASKS_OUTPUT.search(plain)):
-        return OutputTooLong(available=window - used) if used < window else PromptTooLong(limit=window)
+    told = f"window {window}, input {used}, output {asked}"
+    if window and used and (asked or _ASKS_OUTPUT.search(plain)) and used < window:
+        return OutputTooLong(available=window - used, because=told)
     if window and used and used > window:
-        return PromptTooLong(limit=window)
+        return PromptTooLong(limit=window, because=told)
     if numbers.caps:
-        return OutputTooLong(available=min(numbers.caps) or None)
+        return OutputTooLong(available=min(numbers.caps) or None, because="a cap of the output")
     if (window and asked and asked >= window) or _OUTPUT_TOO_MUCH.search(plain) or _advises_less_output(plain):
-        return OutputTooLong(available=None)
-    return PromptTooLong(limit=window) if _says_too_long(plain) else None
+        return OutputTooLong(available=None, because=f"the output is too much; {told}")
+    signs = next(filter(None, map(_signs, islice(_short(sentences), _MOST_PIECES))), None)
+    return PromptTooLong(limit=window, because=", ".join(signs)) if signs else None
 
 
 # --- the plain text --------------------------------------------------------------------------
 
+# The setting that asks for output, as vendors call it.
+_MAX_TOKENS: Final = r"\bmax(?:imum)? ?(?:completion |new |output ?)?tokens(?![a-z]| (?:allowed|limit|supported|of \d))"
 # Where a field of JSON begins or ends.
 _FIELD: Final = (
     r"[\\\"]{1,9}(?:message|msg|error|detail|type|code|param|error_msg|status_msg)[\\\"]{1,9}: ?|[\\\"]{1,9},"
 )
+_CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")  # "PromptTooLong", "maxOutputTokens"
 _PLAIN: Final = tuple(
     (re.compile(pattern), plain)
     for pattern, plain in (
+        (r"<[a-z/!][^<>]{0,200}>", ". "),  # a page has tags
         (r"\\{1,9}n|\s+", " "),
         (_FIELD, ". "),
         (r"[\\\"'`*“”’$]", ""),
@@ -73,12 +83,15 @@ _PLAIN: Final = tuple(
         (r"(?<=\d)[,_](?=\d{3}(?!\d))|(?<=\d)\.0+(?!\d)", ""),  # thousands and decimals
         (r"input validation error|invalid (?:request|input argument)", ""),
         (r"(?<=exceeds limit) \(2013\)", ""),  # MiniMax's code of this error
+        # A setting of the output that something else is measured by.
+        (rf"\b(exceed(?:s|ed)?|than) (?:the )?{_MAX_TOKENS}", r"\1 the token limit"),
     )
 )
+_SENTENCE: Final = re.compile(r"[.;] |。")
 
 
 def _plain(text: str) -> str:
-    text = text.lower()
+    text = _CAMEL.sub(" ", text).lower()
     for pattern, plain in _PLAIN:
         text = pattern.sub(plain, text)
     return text
@@ -87,16 +100,18 @@ def _plain(text: str) -> str:
 # --- numbers ---------------------------------------------------------------------------------
 
 # A number of tokens; one with more digits is none. No thousands ("128k"), nothing that counts something else.
-_OTHER_UNIT: Final = r"\b(?:char|byte|image|pixel|item|pages|element|string|array|maxlength|[km]b\b|per\b)"
-_NUMBER: Final = re.compile(rf"(?<![\w.-])(\d{{1,16}})(?!(?!tokens?\b)\w|\.\d| ?(?:{_OTHER_UNIT}))")
+_OTHER_UNIT: Final = r"\b(?:char|byte|pixel|item|pages|element|string|expected max length|million|[km]b\b|per\b)"
+_NUMBER: Final = re.compile(rf"(?<![a-z0-9_.-])(\d{{1,16}})(?!(?!tokens?\b)[a-z0-9_]|\.\d| ?(?:{_OTHER_UNIT}))")
 _MOST_NUMBERS: Final = 50  # are looked at
 _LARGEST: Final = 10_000_000  # tokens of a window; what is larger counts bytes
-_NEAR: Final = 160  # characters around a number that say what it counts
+_FEWEST: Final = 100  # tokens of a window, where nothing else says that they are tokens
+_OF_TOKENS: Final = re.compile(r"token|len(?:gth)?\b")
+_NEAR: Final = 160  # characters around a number that say what it counts; words as near belong together
 
-# The setting that asks for output, as vendors call it. Beside a plus sign the bound is on the sum with the input.
-_MAX_TOKENS: Final = r"\bmax(?:imum)? ?(?:completion |new |output ?)?tokens(?![a-z]| (?:allowed|limit|supported|of \d))"
+# Beside a plus sign the bound is on the sum with the input.
 _SETTING: Final = (
-    rf"(?<!\+ )(?<!and ){_MAX_TOKENS}|\b(?:output|completion) tokens|tokens you requested|out of supported range"
+    rf"(?<!\+ )(?<!and )(?<!plus ){_MAX_TOKENS}|\b(?:output|completion) tokens|tokens you requested"
+    r"|out of supported range"
 )
 _ASKS_OUTPUT: Final = re.compile(rf"{_SETTING}|{_MAX_TOKENS}")
 _OUTPUT: Final = re.compile(_SETTING)
@@ -108,13 +123,13 @@ _PART_AFTER: Final = re.compile(
     r" (?:tokens )?(?:(?:in|from|of) (?:the |your )?)?(?:text |tool |image |audio )?"
     r"(?:inputs?|messages|functions|prompt)\b"
 )
-
+_OVER: Final = r"\b(?:exceed|overflow|surpass|(?:long|larg|great|bigg|high)er than|more than|above|over\b|beyond)"
 _LIMIT: Final = re.compile(
-    r"max|limit|budget|context (?:window|length|size)|n ctx|cache size|at most|up to|not exceed|exceeds|vs\b"
-    r"|(?:less|fewer|greater|larger|longer|bigger|higher|more) than| > |<=|最大|上限|限制"
+    r"max|limit|budget|context (?:window|length|size)|ctx|cache size|at most|up to|not exceed|exceeds?\b|vs\b"
+    r"|\bonly\b|accepts|(?:less|fewer|greater|larger|longer|bigger|higher|more) than| > |<=|最大|上限|限制"
 )
 _LIMIT_AFTER: Final = re.compile(
-    r"[ -]?(?:tokens? )?(?:maximum|limit|budget|available|allowed|supported"
+    r"[ -]?(?:tokens? )?(?:max(?:imum\b|\b(?![ _]))|limit|budget|available|allowed|supported"
     r"|(?:个)? ?(?:tokens? ?)?(?:的)?(?:上限|限制))"
 )
 _INPUT: Final = re.compile(r"token|prompt|context|input|length|message|request|conversation|\+ $")
@@ -122,7 +137,9 @@ _USED_BEFORE: Final = re.compile(
     r"\b(?:requested|received|got|given|has|have|contains?|actual|supplied|provided|resulted in)"
     r"(?: a total of| about| at least| over|:| \()* ?$"
 )
-_USED_AFTER: Final = re.compile(r" (?:tokens )?(?:were |was )?(?:requested|given|received|supplied|provided|needed)\b")
+_USED_AFTER: Final = re.compile(
+    r" (?:tokens )?(?:were |was )?(?:requested|given|received|supplied|provided|needed)\b|(?: tokens)? >=? \d"
+)
 # "178959 + 64000 > 200000" and "64000 > 64001 - 24235".
 _SUM: Final = re.compile(r"(\d{1,16}) ?\+ ?\d{1,16} ?> ?(\d{1,16})|\d{1,16} ?> ?(\d{1,16}) ?- ?(\d{1,16})")
 
@@ -150,41 +167,45 @@ class _Numbers:
         return max(self.outputs, default=None)
 
     @classmethod
-    def of(cls, plain: str) -> _Numbers:
+    def of(cls, sentences: list[str], *, of_output: bool) -> _Numbers:
+        """`of_output`: limits are the output's."""
         numbers = cls()
-        summed = _SUM.search(plain)
+        summed = _SUM.search(". ".join(sentences))
         if summed:
             used, window = summed[1] or summed[4], summed[2] or summed[3]
             numbers.windows.append(int(window))
             numbers.parts.append(int(used))
-            numbers.outputs.append(1)
             return numbers
-        of_output = _OUTPUT_TOO_MUCH.search(plain) is not None or _BLAMES_OUTPUT.search(plain) is not None
-        for match in islice(_NUMBER.finditer(plain), _MOST_NUMBERS):
-            numbers._add(int(match[1]), *_around(plain, match), of_output=of_output)
+        found = ((sentence, match) for sentence in sentences for match in _NUMBER.finditer(sentence))
+        for sentence, match in islice(found, _MOST_NUMBERS):
+            start, end = match.span()
+            before, after = sentence[max(0, start - _NEAR) : start], sentence[end : end + _NEAR]
+            numbers._add(int(match[1]), before, after, of_output=of_output)
         return numbers
 
-    def _add(self, number: int, sentence: str, before: str, after: str, *, of_output: bool) -> None:
-        """`before`: the words of the sentence since the last number. `of_output`: limits are the output's."""
+    def _add(self, number: int, so_far: str, after: str, *, of_output: bool) -> None:
+        """`so_far`: the sentence until the number."""
+        before = re.split(r"\d", so_far)[-1]
         words = _OUTPUT.sub("output", before)
         if re.search(rf"{_OTHER_UNIT}|\bbound\b|resulting in|\bby (?:about )?$", before) or not number:
             return
-        elsewhere = sentence + re.split(r"[.;] ", after)[0]
         if re.search(_OVER, before) and _OUTPUT_BEFORE.search(before):
             self.caps.append(number)
         elif _OUTPUT_BEFORE.search(before) or (_OUTPUT_AFTER.match(after) and "most" not in before):
             self.outputs.append(number)
         elif _is_limit(words, before, after):
-            if number > _LARGEST or re.search(_OTHER_UNIT, elsewhere):
+            if not _FEWEST <= number <= _LARGEST and not _OF_TOKENS.search(so_far + after):
+                return
+            if number > _LARGEST or re.search(_OTHER_UNIT, so_far + after) or _ANOTHER_THING.search(so_far + after):
                 return
             number -= after.startswith(" (exclusive)")
-            if (of_output or _OUTPUT.search(sentence) or _OUTPUT.match(after.lstrip())) and "context" not in before:
+            if (of_output or _OUTPUT.search(so_far) or _OUTPUT.match(after.lstrip())) and "context" not in before:
                 self.caps.extend([number] if number > 1 else [])
             else:
                 self.windows.append(number)
         elif _PART_AFTER.match(after):
             self.parts.append(number)
-        elif _INPUT.search(before if not _USED_BEFORE.search(before) else sentence) or after.startswith(" token"):
+        elif _INPUT.search(before if not _USED_BEFORE.search(before) else so_far) or after.startswith(" token"):
             self.totals.append(number)
 
 
@@ -195,68 +216,115 @@ def _is_limit(words: str, before: str, after: str) -> bool:
     return _LIMIT.search(words) is not None and not is_used
 
 
-def _around(plain: str, match: re.Match[str]) -> tuple[str, str, str]:
-    sentence = re.split(r"[.;] ", plain[max(0, match.start() - _NEAR) : match.start()])[-1]
-    return sentence, re.split(r"\d", sentence)[-1], plain[match.end() : match.end() + _NEAR]
+# --- signs -----------------------------------------------------------------------------------
 
 
-# --- words -----------------------------------------------------------------------------------
+class _Sign(NamedTuple):
+    """Words that speak for a prompt that is too long, or against it."""
 
-_THING: Final = (
-    r"\b(?:prompt|inputs?|messages?|conversation|history|context|request|payload|body|sequence"
-    r"|(?<!budget )(?<!output )(?<!completion )tokens?|content|question|session)\b"
+    name: str
+    points: int
+    words: re.Pattern[str]
+
+
+_ANOTHER_THING: Final = re.compile(
+    r"\b(?:images?(?! and text)|pictures?|audio|speech|video|files?|attachments?|upload|pdf|pixels?|cookies?|header"
+    r"|ur[il]|query parameter|field|id exceeds?|name|description|metadata|cache key|stop|array|list|elements?"
+    r"|properties|schemas?|grammar|(?:tool|function)s?|blocks|thinking|reasoning|temperature|dimensions"
+    r"|(?<!position )embeddings?|batch size|inputs per|states|ret(?:ries|rying)|memory|stored)\b"
+    r"|#/texts|图|视频|音频|文件|字段|格式|解析|维度"
 )
-_MEASURE: Final = (
-    r"\b(?:limit|max\w*|context|window|length|size|len|budget|allowed|supported|n ctx|threshold|model|\d{3,16})\b"
-)
-_OVER: Final = (
-    r"\b(?:exceed\w*|overflow\w*|surpass\w*|(?:long|larg|great|bigg|high)er than|more than|above|over|beyond)\b"
-)
-_SO_FAR: Final = r"[^.;]{0,60}?"
-_LESS_INPUT: Final = rf"\b(?:reduce|shorten|decrease|shorter)\b{_SO_FAR}\b(?:messages|prompt|input)\b"
-
-_TOO_LONG: Final = re.compile(
-    "|".join(
+# Each sign counts once in a sentence. The sentence speaks of a prompt that is too long if it names a thing and an
+# excess and has enough points.
+_ENOUGH: Final = 4
+_MOST_PIECES: Final = 60  # of sentences are looked at; what a refusal says stands near its beginning
+_SIGNS: Final = tuple(
+    _Sign(name, points, re.compile(words))
+    for name, points, words in (
+        # The thing: surely the prompt, or perhaps.
         (
-            rf"{_THING}{_SO_FAR}\btoo (?:long|large|big)\b",
-            r"\btoo (?:many|long|large)(?: total)?(?: text| input| prompt| message)? (?:tokens|bytes|prompt|input)\b",
-            rf"{_THING}{_SO_FAR}{_OVER}{_SO_FAR}{_MEASURE}",
-            rf"{_OVER}{_SO_FAR}\b(?:context|session)(?: max)? (?:length|size|window|limit)",
-            r"(?<!output )\b(?:token|context|length|window) limit(?: has been| was| is)? (?:reached|hit|exceeded)",
-            rf"{_THING}{_SO_FAR}\b(?:does|do|did|will|would)(?: not|nt) fit\b",
-            rf"{_THING}{_SO_FAR}{_OVER}{_SO_FAR}\b(?:kv cache|max position embeddings)\b|\btext exceeds\b",
-            r"\bmax (?:seq|sequence|model|input|prompt|context) len(?:gth)?\b[^.;]{0,40}>=",
-            r"\bcharacters too long|(?<!\d: )\bexpected maxlength: \d{1,16}. actual|[:.] ?token limit ?[.}]",
-            rf"{_OVER} (?:the )?max tokens",
-            r"\b(?:context|prompt|input|tokens?|conversation|content|max \w{1,9} len)"
-            r"(?: (?:length|size|window|limit|tokens|quantity))?(?: of \d{1,16})?(?: tokens)?(?: has been| was| is)?"
-            r" (?:exceed|overflow)",
-            rf"\bmax(?:imum)? (?:length|size){_SO_FAR}{_THING}",
-            rf"\breached{_SO_FAR}(?:context|conversation)",
-            r"\b(?:maximum|max|models?|available|supports|supported|allowed) context (?:length|size|window|limit)",
-            rf"\b(?:context|n ctx)\b{_SO_FAR}\b(?:exceed\w*|overflow\w*|full|exhausted|used up)\b",
-            _LESS_INPUT,
-            rf"{_THING}{_SO_FAR}\b(?:must|should|can ?not)\b{_SO_FAR}(?:less|fewer|at most|exceed|no more|<=)",
-            # 上下文 context, 长度 length, 超 over, 输入 input, 提示词 prompt, 对话 conversation, 过长/太长 too long
-            r"(?:上下文|输入|提示词|prompt|文本|消息|请求|对话|内容|token)[^。]{0,24}(?:过长|太长|超长|超出|超过|超限|过大)",
-            r"(?:超出|超过)[^。]{0,24}(?:上下文|长度|token|上限)|压缩上下文",
-        )
+            "prompt",
+            2,
+            r"\b(?:prompts?|contexts?|n ctx|conversation|history|transcript|sequences?|inputs?|tokens|messages|content"
+            r"|question|seq len(?:gth)?|position embeddings|model len|kv cache|cache size)\b"
+            r"|\btoken (?:count|limit|length|quantity)|上下文|提示词|对话|序列|输入|内容|消息|tokens?(?=限制|上限|数)",
+        ),
+        (
+            "text",
+            1,
+            r"\b(?:message|request|payload|body|text|session|query|document|thread|chat|input ids)\b|\btoken exceed"
+            r"|length limit|请求|文本|问题|模型|字数",
+        ),
+        # The excess: said, advised against, or the reason why a limit is named at all.
+        ("too long", 3, r"(?<!took )\btoo (?:long|lengthy)\b|过长|太长|超长"),
+        (
+            "excess",
+            2,
+            r"\bexceed(?!\w* the (?:limit|maximum) of \d{1,2}\b)|(?<!integer )(?<!stack )overflow|\bsurpass|\bbeyond\b"
+            r"|\btoo (?:large|many|big|much)\b|\bfull\b|\bonly \d{3}"
+            r"|\b(?:at most|(?:no )?more than|(?:less|fewer|shorter) than)\b(?! equal)"
+            r"(?!(?: or equal to)? (?:\d{1,2}|one|two|an?)\b)"
+            r"|\b(?:long|larg|great|bigg|high)er than\b|\b(?:not|nt) fit\b|\bnot enough space\b"
+            r"|\bout of (?:context|room|space)\b|\b(?:over|above) (?:the |its |your )?(?:max|limit|context|token)"
+            r"|\breduce the (?:length|size|number)\b|\boutside (?:the )?(?:\w{1,20} )?range\b"
+            r"|\d\)? ?[<>]=?|[<>]=? ?\d|^\W*token limit\W*$|超|过大|太大|过多|太多|已满|压缩上下文",
+        ),
+        (
+            "advice",
+            1,
+            r"\b(?:reduce|shorten|shorter|truncate|trim|decrease|reached|hit|exhausted|used up)\b|\bstart a new\b"
+            r"|精简|缩短|压缩|减少|删减",
+        ),
+        ("limit with its number", 1, r"\b(?:max\w*|context|range|limit)\b.{0,120}?\d{3}"),
+        (
+            "measure",
+            1,
+            r"\b(?:limit\w*|max\w*|window|length|len|size|budget|allowed|capacity|threshold|supported|configured"
+            r"|available|\d{3,16})\b|长度|上限|限制|最大|窗口|超限|能力",
+        ),
+        # What else has a length, a limit or tokens.
+        (
+            "output",
+            -2,
+            r"(?<!\+ )(?<!plus )(?<!and )(?<!\+)\b(?:output|completion|response|generation)"
+            r"(?: \w{1,12})? (?:exceed(?!ed in)|limit|longer|too)",
+        ),
+        ("output that ended", -4, r"\bresponse (?:was )?truncated\b|\bno text\b|\bbefore (?:any|generating)\b"),
+        ("another thing", -4, _ANOTHER_THING.pattern),
+        (
+            "time, load or money",
+            -4,
+            r"\b(?:per (?:minute|min|hour|day|month)|seconds?|minutes?|hours?|time|timeout|timed|deadline|daily|weekly"
+            r"|monthly|month|period|rate|request (?:limit|queue)|requests|queues?|workers?|gpu|cuda|vram"
+            r"|throttl\w*|concurren\w*|usage|quota|billing|plan|credits?|spend|cost|allowance|subscription)\b"
+            r"|次数|频率|并发|每日|每分钟|流控|使用上限",
+        ),
+        (
+            "credential",
+            -4,
+            r"\b(?:jwt|bearer|api key|authentication|credentials?|expired)\b"
+            r"|\b(?:the|this|your|access|id) token\b(?! (?:count|limit|length|quantity|budget|window|size))",
+        ),
+        (
+            "too little",
+            -4,
+            r"\btoo (?:small|short|few)\b|\bmust be (?:longer|greater|larger|more|at least)|\bonly be\b",
+        ),
     )
 )
+_A_THING: Final = frozenset({"prompt", "text"})
+_AN_EXCESS: Final = frozenset({"too long", "excess", "advice", "limit with its number"})
+
 _OUTPUT_TOO_MUCH: Final = re.compile(
-    rf"(?:{_SETTING}|\boutput token)(?: value| parameter| count)?(?: is| would| must not| should not| cannot)?"
-    r" (?:too (?:large|big|high)|above|over|beyond|exceed|limited|参数超|超|过大|太大)"
+    rf"(?:{_SETTING}|\boutput token)(?: value| parameter| count)?(?: is| would| must not| should not| cannot| have)?"
+    r" (?:too (?:large|big|high)|(?:great|larg|high|bigg)er than|above|over|beyond|exceed(?!ed in)|limited|参数超|超"
+    r"|过大|太大)"
 )
-# A field that stands alone, as in "param": "max_tokens".
-_BLAMES_OUTPUT: Final = re.compile(rf"\. {_MAX_TOKENS}\.? ?[.}}]")
+# A field that stands alone, as in "param": "max_tokens", or that has a wrong value.
+_BLAMES_OUTPUT: Final = re.compile(rf"\. {_MAX_TOKENS}\.? ?[.}}]|\binvalid value for {_MAX_TOKENS}")
 _LESS_OUTPUT: Final = re.compile(r"\b(?:lower|reduce|decrease) (?:the )?max tokens|\bmax tokens to a (?:lower|smaller)")
-_SENTENCE_ENDS: Final = (". ", "; ", "。")
-# What has a length or a number of its own: where a sentence speaks of it, the sentence is not about the prompt.
-_NO_TEXT: Final = re.compile(
-    r"\b(?:images?|audio|video|files?|attachments?|upload|pdf|usage|quota|stop|cache key|metadata|allowance"
-    r"|thinking|billing|plan|period|month)\b"
-    r"|\b(?:tool|function)s?(?:\[\d{1,4}\])?\.? ?(?:function\.)?(?:name|description)|图|视频|音频|文件|次数|频率|并发"
-)
+_LESS_INPUT: Final = re.compile(r"\b(?:reduce|shorten|decrease|shorter)\b[^.;]{0,60}?\b(?:messages|prompt|input)\b")
+_THE_OUTPUT: Final = re.compile(rf"{_MAX_TOKENS}|\b(?:output|completion) tokens?(?: limit)?\b")
 
 # Texts that mention tokens and lengths but are about something else.
 _OTHER: Final = re.compile(
@@ -267,17 +335,21 @@ _OTHER: Final = re.compile(
 )
 
 
-def _says_too_long(plain: str) -> bool:
-    found: Iterator[re.Match[str]] = _TOO_LONG.finditer(plain)
-    return any("text" in match[0] or not _NO_TEXT.search(plain, *_sentence(plain, match)) for match in found)
+def _short(sentences: list[str]) -> Iterator[str]:
+    """Yield sentences, or pieces of long ones that overlap: words that are far apart do not belong together."""
+    for sentence in sentences:
+        for start in range(0, max(len(sentence) - _NEAR, 1), _NEAR):
+            yield sentence[start : start + 2 * _NEAR]
 
 
-def _sentence(plain: str, match: re.Match[str]) -> tuple[int, int]:
-    """Return the beginning and the end of the sentence around a match."""
-    start = max(plain.rfind(end, 0, match.start()) for end in _SENTENCE_ENDS)
-    ends = [end for end in (plain.find(end, match.end()) for end in _SENTENCE_ENDS) if end >= 0]
-    return max(start, match.start() - _NEAR), min([*ends, match.end() + 40])
+def _signs(sentence: str) -> list[str]:
+    """Return the signs by which a sentence speaks of a prompt that is too long; none if it does not."""
+    said = _THE_OUTPUT.sub("output", sentence)
+    found = [sign for sign in _SIGNS if sign.words.search(said)]
+    names = {sign.name for sign in found}
+    enough = sum(sign.points for sign in found) >= _ENOUGH
+    return [sign.name for sign in found] if enough and names & _A_THING and names & _AN_EXCESS else []
 
 
 def _advises_less_output(plain: str) -> bool:
-    return _LESS_OUTPUT.search(plain) is not None and re.search(_LESS_INPUT, plain) is None
+    return _LESS_OUTPUT.search(plain) is not None and _LESS_INPUT.search(plain) is None

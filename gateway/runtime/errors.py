@@ -206,20 +206,25 @@ class FeatureRefused(ProviderRejected):
 class ContextOverflow(ProviderError):
     """The prompt is longer than the model's window; `limit` is that window in tokens if stated. `bulky`: it may be
     its bytes that are too many, as nothing was said of tokens. `lasting`: the limit is the window; else it holds for
-    this call only, and may count the output, too."""
+    this call only, and may count the output, too. `because`: the signs by which the refusal was known, for the log."""
 
-    def __init__(self, text: str, *, limit: int | None = None, bulky: bool = False, lasting: bool = True) -> None:
+    def __init__(
+        self, text: str, *, limit: int | None = None, bulky: bool = False, lasting: bool = True, because: str = ""
+    ) -> None:
         super().__init__(text)
+        self.because = because
         self.limit = limit
         self.bulky = bulky
         self.lasting = lasting
 
 
 class OutputCapTooLarge(ProviderError):
-    """Input fits but input + max_tokens does not; `available` is the room for output if stated."""
+    """Input fits but input + max_tokens does not; `available` is the room for output if stated. `because`: as with
+    ContextOverflow."""
 
-    def __init__(self, text: str, *, available: int | None = None) -> None:
+    def __init__(self, text: str, *, available: int | None = None, because: str = "") -> None:
         super().__init__(text)
+        self.because = because
         self.available = available
 
 

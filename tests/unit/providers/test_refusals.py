@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 import yaml
 
 from gateway.providers.errors import classify
@@ -47,5 +48,19 @@ def misread(rows: list[tuple[int, str, int | None, str, str]]) -> list[str]:
 
 
 def test_there_are_many_of_each() -> None:
-    assert len({text for *_, text, _ in LENGTHS}) >= 300
-    assert len({text for *_, text, _ in TRAPS}) >= 85
+    assert len({text for *_, text, _ in LENGTHS}) >= 380
+    assert len({text for *_, text, _ in TRAPS}) >= 145
+
+
+@pytest.mark.parametrize(
+    ("text", "because"),
+    [
+        ("prompt is too long: 200049 tokens > 200000 maximum", "window 200000, input 200049, output None"),
+        ("This conversation is too large for the selected model", "prompt, excess"),
+        ("max_tokens must be at most 8192", "a cap of the output"),
+    ],
+)
+def test_a_verdict_says_why(text: str, because: str) -> None:
+    error = classify(400, json.dumps({"error": {"message": text}}), {})
+    assert isinstance(error, ContextOverflow | OutputCapTooLarge)
+    assert error.because == because
