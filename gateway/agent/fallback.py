@@ -25,7 +25,7 @@ from gateway.runtime.errors import (
 )
 
 _REST: Final = 60.0  # seconds; a provider that has a problem most often has it for minutes
-_LONG_REST: Final = 300.0  # seconds; an account is not put in order sooner
+_LONG_REST: Final = 300.0  # seconds; an account is not put in order sooner, and asking a silent model takes long
 _LONGEST_REST: Final = 3_600.0  # seconds; some providers state a wait of a day
 _ACCOUNT: Final = (401, 403, 404, 410)  # 404 and 410: the model is not offered to this account, or not any more
 
@@ -58,8 +58,9 @@ def rest(error: ProviderError) -> float:
         return _LONG_REST
     if isinstance(error, ProviderUnavailable) and error.malformed:
         return 0.0  # it is there, and answered this request badly
+    least = _LONG_REST if isinstance(error, ProviderUnavailable) and error.timed_out else _REST
     stated = error.retry_after if isinstance(error, ProviderUnavailable | ProviderRateLimited) else None
-    return min(max(_REST, stated or 0.0), _LONGEST_REST)
+    return min(max(least, stated or 0.0), _LONGEST_REST)
 
 
 def reason(error: ProviderError) -> str:
@@ -72,6 +73,8 @@ def reason(error: ProviderError) -> str:
         return "is asked too often"
     if isinstance(error, ProviderUnavailable) and error.malformed:
         return "gave no usable answer"
+    if isinstance(error, ProviderUnavailable) and error.timed_out:
+        return "did not answer in time"
     return "cannot be reached or has a problem"
 
 

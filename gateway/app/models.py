@@ -24,7 +24,11 @@ from gateway.runtime.errors import ConfigError
 from gateway.runtime.metrics import Metrics
 from gateway.runtime.plugins import imported
 
-_IMPATIENT: Final = 30.0  # seconds: nobody waits longer for a model while another one could answer
+_IMPATIENT: Final = 30.0  # seconds: nobody waits longer for attempts at a model while another one could answer
+# Seconds in which a stream must begin while another model could answer. A model that thinks shows thoughts, or at least
+# the beginning of its answer, well before; one that shows neither, and a server that reads a long prompt slowly, may
+# need more and has `silence` in its section.
+_SILENCE: Final = 90.0
 
 
 class _Table(Windows, Prices, Protocol):
@@ -62,7 +66,7 @@ def configured_models(
     made: dict[str, Provider] = {name: imported(plugin.create)(host) for name, plugin in needed.items()}
     retrying = partial(Retrying, deadline=_IMPATIENT) if fallbacks else Retrying
     models = Models(
-        main=model_spec(config.model, table),
+        main=model_spec(config.model, table, replaceable=bool(fallbacks)),
         plugin=_plugin(config.model),
         providers={
             name: retrying(Adapting(each), clock=host.clock, rng=rng) if _is_served(name) else each
@@ -71,8 +75,8 @@ def configured_models(
         | {**replaced},
         windows=table,
         prices=table,
-        fallbacks=[model_spec(each, table) for each in fallbacks],
-        of_places={place: model_spec(each, table) for place, each in of_places.items()},
+        fallbacks=[model_spec(each, table, replaceable=each is not fallbacks[-1]) for each in fallbacks],
+        of_places={place: model_spec(each, table, replaceable=bool(fallbacks)) for place, each in of_places.items()},
         plugins={entry.provider: _plugin(entry) for entry in entries},
         auxiliary={purpose: model_spec(entry, table) for purpose, entry in helpers.items()},
         window_is_configured=config.model.context_length is not None,
@@ -94,8 +98,9 @@ async def _listed_models(made: Mapping[str, Provider], spec: ModelSpec) -> Seque
     return await provider.models(spec) if isinstance(provider, ListsModels) else ()
 
 
-def model_spec(entry: ModelSettings, windows: Windows) -> ModelSpec:
-    """A configured model with everything the host must know. Raises ConfigError without a name."""
+def model_spec(entry: ModelSettings, windows: Windows, *, replaceable: bool = False) -> ModelSpec:
+    """A configured model with everything the host must know. `replaceable`: another one answers where it is silent.
+    Raises ConfigError without a name."""
     plugin = _plugin(entry)
     if entry.name is None and not plugin.only_model:
         raise ConfigError([f"model.name: say which model of {entry.provider} is to be used"])
@@ -112,6 +117,7 @@ def model_spec(entry: ModelSettings, windows: Windows) -> ModelSpec:
         marks_results=plugin.marks_results,
         pictures=plugin.pictures if entry.pictures == "auto" else entry.pictures,
         sounds=entry.sounds,
+        silence=_SILENCE if entry.silence is None and replaceable else entry.silence,
         settings=entry,
     )
 

@@ -38,6 +38,7 @@ class ModelSpec:
     marks_results: bool = False  # whether results of tools, and answers without words, can carry a mark, too
     pictures: bool | None = None  # whether it takes them; None: to be found out
     sounds: tuple[str, ...] = ()  # formats that it hears, as providers call them
+    silence: float | None = None  # seconds that a stream may take to begin; None: as long as the connection is kept
     settings: Any = None  # its section of the configuration, with the keys that only its provider knows
 
     @property

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
-from gateway.domain.settings import AList, Contradiction, Count, Dollars, HttpUrl, Secret, Section, Text
+from gateway.domain.settings import AList, Contradiction, Count, Dollars, HttpUrl, Seconds, Secret, Section, Text
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.runtime.clock import Clock
@@ -87,6 +87,11 @@ class ModelSettings(Section):
     )
     extra_body: dict[str, Any] = Field(default_factory=dict, description="further keys of each request's body")
     headers: dict[str, str] = Field(default_factory=dict, description="further headers of each request")
+    silence: Seconds | None = Field(
+        None,
+        description="seconds that it may say nothing, not even a thought, before another model answers; null: 90 where "
+        "fallback_models names another, else 180",
+    )
 
     def contradictions(self) -> Iterator[Contradiction]:
         """An answer must leave room for a prompt."""

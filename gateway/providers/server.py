@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing, nullcontext
 from functools import lru_cache
 from typing import Any, Final, Protocol
 
@@ -81,16 +81,32 @@ class ModelServer:
         await self._client.aclose()
 
     async def call(
-        self, url: str, headers: Mapping[str, str], body: Mapping[str, Any], answer: Answer
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        body: Mapping[str, Any],
+        answer: Answer,
+        *,
+        silence: float | None = None,
     ) -> AsyncGenerator[ModelEvent, None]:
-        """Send `body` and give the answer's events, `Completed` last. Raises Refused before the first event, and
+        """Send `body` and give the answer's events, `Completed` last. `silence`: the seconds that a stream may take to
+        begin, and the connection is kept for at least as long. Raises Refused before the first event, and
         ProviderError."""
         content, length = sendable(json_bytes(body))
+        limited = self._clock.limit(silence) if silence is not None and body.get("stream") else nullcontext()
+        keeping = httpx.Timeout(self._client.timeout)
+        keeping.read = max(keeping.read or 0.0, silence or 0.0)
         try:
-            async with (
-                self._client.stream("POST", _url(url), content=content, headers={**headers, **length}) as response,
-                aclosing(self._events(response, answer)) as events,
-            ):
+            async with AsyncExitStack() as stack:
+                async with limited:
+                    everything = {**headers, **length}
+                    posted = self._client.stream(
+                        "POST", _url(url), content=content, headers=everything, timeout=keeping
+                    )
+                    response = await stack.enter_async_context(posted)
+                    chunks = await stack.enter_async_context(aclosing(_chunks(response)))
+                    first = await _until_it_speaks(chunks) if response.is_success else b""
+                events = await stack.enter_async_context(aclosing(self._events(response, answer, first, chunks)))
                 async for event in events:
                     yield event
         except FOREIGN_ERRORS as error:
@@ -105,7 +121,7 @@ class ModelServer:
         is."""
         try:
             async with self._client.stream("GET", url, headers=headers) as response:
-                text = await _read(response, _WHOLE_ANSWER)
+                text = await _read(_chunks(response), _WHOLE_ANSWER)
         except FOREIGN_ERRORS as error:
             raise transport_error(error, self._redact) from error
         if response.status_code in (404, 405):
@@ -117,26 +133,27 @@ class ModelServer:
         except (ValueError, RecursionError):
             return None
 
-    async def _events(self, response: httpx.Response, answer: Answer) -> AsyncGenerator[ModelEvent, None]:
+    async def _events(
+        self, response: httpx.Response, answer: Answer, first: bytes, chunks: AsyncGenerator[bytes, None]
+    ) -> AsyncGenerator[ModelEvent, None]:
         if not response.is_success:
-            raise self._refused(response, await _read(response, _ERROR_BODY))
+            raise self._refused(response, await _read(chunks, _ERROR_BODY))
         reader, size, said, begun = EventReader(), 0, 0, False
-        async with aclosing(_chunks(response)) as chunks:
-            async for chunk in chunks:
-                size += len(chunk)
-                events = reader.feed(chunk)
-                if size > _WHOLE_ANSWER or max([reader.held, *[len(data) for _, data in events]]) > _AT_ONCE:
-                    raise _endless()
-                for name, data in events:
-                    for event in self._read(response, name, data, answer, begun=begun):
-                        begun = True
-                        said += len(event.text) if isinstance(event, (TextDelta, ReasoningDelta)) else 0
-                        if said > _SAID:
-                            raise _endless()
-                        yield event
-                if answer.over:
-                    await self._see_off(chunks)
-                    return
+        async for chunk in _all(first, chunks):
+            size += len(chunk)
+            events = reader.feed(chunk)
+            if size > _WHOLE_ANSWER or max([reader.held, *[len(data) for _, data in events]]) > _AT_ONCE:
+                raise _endless()
+            for name, data in events:
+                for event in self._read(response, name, data, answer, begun=begun):
+                    begun = True
+                    said += len(event.text) if isinstance(event, (TextDelta, ReasoningDelta)) else 0
+                    if said > _SAID:
+                        raise _endless()
+                    yield event
+            if answer.over:
+                await self._see_off(chunks)
+                return
         text = reader.body
         if text is not None:
             for event in self._whole(response, text, answer):
@@ -242,11 +259,29 @@ async def _chunks(response: httpx.Response) -> AsyncGenerator[bytes, None]:
         yield chunk
 
 
-async def _read(response: httpx.Response, limit: int) -> str:
+async def _all(first: bytes, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    yield first
+    async for chunk in chunks:
+        yield chunk
+
+
+async def _until_it_speaks(chunks: AsyncIterator[bytes]) -> bytes:
+    """Read until there is something that is no comment: a router keeps a stream open with comments while the model
+    behind it is silent."""
+    read, line = bytearray(), b""
+    async for chunk in chunks:
+        read += chunk
+        *ended, line = (line[:1] + chunk if line.startswith(b":") else line + chunk).split(b"\n")
+        if len(read) > _AT_ONCE or any(each.strip() and not each.startswith(b":") for each in (*ended, line)):
+            break
+    return bytes(read)
+
+
+async def _read(chunks: AsyncIterator[bytes], limit: int) -> str:
     """At most `limit` bytes of the body as text, whatever they are."""
     pieces: list[bytes] = []
     size = 0
-    async for chunk in response.aiter_bytes():
+    async for chunk in chunks:
         pieces.append(chunk)
         size += len(chunk)
         if size >= limit:

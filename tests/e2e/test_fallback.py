@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Mapping
 from contextlib import aclosing
@@ -29,7 +30,7 @@ from gateway.runtime.errors import (
     QuotaExceeded,
 )
 from tests.emulators.llm import LlmServer
-from tests.emulators.llm_replies import Cut, server_error
+from tests.emulators.llm_replies import Cut, Hang, server_error
 from tests.emulators.llm_replies import Script as Answers
 from tests.support.fakes import ManualClock
 from tests.support.gateway import config_in, running
@@ -128,6 +129,30 @@ async def test_a_server_that_breaks_down_is_replaced_and_comes_back(tmp_path: Pa
             await clock.advance(61)
             assert await live.ask("and later?") == "echo: and later?"
             assert (main.calls, other.calls) == (3, 2)
+
+
+async def test_a_server_that_accepts_and_says_nothing_is_replaced_and_comes_back(tmp_path: Path) -> None:
+    clock, silent = ManualClock(), Answers(Hang())
+    calls = Retrying(ChatCompletions(http_client(), str, clock=clock), clock=clock, rng=AtOnce(), deadline=30)
+    async with LlmServer(silent) as main, LlmServer() as other, aclosing(calls):
+        model = ModelSettings(provider="openai", name="main", base_url=main.url, context_length=32_000)
+        stand_in = model.model_copy(update={"name": "spare", "base_url": other.url})
+        config = settings(tmp_path, stand_in, model=model)
+        async with running(tmp_path, config=config, provider=calls, clock=clock) as live:
+            answering = asyncio.create_task(live.ask("hello"))
+            await main.until(lambda: bool(main.requests))
+            await clock.advance(89)
+            assert not other.requests
+            await clock.advance(2)
+            assert await answering == "echo: hello"
+            assert (main.calls, other.calls) == (1, 1), "a silent model is not asked again"
+            await live.quiet()
+            assert live.adapter.shown("c", "notice") == ["spare answered, because main did not answer in time."]
+            assert await live.ask("and now?") == "echo: and now?"
+            assert main.calls == 1, "nobody waits for it a second time"
+            await clock.advance(301)
+            assert await live.ask("and later?") == "echo: and later?"
+            assert (main.calls, other.calls) == (2, 2)
 
 
 async def test_a_fallback_that_refuses_is_followed_by_the_next(tmp_path: Path) -> None:

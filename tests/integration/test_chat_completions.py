@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 
 import pytest
 from aiohttp import web
@@ -37,6 +38,7 @@ from tests.emulators.llm_replies import (
     rate_limited,
     server_error,
 )
+from tests.support.fakes import ManualClock
 
 SYSTEM = {"role": "system", "content": "You are a test."}
 TOOL = {"type": "function", "function": {"name": "clock", "description": "Time.", "parameters": {"type": "object"}}}
@@ -223,6 +225,24 @@ async def test_silence_ends_as_a_timeout(server: LlmServer, fault: Answer) -> No
         await complete(impatient, spec_of(server), asking())
     assert caught.value.timed_out
     await impatient.aclose()
+
+
+@pytest.mark.parametrize("fault", [Hang(), SlowLoris(interval=0.001)])
+async def test_a_stream_that_does_not_begin_in_time_is_given_up(server: LlmServer, fault: Answer) -> None:
+    clock = ManualClock()
+    patient = ChatCompletions(http_client(), str, clock=clock)
+    server.reply = Script(fault)
+    call = asyncio.create_task(complete(patient, replace(spec_of(server), silence=90), asking()))
+    await server.until(lambda: bool(server.requests))
+    await clock.advance(89)
+    assert not call.done()
+    await clock.advance(2)
+    with pytest.raises(ProviderUnavailable) as caught:
+        await call
+    assert caught.value.timed_out
+    assert (await complete(patient, replace(spec_of(server), silence=90), asking())).text == "echo: hello there"
+    assert not clock.pending, "only the beginning is waited for"
+    await patient.aclose()
 
 
 async def test_giving_up_ends_the_call_at_the_server(server: LlmServer, provider: ChatCompletions) -> None:

@@ -54,7 +54,9 @@ class Messages:
             body = encode_request(spec, request, cap=self._caps.get(model), thoughts=thoughts)
             answer = MessagesAnswer(spec.name, lambda: self._ids.new("call"))
             try:
-                async with aclosing(self._server.call(endpoint(spec), _headers(spec), body, answer)) as events:
+                async with aclosing(
+                    self._server.call(endpoint(spec), _headers(spec), body, answer, silence=spec.silence)
+                ) as events:
                     async for event in events:
                         yield event
                 return
