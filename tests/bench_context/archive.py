@@ -18,7 +18,7 @@ from tests.support.store_kit import in_session, key, step
 
 TOOL_LIMIT = 5  # passages that the tool shows unless the model asks for more
 MOST = 10
-_AT_ONCE = 300  # messages of one step
+_AT_ONCE = 300  # messages that wait for one step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,20 +32,23 @@ class Hits:
 
 
 async def searched(life: Life) -> Mapping[tuple[int, int], Hits]:
-    """The hits of every need of a conversation, by its turn and place in the turn."""
+    """The hits of every need of a conversation, by its turn and place in the turn. A turn searches what was said before
+    it: neither its own question nor the answer that it is looking for stands in the archive."""
     with tempfile.TemporaryDirectory() as folder:
         store = SqliteStore(Path(folder) / "legato.db", clock=SystemClock())
         await store.open()
         claim, session = await in_session(store, session_id="s", chat="c")
-        messages = [_unstored(message) for message in life.messages]
-        for first in range(0, len(messages), _AT_ONCE):
-            session = await store.session(session.id)
-            await store.record_step(claim.lease, session.ref, claim.item, step(*messages[first : first + _AT_ONCE]))
+        waiting: list[Message] = []
         found = {}
         for turn in life.turns:
+            if waiting and (turn.needs or len(waiting) > _AT_ONCE):
+                session = await store.session(session.id)
+                await store.record_step(claim.lease, session.ref, claim.item, step(*waiting))
+                waiting = []
             for place, need in enumerate(turn.needs):
                 first = await store.search(need.words, key("c"), TOOL_LIMIT)
                 found[turn.number, place] = _hits(need, first, await store.search(need.words, key("c"), MOST))
+            waiting += map(_unstored, turn.messages)
         await store.aclose()
     return found
 

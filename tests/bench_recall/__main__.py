@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from gateway.domain.message import Message, noted, text_of
@@ -109,7 +110,7 @@ async def desk(numbers: Sequence[int]) -> list[Row]:
         every = _every_word_of(life)
         for (turn, place), hits in (await searched(life)).items():
             need = life.turns[turn].needs[place]
-            texts = every(need.words)
+            texts = every(need.words, turn)
             shown.append(float(hits.shown))
             for kind in (need.way, "all"):
                 for limit, share in ((5, hits.at_5), (MOST, hits.at_10)):
@@ -120,14 +121,15 @@ async def desk(numbers: Sequence[int]) -> list[Row]:
     return [*rows, Row(f"shown by one call of the tool ({len(shown)} needs)", f"{_mean(shown):.3f}")]
 
 
-def _every_word_of(life: Life) -> Callable[[str], list[str]]:
-    """The search that wants every word, the newest message first."""
-    texts = [readable(message) for message in life.messages]
-    words = [set(_WORD.findall(text.casefold())) for text in texts]
+def _every_word_of(life: Life) -> Callable[[str, int], list[str]]:
+    """The search that wants every word, the newest message first, among what was said before a turn."""
+    texts = [[readable(message) for message in turn.messages] for turn in life.turns]
+    words = [[set(_WORD.findall(text.casefold())) for text in each] for each in texts]
 
-    def search(question: str) -> list[str]:
+    def search(question: str, turn: int) -> list[str]:
         asked = set(_WORD.findall(question.casefold()))
-        return [text for text, held in zip(texts, words, strict=True) if asked <= held][::-1]
+        before = zip(chain.from_iterable(texts[:turn]), chain.from_iterable(words[:turn]), strict=True)
+        return [text for text, held in before if asked <= held][::-1]
 
     return search
 

@@ -64,3 +64,10 @@ def test_policies_are_told_apart(life: Life, counter: TokenCounter) -> None:
     assert 0 < sum(found.values()) < len(found)
     sheet = Sheet(seed=1, messages=len(life.messages), tokens=1, records=records, found=found)
     assert "sliding window" in render(WINDOW, [sheet])
+
+
+def test_a_turn_does_not_find_its_own_question_and_answer(life: Life) -> None:
+    asked = next(turn for turn in life.turns if any(need.way == "other words" for need in turn.needs))
+    found = asyncio.run(searched(Life(seed=1, turns=(asked,), needed={})))
+    assert found
+    assert not any(hits.at_10 for hits in found.values())
