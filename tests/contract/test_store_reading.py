@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import assistant, note_of, noted, text_of, tool_result, user
+from gateway.domain.message import Message, assistant, note_of, noted, text_of, tool_result, user
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
 from gateway.store.port import Store
 from gateway.store.records import Opening, Patch, StepRecord
@@ -34,6 +34,17 @@ async def found(store: Store, words: str, chat: str | None = None, limit: int = 
     """The texts that a search shows."""
     passages = await store.search(words, None if chat is None else key(chat), limit)
     return contents([turn.message for passage in passages for turn in passage.turns])
+
+
+async def hits_of(store: Store, words: str, chat: str | None = "1") -> list[str]:
+    """The texts of the finds alone, best first."""
+    passages = await store.search(words, None if chat is None else key(chat), 10)
+    return [text_of(passage.hit.message) for passage in passages]
+
+
+def filler() -> list[Message]:
+    """What stands between two things that have nothing to do with one another."""
+    return [user(f"nothing in particular, {word}") for word in ("first", "second", "third", "fourth", "fifth")]
 
 
 @pytest.mark.parametrize(
@@ -130,14 +141,58 @@ async def test_what_tools_returned_is_found_where_what_was_said_leaves_room(benc
         hits = await found(store, "backup script", chat)
         assert [str(hit)[:12] for hit in hits] == ["Which backup", "I do not kno", "no backup sc", "银杏 backup sc"]
         assert await found(store, "backup script", chat, limit=2) == hits[:3]
-        assert len(await found(store, "quicksilver", chat)) == 1
-        assert str((await found(store, "银杏 a-1.sh", chat))[0]).startswith("银杏")
-        assert len(await found(store, "bld-4711", chat)) == 1
-        assert len(await found(store, "refused", chat)) == 2
+        assert len(await hits_of(store, "quicksilver", chat)) == 1
+        assert (await hits_of(store, "银杏 a-1.sh", chat))[0].startswith("银杏")
+        assert len(await hits_of(store, "bld-4711", chat)) == 1
+        assert len(await hits_of(store, "refused", chat)) == 2
         assert await found(store, "very middle", chat) == []  # of a megabyte the ends are read
     assert await found(store, "backup script", "2") == []
     store = await bench.crash(store)
-    assert len(await found(store, "quicksilver", "1")) == 1
+    assert len(await hits_of(store, "quicksilver", "1")) == 1
+
+
+async def test_a_result_is_shown_among_what_was_said_around_it(store: Store) -> None:
+    claim, session = await in_session(store)
+    said = [*filler(), user("I took the kettle."), tool_result("c1", '{"order": "W1839032"}'), assistant("It was $85.")]
+    await store.record_step(claim.lease, session.ref, claim.item, step(*said, *filler()))
+    for chat in (key(), None):
+        (best, *_) = await store.search("W1839032", chat, 5)
+        assert contents([turn.message for turn in best.turns])[1:4] == contents(said[-3:])
+        assert best.hit.message["role"] == "tool"
+
+
+async def test_a_message_answers_together_with_those_around_it(store: Store) -> None:
+    claim, session = await in_session(store)
+    names = ("Mia Rossi", "Raj Patel", "Noah Silva", "Yusuf Khan")
+    for at, name in enumerate(names):
+        said = [
+            user(f"Hello, {name} here."),
+            assistant("What can I do?"),
+            user("Just a moment."),
+            assistant("Take it."),
+        ]
+        said.append(user(f"My router {at} blinks since noon."))
+        await store.record_step(claim.lease, session.ref, claim.item, step(*said, *filler()))
+    for chat in ("1", None):
+        hits = await hits_of(store, "Which router does Noah Silva have?", chat)
+        assert next(hit for hit in hits if "router" in hit) == "My router 2 blinks since noon."
+
+
+async def test_who_asks_comes_behind_who_knows(store: Store) -> None:
+    claim, session = await in_session(store)
+    said = [user("When is the harbour concert?"), *filler(), user("The harbour concert is on the ninth."), *filler()]
+    await store.record_step(claim.lease, session.ref, claim.item, step(*said))
+    assert (await hits_of(store, "when is the harbour concert"))[0] == "The harbour concert is on the ninth."
+
+
+async def test_what_says_almost_the_same_leaves_places_to_others(store: Store) -> None:
+    claim, session = await in_session(store)
+    rule = user(
+        "From now on name the price in euros first when somebody wants to know about night buses or about ferries."
+    )
+    again = [message for _ in range(8) for message in (user("Tell me about night buses, please."), *filler())]
+    await store.record_step(claim.lease, session.ref, claim.item, step(rule, *filler(), *again))
+    assert rule["content"] in (await hits_of(store, "tell me about night buses"))[:3]
 
 
 async def test_a_search_stays_within_its_key_and_limit(store: Store) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Final
 
 from gateway.domain.chat import SessionKey
@@ -162,14 +162,16 @@ async def around(wire: Wire, key: SessionKey, message_id: str, reach: int) -> li
 
 
 async def _everybodys(wire: Wire, partition: int, sought: ranking.Sought, limit: int) -> list[Passage]:
-    owners = list(await wire.ask(partition, "SMEMBERS", "searched"))
+    names = await wire.ask(partition, "SMEMBERS", "searched")
+    owners = sorted({name.removesuffix(RETURNED) for name in names})
+
+    def found_of(owner: str) -> Awaitable[list[Passage]]:
+        said, returned = RedisIndex(wire, partition, owner), RedisIndex(wire, partition, owner + RETURNED)
+        return ranking.find(said, returned, sought, limit)
+
     found: list[Passage] = []
     for group in range(0, len(owners), _PAGE):
-        some = owners[group : group + _PAGE]
-        indexes = [
-            (RedisIndex(wire, partition, owner), 0 if owner.endswith(RETURNED) else ranking.REACH) for owner in some
-        ]
-        results = await asyncio.gather(*(ranking.find(each, sought, limit, reach=reach) for each, reach in indexes))
+        results = await asyncio.gather(*map(found_of, owners[group : group + _PAGE]))
         found += (each for result in results for each in result)
     return found
 

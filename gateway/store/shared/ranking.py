@@ -3,11 +3,14 @@
 A store answers four small questions (`Index`); everything that decides stands here.
 
 1. The messages that hold any word of the question are listed. A word weighs by its rarity (idf).
-2. The 200 messages with the most weight are read and ranked by BM25 (Robertson and Zaragoza, 2009; k1 1.2, b 0.75). A
-   message of the days that the question names weighs more.
-3. A message shares its score with its neighbours, because an answer stands beside its question: 0.3 of the score with
-   the next message, 0.1 with the one after.
-4. The best are shown as passages, with two messages before and after. Passages do not overlap.
+2. The 150 messages with the most weight are read, and their words weighed by BM25 (Robertson and Zaragoza, 2009; k1
+   1.2, b 0.75). A message of the days that the question names weighs more. A message that only asks weighs less,
+   because who asks does not know.
+3. A message answers together with the messages around it: a person says their name once, and three messages later the
+   thing that is looked for. So each word counts where it stands nearest: whole in the message itself, half in the next
+   one, less up to the fourth. A tool's result counts among what was said around it, and the other way round.
+4. The best are shown as passages, with two messages before and after, the talk around a tool's result, too. Passages do
+   not overlap. What says almost the same as a better passage weighs half, so that the first ten show different things.
 
 Cost: at most 4,000 messages are listed for one word, the newest ones, and about 8,000 for all words: common words then
 only rank what the rarer words have found.
@@ -17,29 +20,36 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import nlargest
+from heapq import heapify, heappop, heappush, nlargest
 from typing import Final, Protocol, TypeAlias
 
 from gateway.domain.message import said_in, text_of
 from gateway.store.records import Found, Passage
 from gateway.store.shared.dates import Span, spans
 from gateway.store.shared.searchable import Kind
-from gateway.store.shared.text import Occurrences, Question, holds_phrases, question
+from gateway.store.shared.text import Occurrences, Question, asks, holds_phrases, parts_of, question
 
 MOST_OF_A_TERM: Final = 4_000
 _MOST_LISTED: Final = 8_000
-_READ: Final = 200  # messages that are ranked by their text
+_READ: Final = 150  # messages that are ranked by their text
 _LOOKED_AT: Final = 24  # for a value that messages must hold
-_SHARING: Final = 24  # of these, the ones whose neighbours are looked at
+_SHARING: Final = 48  # of these, the ones whose neighbours are looked at
 _FOR_RESULTS: Final = 5  # one of so many places
 REACH: Final = 2  # messages before and after a hit
-_SHARES: Final = (0.3, 0.1)  # of a score, for the next message and the one after
+_SHARES: Final = (1.0, 0.5, 0.35, 0.25, 0.2)  # of a word, by the distance of the message that holds it
+_NEAR: Final = len(_SHARES) - 1
+_SAME_STEP: Final = 0.8  # of a word, between results with nothing said between them
 _K1: Final = 1.2
 _B: Final = 0.75
 _IN_SPAN: Final = 1.5  # what the score of a message of the right day is multiplied by
-_WHOLE_RUN: Final = 2.0  # and of one that has the pairs of characters in a row
+_ONLY_ASKS: Final = 0.7  # and of one that is a question
+_WHOLE_RUN: Final = 1.25  # and pairs of characters, in a message that has them in a row
+_ALIKE: Final = 0.5  # the share of their words in common from which two messages say almost the same
+_AGAIN: Final = 0.5  # what a score is multiplied by if a better message is alike
+_COMPARED: Final = 1_000  # characters of a message, for that
 _ASKED: Final = 2_000  # characters of a question in which a date is looked for
 _TEXT: Final = 20_000  # characters of a message that are looked at
 
@@ -116,32 +126,51 @@ class _Word:
 
 
 async def search(index_of: Callable[[Kind], Index], words: str, limit: int, now: float) -> list[Passage]:
-    """The passages that answer best, best first: what was said, then what tools returned, each result alone. Some word
-    of a question stands in many messages, so a fifth of the places is kept for results. `now`: seconds since the
-    epoch."""
-    sought = Sought.by(words, now)
-    said = await find(index_of("said"), sought, limit)
-    room = max(limit - len(said), limit // _FOR_RESULTS)
-    returned = await find(index_of("returned"), sought, room, reach=0)
-    return [*said[: limit - len(returned)], *returned]
+    """The passages that answer best: see `find`. `now`: seconds since the epoch."""
+    return await find(index_of("said"), index_of("returned"), Sought.by(words, now), limit)
 
 
-async def find(index: Index, sought: Sought, limit: int, *, reach: int = REACH) -> list[Passage]:
-    """The passages of one index that answer best, best first, with `reach` messages before and after."""
-    wanted = sought.wanted
-    if not wanted.wanted or limit < 1 or not (size := await index.size()):
+async def find(said: Index, returned: Index, sought: Sought, limit: int) -> list[Passage]:
+    """The passages that answer best, best first: what was said, then what tools returned, each with two messages before
+    and after. Some word of a question stands in many messages, so a fifth of the places is kept for results. The two
+    indexes number their messages together."""
+    if not sought.wanted.wanted or limit < 1:
         return []
-    listed = await index.listed(wanted.terms)
+    spoken, results = await asyncio.gather(_hits(said, sought, limit), _hits(returned, sought, limit))
+    around = await said.around([*spoken.best, *results.best], _NEAR)
+    every = _Hits({**spoken.read, **results.read}, {**spoken.weights, **results.weights}, ())
+    nearby = _Nearby(every, frozenset(results.read))
+    shown: set[Number] = set()
+    room = limit // _FOR_RESULTS
+    heard = _chosen(nearby.scores(spoken.best, around), around, every, limit, shown)
+    kept = limit - min(len(results.best), max(limit - len(heard), room))
+    for _, part, _ in heard[kept:]:
+        shown.difference_update(part)
+    told = _chosen(nearby.scores(results.best, around), around, every, limit - kept, shown)
+    return await _passages(said, [*heard[:kept], *told], every.read)
+
+
+@dataclass(frozen=True, slots=True)
+class _Hits:
+    """Messages of one kind that were read; for each what each word of the question, by its place, weighs in it; and the
+    best of them."""
+
+    read: Mapping[Number, Found]
+    weights: Mapping[Number, Mapping[int, float]]
+    best: Sequence[Number]
+
+
+async def _hits(index: Index, sought: Sought, limit: int) -> _Hits:
+    size = await index.size()
+    listed = await index.listed(sought.wanted.terms) if size else {}
     if not any(listed.values()):
-        return []
-    told = _words(wanted, listed, size)
-    read = await index.read(_shortlist(told))
+        return _Hits({}, {}, ())
+    words = _words(sought.wanted, listed, size)
+    read = await index.read(_shortlist(words))
     # Megabytes of texts: in a thread, so that nobody waits for a search.
-    scores = await asyncio.to_thread(_scores, wanted, told, read, sought.when)
-    best = nlargest(max(_SHARING, limit), scores, key=lambda number: (scores[number], number))
-    around = await index.around(best, reach)
-    shared = {number: _shared(number, around[number], scores) for number in best if number in around}
-    return await _passages(index, shared, around, read, limit)
+    weights = await asyncio.to_thread(_weights, sought, words, read)
+    sums = {number: sum(each.values()) for number, each in weights.items()}
+    return _Hits(read, weights, nlargest(max(_SHARING, limit), sums, key=lambda number: (sums[number], number)))
 
 
 def _words(wanted: Question, listed: Mapping[str, Sequence[Number]], size: int) -> list[_Word]:
@@ -171,63 +200,112 @@ def _shortlist(words: Iterable[_Word]) -> list[Number]:
     return [*(number for _, number in above), *equal][:_READ]
 
 
-def _scores(
-    wanted: Question, words: Sequence[_Word], read: Mapping[Number, Found], when: Sequence[Span]
-) -> dict[Number, float]:
+def _weights(sought: Sought, words: Sequence[_Word], read: Mapping[Number, Found]) -> dict[Number, Mapping[int, float]]:
+    wanted = sought.wanted
     texts = {number: said_in(found.message)[:_TEXT] for number, found in read.items()}
     average = sum(map(len, texts.values())) / max(1, len(texts)) or 1.0
     occurrences = Occurrences(wanted)
-    scores = {}
+    weights: dict[Number, Mapping[int, float]] = {}
     for number, text in texts.items():
         if not holds_phrases(text, wanted):
             continue
         length = _K1 * (1 - _B + _B * len(text) / average)
-        score = 0.0
-        for word, count in zip(words, occurrences.counts(text), strict=True):
+        at = read[number].at
+        factor = _IN_SPAN if any(begin <= at < end for begin, end in sought.when) else 1.0
+        factor *= _ONLY_ASKS if asks(text) else 1.0
+        together = factor * (_WHOLE_RUN if any(run in text for run in wanted.runs) else 1.0)
+        held = {}
+        for place, (word, count) in enumerate(zip(words, occurrences.counts(text), strict=True)):
             # The index knows words that the eye misses: an accent, a form of a letter.
             count = count or (number in word.held_by)
-            score += word.weight * count * (_K1 + 1) / (count + length) if count else 0.0
-        at = read[number].at
-        score *= _IN_SPAN if any(begin <= at < end for begin, end in when) else 1.0
-        scores[number] = score * (_WHOLE_RUN if any(run in text for run in wanted.runs) else 1.0)
-    return scores
+            if count:
+                more = together if place in occurrences.dense else factor
+                held[place] = more * word.weight * count * (_K1 + 1) / (count + length)
+        weights[number] = held
+    return weights
 
 
-def _shared(number: Number, around: Sequence[Number], scores: Mapping[Number, float]) -> float:
-    place = around.index(number)
-    others = (
-        share * scores.get(around[place + step * sign], 0.0)
-        for step, share in enumerate(_SHARES, start=1)
-        for sign in (-1, 1)
-        if 0 <= place + step * sign < len(around)
-    )
-    return scores[number] + sum(others)
+class _Nearby:
+    """Weighs messages together with the messages around them. `results`: those that tools returned."""
+
+    def __init__(self, hits: _Hits, results: frozenset[Number]) -> None:
+        self._hits = hits
+        self._results = results
+        self._numbers = sorted(hits.weights)
+
+    def scores(self, numbers: Iterable[Number], around: Mapping[Number, Sequence[Number]]) -> dict[Number, float]:
+        """The score of each that is still there."""
+        return {number: self._score(number, around[number]) for number in numbers if number in around}
+
+    def _score(self, number: Number, around: Sequence[Number]) -> float:
+        weights = self._hits.weights
+        best = dict(weights[number])
+        for other, share in self._shares(number, around):
+            for place, weight in weights[other].items():
+                if share * weight > best.get(place, 0.0):
+                    best[place] = share * weight
+        return sum(best.values())
+
+    def _shares(self, number: Number, around: Sequence[Number]) -> Iterator[tuple[Number, float]]:
+        """The other hits around a message, and how much each counts, by the messages that were said in between. The
+        messages around may be those of one chat among many."""
+        read, here = self._hits.read, around.index(number)
+        first, last = bisect_left(self._numbers, around[0]), bisect_right(self._numbers, around[-1])
+        for other in self._numbers[first:last]:
+            place = bisect_left(around, other)
+            if other in self._results:
+                between = here - place if place <= here else place - here - 1
+                stands_here = read[other].session_id == read[number].session_id
+            else:
+                between = abs(here - place) - 1
+                stands_here = around[place] == other
+            if stands_here and between < _NEAR and other != number:
+                of_one_step = not between and number in self._results and other in self._results
+                yield other, _SAME_STEP if of_one_step else _SHARES[between + 1]
 
 
-async def _passages(
-    index: Index,
+_Choice: TypeAlias = tuple[Number, list[Number], float]  # a message, what is shown with it, its score
+
+
+def _chosen(
     scores: Mapping[Number, float],
     around: Mapping[Number, Sequence[Number]],
-    known: Mapping[Number, Found],
+    hits: _Hits,
     limit: int,
-) -> list[Passage]:
-    """The best messages, each with the messages around that no better passage shows. `known`: messages that were read
-    already."""
-    shown: set[Number] = set()
-    chosen: list[tuple[Number, list[Number]]] = []
-    for number in sorted(scores, key=lambda each: (scores[each], each), reverse=True):
-        if number not in shown and len(chosen) < limit:
-            part = [each for each in around[number] if each not in shown]
-            shown.update(part)
-            chosen.append((number, part))
-    missing = sorted(shown - known.keys())
+    shown: set[Number],
+) -> list[_Choice]:
+    """The best messages, each with the messages around that no better passage shows. `shown` is added to."""
+    queue = [(-score, -number, False) for number, score in scores.items()]
+    heapify(queue)
+    chosen: list[_Choice] = []
+    parts: list[frozenset[str]] = []
+    while queue and len(chosen) < limit:
+        score, number, again = heappop(queue)
+        number = -number
+        if number in shown:
+            continue
+        own = parts_of(said_in(hits.read[number].message)[:_COMPARED])
+        if not again and any(len(own & other) >= _ALIKE * len(own | other) for other in parts):
+            heappush(queue, (score * _AGAIN, -number, True))
+            continue
+        place = around[number].index(number)
+        part = [each for each in around[number][max(0, place - REACH) : place + REACH + 1] if each not in shown]
+        shown.update(part)
+        parts.append(own)
+        chosen.append((number, part, -score))
+    return chosen
+
+
+async def _passages(index: Index, chosen: Sequence[_Choice], known: Mapping[Number, Found]) -> list[Passage]:
+    """`known`: messages that were read already."""
+    missing = sorted({each for _, part, _ in chosen for each in part} - known.keys())
     read = {**known, **await index.read(missing)} if missing else known
     return [
         Passage(
             turns=tuple(read[each] for each in part if each in read),
             best=sum(each < number for each in part if each in read),
-            score=scores[number],
+            score=score,
         )
-        for number, part in chosen
+        for number, part, score in chosen
         if number in read
     ]

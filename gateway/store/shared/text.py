@@ -37,6 +37,8 @@ _DENSE_START: Final = re.compile(f"[{_DENSE}]")
 _RUN: Final = re.compile(f"([{_DENSE}]+)|((?:[^\\W_{_DENSE}]|[{_MARKS}])+)")
 
 _WORD: Final = re.compile(r"[^\W_]+")  # counted in many texts: `_RUN` takes six times as long
+_QUESTION_MARKS: Final = ("?", "？", "؟")
+_ENDS: Final = re.compile(r"[.!?](?=\s)|[。！？؟\n]")  # of sentences
 _QUOTED: Final = re.compile(r'"([^"]{2,200})"|“([^”]{2,200})”|«([^»]{2,200})»|„([^“]{2,200})“|「([^」]{2,200})」')
 
 
@@ -100,6 +102,21 @@ def question(words: str, *, stops: bool = False) -> Question:
     )
 
 
+def asks(text: str) -> bool:
+    """Whether a text is a question for the most part."""
+    text = text.rstrip()
+    if not text.endswith(_QUESTION_MARKS):
+        return False
+    begin = max((found.end() for found in _ENDS.finditer(text, 0, len(text) - 1)), default=0)
+    return 2 * (len(text) - begin) >= len(text)
+
+
+def parts_of(text: str) -> frozenset[str]:
+    """The words of a text as they are spelled, and the pairs of characters of a script without spaces: to compare it
+    with another."""
+    return frozenset(part for dense, word in _runs(text) for part in ((word,) if word else (dense[0], *_pairs(dense))))
+
+
 def holds_phrases(text: str, wanted: Question) -> bool:
     """Say whether a text has every phrase of a question."""
     if not wanted.phrases:
@@ -109,12 +126,14 @@ def holds_phrases(text: str, wanted: Question) -> bool:
 
 
 class Occurrences:
-    """Counts the words of a question in texts. Each form of a word is looked at once."""
+    """Counts the words of a question in texts. Each form of a word is looked at once. `dense`: the places of words of
+    scripts without spaces."""
 
     def __init__(self, wanted: Question) -> None:
         self._wanted = wanted
         self._place_of = {term: place for place, alternatives in enumerate(wanted.wanted) for term in alternatives}
         self._dense = [(term.removeprefix("^"), place) for term, place in self._place_of.items() if is_dense(term)]
+        self.dense = frozenset(place for _, place in self._dense)
         self._starts = {term[:_KEPT] for term in self._place_of if not is_dense(term)}
         self._forms: dict[str, int] = {}  # a word as texts spell it, and its place in the question
         self._seen: set[str] = set()

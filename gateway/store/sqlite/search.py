@@ -126,22 +126,20 @@ class Entries:
             self._known.popitem(last=False)
         return known
 
-    def around(self, connection: apsw.Connection, owner: str, number: int, reach: int) -> list[int]:
-        """The numbers beside one, and that one."""
-        for known in self._tried(connection, owner):
-            place = bisect_left(known, number)
-            if place < len(known) and known[place] == number:
-                return list(known[max(0, place - reach) : place + reach + 1])
-        known = self._known[owner]  # a tool's result stands among what was said
+    def around(self, connection: apsw.Connection, owner: str, number: int, reach: int, *, apart: str = "") -> list[int]:
+        """The numbers beside one, and that one, which may be a message of another owner, `apart`."""
+        known: Sequence[int] = self._known.get(owner, ())
+        if not _holds(known, number) and not _holds(self._known.get(apart, ()), number):
+            self._known.pop(owner, None)  # an older message may come late, by the change of a chat's name
+            known = self.of(connection, owner)
         place = bisect_left(known, number)
-        return [*known[max(0, place - reach) : place], number, *known[place : place + reach]]
+        after = place + 1 if _holds(known, number) else place
+        return [*known[max(0, place - reach) : place], number, *known[after : after + reach]]
 
-    def _tried(self, connection: apsw.Connection, owner: str) -> Iterator[Sequence[int]]:
-        """Yield the known numbers, then the present ones: an older message may come late, by the change of a chat's
-        name."""
-        yield self._known.get(owner, ())
-        self._known.pop(owner, None)
-        yield self.of(connection, owner)
+
+def _holds(known: Sequence[int], number: int) -> bool:
+    place = bisect_left(known, number)
+    return place < len(known) and known[place] == number
 
 
 class SqliteIndex:
@@ -214,7 +212,8 @@ class SqliteIndex:
         if not reach:
             return [number]
         if self._key is not None:
-            return self._entries.around(connection, self._whose(self._key), number, reach)
+            own, apart = self._whose(self._key), self._whose(self._key, "returned")
+            return self._entries.around(connection, own, number, reach, apart=apart)
         row = one(connection, "SELECT key FROM messages WHERE id = ?", (number,))
         whose = self._whose(row[0] if row else "")
         found = "SELECT rowid FROM message_search WHERE message_search MATCH ? AND rowid"
@@ -222,8 +221,9 @@ class SqliteIndex:
         after = many(connection, f"{found} > ? ORDER BY rowid LIMIT ?", (whose, number, reach))
         return [*(row[0] for row in reversed(before)), number, *(row[0] for row in after)]
 
-    def _whose(self, key: SessionKey | str) -> str:
-        return f'owner : "{owner_of(str(key), size=_OWNER)}{RETURNED if self._kind == "returned" else ""}"'
+    def _whose(self, key: SessionKey | str, kind: Kind | None = None) -> str:
+        mark = RETURNED if (kind or self._kind) == "returned" else ""
+        return f'owner : "{owner_of(str(key), size=_OWNER)}{mark}"'
 
 
 def _term(term: str) -> str:
