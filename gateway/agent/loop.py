@@ -330,11 +330,7 @@ class Agent:
                 completed, text=completed.text if completed.text.strip() else NO_WORDS_LEFT, tool_calls=()
             )
         completed = replace(completed, tool_calls=_distinct(completed.tool_calls))
-        kept = {"original": completed.original} if completed.original else {}
-        message = assistant(completed.text or None, completed.tool_calls, **kept)
-        if completed.reasoning:
-            message["reasoning_content"] = completed.reasoning
-        self._add(conversation, message)
+        self._add(conversation, _message_of(completed))
         self.partial_text = ""
         return completed
 
@@ -590,6 +586,14 @@ def close_open_calls(conversation: Conversation, at: float) -> None:
     """Give every tool call that was interrupted a result that says so."""
     for call in _open_calls(conversation.newest_first()):
         conversation.add(tool_result(call["id"], INTERRUPTED), at)
+
+
+def _message_of(completed: Completed) -> Message:
+    kept = {"original": completed.original} if completed.original else {}
+    message = assistant(completed.text or None, completed.tool_calls, **kept)
+    if completed.reasoning:
+        message["reasoning_content"] = completed.reasoning
+    return message
 
 
 def has_open_calls(conversation: Conversation) -> bool:
