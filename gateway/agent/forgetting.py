@@ -114,20 +114,9 @@ class Forgetter:
         """Return the effects of forgetting these messages, as the deed of this id that an item asks for; with
         `person` also this person's reminders."""
         history, tip = contents.history, contents.tip
-        kept, reminders = await self.store.reminders(key, _ROWS), list[Reminder]()
-        while True:
-            left = await asyncio.to_thread(without, history, chosen, counter=self.counter, redact=self.redact)
-            gone = [history.originals[name] for name in left.gone]
-            stays = [each for name, each in history.originals.items() if name not in left.gone]
-            words = await asyncio.to_thread(_telling, gone, [each for each in stays if not _reminded(each)])
-            events = {event for each in gone if (event := note_of(each).get("event"))}
-            reminders = [
-                each for each in kept if each.made_by in events or tells(each.text, words) or each.source.user == person
-            ]
-            told = {note_of(each)["id"] for each in stays if _reminded(each) and _says(each, reminders, words)}
-            if not told:
-                break
-            chosen = {*chosen, *told}
+        kept = await self.store.reminders(key, _ROWS)
+        left, words, reminders = await self._reach(history, chosen, kept, person)
+        gone, stays = _parted(history, left)
         pins = _without_rules(contents.pins, gone)
         files = await self._files(key, gone, stays)
         facts = [each for each in contents.facts if each.message_id in left.gone or tells(each.text, words)]
@@ -158,6 +147,24 @@ class Forgetter:
         said = frozenset(own_words(each).strip() for each in gone if is_request(each))
         numbers = sorted(each.number for each in reminders)
         return Deed(forgetting=forgetting, facts=facts, words=words, reminders=numbers, said=said)
+
+    async def _reach(
+        self, history: History, chosen: Collection[str], kept: Sequence[Reminder], person: str | None
+    ) -> tuple[Remainder, frozenset[str], list[Reminder]]:
+        """Return the rest of the history, the telling words of the forgotten messages, and the reminders that go, too.
+        A reminder's message goes with its reminder, so the chosen messages may become more."""
+        while True:
+            left = await asyncio.to_thread(without, history, chosen, counter=self.counter, redact=self.redact)
+            gone, stays = _parted(history, left)
+            words = await asyncio.to_thread(_telling, gone, [each for each in stays if not _reminded(each)])
+            events = {event for each in gone if (event := note_of(each).get("event"))}
+            reminders = [
+                each for each in kept if each.made_by in events or tells(each.text, words) or each.source.user == person
+            ]
+            told = {note_of(each)["id"] for each in stays if _reminded(each) and _says(each, reminders, words)}
+            if not told:
+                return left, words, reminders
+            chosen = {*chosen, *told}
 
     async def _files(self, key: SessionKey, gone: Sequence[Message], stays: Sequence[Message]) -> list[str]:
         """The refs of files that came with forgotten messages, or were sent in answer to them, and with no others."""
@@ -276,6 +283,11 @@ def _telling(gone: Sequence[Message], stays: Sequence[Message]) -> frozenset[str
 
 def _reminded(message: Message) -> bool:
     return "reminded" in note_of(message)
+
+
+def _parted(history: History, left: Remainder) -> tuple[list[Message], list[Message]]:
+    gone = [history.originals[name] for name in left.gone]
+    return gone, [each for name, each in history.originals.items() if name not in left.gone]
 
 
 def _says(message: Message, reminders: Iterable[Reminder], words: frozenset[str]) -> bool:
