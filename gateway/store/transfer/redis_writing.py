@@ -94,22 +94,9 @@ def _commands(kind: str, data: dict[str, Any], number: int) -> Iterator[list[str
     """Yield the commands that store a record, the `number`th of its kind, as restore.lua takes them."""
     match kind:
         case "sessions":
-            name, lane = data["id"], data["key"]
-            yield ["HSET", f"session:{name}", *fields({**data, "f": 1, "is_tip": None})]
-            if data["expires_at"] is not None and data["ended_at"] is None:
-                yield ["ZADD", "due", field_text(data["expires_at"]), name]
-            if data["is_tip"]:
-                yield ["SET", f"tip:{lane}", name]
-            yield ["LPUSH", f"sessions:{lane}", name]
-            yield ["ZADD", "sessions", str(number), name]
+            yield from _session(data, number)
         case "messages":
-            tokens = {} if data["tokens"] is None else {"tokens": data["tokens"]}
-            message = noted(json.loads(data["body"]), **json.loads(data["note"] or "{}"), **tokens)
-            text = message_text(message, SessionKey.parse(data["key"]), data["session_id"], data["at"])
-            yield ["SET", f"message:{data['id']}", text]
-            found_as = kind_of(message)
-            if found_as and (terms := entries(message)):
-                yield ["enter", owner_of(data["key"], found_as), data["id"], " ".join(terms)]
+            yield from _message(data)
         case "transcripts":
             yield ["RPUSH", f"transcript:{data['session_id']}", data["message_id"]]
         case "compactions":
@@ -124,20 +111,13 @@ def _commands(kind: str, data: dict[str, Any], number: int) -> Iterator[list[str
             facts = {name: data[name] for name in ("steps", "intents", "reply")}
             yield ["HSET", f"turn:{data['item']}", *fields({"session": data["session_id"], **facts})]
         case "approvals":
-            token = data["token"]
-            facts = {f"asked:{token}": data["asked"], f"verdict:{token}": data["verdict"]}
-            yield ["HSET", f"turn:{data['item']}", *fields(facts)]
-            yield ["HSET", f"asking:{data['chat']}", token, str(data["item"])]
+            yield from _approval(data)
         case "signals":
             yield ["HSET", f"signals:{data['item']}", data["kind"], field_text(data["at"])]
         case "outbox":
             yield from _row(data, number)
         case "ledger":
-            facts = {name: data[name] for name in ("at", "purpose", "provider", "model", "cost_usd")}
-            entry = LedgerEntry(usage=USAGE.of_texts(data), **facts)
-            text = f"{_CALLS_FROM + number}|{ledger_json(entry, data['session_id'], SessionKey.parse(data['key']))}"
-            yield ["ZADD", "ledger", field_text(data["at"]), text]
-            yield ["ZADD", f"ledger:{data['key']}", field_text(data["at"]), text]
+            yield from _call(data, number)
         case "spending":
             until = [] if data["forget_at"] is None else ["PXAT", str(data["forget_at"])]
             yield ["SET", f"spent:{data['account']}", str(data["spent"]), *until]
@@ -150,10 +130,7 @@ def _commands(kind: str, data: dict[str, Any], number: int) -> Iterator[list[str
         case "reminders":
             yield from _reminder(data)
         case "files":
-            for place, piece in enumerate(pieces(data["content"])):
-                yield ["HSET", f"content:{data['key']}:{data['digest']}", str(place), piece]
-            yield ["HSET", f"files:{data['key']}", data["ref"], file_json(FILE.of_texts(data))]
-            yield ["ZADD", f"filed:{data['key']}", field_text(data["at"]), data["ref"]]
+            yield from _file(data)
         case "forgotten":
             done = dumps({"at": data["at"], "counts": json.loads(data["counts"])})
             yield ["HSET", f"forgotten:{data['key']}", data["deed"], done]
@@ -167,6 +144,49 @@ def _commands(kind: str, data: dict[str, Any], number: int) -> Iterator[list[str
             for name, called in (("first_names", data["first"]), ("later_names", data["later"])):
                 if called is not None:
                     yield ["HSET", name, data["lane"], called]
+
+
+def _session(data: dict[str, Any], number: int) -> Iterator[list[str]]:
+    name, lane = data["id"], data["key"]
+    yield ["HSET", f"session:{name}", *fields({**data, "f": 1, "is_tip": None})]
+    if data["expires_at"] is not None and data["ended_at"] is None:
+        yield ["ZADD", "due", field_text(data["expires_at"]), name]
+    if data["is_tip"]:
+        yield ["SET", f"tip:{lane}", name]
+    yield ["LPUSH", f"sessions:{lane}", name]
+    yield ["ZADD", "sessions", str(number), name]
+
+
+def _message(data: dict[str, Any]) -> Iterator[list[str]]:
+    tokens = {} if data["tokens"] is None else {"tokens": data["tokens"]}
+    message = noted(json.loads(data["body"]), **json.loads(data["note"] or "{}"), **tokens)
+    text = message_text(message, SessionKey.parse(data["key"]), data["session_id"], data["at"])
+    yield ["SET", f"message:{data['id']}", text]
+    found_as = kind_of(message)
+    if found_as and (terms := entries(message)):
+        yield ["enter", owner_of(data["key"], found_as), data["id"], " ".join(terms)]
+
+
+def _approval(data: dict[str, Any]) -> Iterator[list[str]]:
+    token = data["token"]
+    facts = {f"asked:{token}": data["asked"], f"verdict:{token}": data["verdict"]}
+    yield ["HSET", f"turn:{data['item']}", *fields(facts)]
+    yield ["HSET", f"asking:{data['chat']}", token, str(data["item"])]
+
+
+def _call(data: dict[str, Any], number: int) -> Iterator[list[str]]:
+    facts = {name: data[name] for name in ("at", "purpose", "provider", "model", "cost_usd")}
+    entry = LedgerEntry(usage=USAGE.of_texts(data), **facts)
+    text = f"{_CALLS_FROM + number}|{ledger_json(entry, data['session_id'], SessionKey.parse(data['key']))}"
+    yield ["ZADD", "ledger", field_text(data["at"]), text]
+    yield ["ZADD", f"ledger:{data['key']}", field_text(data["at"]), text]
+
+
+def _file(data: dict[str, Any]) -> Iterator[list[str]]:
+    for place, piece in enumerate(pieces(data["content"])):
+        yield ["HSET", f"content:{data['key']}:{data['digest']}", str(place), piece]
+    yield ["HSET", f"files:{data['key']}", data["ref"], file_json(FILE.of_texts(data))]
+    yield ["ZADD", f"filed:{data['key']}", field_text(data["at"]), data["ref"]]
 
 
 def _event(data: dict[str, Any]) -> Iterator[list[str]]:
