@@ -81,13 +81,7 @@ class TelegramBot:
         aside: RunsAside = at_once,
         listens: ListenRules = NOT_SAID,
     ) -> None:
-        # The library warns of its own future whenever Telegram asks it to wait, and its reader logs a traceback
-        # of what is told in a line here.
-        warnings.filterwarnings("ignore", category=PTBDeprecationWarning)
-        logging.getLogger("telegram.ext").setLevel(logging.CRITICAL)
-        # What it cannot read it logs in full and asks to be asked for otherwise: `receiving` does both its own way.
-        logging.getLogger("telegram.ext.ExtBot").setLevel(logging.CRITICAL + 1)
-        warnings.filterwarnings("ignore", message="Please use 'Bot.getUpdates'", category=PTBUserWarning)
+        _quieten_the_library()
         self.account = token.partition(":")[0]
         self._clock = clock
         self._menu = partial(show, entries=menu, admins=[each for each in admins if each.isdigit()])
@@ -365,6 +359,16 @@ class TelegramAdapter(TelegramBot):
             return ()
         detail = "another program receives its messages by a webhook; starting here ends that"
         return [Finding(what="telegram webhook", ok=None, detail=detail)]
+
+
+def _quieten_the_library() -> None:
+    # It warns of its own future whenever Telegram asks it to wait, and its reader logs a traceback of troubles that
+    # get a line here.
+    warnings.filterwarnings("ignore", category=PTBDeprecationWarning)
+    logging.getLogger("telegram.ext").setLevel(logging.CRITICAL)
+    # It logs unreadable updates in full, and asks for another call: `receiving` does both in its own way.
+    logging.getLogger("telegram.ext.ExtBot").setLevel(logging.CRITICAL + 1)
+    warnings.filterwarnings("ignore", message="Please use 'Bot.getUpdates'", category=PTBUserWarning)
 
 
 def _entities(rendered: Rendered) -> list[MessageEntity]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         MessageEntity,
         TelegramObject,
         Update,
+        User,
     )
 
 PLATFORM: Final = "telegram"
@@ -77,15 +78,7 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID) -> Inbound 
         return None  # an edited command was carried out already
     return Inbound(
         event_id=event_id(me.id, update.update_id, message),
-        source=Source(
-            platform=PLATFORM,
-            chat=str(message.chat.id),
-            chat_type=chat_type,
-            user=str(message.from_user.id),
-            thread=_thread(message),
-            user_name=message.from_user.full_name,
-            chat_name=message.chat.title or "",
-        ),
+        source=_source(message, message.from_user, chat_type),
         text=text,
         attachments=files,
         reply_to=str(message.reply_to_message.message_id) if message.reply_to_message else None,
@@ -94,6 +87,18 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID) -> Inbound 
         part_of=_part_of(message),
         only_as_part=not is_meant,
         own=own,
+    )
+
+
+def _source(message: Message, writer: User, chat_type: ChatType) -> Source:
+    return Source(
+        platform=PLATFORM,
+        chat=str(message.chat.id),
+        chat_type=chat_type,
+        user=str(writer.id),
+        thread=_thread(message),
+        user_name=writer.full_name,
+        chat_name=message.chat.title or "",
     )
 
 
