@@ -430,11 +430,11 @@ async def _check(settings: Config, path: Path | None) -> int:
     models = gateway.metering.models
     database = settings.store.sqlite_path
     # Only now: building finds what no single value can show.
-    for finding in of_files(find_config(path), os.environ, database=database, home=home(settings)):
-        tell(finding)
+    files = of_files(find_config(path), os.environ, database=database, home=home(settings))
     known, tools = gateway.sessions.toolbox.installed, settings.tools
     lists = {f"offered for {whom}": names for whom, names in tools.offered.items()} | {"admins_only": tools.admins_only}
     for finding in (
+        *files,
         *of_tools("chat's tools", settings.by_place("tools"), known, tools.mcp),
         *of_tools("tools", lists, known, tools.mcp),
         *of_offered(tools.offered, [*platforms()]),
