@@ -165,7 +165,8 @@ class Agent:
         if not self.metering.has_caps or not any(entry.cost_usd for entry in self._spent):
             return []
         try:
-            news, marks = await self.metering.warnings(conversation.session, conversation.announced)
+            another = self.metering.short_answer(conversation.spec, conversation.prompt_tokens())
+            news, marks = await self.metering.warnings(conversation.session, conversation.announced, another=another)
         except StoreUnavailable:
             return []  # a warning is not worth the turn that it follows
         conversation.announced = marks

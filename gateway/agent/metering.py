@@ -133,10 +133,9 @@ class Standing:
     cap: Cap
     spent: int
 
-    @property
-    def is_near(self) -> bool:
-        """Say whether the cap is nearly used up."""
-        return self.spent >= NEAR * self.cap.limit
+    def is_near(self, another: int) -> bool:
+        """Say whether the cap is nearly used up, or leaves no room for `another` answer."""
+        return self.spent >= NEAR * self.cap.limit or self.cap.limit - self.spent < another
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,16 +311,19 @@ class Metering:
         spent = await self.store.spent([cap.account for cap in caps])
         return [Standing(cap=cap, spent=used) for cap, used in zip(caps, spent, strict=True)]
 
-    async def warnings(self, session: Session, told: Collection[str]) -> tuple[list[str], tuple[str, ...]]:
+    async def warnings(
+        self, session: Session, told: Collection[str], *, another: int = 0
+    ) -> tuple[list[str], tuple[str, ...]]:
         """Return a sentence for each cap that is nearly used up and of which nothing was `told`, and the session's
-        marks with all that is told now. The store is asked when this process has spent a twentieth of a cap since."""
+        marks with all that is told now. `another`: the most that a short answer more can cost. The store is asked when
+        this process has spent a twentieth of a cap since."""
         caps = await self._in_force(session.key, session)
         if not any(self._since_look.get(cap.account, cap.limit) >= cap.limit * _LOOK for cap in caps):
             return [], tuple(told)
         if len(self._since_look) >= _MOST_ROOTS:
             self._since_look.clear()
         self._since_look |= {cap.account: 0 for cap in caps}
-        near = [each for each in await self.standings(session.key, session) if each.is_near]
+        near = [each for each in await self.standings(session.key, session) if each.is_near(another)]
         marks = {f"{_NEAR_MARK}{each.cap.account}": each for each in near}
         others = [mark for mark in told if not mark.startswith(_NEAR_MARK)]
         return [_nearly(each) for mark, each in marks.items() if mark not in told], (*others, *marks)
@@ -399,6 +401,10 @@ class Metering:
         plain = self._price(spec, CanonicalUsage(input_tokens=prompt, output_tokens=output))
         stored = self._price(spec, CanonicalUsage(cache_write_tokens=prompt, output_tokens=output))
         return None if plain is None else max(plain, stored or 0)
+
+    def short_answer(self, spec: ModelSpec, prompt_tokens: int) -> int:
+        """Return the most that an answer of the fewest tokens that do can cost, in millionths of a US dollar."""
+        return self._dearest(spec, ceil(_MARGIN * prompt_tokens), min(LEAST_OUTPUT, spec.reserved_output)) or 0
 
     def count(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()) -> int:
         """Return our own count of a request, in tokens."""

@@ -104,6 +104,16 @@ async def test_a_cap_that_is_nearly_used_up_is_told_once(tmp_path: Path) -> None
         assert live.adapter.shown("c", "notice") == [warning]
 
 
+async def test_a_cap_is_told_of_before_it_has_no_room_for_another_answer(tmp_path: Path) -> None:
+    config = settings(tmp_path, Caps(per_session_usd=1.0))
+    async with running(tmp_path, config=config, model=counting(5_500)) as live:
+        await live.ask("one")
+        await live.quiet()
+        warning = "This conversation's spend cap of $1.00 is nearly used up: $0.4497 is left."
+        assert live.adapter.shown("c", "notice") == [warning]
+        assert "cap" in await live.ask("two")
+
+
 async def test_a_cheaper_model_answers_where_a_cap_leaves_no_room_and_says_so_once(tmp_path: Path) -> None:
     caps = Caps(per_session_usd=1.0, when_reached="fallback")
     config = settings(tmp_path, caps, CHEAP)
