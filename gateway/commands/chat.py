@@ -76,7 +76,20 @@ async def model(ctx: CommandContext) -> str:
         await ctx.store.update_session(ctx.owned(), session.ref, model=name, model_chosen_at=chosen_at)
     there = "This session now uses" if session else "This chat will use"
     told = f"{there} {name} ({spec.context_length:,} tokens of window)."
-    return f"{told} {silent}" if silent else told
+    return " ".join([told, *([silent] if silent else []), *await _to_be_compressed(ctx)])
+
+
+async def _to_be_compressed(ctx: CommandContext) -> list[str]:
+    """Say that the conversation is too long for its new model, where it is."""
+    session = await ctx.present()
+    if session is None or not ctx.automatic:
+        return []
+    conversation = await ctx.sessions.glance(session)
+    threshold = int((await conversation.engine.status()).get("threshold_tokens") or 0)
+    tokens = conversation.prompt_tokens()
+    if not threshold or tokens < threshold:
+        return []
+    return [f"Our conversation (~{tokens:,} tokens) is long for it: I compress it before my next answer."]
 
 
 _OFF: Final = ("off", "none", "reset", "default")  # nobody wants the bot to be that
