@@ -129,8 +129,16 @@ class ManualClock:
         For code whose way to its sleep leads through a thread or a socket, which `settle` cannot see.
         """
         while len(self.pending) < count:
-            self._sleepers_changed = asyncio.Event()
-            await self._sleepers_changed.wait()
+            await self._one_more()
+
+    async def until_due_in(self, seconds: float) -> None:
+        """Wait until a sleeper or a limit is due in just so many seconds."""
+        while seconds not in self.pending:
+            await self._one_more()
+
+    async def _one_more(self) -> None:
+        self._sleepers_changed = asyncio.Event()
+        await self._sleepers_changed.wait()
 
     async def advance(self, seconds: float) -> None:
         """Let `seconds` pass: wake what becomes due, in order, each with its consequences.
