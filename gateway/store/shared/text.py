@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -134,29 +133,35 @@ class Occurrences:
         self._place_of = {term: place for place, alternatives in enumerate(wanted.wanted) for term in alternatives}
         self._dense = [(term.removeprefix("^"), place) for term, place in self._place_of.items() if is_dense(term)]
         self.dense = frozenset(place for _, place in self._dense)
-        self._starts = {term[:_KEPT] for term in self._place_of if not is_dense(term)}
-        self._forms: dict[str, int] = {}  # a word as texts spell it, and its place in the question
-        self._seen: set[str] = set()
+        self._form = _begun_by(frozenset(term[:_KEPT] for term in self._place_of if not is_dense(term)))
+        self._forms: dict[str, int | None] = {}  # a word as texts spell it, and its place in the question
 
     def counts(self, text: str) -> list[int]:
         """Return how often each word stands in a text."""
         found = [0] * len(self._wanted.wanted)
-        words = Counter(_WORD.findall(text.casefold()))
-        new = words.keys() - self._seen
-        self._seen |= new
-        for word in new:
-            if word[:_KEPT] in self._starts:
-                self._learn(word)
-        for word in words.keys() & self._forms.keys():
-            found[self._forms[word]] += words[word]
+        for word in self._form.findall(text.casefold()):
+            if word not in self._forms:
+                self._forms[word] = self._place(word)
+            known = self._forms[word]
+            if known is not None:
+                found[known] += 1
         for term, place in self._dense:
             found[place] += text.count(term)
         return found
 
-    def _learn(self, word: str) -> None:
-        for term in stems(word[:MAX_TERM], self._wanted.language):
-            if term in self._place_of:
-                self._forms[word] = self._place_of[term]
+    def _place(self, word: str) -> int | None:
+        held = [term for term in stems(word[:MAX_TERM], self._wanted.language) if term in self._place_of]
+        return self._place_of[held[-1]] if held else None
+
+
+@lru_cache(maxsize=256)
+def _begun_by(starts: frozenset[str]) -> re.Pattern[str]:
+    """Words that begin with one of these, each of one or two characters; a start of one character is a whole word."""
+    whole = sorted(each for each in starts if _WORD.fullmatch(each))
+    first = "|".join(re.escape(each) for each in whole if len(each) == _KEPT)
+    alone = "|".join(re.escape(each) for each in whole if len(each) < _KEPT)
+    # The characters are looked for first and what stands before them then: a text has many more beginnings of words.
+    return re.compile(rf"(?:{first or '(?!)'})(?<![^\W_]..)[^\W_]*|(?:{alone or '(?!)'})(?<![^\W_].)(?![^\W_])")
 
 
 def spots(text: str, wanted: Question) -> Iterator[tuple[int, str]]:
