@@ -76,8 +76,7 @@ class Plans:
 
 
 async def test_nothing_in_a_turn_scans(store: SqliteStore) -> None:
-    near, far, writing = store._database._connections
-    plans = Plans(near, far, writing)
+    plans = Plans(*store._database._connections)
     claim, session = await in_session(store)
     await put(store, "e2", "e3", "e4")
     await store.signal(key(), "stop", START)
@@ -146,7 +145,7 @@ async def test_whoever_writes_too_much_is_refused_by_few_statements(store: Sqlit
         ran.append(sql)
         return True
 
-    store._database._connections[2].exec_trace = note
+    store._database._connections[-1].exec_trace = note
     receipts = await store.accept([arrival(f"more{number}") for number in range(100)], cap=3)
     assert {receipt.status for receipt in receipts} == {"full"}
     assert len(ran) < 10

@@ -303,7 +303,7 @@ async def test_a_failed_claim_is_claimed_again(make: Opener) -> None:
     store = make(concurrency=0)
     await store.open()
     await put(store, "e1")
-    connection = store._database._connections[2]
+    connection = store._database._connections[-1]
     connection.execute("CREATE TEMP TRIGGER full BEFORE UPDATE ON inbox BEGIN SELECT RAISE(ABORT, 'no'); END")
     with pytest.raises(StoreUnavailable):
         await store.claim_next("w")

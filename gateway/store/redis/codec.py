@@ -97,6 +97,11 @@ def message_text(message: Message, key: SessionKey, session_id: str, at: float) 
     return f"{'' if tokens is None else tokens}|{dumps(document)}"
 
 
+def document_in(text: str) -> str:
+    """The JSON document of a stored message."""
+    return text.partition("|")[2]
+
+
 def message_from(number_: str, text: str) -> tuple[Message, dict[str, Any]]:
     """A stored message with its full host note, and the document it came from."""
     tokens, _, document = text.partition("|")

@@ -14,25 +14,28 @@ entered anew beside the gateway's work, and the old entries removed.
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from array import array
-from collections.abc import Awaitable, Mapping, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, TypeVar
 
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import Message, note_of
+from gateway.domain.message import HOST, Message, note_of, said_in
 from gateway.store.records import Found, Passage
 from gateway.store.redis.admission import META, SEARCH, STEMS, connect_meta
 from gateway.store.redis.arguments import listed
-from gateway.store.redis.codec import message_from
+from gateway.store.redis.codec import document_in, message_from
 from gateway.store.redis.endpoint import Endpoint, ask, used
 from gateway.store.redis.keyspace import keys, remove
 from gateway.store.redis.partitions import PARTITIONS, partition_of_key, prefix
 from gateway.store.redis.wire import Wire
 from gateway.store.shared import ranking, searchable
-from gateway.store.shared.ranking import MOST_OF_A_TERM
-from gateway.store.shared.searchable import RETURNED, Kind, kind_of, terms_of
+from gateway.store.shared.ranking import MOST_OF_A_TERM, Text
+from gateway.store.shared.searchable import KINDS, RETURNED, Kind, kind_of, terms_of
 from gateway.store.shared.text import Question, is_dense
+
+T = TypeVar("T")
 
 _MOST_TERMS: Final = 400  # in one step
 _PAGE: Final = 200  # messages read in one step
@@ -148,7 +151,8 @@ async def holding(wire: Wire, values: Sequence[str], key: SessionKey, limit: int
     """For each value the messages of the key that hold all of its words."""
     await wire.settled()
     partition = partition_of_key(key)
-    return await ranking.holding(lambda kind: RedisIndex(wire, partition, owner_of(str(key), kind)), values, limit)
+    indexes = [RedisIndex(wire, partition, owner_of(str(key), kind)) for kind in KINDS]
+    return await ranking.holding(indexes, values, limit)
 
 
 async def around(wire: Wire, key: SessionKey, message_id: str, reach: int) -> list[Found]:
@@ -203,6 +207,15 @@ class RedisIndex:
         sets = {term: frozenset(numbers) for term, numbers in listed.items()}
         return [ranking.ends(sorted(_with_all(each, sets)), limit) for each in sought]
 
+    async def texts(self, numbers: Sequence[int]) -> Mapping[int, Text]:
+        """What the messages say. All are parsed at once, which takes a third of the time."""
+        stored = await _stored(self._wire, self._partition, [*map(_message_id, numbers)])
+        parsed = json.loads(f"[{','.join(document_in(text) for _, text in stored)}]")
+        return {
+            _number(message_id): Text(said_in({**document["b"], HOST: document["n"]}), document["at"], document["s"])
+            for (message_id, _), document in zip(stored, parsed, strict=True)
+        }
+
     async def read(self, numbers: Sequence[int]) -> Mapping[int, Found]:
         """The messages themselves."""
         number_of = {_message_id(number): number for number in numbers}
@@ -219,6 +232,10 @@ class RedisIndex:
         ids = [_message_id(number) for number in numbers]
         runs = await self._wire.look(self._partition, "around", self._owner, str(reach), *listed(ids))
         return {number: [*map(_number, run.split(" "))] for number, run in zip(numbers, runs, strict=True)}
+
+    async def beside(self, work: Callable[[], T]) -> T:
+        """The result of work that takes long, in a thread."""
+        return await asyncio.to_thread(work)
 
     def _list(self, term: str) -> str:
         return f"stem:{self._owner}:{term}"

@@ -18,15 +18,14 @@ only rank what the rarer words have found.
 
 from __future__ import annotations
 
-import asyncio
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush, nlargest
-from typing import Final, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from gateway.domain.message import said_in, text_of
+from gateway.domain.message import text_of
 from gateway.store.records import Found, Passage
 from gateway.store.shared.dates import Span, spans
 from gateway.store.shared.searchable import Kind
@@ -35,7 +34,7 @@ from gateway.store.shared.text import Occurrences, Question, asks, holds_phrases
 MOST_OF_A_TERM: Final = 4_000
 _MOST_LISTED: Final = 8_000
 _READ: Final = 150  # messages that are ranked by their text
-_LOOKED_AT: Final = 24  # for a value that messages must hold
+_LOOKED_AT: Final = 48  # for a value that messages must hold
 _SHARING: Final = 48  # of these, the ones whose neighbours are looked at
 _FOR_RESULTS: Final = 5  # one of so many places
 REACH: Final = 2  # messages before and after a hit
@@ -53,7 +52,17 @@ _COMPARED: Final = 1_000  # characters of a message, for that
 _ASKED: Final = 2_000  # characters of a question in which a date is looked for
 _TEXT: Final = 20_000  # characters of a message that are looked at
 
+T = TypeVar("T")
+
 Number: TypeAlias = int  # names a message in an index; a later message has a higher number
+
+
+class Text(NamedTuple):
+    """What a message says, when it was said (seconds since the epoch), and in which session first."""
+
+    text: str
+    at: float
+    session_id: str
 
 
 class Index(Protocol):
@@ -69,11 +78,17 @@ class Index(Protocol):
         """For each question the messages that hold each of its words, as far as that is known cheaply: the newest
         `limit` and the oldest, in any order. A question without words has none."""
 
+    async def texts(self, numbers: Sequence[Number]) -> Mapping[Number, Text]:
+        """What messages say. One that is gone is left out."""
+
     async def read(self, numbers: Sequence[Number]) -> Mapping[Number, Found]:
         """The messages. One that is gone is left out."""
 
     async def around(self, numbers: Sequence[Number], reach: int) -> Mapping[Number, Sequence[Number]]:
         """For each message up to `reach` messages before and after the message, rising, the message among them."""
+
+    async def beside(self, work: Callable[[], T]) -> T:
+        """The result of work on megabytes of texts, done where nobody waits for it."""
 
 
 async def around(index: Index, number: Number, reach: int) -> list[Found]:
@@ -83,15 +98,14 @@ async def around(index: Index, number: Number, reach: int) -> list[Found]:
     return [found[each] for each in numbers if each in found] if number in found else []
 
 
-async def holding(index_of: Callable[[Kind], Index], values: Sequence[str], limit: int) -> list[list[Found]]:
-    """For each value the messages of either kind that hold it as it is written: the oldest and up to `limit` of the
+async def holding(indexes: Sequence[Index], values: Sequence[str], limit: int) -> list[list[Found]]:
+    """For each value the messages of these indexes that hold it as it is written: the oldest and up to `limit` of the
     newest, oldest first. Nothing is ranked. An index knows words only, so more messages are looked at."""
-    said, returned = index_of("said"), index_of("returned")
     sought = [question(value, stops=True) for value in values]
-    found = await asyncio.gather(said.holding(sought, _LOOKED_AT), returned.holding(sought, _LOOKED_AT))
-    numbers = [sorted({*one, *other}) for one, other in zip(*found, strict=True)]
+    found = [await index.holding(sought, _LOOKED_AT // len(indexes)) for index in indexes]
+    numbers = [sorted(set().union(*some)) for some in zip(*found, strict=True)]
     every = sorted({each for some in numbers for each in some})
-    read = await said.read(every) if every else {}
+    read = await indexes[0].read(every) if every else {}
     texts = {number: text_of(each.message) for number, each in read.items()}
     held = [
         [each for each in some if value in texts.get(each, "")] for value, some in zip(values, numbers, strict=True)
@@ -136,10 +150,10 @@ async def find(said: Index, returned: Index, sought: Sought, limit: int) -> list
     indexes number their messages together."""
     if not sought.wanted.wanted or limit < 1:
         return []
-    spoken, results = await asyncio.gather(_hits(said, sought, limit), _hits(returned, sought, limit))
+    spoken, results = await _hits(said, sought, limit), await _hits(returned, sought, limit)
     around = await said.around([*spoken.best, *results.best], _NEAR)
-    every = _Hits({**spoken.read, **results.read}, {**spoken.weights, **results.weights}, ())
-    nearby = _Nearby(every, frozenset(results.read))
+    every = _Hits({**spoken.texts, **results.texts}, {**spoken.weights, **results.weights}, ())
+    nearby = _Nearby(every, frozenset(results.texts))
     shown: set[Number] = set()
     room = limit // _FOR_RESULTS
     heard = _chosen(nearby.scores(spoken.best, around), around, every, limit, shown)
@@ -147,15 +161,15 @@ async def find(said: Index, returned: Index, sought: Sought, limit: int) -> list
     for _, part, _ in heard[kept:]:
         shown.difference_update(part)
     told = _chosen(nearby.scores(results.best, around), around, every, limit - kept, shown)
-    return await _passages(said, [*heard[:kept], *told], every.read)
+    return await _passages(said, [*heard[:kept], *told])
 
 
 @dataclass(frozen=True, slots=True)
 class _Hits:
-    """Messages of one kind that were read; for each what each word of the question, by its place, weighs in it; and the
-    best of them."""
+    """Messages of one kind; for each what each word of the question, by its place, weighs in it; and the best of
+    them."""
 
-    read: Mapping[Number, Found]
+    texts: Mapping[Number, Text]
     weights: Mapping[Number, Mapping[int, float]]
     best: Sequence[Number]
 
@@ -166,11 +180,10 @@ async def _hits(index: Index, sought: Sought, limit: int) -> _Hits:
     if not any(listed.values()):
         return _Hits({}, {}, ())
     words = _words(sought.wanted, listed, size)
-    read = await index.read(_shortlist(words))
-    # Megabytes of texts: in a thread, so that nobody waits for a search.
-    weights = await asyncio.to_thread(_weights, sought, words, read)
+    texts = await index.texts(_shortlist(words))
+    weights = await index.beside(lambda: _weights(sought, words, texts))
     sums = {number: sum(each.values()) for number, each in weights.items()}
-    return _Hits(read, weights, nlargest(max(_SHARING, limit), sums, key=lambda number: (sums[number], number)))
+    return _Hits(texts, weights, nlargest(max(_SHARING, limit), sums, key=lambda number: (sums[number], number)))
 
 
 def _words(wanted: Question, listed: Mapping[str, Sequence[Number]], size: int) -> list[_Word]:
@@ -186,13 +199,19 @@ def _shortlist(words: Iterable[_Word]) -> list[Number]:
     """The messages with the most weight of words. Rare words name them; common ones join while there is room."""
     weights: dict[Number, float] = {}
     room = _MOST_LISTED
-    for word in sorted(words, key=lambda each: len(each.held_by)):
-        fresh = word.held_by.difference(weights)
-        for number in word.held_by - fresh if weights else ():
+    lightest = math.inf  # of the messages that are named by now
+    left = sorted(words, key=lambda each: len(each.held_by))
+    while left:
+        # Enough messages are named, and nothing but the words left makes no message as heavy.
+        is_full = len(weights) >= _READ and lightest > sum(word.weight for word in left)
+        word = left.pop(0)
+        held = word.held_by.intersection(weights)
+        for number in held:
             weights[number] += word.weight
-        if len(word.held_by) <= room or not weights:
+        if not is_full and (len(word.held_by) <= room or not weights):
             room -= len(word.held_by)
-            weights |= dict.fromkeys(fresh, word.weight)
+            weights |= dict.fromkeys(word.held_by - held, word.weight)
+            lightest = word.weight
     # Thousands may weigh the same: the newest of these are taken.
     least = min(sorted(weights.values())[-_READ:], default=0.0)
     above = sorted(((weight, number) for number, weight in weights.items() if weight > least), reverse=True)
@@ -200,17 +219,16 @@ def _shortlist(words: Iterable[_Word]) -> list[Number]:
     return [*(number for _, number in above), *equal][:_READ]
 
 
-def _weights(sought: Sought, words: Sequence[_Word], read: Mapping[Number, Found]) -> dict[Number, Mapping[int, float]]:
+def _weights(sought: Sought, words: Sequence[_Word], texts: Mapping[Number, Text]) -> dict[Number, Mapping[int, float]]:
     wanted = sought.wanted
-    texts = {number: said_in(found.message)[:_TEXT] for number, found in read.items()}
-    average = sum(map(len, texts.values())) / max(1, len(texts)) or 1.0
+    average = sum(min(len(each.text), _TEXT) for each in texts.values()) / max(1, len(texts)) or 1.0
     occurrences = Occurrences(wanted)
     weights: dict[Number, Mapping[int, float]] = {}
-    for number, text in texts.items():
+    for number, (whole, at, _) in texts.items():
+        text = whole[:_TEXT]
         if not holds_phrases(text, wanted):
             continue
         length = _K1 * (1 - _B + _B * len(text) / average)
-        at = read[number].at
         factor = _IN_SPAN if any(begin <= at < end for begin, end in sought.when) else 1.0
         factor *= _ONLY_ASKS if asks(text) else 1.0
         together = factor * (_WHOLE_RUN if any(run in text for run in wanted.runs) else 1.0)
@@ -249,13 +267,13 @@ class _Nearby:
     def _shares(self, number: Number, around: Sequence[Number]) -> Iterator[tuple[Number, float]]:
         """The other hits around a message, and how much each counts, by the messages that were said in between. The
         messages around may be those of one chat among many."""
-        read, here = self._hits.read, around.index(number)
+        texts, here = self._hits.texts, around.index(number)
         first, last = bisect_left(self._numbers, around[0]), bisect_right(self._numbers, around[-1])
         for other in self._numbers[first:last]:
             place = bisect_left(around, other)
             if other in self._results:
                 between = here - place if place <= here else place - here - 1
-                stands_here = read[other].session_id == read[number].session_id
+                stands_here = texts[other].session_id == texts[number].session_id
             else:
                 between = abs(here - place) - 1
                 stands_here = around[place] == other
@@ -284,7 +302,7 @@ def _chosen(
         number = -number
         if number in shown:
             continue
-        own = parts_of(said_in(hits.read[number].message)[:_COMPARED])
+        own = parts_of(hits.texts[number].text[:_COMPARED])
         if not again and any(len(own & other) >= _ALIKE * len(own | other) for other in parts):
             heappush(queue, (score * _AGAIN, -number, True))
             continue
@@ -296,10 +314,8 @@ def _chosen(
     return chosen
 
 
-async def _passages(index: Index, chosen: Sequence[_Choice], known: Mapping[Number, Found]) -> list[Passage]:
-    """`known`: messages that were read already."""
-    missing = sorted({each for _, part, _ in chosen for each in part} - known.keys())
-    read = {**known, **await index.read(missing)} if missing else known
+async def _passages(index: Index, chosen: Sequence[_Choice]) -> list[Passage]:
+    read = await index.read(sorted(each for _, part, _ in chosen for each in part))
     return [
         Passage(
             turns=tuple(read[each] for each in part if each in read),

@@ -1,8 +1,8 @@
 """The file in use: its lock, its connections and the threads that use them.
 
-Three connections: one that writes, in the writer's thread; one that reads single rows on the event
-loop, where a look into the page cache is cheaper than a change of threads; and one for queries that may
-take long, in a thread of its own.
+Four connections: one that writes, in the writer's thread; one that reads single rows on the event loop, where a look
+into the page cache is cheaper than a change of threads; one for queries that may take long, in a thread of its own; and
+one for searches, in another thread: a search ranks megabytes of texts, and nobody's transcript is to wait for that.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ P = ParamSpec("P")
 
 Query: TypeAlias = Callable[Concatenate[apsw.Connection, P], T]
 
+_READERS = 3  # connections: for single rows, for long queries, for searches
+
 
 class Database:
     """An open file. Made by `open`; `generation` tells this opening from earlier ones."""
@@ -39,24 +41,26 @@ class Database:
         self.is_read_only = read_only
         self._lock = LockFile(path)
         self._connections: list[apsw.Connection] = []
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
+        self._searcher = ThreadPoolExecutor(1, thread_name_prefix="store-searcher")
         self._writer: Writer | None = None
 
     async def open(self) -> None:
         """Take the lock, migrate, connect. Raises StoreLocked or StoreUnavailable."""
         try:
-            await self._in_thread(self._connect)
+            await self._in(self._reader, self._connect)
         except StoreError:
             await self.aclose()
             raise
         if not self.is_read_only:
-            self._writer = Writer(self._connections[2], self._path, around=search.indexing)
+            self._writer = Writer(self._connections[-1], self._path, around=search.indexing)
 
     async def aclose(self) -> None:
         """Finish the writes that wait, fold the log into the file, let go of the lock. Idempotent."""
         if self._writer is not None:
             await self._writer.aclose()
-        self._pool.shutdown()
+        self._reader.shutdown()
+        self._searcher.shutdown()
         while self._connections:
             self._connections.pop(0).close()
         self._lock.release()
@@ -84,7 +88,11 @@ class Database:
 
     async def read(self, query: Query[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Run a query of any size in the reader's thread."""
-        return await self._in_thread(lambda: self._guarded(1, query, *args, **named))
+        return await self._in(self._reader, lambda: self._guarded(1, query, *args, **named))
+
+    async def search(self, query: Query[P, T], *args: P.args, **named: P.kwargs) -> T:
+        """Run a search in the searcher's thread."""
+        return await self._in(self._searcher, lambda: self._guarded(2, query, *args, **named))
 
     async def write(self, work: Query[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Run a change that nothing in memory depends on. Raises StoreUnavailable in a store opened for reading."""
@@ -94,18 +102,18 @@ class Database:
         """The same, also beside a running gateway, whose writes SQLite then holds up for a moment."""
         if not self.is_read_only:
             return await self.write(work, *args, **named)
-        return await self._in_thread(lambda: self._written(lambda connection: work(connection, *args, **named)))
+        return await self._in(self._reader, lambda: self._written(lambda connection: work(connection, *args, **named)))
 
     async def backup(self, target: Path) -> None:
         """Copy the file as it is now to `target`, which appears only when the copy is whole."""
-        await self._in_thread(lambda: self._copy(target))
+        await self._in(self._reader, lambda: self._copy(target))
 
     # -- in threads -------------------------------------------------------------------------
 
     def _connect(self) -> None:
         try:
             if self.is_read_only:
-                self._connections = [connect_reader(self._path), connect_reader(self._path)]
+                self._connections = [connect_reader(self._path) for _ in range(_READERS)]
                 check_readable(self._connections[0], self._path)
                 check_whole(self._connections[0], self._path)
                 return
@@ -115,7 +123,7 @@ class Database:
             migrate(writing, self._path)
             check_whole(writing, self._path)
             self.generation = next_generation(writing)
-            self._connections = [connect_reader(self._path), connect_reader(self._path), writing]
+            self._connections = [*(connect_reader(self._path) for _ in range(_READERS)), writing]
         except apsw.CantOpenError as error:
             if self.is_read_only and not os.path.exists(self._path):
                 raise StoreUnavailable(
@@ -168,8 +176,8 @@ class Database:
         except OSError as error:
             raise StoreUnavailable(f"The backup {target} cannot be written: {error.strerror}.") from error
 
-    async def _in_thread(self, call: Callable[[], T]) -> T:
+    async def _in(self, thread: ThreadPoolExecutor, call: Callable[[], T]) -> T:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, call)
-        except RuntimeError as error:  # the pool takes nothing after its shutdown
+            return await asyncio.get_running_loop().run_in_executor(thread, call)
+        except RuntimeError as error:  # the thread takes nothing after its shutdown
             raise StoreUnavailable("The store is closed.") from error

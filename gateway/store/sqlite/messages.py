@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import apsw
 
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import Message, note_of, noted, wire
+from gateway.domain.message import HOST, HostNote, Message, note_of, noted, wire
 from gateway.runtime.errors import StoreError
 from gateway.store.shared.documents import dumps, unkept_note
 from gateway.store.sqlite.connection import Row, change, many, one
@@ -117,9 +117,10 @@ def message_from(row: Row) -> Message:
     """A row of MESSAGE_COLUMNS, with its full host note."""
     number, body, extra, tokens, at = row
     message: Message = json.loads(body)
-    note: dict[str, Any] = json.loads(extra) if extra else {}
+    note: HostNote = json.loads(extra) if extra else {}
     note["id"] = message_id(number)
     note["at"] = at
     if tokens is not None:
         note["tokens"] = tokens
-    return noted(message, **note)
+    message[HOST] = note
+    return message

@@ -63,11 +63,9 @@ from gateway.store.records import (
     chat_type_of,
     check_changes,
 )
-from gateway.store.shared import ranking
 from gateway.store.shared.agenda import Advance, rows_to_send
 from gateway.store.shared.platforms import chat_name
 from gateway.store.shared.process import Process
-from gateway.store.shared.searchable import Kind
 from gateway.store.sqlite import (
     approving,
     forgetting,
@@ -739,22 +737,15 @@ class SqliteStore(Store):
         return await self._database.read(reading.compactions, session_id)
 
     async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Passage]:
-        def index(kind: Kind) -> search.SqliteIndex:
-            return search.SqliteIndex(self._database, key, kind, self._entries)
-
-        return await ranking.search(index, words, limit, self._process.time.now())
+        now = self._process.time.now()
+        return await self._database.search(search.passages, self._entries, words, key, limit, now)
 
     async def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
-        def index(kind: Kind) -> search.SqliteIndex:
-            return search.SqliteIndex(self._database, key, kind, self._entries)
-
-        return await ranking.holding(index, values, limit)
+        return await self._database.search(search.holding, self._entries, values, key, limit)
 
     async def around(self, key: SessionKey, message_id: str, reach: int) -> list[Found]:
         number = messages.message_number(message_id)
-        if not await self._database.read(messages.is_of, number, key):
-            return []
-        return await ranking.around(search.SqliteIndex(self._database, key, "said", self._entries), number, reach)
+        return await self._database.search(search.around, self._entries, key, number, reach)
 
     async def usage(
         self, since: float, by: UsageBy, session_id: str | None = None, key: SessionKey | None = None
