@@ -53,6 +53,12 @@ def test_the_words_of_a_question_are_counted_in_any_form() -> None:
     assert occurrences.counts("The preinvoice 构 建") == [0, 0, 0]
 
 
+def test_words_are_counted_from_their_beginning_to_their_end() -> None:
+    occurrences = Occurrences(question("x run a1", stops=True))
+    assert occurrences.counts("x_x prune runs, rerun run") == [2, 2, 0]
+    assert occurrences.counts("xx A1 a10 ba1") == [0, 0, 1]
+
+
 @settings(max_examples=150)
 @given(TEXT, st.data())
 def test_any_part_of_a_dense_run_is_found_in_its_text(text: str, data: st.DataObject) -> None:
