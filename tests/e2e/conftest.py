@@ -23,8 +23,7 @@ def reopened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Sto
     """Opens the same store, of either kind, for one more start."""
     if request.param == "redis":
         server: RedisServer = request.getfixturevalue("redis_server")
-        with server.client() as client:
-            client.flushall()
+        server.empty()
 
     def store() -> Store:
         if request.param == "redis":

@@ -39,8 +39,7 @@ def question(*lives: Live) -> Outbound | None:
 async def test_the_answer_reaches_the_turn_in_the_other_process(
     redis_server: RedisServer, tmp_path: Path, how: str, verdict: str
 ) -> None:
-    with redis_server.client() as client:
-        client.flushall()
+    redis_server.empty()
     tool, model = Payment(), FakeModel(in_turn(payments(50), Say(text="done")))
 
     def gateway() -> object:

@@ -39,8 +39,7 @@ def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Stores:
 
         return lambda: SqliteStore(path, clock=clock), damage
     server: RedisServer = request.getfixturevalue("redis_server")
-    with server.client() as client:
-        client.flushall()
+    server.empty()
 
     def damage_redis(event_id: str) -> None:
         with server.client() as client:

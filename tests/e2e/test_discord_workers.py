@@ -23,8 +23,7 @@ async def test_one_is_connected_and_the_other_takes_over(
     redis_server: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gateway.app.accounts._LOOK_SECONDS", 0.05)
-    with redis_server.client() as client:
-        client.flushall()
+    redis_server.empty()
     async with DiscordServer(Settings(identify_every=0), limits=None) as discord:
         anna = discord.people.person("Anna")
         place = discord.people.general(discord.people.guild("Choir", anna))

@@ -45,8 +45,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
         paths = [tmp_path / "legato.db", tmp_path / "legato.db-wal"]
         return Place(run=lambda **parts: running(tmp_path, **parts), remains=lambda word: in_files(paths, word))
     server: RedisServer = request.getfixturevalue("redis_server")
-    with server.client() as client:
-        client.flushall()
+    server.empty()
 
     @asynccontextmanager
     async def run(**parts: Any) -> AsyncIterator[Live]:

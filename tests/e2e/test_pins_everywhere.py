@@ -149,8 +149,7 @@ def test_every_pin_is_in_every_prompt_from_a_server(
 async def test_what_one_process_pins_is_in_the_next_prompt_of_another(
     redis_server: RedisServer, tmp_path: Path
 ) -> None:
-    with redis_server.client() as client:
-        client.flushall()
+    redis_server.empty()
     model = FakeModel()
 
     def gateway() -> AbstractAsyncContextManager[Live]:

@@ -118,8 +118,7 @@ def test_a_server_is_purged_beside_a_gateway(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "config.yaml").write_text(f"store: {{url: '{redis_server.url}'}}\n", encoding="utf-8")
-    with redis_server.client() as client:
-        client.flushall()
+    redis_server.empty()
 
     async def beside() -> Result:
         store = RedisStore(redis_server.url, clock=SystemClock())

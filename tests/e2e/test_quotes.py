@@ -39,8 +39,7 @@ def start(request: pytest.FixtureRequest, tmp_path: Path) -> Start:
     if request.param == "sqlite":
         return partial(running, tmp_path)
     server: RedisServer = request.getfixturevalue("redis_server")
-    with server.client() as client:
-        client.flushall()
+    server.empty()
     return partial(running, tmp_path, store=RedisStore(server.url, clock=SystemClock()))
 
 

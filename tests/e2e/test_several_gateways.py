@@ -56,8 +56,7 @@ class Pair:
 @asynccontextmanager
 async def pair(server: RedisServer, folder: Path, *, sessions: Sessions | None = None) -> AsyncIterator[Pair]:
     """Both gateways, once one of them runs the turn."""
-    with server.client() as client:
-        client.flushall()
+    server.empty()
     gate = Gate()
     model = FakeModel(in_turn(Say(text="the answer", gate=gate), then=echo))
     config = config_in(folder, **({"sessions": sessions} if sessions else {}))

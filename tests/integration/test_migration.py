@@ -74,8 +74,7 @@ async def test_there_and_back_again(places: Places) -> None:
 
 async def test_from_a_server_to_a_cluster(places: Places, redis_cluster: list[RedisServer]) -> None:
     for server in redis_cluster:
-        with server.client() as client:
-            client.flushall()
+        server.empty()
     start = await places.filled(places.redis[0])
     await move(start, redis_cluster[0].url)
     here, there = await places.open(start), await places.open(redis_cluster[0].url)

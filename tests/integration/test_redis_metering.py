@@ -31,8 +31,7 @@ BOT = "test:1"
 @pytest.fixture
 async def processes(redis_server: RedisServer) -> AsyncIterator[list[RedisStore]]:
     """Three of them, on an empty database."""
-    with redis_server.client() as client:
-        client.flushall()
+    redis_server.empty()
     stores = [RedisStore(redis_server.url, clock=SystemClock()) for _ in range(3)]
     await asyncio.gather(*(store.open() for store in stores))
     yield stores

@@ -52,8 +52,7 @@ Opener = Callable[..., Any]
 @pytest.fixture
 async def process(redis_server: RedisServer) -> AsyncIterator[Opener]:
     """Starts processes on an empty database, and ends them."""
-    with redis_server.client() as client:
-        client.flushall()
+    redis_server.empty()
     stores: list[RedisStore] = []
 
     async def start(*, silent: bool = False) -> RedisStore:

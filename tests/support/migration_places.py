@@ -83,8 +83,7 @@ class Places:
 @pytest.fixture
 async def places(tmp_path: Path, redis_server: RedisServer) -> AsyncIterator[Places]:
     """Nothing is anywhere."""
-    with redis_server.client() as client:
-        client.flushall()
+    redis_server.empty()
     made = Places(tmp_path, redis_server)
     yield made
     await made.aclose()

@@ -26,8 +26,7 @@ Opener = Callable[..., RedisStore]
 @pytest.fixture
 def server(redis_server: RedisServer) -> RedisServer:
     """An empty server."""
-    with redis_server.client() as client:
-        client.flushall()
+    redis_server.empty()
     return redis_server
 
 

@@ -68,8 +68,7 @@ class RedisBench:
         self.servers = servers
         self._opened: list[Store] = []
         for server in servers:
-            with server.client() as client:
-                client.flushall()
+            server.empty()
 
     async def open(self, *, concurrency: int = 256) -> RedisStore:
         # Real time runs the leases, and the test's clock the beats, which never come.
