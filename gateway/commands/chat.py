@@ -92,6 +92,7 @@ async def _to_be_compressed(ctx: CommandContext) -> list[str]:
     return [f"Our conversation (~{tokens:,} tokens) is long for it: I compress it before my next answer."]
 
 
+_LONGEST_NAME: Final = 200  # characters of a model's name; those of registries have 100 at most
 _OFF: Final = ("off", "none", "reset", "default")  # nobody wants the bot to be that
 
 
@@ -205,8 +206,8 @@ async def _offered(ctx: CommandContext, home: ModelSpec) -> tuple[list[str], str
 
 def _known(wanted: str, offered: Sequence[str], models: Models, home: ModelSpec) -> str:
     """The model that is meant, as its provider calls it. Raises UserError if there is none; without a list any name
-    may be right."""
-    if not models.may_be(wanted, home):
+    may be right that can be shown in a line."""
+    if len(wanted) > _LONGEST_NAME or not wanted.isprintable() or not models.may_be(wanted, home):
         raise UserError(
             f"There is no model {wanted[:40]} here, only the {home.name} one; config.yaml can name another."
         )

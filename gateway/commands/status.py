@@ -19,6 +19,7 @@ from gateway.commands.pins import pins_tokens
 from gateway.domain.chat import is_shared
 from gateway.domain.message import is_summary, noted_tokens, text_of
 from gateway.domain.place import names
+from gateway.domain.titles import clipped
 from gateway.domain.usage import UsageTotal
 from gateway.domain.wording import counted, lasting, moment
 from gateway.people.approvals import listed
@@ -27,6 +28,7 @@ from gateway.runtime.errors import UserError
 _BAR = 20  # characters: a telephone shows them in one line
 _DAY = 86_400.0
 _RECALLED = 5
+_ECHOED = 200  # characters of what nothing was found for
 _MOST_HITS = 20  # of which the originals are shown, each once
 _WHOSE = {
     "session": "this conversation",
@@ -221,7 +223,7 @@ async def recall(ctx: CommandContext) -> str:
     # The same words may have been said again, or be stored again by /retry.
     found = list({speaker_of(each.hit, {}) + text_of(each.hit.message): each for each in reversed(hits)}.values())
     if not found:
-        return f"Nothing was found for “{ctx.argument}”."
+        return f"Nothing was found for “{clipped(ctx.argument, _ECHOED)}”."
     speakers = {"user": "one of you" if is_shared(ctx.key, ctx.inbound.source) else "you", "assistant": "me"}
     zone = ctx.sessions.policy.zone
     return "\n\n".join(

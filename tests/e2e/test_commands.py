@@ -145,6 +145,15 @@ async def test_the_summarisers_call_is_in_the_ledger_at_once(tmp_path: Path) -> 
     assert purposes == {"turn": 8, "compression": 1}
 
 
+@pytest.mark.parametrize("name", ["m" * 40_000, "m\x1b]0;x\x07", "m\u202e", "m\x00"])
+async def test_a_model_is_called_by_what_can_be_shown_in_a_line(tmp_path: Path, name: str) -> None:
+    async with running(tmp_path) as live:
+        await live.ask("hello")
+        assert (await live.ask(f"/model {name}")).startswith("There is no model m")
+        assert await live.ask("/model") == "This session uses fake (32,000 tokens of window)."
+        assert len(await live.ask(f"/recall {name * 2}".ljust(40_000, "x"))) < 300
+
+
 async def test_model_shows_and_switches_the_sessions_model(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
         assert "first session will use fake" in await live.ask("/model")
