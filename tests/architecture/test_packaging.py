@@ -160,6 +160,8 @@ def test_the_service_and_the_image_serve_the_platforms():
     image = (ROOT / "deploy/Dockerfile").read_text(encoding="utf-8")
     assert re.findall(r"^ExecStart=.*/legato (.+)$", unit, re.MULTILINE) == ["run"]
     assert re.findall(r"^(?:ENTRYPOINT|CMD) (.+)$", image, re.MULTILINE) == ['["tini", "--", "legato"]', '["run"]']
+    last_stage = image[image.rindex("\nFROM ") :]
+    assert re.search(r"^RUN apt-get update && apt-get install [^&\n]*\btini\b", last_stage, re.MULTILINE)
     assert not re.search(r"^(?:StandardInput|Requires)=", unit, re.MULTILINE)
 
 
