@@ -3,16 +3,23 @@
 Each line on stdin is a round, told by one line of JSON:
 `flood SECONDS RATE`: ten members of a group mention the bot, RATE messages a second together.
 `calm SECONDS`: nobody does.
+`steady SECONDS RATE`: nobody does, and the people say RATE things a second together, answered or not.
+"waits" are the seconds until each answer, "calls" those of Telegram's calls of a webhook, "work" the CPU seconds that
+the gateway, which started this process, worked during each of them: for others, too, that the call waited for.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import time
-from collections.abc import Awaitable, Iterator
+from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
+from itertools import cycle
 from typing import Final
 
 from tests.bench.world import said
@@ -30,35 +37,57 @@ class _Waiting:
     def __init__(self, telegram: TelegramServer) -> None:
         self._telegram = telegram
         self._people = [telegram.people.person(f"P{number}") for number in range(PEOPLE)]
-        self._asked: dict[str, float] = {}
-        self._read = 0
+        self._asked: dict[str, deque[float]] = {}  # when each asked what is not answered
+        self._read = self._to_ask = 0
         self.waits: list[float] = []
 
     async def talk(self, seconds: float) -> None:
         """Talk for so long; those who still wait at the end have waited at least so long."""
-        calls = self._telegram.journal.calls
-        self._read = calls[-1].number if calls else 0
-        self.waits, end = [], time.perf_counter() + seconds
+        self._begin()
+        end = time.perf_counter() + seconds
         for person in self._people:
             self._ask(person)
+        await self._heard(end, again=True)
+
+    async def talk_steadily(self, seconds: float, rate: int) -> None:
+        """The same, one after the other at this rate."""
+        self._begin()
+        begun, people = time.perf_counter(), cycle(self._people)
+        self._to_ask = int(seconds * rate)
+        heard = asyncio.create_task(self._heard(begun + seconds, again=False))
+        for number in range(self._to_ask):
+            await asyncio.sleep(begun + number / rate - time.perf_counter())
+            self._to_ask -= 1
+            self._ask(next(people))
+        await heard
+
+    def _begin(self) -> None:
+        calls = self._telegram.journal.calls
+        self._read = calls[-1].number if calls else 0
+        self.waits = []
+
+    async def _heard(self, end: float, *, again: bool) -> None:
+        """Note answers, as long as there is patience for them. Until the end who was answered asks `again`."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(seconds + _PATIENCE):
-                while self._asked:
+            async with asyncio.timeout(end - time.perf_counter() + _PATIENCE):
+                while self._asked or self._to_ask:
                     await self._telegram.journal.change()
-                    self._note(again=time.perf_counter() < end)
-        self.waits += [time.perf_counter() - asked for asked in self._asked.values()]
+                    self._note(again=again and time.perf_counter() < end)
+        self.waits += [time.perf_counter() - asked for asking in self._asked.values() for asked in asking]
         self._asked.clear()
 
     def _ask(self, person: User) -> None:
-        self._asked[str(person.id)] = time.perf_counter()
+        self._asked.setdefault(str(person.id), deque()).append(time.perf_counter())
         self._telegram.people.say(self._telegram.people.private(person), person, said(len(self.waits)))
 
     def _note(self, *, again: bool) -> None:
         for call in self._over():
-            asked = self._asked.pop(call, None)
-            if asked is None:
+            asked = self._asked.get(call)
+            if not asked:
                 continue
-            self.waits.append(time.perf_counter() - asked)
+            self.waits.append(time.perf_counter() - asked.popleft())
+            if not asked:
+                del self._asked[call]
             if again:
                 self._ask(next(person for person in self._people if str(person.id) == call))
 
@@ -92,26 +121,31 @@ async def _flood(telegram: TelegramServer, members: list[User], seconds: float, 
 
 async def _serve() -> None:
     async with TelegramServer(limits=None, keep=20_000) as telegram:
+        telegram.cloud.webhook.work = partial(_work_of, os.getppid())
         waiting = _Waiting(telegram)
         members = [telegram.people.person(f"M{number}") for number in range(MEMBERS)]
         telegram.people.group("Crowd", *members)
         print(json.dumps({"base_url": telegram.base_url, "token": telegram.token}), flush=True)
         while line := await asyncio.to_thread(sys.stdin.readline):
             kind, seconds, *numbers = line.split()
+            telegram.cloud.webhook.took.clear()
             written = await _round(telegram, waiting, members, kind, float(seconds), *map(int, numbers))
-            print(json.dumps({"waits": waiting.waits, "written": written}), flush=True)
+            calls, work = zip(*telegram.cloud.webhook.took, strict=True) if telegram.cloud.webhook.took else ((), ())
+            print(json.dumps({"waits": waiting.waits, "written": written, "calls": calls, "work": work}), flush=True)
+
+
+def _work_of(process: int) -> float:
+    """CPU seconds of another process; 0.0 where the system does not tell."""
+    return time.clock_gettime((~process << 3) | 2) if sys.platform == "linux" else 0.0  # see clock_getcpuclockid(3)
 
 
 async def _round(
     telegram: TelegramServer, waiting: _Waiting, members: list[User], kind: str, seconds: float, number: int = 0
 ) -> int:
-    def talk() -> Awaitable[None]:
-        return waiting.talk(seconds)
-
     if kind == "flood":
-        written, _ = await asyncio.gather(_flood(telegram, members, seconds, number), talk())
+        written, _ = await asyncio.gather(_flood(telegram, members, seconds, number), waiting.talk(seconds))
         return written
-    await talk()
+    await (waiting.talk_steadily(seconds, number) if kind == "steady" else waiting.talk(seconds))
     return 0
 
 

@@ -8,7 +8,8 @@ seconds up to a minute, or when `Retry-After` says.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from tests.emulators.telegram.updates import Update, UpdateQueue
 LONGEST_DELAY: Final = 60.0
 LONGEST_RETRY_AFTER: Final = 3600.0
 ANSWER_WITHIN: Final = 60.0
+_KEPT: Final = 20_000
 SECRET_HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"
 
 
@@ -40,6 +42,8 @@ class Webhook:
         self.target: Target | None = None
         self.last_error = ""
         self.last_error_date = 0
+        self.took: deque[tuple[float, float]] = deque(maxlen=_KEPT)  # of the last calls: seconds, and the bot's work
+        self.work: Callable[[], float] = float  # of the bot so far, as whoever measures it counts it
         self._queue, self._clock = queue, clock
         self._http: aiohttp.ClientSession | None = None
         self._sending: dict[int, asyncio.Task[None]] = {}  # lane → who sends its updates
@@ -116,8 +120,10 @@ class Webhook:
         """Return the fault of a send, and the time when the receiver wants it again."""
         assert self._http is not None
         headers = {SECRET_HEADER: target.secret} if target.secret else {}
+        begun, work = self._clock.monotonic(), self.work()
         try:
             async with self._http.post(target.url, json=update.as_json(), headers=headers) as response:
+                self.took.append((self._clock.monotonic() - begun, self.work() - work))
                 if 200 <= response.status <= 299:
                     return "", 0.0
                 wanted = response.headers.get("Retry-After", "")
