@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from gateway.runtime.redaction.kind import IN_RUN, SHORTEST_RUN
 from gateway.runtime.redaction.kinds import KINDS
+from gateway.runtime.redaction.places import MARK
 from gateway.runtime.redaction.redactor import _NEEDED, by_patterns
+from tests.support.hostile import LONGEST, within
 from tests.unit.runtime.test_redaction import ALNUM, HARMLESS, PARTLY, SAMPLES, pem, redact
 
 
@@ -85,3 +87,9 @@ def test_looking_for_places_first_finds_what_the_patterns_find(parts, joint, dat
     assert redact(text) == by_patterns(text)
     assert redact(text.upper()) == by_patterns(text.upper())
     assert redact(text[start:end]) == by_patterns(text[start:end])  # as a cut leaves it
+
+
+def test_a_letter_of_many_cases_does_not_make_a_text_slow():
+    """In Turkish, such a letter stands in every line."""
+    with within(0.3):
+        assert MARK not in redact("Işıklar yanıyor, kapı açık. " * (LONGEST // 28))
