@@ -33,7 +33,7 @@ _LOADING: Final = 1 << 7
 
 PASSED_ON: Final = "Noted."
 NOT_TAKEN: Final = "Nothing was done."
-TOO_LATE: Final = "the answer was only for who asked, and Discord takes it no more; give the command again"
+TOO_LATE: Final = "the answer was for one person alone, and Discord takes it no more; give the command again"
 
 
 class Interactions:

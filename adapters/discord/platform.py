@@ -31,13 +31,13 @@ class DiscordSettings(AdapterSettings):
         description="from discord.com/developers/applications, page Bot",
         json_schema_extra={"variable": "DISCORD_BOT_TOKEN"},
     )
-    listen: Listen = Field("mention", description="when it answers in channels that are not named below")
-    mention: Channels = Field((), description="ids of channels where it answers mentions and replies")
-    free: Channels = Field((), description="ids of channels where it answers everything")
+    listen: Listen = Field("mention", description="when the bot answers in channels that are not named below")
+    mention: Channels = Field((), description="ids of channels where the bot answers mentions and replies")
+    free: Channels = Field((), description="ids of channels where the bot answers everything")
     thread: Channels = Field((), description="the same, each time in a new thread")
-    off: Channels = Field((), description="ids of channels where it is silent")
+    off: Channels = Field((), description="ids of channels where the bot is silent")
     quoted: Natural = Field(20, description="messages before a mention that the model is shown")
-    bots: Natural = Field(0, description="mentions by one other bot that it answers in a row")
+    bots: Natural = Field(0, description="mentions by another bot that are answered in a row")
     catch_up: CatchUp = CatchUp()
     proxy: Text | None = Field(None, description="http://HOST:PORT; null: none")
     base_url: HttpUrl | None = Field(None, description="of another server with Discord's API, with its version")

@@ -32,7 +32,7 @@ class Ask(Protocol):
 def access_app(ask: Ask) -> typer.Typer:
     """The sub-commands."""
     app = typer.Typer(
-        help="Let people in who were given a code, and show them out.", no_args_is_help=True, rich_markup_mode=None
+        help="Let people in by their code, or show them out.", no_args_is_help=True, rich_markup_mode=None
     )
 
     @app.command("list")
@@ -48,7 +48,7 @@ def access_app(ask: Ask) -> typer.Typer:
 
     @app.command()
     def confirm(
-        code: Annotated[str, typer.Argument(metavar="CODE", help="The code that the bot gave them.")],
+        code: Annotated[str, typer.Argument(metavar="CODE", help="The code that the bot gave the person.")],
         config: ConfigOption = None,
     ) -> None:
         """Let somebody in by the code they told you."""

@@ -196,10 +196,14 @@ def migrate(
 
 @app.command()
 def purge(
-    person: Annotated[str | None, typer.Option(metavar="PLATFORM:USER", help="All that this person said.")] = None,
-    key: Annotated[str | None, typer.Option(metavar="KEY", help="All of this conversation.")] = None,
-    older_than: Annotated[int | None, typer.Option(min=1, metavar="DAYS", help="Only what is older, of all.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    person: Annotated[
+        str | None, typer.Option(metavar="PLATFORM:USER", help="Delete all that this person said.")
+    ] = None,
+    key: Annotated[str | None, typer.Option(metavar="KEY", help="Delete this conversation as a whole.")] = None,
+    older_than: Annotated[
+        int | None, typer.Option(min=1, metavar="DAYS", help="Delete only older sessions and files.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Delete nothing; print the plan.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: JsonOption = False,
     config: ConfigOption = None,
@@ -267,7 +271,7 @@ def sessions_lineage(session_id: SessionArgument, as_json: JsonOption = False, c
 
 @sessions_app.command("search")
 def sessions_search(
-    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="What the messages must hold.")],
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="Words to look for.")],
     limit: Annotated[int, typer.Option(min=1, max=1_000, metavar="N", help="How many at most.")] = 20,
     as_json: JsonOption = False,
     config: ConfigOption = None,

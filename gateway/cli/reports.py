@@ -42,7 +42,7 @@ def _named(session_id: str) -> Iterator[None]:
     try:
         yield
     except SessionNotFound:
-        text = f"There is no session {session_id}; `legato sessions list` says which there are."
+        text = f"There is no session {session_id}; `legato sessions list` lists them all."
         raise SessionNotFound(text) from None
 
 

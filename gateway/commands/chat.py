@@ -27,7 +27,7 @@ from gateway.store.shared.documents import storable
 LONGEST_PERSONA: Final = 2_000  # characters
 _NAMED: Final = 30  # models in one message
 _BRIEF: Final = 60  # characters of a persona in a line
-_NOT_YOURS: Final = "Only an admin of this bot chooses that in a group; in a chat of your own with me, you do."
+_NOT_YOURS: Final = "In a group only an admin of this bot can choose that. In a private chat with me, you can."
 _IDENTITY: Final = "I am Legato, an assistant."
 
 
@@ -120,11 +120,11 @@ async def persona(ctx: CommandContext) -> str:
     _refuse_others(ctx)
     if text.lower() in _OFF:
         await _choose(ctx, "persona", None)
-        return "From your next message on, I am again who config.yaml says."
+        return "From your next message on, I have the persona of config.yaml again."
     if refusal := _refusal(ctx, text, ctx.metering.models.of(await _session(ctx))):
         raise UserError(refusal)
     await _choose(ctx, "persona", text)
-    return "From the next message on, I am that, in all sessions of this chat. /persona off takes it back."
+    return "From your next message on, this is my persona in all sessions of this chat. /persona off takes it back."
 
 
 async def said_of_chat(ctx: CommandContext, present: Session) -> list[str]:

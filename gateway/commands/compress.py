@@ -22,7 +22,7 @@ _USAGE = (
     "/compress takes --preview, --keep <exchanges> and a topic to keep in detail, in this order; or undo. "
     "For example: /compress --keep 5 the budget"
 )
-_NOT_COMPRESSED = "There is nothing to take back: this was not compressed. /sessions lists what /resume can go back to."
+_NOT_COMPRESSED = "There is nothing to take back: this was not compressed. /resume goes back to an earlier session."
 _UNDONE = (
     "Took that back: this conversation has {count:,} messages again. "
     "If they fill too much of the window, I compress them again."
@@ -115,7 +115,7 @@ async def _preview(
     folded = messages[: len(messages) - kept]
     result, outcome = await ctx.sessions.preview(conversation, folded, asked.focus)
     if outcome.aborted:
-        return "This context engine cannot tell beforehand what it would do; /compress does it."
+        return "This context engine has no preview; /compress compresses now."
     after = reconcile(messages, sanitize([*result, *messages[len(folded) :]]), conversation.counter)
     same = sum("id" in note_of(message) for message in after)
     if same == len(messages):

@@ -57,16 +57,16 @@ IN_SHELL: Final = Words(confirm="legato access confirm CODE", look="legato acces
 
 _REFUSED: Final[dict[Verdict, str]] = {
     "no code": (
-        f"That is no code: one has {CODE_LENGTH} letters and digits, as in H4KD-7XQM; {{look}} says who asks, and "
+        f"A code has {CODE_LENGTH} letters and digits, as in H4KD-7XQM. {{look}} shows the people who ask; "
         "{remove} {person} shows somebody out."
     ),
     "wrong": (
-        "Nobody was given that code in the last hour, or it was used; {look} says who asks, and they get a new one by "
-        "writing to the bot again."
+        "Nobody was given that code in the last hour, or it was used. {look} shows the people who ask; they get a new "
+        "code by writing to the bot again."
     ),
     "locked": (
-        "Five wrong codes came one after another, so none is taken for an hour; access.allow of the configuration lets "
-        "somebody in meanwhile."
+        "Five wrong codes came one after another, so I take no code for an hour. Meanwhile access.allow in the "
+        "configuration lets people in."
     ),
 }
 
@@ -78,7 +78,7 @@ def refused(verdict: Verdict, words: Words) -> str:
 
 def unnamed(words: Words) -> str:
     """The answer to a removal without a person's name."""
-    return f"Name them as {words.look} does, for example: {words.remove} {words.person}"
+    return f"Name the person as {words.look} does, for example: {words.remove} {words.person}"
 
 
 def let_in(guest: Guest) -> str:
@@ -90,8 +90,8 @@ def shown_out(guest: Guest | None, words: Words) -> str:
     """The answer to a removal. Raises UserError if there was no such guest."""
     if guest is None:
         raise UserError(
-            f"Nobody of that name was let in by a code; {words.look} says who was, and access.allow of the "
-            "configuration may name them, too."
+            f"Nobody of that name was let in by a code. {words.look} shows the people who were; access.allow in the "
+            "configuration may name others."
         )
     return f"Shown out: {named(guest)}."
 
@@ -110,7 +110,7 @@ def listed(book: GuestBook, now: float, words: Words) -> str:
             place = f" in {each.place}" if each.place else ""
             lines.append(f"Asks, {int(abs(now - each.at) / 60)} min ago: {each.platform}:{each.user}{name}{place}")
     if not lines:
-        return "Nobody was let in by a code, nobody asks."
+        return "Nobody was let in by a code, and nobody asks."
     return "\n".join([*lines, f"{words.confirm} lets in a person who told you their code."])
 
 

@@ -56,7 +56,7 @@ async def pin(ctx: CommandContext) -> str:
         pins = await ctx.store.pins(ctx.key)
         return _listed(ctx, pins.rules) if pins.rules else _NONE
     if _NUMBERS.fullmatch(argument):
-        raise UserError("A pin is a rule in words; /pin lists those there are, /pin remove 2 takes the second away.")
+        raise UserError("A pin is a rule in words. /pin lists the pins, /unpin 2 takes the second one away.")
     return await _add(ctx, storable(argument))
 
 

@@ -26,11 +26,11 @@ _NO_TIME: Final = (
 )
 _HOW_TO: Final = "What shall I {verb}, and when? For example:\n{examples}"
 _ZONE_UNKNOWN: Final = "I took the time zone {zone}; /timezone <city> sets yours, for example /timezone Berlin."
-_STAY: Final = "What waits already keeps the time zone it was made in; /reminders shows it: {numbers}."
+_STAY: Final = "Your earlier reminders keep the time zone they were made in; /reminders shows them: {numbers}."
 _NONE: Final = "Nothing waits here. For example:\n{examples}"
 _CALLS: Final = re.compile(r"(cancel|delete|remove|snooze|skip|resume)\s+(?:#\s*)?(\d{1,9})(?:\s+(.*))?", re.DOTALL)
 _USAGE: Final = (
-    "After /reminders comes nothing, or: cancel <n>, snooze <n> [10m], skip <n>, resume <n>. <n> is the number in the "
+    "/reminders alone lists them. Or add: cancel <n>, snooze <n> [10m], skip <n>, resume <n>. <n> is the number in the "
     "list."
 )
 _SNOOZE: Final = 600.0  # seconds

@@ -125,7 +125,7 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
     ]
     if (brought := quoted(conversation.announced)) is not None:
         quotes, tokens = counted(brought[0], "quote"), brought[1]
-        lines.append(f"Beside your last message I read {quotes} of what had left view (~{tokens:,} tokens).")
+        lines.append(f"Beside your last message I read {quotes} from earlier in this chat (~{tokens:,} tokens).")
     if threshold and ctx.automatic:
         left = max(0, threshold - used)
         now = f"with your next message (at {threshold:,})"

@@ -40,15 +40,15 @@ _FRESH_FOR_STRANGERS: Final = 1.0  # seconds
 _FRESH_FOR_GUESTS: Final = 10.0
 
 ASK = (
-    "I do not know you yet. Tell whoever runs this bot this code, which is good for an hour: {code}\n\n"
+    "I do not know you yet. Give this code to the person who runs this bot; it is good for an hour: {code}\n\n"
     "They let you in with one of these:\n"
     "/pair {code} (from an admin, here)\n"
     "legato access confirm {code} (in a shell)"
 )
 
 ASKS_IN_GROUP = (
-    "{name} ({platform}:{user}) writes to me in {place}, and I was silent, because nobody let them in. "
-    "/pair {code} does, within an hour."
+    "{name} ({platform}:{user}) wrote to me in {place}. I did not answer, because nobody let them in yet. "
+    "/pair {code} lets them in, within an hour."
 )
 _MOST_GROUPS: Final = 10_000  # remembered
 

@@ -50,12 +50,12 @@ OVER_BEFORE: Final = "Reminder {number} is over already; nothing was done."
 TOO_MANY: Final = (
     "You have {most} waiting here, and no more fit: /reminders lists them, /reminders cancel <n> takes one away."
 )
-EMPTY: Final = "Say what it is about, too, for example: /remind in 20 minutes tea"
-TOO_LONG: Final = "A reminder holds {most:,} characters, and this text has {size:,}."
+EMPTY: Final = "Say also what the reminder is about, for example: /remind in 20 minutes tea"
+TOO_LONG: Final = "A reminder holds {most:,} characters, and this text has {size:,}; shorten it."
 NO_ZONE: Final = (
     'There is no time zone "{name}". Zones are named after cities, for example Europe/Berlin or Asia/Tokyo.'
 )
-NO_NUMBER: Final = "There is no reminder {number} here. /reminders lists those there are."
+NO_NUMBER: Final = "There is no reminder {number} here. /reminders lists yours."
 
 Decide = Callable[[Reminder], Reminder | None]
 

@@ -81,7 +81,7 @@ class PoisonGuard:
         if len(self._troubles) > _BROKEN_REMEMBERED:
             self._troubles.popitem(last=False)
         if trouble.tries <= TRIES or not self._stored or not await self._gave_up(inbound, trouble):
-            why = str(error) if isinstance(error, GatewayError) else "an error in Legato itself, which its log tells of"
+            why = str(error) if isinstance(error, GatewayError) else "an error in Legato itself; the log has more"
             raise StoreUnavailable(why) from error
         trouble.given_up = True
         log.error("message_given_up", adapter=self._adapter.name, inbound=event, tries=trouble.tries)

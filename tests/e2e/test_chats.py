@@ -129,7 +129,7 @@ async def test_an_admin_chooses_for_a_group_and_all_of_its_conversations(start: 
     async with start() as live:
         await live.ask("hello", user="bob", **GROUP)
         for command in ("/persona You are a cat.", "/model small"):
-            assert "Only an admin" in await live.ask(command, user="bob", **GROUP)
+            assert "only an admin" in await live.ask(command, user="bob", **GROUP)
             await live.ask(command, user="boss", **GROUP)
         await live.ask("hello", user="bob", **GROUP)
         assert last(live) == ("small", "You are a cat.")

@@ -231,7 +231,7 @@ async def test_admins_hear_of_somebody_who_writes_where_others_may_talk(
         for _ in range(2):
             discord.people.say(place, bob, "@Legato me, too")
         await bot.until(lambda: len(bot.shown()) == 1)  # in Anna's direct messages, which nobody had opened
-        assert bot.shown()[0].startswith(f"Bob (discord:{bob.id}) writes to me in ")
+        assert bot.shown()[0].startswith(f"Bob (discord:{bob.id}) wrote to me in ")
         assert len(bot.shown(place)) == 1
 
 

@@ -133,7 +133,7 @@ async def test_admins_hear_of_somebody_who_writes_in_a_group_where_others_may_ta
             telegram.people.say(group, bob, f"{mention} me, too")
         await bot.until(lambda: len(bot.shown()) == 2)
         told = bot.shown()[1]
-        assert told.startswith(f"Bob (telegram:{bob.id}) writes to me in Book club, and I was silent")
+        assert told.startswith(f"Bob (telegram:{bob.id}) wrote to me in Book club. I did not answer")
         bot.says("/pair")
         await bot.until(lambda: f"telegram:{bob.id} “Bob” in Book club" in bot.shown()[-1])
         bot.says(f"/pair {code_in(told)}")
@@ -183,8 +183,8 @@ async def test_an_admins_slips_do_not_lock_the_door(tmp_path: Path, telegram: Te
         await bot.until(lambda: len(bot.shown(his)) == 1)
         for slip in ("remove", f"remove {bob.id}", "list", f"telegram:{bob.id}", "Bob"):
             bot.says(f"/pair {slip}")
-        await bot.until(lambda: sum("That is no code" in text for text in bot.shown()) == 3)
-        await bot.until(lambda: sum("Name them as /pair does" in text for text in bot.shown()) == 2)
+        await bot.until(lambda: sum("A code has 8 letters" in text for text in bot.shown()) == 3)
+        await bot.until(lambda: sum("Name the person as /pair does" in text for text in bot.shown()) == 2)
         bot.says(f"/pair {code_in(bot.shown(his)[0])}")
         await bot.until(lambda: WELCOME in bot.shown(his))
 
@@ -200,7 +200,7 @@ async def test_an_admin_lets_somebody_in_from_a_shell_while_the_gateway_runs(
         status, out, errors = await legato(tmp_path, "access", "confirm", "WR4NGWAY")
         assert (status, out) == (1, "")
         assert "Nobody was given that code" in errors
-        assert "legato access list says who asks" in errors  # a shell knows no /pair
+        assert "legato access list shows the people who ask" in errors  # a shell knows no /pair
         assert "/pair" not in errors
         status, out, errors = await legato(tmp_path, "access", "remove", "bob")
         assert (status, out) == (1, "")

@@ -99,7 +99,7 @@ async def test_what_cannot_be_is_said_clearly(tmp_path: Path, clock: ManualClock
         assert "/remind in 20 minutes tea" in await live.ask("/remind")
         assert "/schedule every weekday at 8" in await live.ask("/schedule")
         assert "There is no reminder 7 here" in await live.ask("/reminders cancel 7")
-        assert "After /reminders comes nothing, or:" in await live.ask("/reminders whatever")
+        assert "/reminders alone lists them. Or add:" in await live.ask("/reminders whatever")
         assert (await live.ask("/reminders")).startswith("Nothing waits here.")
 
 
@@ -123,7 +123,7 @@ async def test_each_person_has_a_time_zone(tmp_path: Path, clock: ManualClock) -
         await live.ask("/remind tomorrow at nine call Ann")
         assert await live.ask("/timezone tokyo") == (
             "Your time zone is Asia/Tokyo; there it is Mon 23 Nov 2026, 22:05.\n"
-            "What waits already keeps the time zone it was made in; /reminders shows it: 1."
+            "Your earlier reminders keep the time zone they were made in; /reminders shows them: 1."
         )
         assert "call Ann — Tue 24 Nov 2026, 09:00 (Europe/Berlin)" in await live.ask("/reminders")
         assert (await live.ask("/timezone new york")).startswith("Your time zone is America/New_York;")
@@ -465,7 +465,7 @@ async def test_the_model_makes_lists_and_changes_reminders(tmp_path: Path, clock
     ("arguments", "error"),
     [
         ({"action": "create", "text": "x"}, "`when` is missing"),
-        ({"action": "create", "when": "tomorrow at 9"}, "Say what it is about"),
+        ({"action": "create", "when": "tomorrow at 9"}, "Say also what the reminder is about"),
         ({"action": "create", "when": "soon", "text": "x"}, "'soon' is no time that can be read here; it is Mon 23"),
         (
             {"action": "create", "when": "2026-11-01 09:00", "text": "x"},

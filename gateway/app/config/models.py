@@ -236,7 +236,7 @@ class Chat(Section):
     )
     tools: Texts | None = Field(None, description="the tools there, of those on offer; a list as in tools.offered")
     listen: Listen | None = Field(
-        None, description="when it answers there; thread: everything, each time in a new thread"
+        None, description="when the bot answers there; thread: everything, each time in a new thread"
     )
     busy_mode: Literal["queue", "collect", "steer", "interrupt"] | None = Field(
         None, description="as sessions.busy_mode"
