@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import structlog
+from hypothesis import settings
 
 from tests.support.fakes import ManualClock, SequentialIds
 
@@ -21,6 +22,10 @@ structlog.configure(
 )
 
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # behind nohup it is ignored, and programs under test inherit that
+
+# How long an example takes depends on what else the machine does.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 # A commit waits for the disk, which no test is about: the files of tests live in memory, where there is room for them.
 _MEMORY = Path("/dev/shm")
