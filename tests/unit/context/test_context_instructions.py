@@ -176,6 +176,12 @@ def test_where_not_all_fit_the_newest_stay() -> None:
     assert len(written(many, str, room=4_000, counter=COUNTER, chars=300)) <= 300
 
 
+def test_where_several_talk_each_binds_whom_it_names() -> None:
+    own = [Instruction(text="Never use tables.", by="Anna")]
+    assert "The brackets name whom one binds; nobody else is bound." in written(own, str, room=200, counter=COUNTER)
+    assert "brackets" not in written([Instruction(text="Never use tables.")], str, room=200, counter=COUNTER)
+
+
 class Forging:
     """A summariser that claims instructions of its own."""
 
