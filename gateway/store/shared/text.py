@@ -1,6 +1,7 @@
 """Cuts text into search terms, the same for every store.
 
-Words lie between spaces and punctuation; they are case-folded and entered by their stems. Scripts that are written
+Words lie between spaces and punctuation; they are case-folded and entered by their stems. A name such as getUserDetails
+is entered by its parts, too. Scripts that are written
 without spaces (Chinese, Japanese, Korean, Thai…) have no such words: a run of their characters becomes its overlapping
 pairs, and its last character alone. So every character begins some term: any two adjacent characters are a term, and
 one character is found as a prefix.
@@ -36,6 +37,9 @@ _DENSE_START: Final = re.compile(f"[{_DENSE}]")
 _RUN: Final = re.compile(f"([{_DENSE}]+)|((?:[^\\W_{_DENSE}]|[{_MARKS}])+)")
 
 _WORD: Final = re.compile(r"[^\W_]+")  # counted in many texts: `_RUN` takes six times as long
+_HUMPED: Final = re.compile(r"(?<![^\W_])(?=[A-Za-z]*[a-z][A-Z])[A-Za-z]{3,64}(?![^\W_])")  # getUserDetails
+_INSIDE: Final = re.compile(r"[a-z][A-Z]")
+_HUMP: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _QUESTION_MARKS: Final = ("?", "？", "؟")
 _ENDS: Final = re.compile(r"[.!?](?=\s)|[。！？؟\n]")  # of sentences
 _QUOTED: Final = re.compile(r'"([^"]{2,200})"|“([^”]{2,200})”|«([^»]{2,200})»|„([^“]{2,200})“|「([^」]{2,200})」')
@@ -57,6 +61,9 @@ def terms(text: str) -> list[str]:
         else:
             found.update(dict.fromkeys(_pairs(dense)))
             found[dense[-1]] = None
+    for name in _HUMPED.findall(text) if _INSIDE.search(text) else ():
+        for part in _HUMP.findall(name):
+            found.update(dict.fromkeys(stems(part[:MAX_TERM].casefold(), language)))
     return list(found)
 
 

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.store.shared.text import MAX_TERM, Occurrences, holds_phrases, normalised, passage, question, terms
+from gateway.store.shared.text import (
+    MAX_TERM,
+    Occurrences,
+    asks,
+    holds_phrases,
+    normalised,
+    parts_of,
+    passage,
+    question,
+    terms,
+)
 
 TEXT = st.text(alphabet="ab Z_-上下文窗口タ가ไ。,\n1é", max_size=30)
 
@@ -92,3 +102,30 @@ def test_terms_hold_nothing_that_a_query_language_could_misread(text: str) -> No
 def test_a_passage_is_sought_by_the_first_of_very_many_words() -> None:
     text = f"{'x ' * 2_000}needle {'x ' * 2_000}"
     assert "needle" in passage(text, " ".join(["needle", *(f"missing{number}" for number in range(64))]), 100)
+
+
+def test_a_name_with_humps_is_entered_whole_and_by_its_parts() -> None:
+    assert set(terms("getUserDetails of MyHTTPServer")) >= {"getuserdetail", "user", "detail", "myhttpserv", "http"}
+    assert set(terms("Details, NATO, iX3 and плюсСеть")) == {"detail", "nato", "ix3", "and", "плюссет"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("When does the train leave?", True),
+        ("Hi, it is me again. When does the train to Lisbon leave?", True),
+        ("你好。火车几点开？", True),
+        ("The train leaves at nine, from platform four, and it is never late. Fine?", False),
+        ("The train leaves at nine.", False),
+        ("It left at 9. Did it?\nIt did.", False),
+        ("?", True),
+        ("", False),
+    ],
+)
+def test_a_text_asks_if_most_of_it_is_a_question(text: str, expected: bool) -> None:
+    assert asks(text) is expected
+
+
+def test_texts_are_compared_by_words_and_pairs() -> None:
+    assert parts_of("Set MAX to 3, 夜间构建") == {"set", "max", "to", "3", "夜", "夜间", "间构", "构建"}
+    assert parts_of("") == set()
