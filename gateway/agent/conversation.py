@@ -111,7 +111,8 @@ class Conversation:
         return noted(message, tokens=self.counter.message(message), identifiers=identifiers.found(message), **told)
 
     def show(self, tools: tuple[str, ...], schema_tokens: int) -> None:
-        """Show the model these tools from now on. The provider's last report becomes what it would have been."""
+        """Show the model these tools from now on. The provider's last report is changed as if the old prompt had been
+        the new one."""
         more = schema_tokens - self.schema_tokens
         if more and self.reported_tokens:
             change = self.calibration.correct(self.spec.name, abs(more))

@@ -1,4 +1,4 @@
-"""Forgetting, as a person asks for it: what goes is chosen here, and the store takes it out in one step.
+"""Forgetting, as a person asks for it: the messages are chosen here, and the store takes them out in one step.
 
 The decision about each message is `gateway.context.forgetting`; here come the things beside the transcripts: files that
 no other message shows, rules that the forgotten words set, titles and to-do items with words of their own.
@@ -79,7 +79,7 @@ class Deed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgetter:
-    """Makes the deed of what a person wants forgotten, and has it done."""
+    """Makes the deed of a person's wish to forget, and has it done."""
 
     store: Store
     sessions: Sessions
@@ -176,7 +176,7 @@ class Forgetter:
         return [ref for ref in dict.fromkeys([*came, *sent]) if ref not in shown]
 
     async def do(self, lease: Lease | None, contents: Contents, deed: Deed) -> Mapping[str, int]:
-        """Have the store forget, and forget what this process holds in memory."""
+        """Let the store forget, and forget the process's own copies."""
         forgetting, tip = deed.forgetting, contents.tip
         for session in contents.sessions:
             self.sessions.let_go(session)
@@ -202,8 +202,8 @@ class Forgetter:
     # -- everything of a person ---------------------------------------------------------------
 
     async def forget_person(self, lease: Lease, item: InboxItem) -> Mapping[str, int]:
-        """Forget all that the item's person said under its key: a conversation of their own as a whole, of a shared one
-        what they said and the answers to it."""
+        """Forget all that the item's person said under its key: a conversation of their own as a whole, of a shared
+        one their messages and the answers to them."""
         key, source = item.key, item.inbound.source
         done = await self.store.forgotten(key, deed_of(item))
         if done is not None:
@@ -236,8 +236,8 @@ class Forgetter:
     async def forget_said_by(
         self, key: SessionKey, source: Source, deed: str, *, before: float | None = None
     ) -> Mapping[str, int]:
-        """Forget what a person said in a shared conversation, from outside of its lane. `before`: only what is older
-        (seconds since the epoch)."""
+        """Forget a person's messages in a shared conversation, from outside of its lane. `before`: only older
+        messages (seconds since the epoch)."""
         if before is None:
             await self.forget_memory(scope_of(key, source.chat_type), source.user)
         contents = await self.contents(key)
@@ -276,8 +276,8 @@ def _said_by(contents: Contents, source: Source, before: float | None = None) ->
 
 
 def _telling(gone: Sequence[Message], stays: Sequence[Message]) -> frozenset[str]:
-    """The words that tell what was made of forgotten messages. In a short conversation nothing else may hold "the", and
-    that tells nothing."""
+    """The words that give away a text made of forgotten messages. In a short conversation nothing else may hold
+    "the", and that tells nothing."""
     return frozenset(word for word in telling_words(gone, stays) if not is_stop(word))
 
 
@@ -302,7 +302,7 @@ def is_by(request: Message, source: Source) -> bool:
 
 
 def deed_of(item: InboxItem) -> str:
-    """The id of what an item asks for: another attempt at it finds its work done."""
+    """The id of an item's deed: another attempt at the item finds its work done."""
     return lasting_id("f", item.key, item.inbound.event_id, item.id)
 
 

@@ -88,7 +88,7 @@ class Agent:
     compactor: Compactor
     writer: TranscriptWriter
     observer: Observer
-    steer: Callable[[Conversation], Awaitable[None]]  # adds what a person sends for the running turn
+    steer: Callable[[Conversation], Awaitable[None]]  # adds a person's messages for the running turn
     questions: Questions
     recall: Recall
     holding: Holding
@@ -106,7 +106,7 @@ class Agent:
     details: bool = True  # whether this person may read why a compaction failed
     automatic: bool = True  # compression.enabled
     partial_text: str = ""
-    remarks: list[str] = field(default_factory=list)  # what there is to say about the reply, behind it
+    remarks: list[str] = field(default_factory=list)  # lines about the reply, behind it
     _offer: Offer = field(default_factory=partial(Offer, order=(), offered={}))  # the tools of the present step
     _tools: ToolRuntime = field(init=False)
     _spent: list[LedgerEntry] = field(default_factory=list)  # the turn's calls
@@ -174,7 +174,7 @@ class Agent:
 
     def interrupt(self, conversation: Conversation) -> None:
         """Make a conversation whole again after its turn was cut short: the text so far is kept, and a call without a
-        result gets one that says what happened."""
+        result gets one that says so."""
         if self.partial_text:
             self._add(conversation, assistant(self.partial_text))
             self.partial_text = ""
@@ -467,7 +467,7 @@ class Agent:
     # -- running tools ----------------------------------------------------------------------
 
     def _offer_tools(self, conversation: Conversation) -> None:
-        """Look what tools there are: some come and go while the turn runs."""
+        """Look up the present tools: some come and go while the turn runs."""
         if self._offer.version != self.toolbox.version or self._offer.order != conversation.tools:
             self._offer = self.toolbox.offer(conversation.tools, self.caller, conversation.spec.context_length)
             self._tools = ToolRuntime(self._offer, self.clock)
@@ -572,9 +572,9 @@ class Agent:
 
 
 def _withheld(conversation: Conversation) -> bool:
-    """Put a sentence in the place of what a person said and a model refused, so that the next request is not refused
-    for it again. Their words stay in the note, where a search and /retry find them. False: they are stored already,
-    and stored messages do not change."""
+    """Put a sentence in place of a person's words that a model refused, so that the next request is not refused
+    again. Their words stay in the note, where a search and /retry find them. False: they are stored already, and
+    stored messages do not change."""
     said = [at for at, message in enumerate(conversation.fresh) if is_request(message)]
     for at in said:
         message = conversation.fresh[at]

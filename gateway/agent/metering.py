@@ -286,8 +286,8 @@ class Metering:
 
     @asynccontextmanager
     async def paying(self, session: Session, most: float) -> AsyncIterator[Callable[[float | None], None]]:
-        """Set US dollars aside for what is bought beside models: the most that it can cost. Gives a function that takes
-        the real cost; None: it stays at the most. What fails costs nothing. Raises SpendCapReached."""
+        """Set US dollars aside for a purchase beside models: the most that it can cost. Gives a function that takes
+        the real cost; None: it stays at the most. A failed purchase costs nothing. Raises SpendCapReached."""
         costs: list[float | None] = []
         if not self.has_caps or not most:
             yield costs.append

@@ -44,7 +44,7 @@ class Prepared:
     tokens: int
     outcome: Outcome
     engine_state: Mapping[str, Any]
-    findings: Findings | None = None  # what is to be remembered of the snapshot, once this is published
+    findings: Findings | None = None  # facts of the snapshot to be remembered, once this is published
 
     def helps(self, conversation: Conversation) -> bool:
         """Say whether the preparation makes enough room, later messages included."""

@@ -58,9 +58,9 @@ class PromptBuilder:
         searches: bool = False,
         persona: str | None = None,
     ) -> str:
-        """Return the system prompt of a session that opens now; nothing in it depends on the time. `searches`: whether
-        its model can look up what was said. `persona`: the chat's own. `memory`: the part that shows what is
-        remembered."""
+        """Return the system prompt of a session that opens now; nothing in it depends on the time. `searches`:
+        whether its model can search earlier messages. `persona`: the chat's own. `memory`: the part with the
+        remembered facts."""
         parts = [persona or self.persona or _IDENTITY]
         parts += [f"# {name}\n{text.strip()}" for name, text in self.context_files]
         if hint := self.hints.get(platform):

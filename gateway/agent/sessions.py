@@ -90,9 +90,8 @@ class Sessions:
         """Return the session with the model and prompt that its chat has now, by configuration or by choice.
 
         The configuration is read when the program starts, so a prompt is compared when its persona is another one. A
-        session without a message takes its snapshot of the memory now: what was said before /new may have been
-        remembered since.
-        """
+        session without a message takes its snapshot of the memory now: facts from before /new may have been added
+        since."""
         placed = replace(session, places=names(source))
         chosen = await self.choices(placed)
         changes: SessionChanges = {"places": placed.places} if placed.places != session.places else {}
@@ -122,7 +121,7 @@ class Sessions:
         self._followed[session.id] = persona
 
     async def choices(self, session: Session) -> Choices:
-        """Return what people chose for a session's chat."""
+        """Return people's choices for a session's chat."""
         return await choices(self.store, session.key, session.chat_type, session.places)
 
     def persona(self, session: Session, chosen: Choices) -> Held | None:
@@ -176,8 +175,8 @@ class Sessions:
         )
 
     async def _prompted(self, session: Session) -> Session:
-        """Return the session with its chat's model and its prompt, which holds the present pins of its key, and what is
-        remembered now."""
+        """Return the session with its chat's model and its prompt, which holds the present pins and facts of its
+        key."""
         chosen = await self.choices(session)
         model, chosen_at = self._model(session, chosen)
         persona = _value(self.persona(session, chosen))
@@ -298,11 +297,11 @@ class Sessions:
         return self._prompt(session, pins, persona, shown)
 
     async def prompt_anew(self, session: Session, pins: Pins) -> str:
-        """Return the system prompt of the session with these pins, and with what is remembered now."""
+        """Return the system prompt of the session with these pins and the present facts."""
         return await self.prompt_with(session, pins, memory=await self.memories.snapshot(session))
 
     def let_go(self, session: Session) -> None:
-        """Keep nothing of the session in memory, because its transcript is not what it was."""
+        """Keep nothing of the session in memory, because its transcript has changed."""
         self.preparations.forget(session)
         self.engines.drop(session.id)
 
@@ -316,7 +315,7 @@ class Sessions:
         await self.store.set_pins(lease, pins, rebuilt)
 
     async def show_memory(self, lease: Lease, present: Session) -> None:
-        """Let the prompt of the present session show what is remembered now: a person has had something forgotten."""
+        """Let the prompt of the present session show the present facts: a person has had something forgotten."""
         memory = await self.memories.snapshot(present)
         persona = _value(self.persona(present, await self.choices(present)))
         prompt = self._prompt(present, await self.store.pins(present.key), persona, memory)
@@ -435,7 +434,7 @@ class Sessions:
 
 
 def _value(found: Held | None) -> str | None:
-    """Return a persona as it may stand in a prompt: what a person chose cannot imitate other parts of it."""
+    """Return a persona as it may stand in a prompt: a person's text cannot imitate other parts of it."""
     return found and (bent(found.value) if found.choice else found.value)
 
 

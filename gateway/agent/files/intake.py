@@ -120,8 +120,7 @@ class FileIntake:
     async def _heard(
         self, conversation: Conversation, got: Received, content: bytes, reader: Reader, show: Show
     ) -> Received:
-        """The same file; of a recording that the model does not hear, with what is said in it, of which the person is
-        told."""
+        """The same file; of a recording that the model does not hear, with its words, of which the person is told."""
         form = got.reading.sound
         if self._dictation is not None and got.kept is not None and form is not None and form not in reader.sounds:
             charge = conversation.ledger.append

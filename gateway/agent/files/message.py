@@ -2,7 +2,7 @@
 
     the person's words
     [sent with this message: a picture "cat.jpg"; a file "notes.txt" (text/plain, 2,310 bytes)]
-    what was spoken in each recording that the model does not hear, in quotes
+    the words of each recording that the model does not hear, in quotes
     the text of each file that is one, between marks that only its own digest makes, since it is data
     the pictures and sounds, as references
 
@@ -37,8 +37,8 @@ REST = " up to character {shown:,}; read_file shows the rest"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """A file that is kept, or the `problem` that kept it away. `spoken`: what is said in a recording that the model
-    does not hear."""
+    """A file that is kept, or the `problem` that kept it away. `spoken`: the words of a recording that the model does
+    not hear."""
 
     attachment: Attachment
     kept: KeptFile | None = None

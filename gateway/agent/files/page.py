@@ -2,7 +2,7 @@
 
 The page is a stranger's: `page_text` runs in a process aside, which is ended if a page takes too long. The work is
 resiliparse's (https://resiliparse.chatnoir.eu): an HTML5 parser, a look at the encoding, and a text with lists, tables
-and links. What a browser would not show, and what leads around in a site, is left out.
+and links. Parts that a browser would not show, and a site's navigation, are left out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _UNSEEN: Final = (
     '[style*="display: none" i]', '[style*="visibility:hidden" i]', '[style*="visibility: hidden" i]',
 )  # fmt: skip
 _AROUND: Final = ("nav", "footer", "aside", "[role=navigation]")
-_LITTLE: Final = 200  # characters; a page with less beside what leads around is shown whole
+_LITTLE: Final = 200  # characters; a page with less beside its navigation is shown whole
 _BOMS: Final = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
 
@@ -43,7 +43,7 @@ def is_readable(mime: str) -> bool:
 
 
 def page_text(download: Download) -> Page | None:
-    """The text of what was fetched; None: it is none."""
+    """The text of a fetched page; None: it is none."""
     content, mime = download.content, download.mime
     is_html = mime in _HTML or (not mime and content.lstrip()[:1] == b"<")
     text = content.decode(_encoding(download, is_html=is_html), "replace").removeprefix("\ufeff")

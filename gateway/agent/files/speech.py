@@ -1,8 +1,7 @@
 """Voice messages in words, for models that do not hear them: written down once, and kept with the conversation.
 
-What was written down is kept under the recording's digest before it is used, so that neither a crash nor the same
-recording sent again is paid for twice.
-"""
+The words are kept under the recording's digest before they are used, so no recording is paid for twice, after a crash
+or when it is sent again."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ _FILE: Final = "{file}"
 _AT_ONCE: Final = 8  # recordings in this process: each is held in memory meanwhile
 _PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")  # of the gateway's environment, and nothing else
 _SLOWEST: Final = 1_000  # bytes of a second of speech, at least: of a recording that does not say how long it is
-_SHOWN: Final = 1_000  # characters of what the person is shown
+_SHOWN: Final = 1_000  # characters that the person is shown
 
 UNDERSTOOD: Final = "🎙 “{words}”"
 NOTHING_HEARD: Final = "🎙 I heard nothing in your {what}."
@@ -207,7 +206,7 @@ class Dictation:
 
 
 class Command:
-    """A program of the operator's, which is given a file and prints what is said in it."""
+    """A program of the operator's, which reads a file and prints its words."""
 
     provider = "command"
     free = True

@@ -1,8 +1,7 @@
 """Connections to servers, by the library `mcp`. This is the only module that knows it: loading it takes a second.
 
-What a server asks of us (a model's words, our folders, a person's answers) is refused: no such ability is announced,
-and the library answers that it is not supported.
-"""
+A server's own requests (for a model's words, our folders, a person's answers) are refused: no such ability is
+announced, and the library answers that it is not supported."""
 
 from __future__ import annotations
 

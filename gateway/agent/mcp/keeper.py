@@ -3,9 +3,9 @@
     python -I -S keeper.py PIPE COMMAND ARGUMENT…
 
 The command gets this process's standard streams and a session of its own. PIPE is the end of a pipe whose other end
-the gateway holds: when that closes, also because the gateway was killed, everything that the command started is ended.
-When the command ends, whatever it left behind is ended, too. On Linux this process adopts what its descendants leave
-(prctl(2), PR_SET_CHILD_SUBREAPER), so nothing escapes by starting a session of its own.
+the gateway holds: when that closes, also because the gateway was killed, everything that the command started is
+ended. When the command ends, whatever it left behind is ended, too. On Linux this process adopts the orphans of its
+descendants (prctl(2), PR_SET_CHILD_SUBREAPER), so no process escapes by starting a session of its own.
 
 It stands alone, without a module of Legato or a package: it starts in 20 milliseconds, and takes 9 MB.
 """
@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 _GRACE = 0.5  # seconds from SIGTERM to SIGKILL
-_PAUSE = 0.01  # seconds between two looks at what is left
+_PAUSE = 0.01  # seconds between two looks at the remaining processes
 _MANY = 100  # processes
 _MOST_ROUNDS = 1_000  # of killing
 _SUBREAPER, _DEATH_SIGNAL = 36, 1  # prctl(2)

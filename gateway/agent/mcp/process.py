@@ -1,7 +1,7 @@
 """A server that is a process of this machine, and its standard streams.
 
 It is started by `keeper.py`, so it ends with us, whatever happens to us. It sees no variables but those that are named.
-What it prints is foreign: a line is bounded while it is read, and lines that are no messages are counted.
+Its output is foreign: a line is bounded while it is read, and lines that are no messages are counted.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class ServerProcess:
     async def start(
         cls, name: str, settings: McpServerSettings, *, clock: Clock, redact: Callable[[str], str]
     ) -> ServerProcess:
-        """Start a server. Raises ServerFailed. The library kills what it starts for a caller who is cancelled; what the
-        killed parent was to end would stay. So a start is never broken off: what it began is ended."""
+        """Start a server. Raises ServerFailed. The library kills its process when the caller is cancelled, and the
+        children of that process would stay. So a start is never broken off, and all of its processes are ended."""
         begun: list[ServerProcess] = []
 
         async def begin() -> None:
@@ -130,7 +130,7 @@ class ServerProcess:
             raise ServerFailed("it reads no more") from error
 
     async def log(self) -> None:
-        """Write what it says on stderr into the log, until it says no more."""
+        """Write its stderr into the log, line by line to the end."""
         assert self.streams.stderr is not None, "it is a pipe"
         line, said = Line(), 0
         while chunk := await self.streams.stderr.read(_CHUNK):
@@ -179,7 +179,7 @@ class ServerProcess:
             with suppress(ProcessLookupError):
                 self.transport.kill()
             await self.streams.exited.wait()
-        self.transport.close()  # what it printed last may be unread
+        self.transport.close()  # its last lines may be unread
 
     async def _waited(self, seconds: float) -> bool:
         try:
@@ -230,8 +230,8 @@ class Line:
 
 
 def is_costly(message: bytes) -> bool:
-    """Say whether a message has so many parts that it would take long to be read: numbers, texts, lists. What stands
-    within a text costs nothing. Takes 30 ms for the longest message."""
+    """Say whether a message has so many parts that it would take long to be read: numbers, texts, lists. Characters
+    within a text cost nothing. Takes 30 ms for the longest message."""
     if len(message) <= _CHEAP:
         return False
     plain = message.replace(b"\\\\", b"").replace(b'\\"', b"")

@@ -35,7 +35,7 @@ def described(text: str) -> str:
 
 
 def arguments_schema(given: object) -> Mapping[str, Any]:
-    """The schema of a tool's arguments, of what the server says it is."""
+    """The schema of a tool's arguments, made from the server's own."""
     if not isinstance(given, Mapping):
         return OPEN
     top = {name: value for name, value in given.items() if name not in ("anyOf", "oneOf", "allOf", "type")}
@@ -45,7 +45,7 @@ def arguments_schema(given: object) -> Mapping[str, Any]:
 
 
 class _Maker:
-    """Makes one schema. What it refers to within itself is put into the place of the reference."""
+    """Makes one schema. References within the schema are replaced by their targets."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root

@@ -101,8 +101,8 @@ class _Heard:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class McpServer:
-    """One server. `load` gives what connects: the library is large, and is loaded when first needed. `offered` hears
-    what the server offers. `failure`: why it cannot be used now; "" while it is used or started."""
+    """One server. `load` gives the connector: the library is large, and is loaded when first needed. `offered` is
+    called with the server's tools. `failure`: why it cannot be used now; "" while it is used or started."""
 
     name: str
     settings: McpServerSettings
@@ -183,7 +183,7 @@ class McpServer:
         return MUTE  # not reached: a connection swallows nothing
 
     async def _run(self, link: Link) -> str:
-        """Begin what the queue brings. Returns why the connection ended."""
+        """Begin the work that the queue brings. Returns why the connection ended."""
         jobs, room = Background(), asyncio.Semaphore(_AT_ONCE)
         try:
             while True:

@@ -93,7 +93,7 @@ class McpServers:
         return server
 
     async def probe(self) -> AsyncIterator[Finding]:
-        """Start every server, tell what it offers or why it cannot be used, and end them all."""
+        """Start every server, tell its tools or the reason of its failure, and end all servers."""
         owners = Background()
         try:
             for server in self.servers:

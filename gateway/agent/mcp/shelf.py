@@ -1,7 +1,7 @@
 """The lists of tools that servers gave last, in files: a start offers them at once, while the servers are started.
 
 So the first question after a start finds the same tools as the last one before, in the same prompt, and an approval
-that a restart interrupted is asked again. The files hold what servers said, and no secret.
+that a restart interrupted is asked again. The files hold servers' own descriptions, and no secret.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The flush: before words leave view, a model says what of them is worth remembering.
+"""The flush: before words leave view, a model picks the facts that are worth remembering.
 
 It reads a stretch of a session once (`Session.flushed_messages`), in one bounded call beside the conversation, and
-leaves no trace in it. Nobody waits long: the conversation goes on without a flush that is slow, and a flush that fails
-costs what it would have found. A session that ended without one, because its process died, is caught up on when the
-next opens.
-"""
+leaves no trace in it. Nobody waits long: the conversation goes on without a slow flush, and a failed flush costs only
+its findings. A session that ended without one, because its process died, is caught up on when the next opens."""
 
 from __future__ import annotations
 
@@ -164,8 +162,8 @@ class Flushes:
     async def find(
         self, session: Session, messages: Sequence[Message], start: int, calls: list[LedgerEntry]
     ) -> Findings | None:
-        """Ask a model what of the messages from `start` on is worth remembering; nothing is changed. None if it could
-        not be asked. `calls` takes what is to be entered into the ledger."""
+        """Ask a model for the facts worth remembering in the messages from `start` on; nothing is changed. None if it
+        could not be asked. `calls` takes the entries for the ledger."""
         scope, alone = scope_of(session.key, session.chat_type), is_alone(session.key, session.chat_type)
         models = self.metering.models
         auxiliary = AuxiliaryModel(
@@ -200,15 +198,15 @@ class Flushes:
         return Findings(session=session, through=through, steps=steps)
 
     async def publish(self, findings: Findings) -> None:
-        """Change the memory by what was found beside a compaction that is published now. A store that is away does not
-        hold the compaction up."""
+        """Change the memory by the findings that came with a compaction, which is published now. A store that is away
+        does not hold the compaction up."""
         try:
             await self.apply(findings)
         except StoreUnavailable as error:
             log.warning("findings_lost", session=findings.session.id, error=str(error))
 
     async def apply(self, findings: Findings) -> None:
-        """Change the memory as a model asked for. What cannot be done is left out."""
+        """Change the memory as a model asked for. Changes that cannot be made are left out."""
         if not findings.steps:
             return
         session = findings.session

@@ -37,7 +37,7 @@ class Memories:
         return snapshot(memory, self.settings, self.redact, self.zone, alone=alone)
 
     async def change(self, scope: SessionKey, step: Callable[[Memory], Memory]) -> Memory:
-        """Change a memory; `step` may be asked again, of a newer one. Raises what it raises."""
+        """Change a memory; `step` may be asked again, of a newer one. Raises the errors of the decision."""
         for _ in range(_TRIES):
             before = await self.store.memory(scope)
             after = step(before)
@@ -59,15 +59,15 @@ class Memories:
         )
 
     async def forget(self, scope: SessionKey, facts: Sequence[Fact], messages: Sequence[Source]) -> None:
-        """Forget facts for good: what they replaced goes, too, and no flush learns them again from the messages that
-        said them, or from `messages`."""
+        """Forget facts for good. Facts that they replaced go, too, and no flush learns them again from their own
+        messages, or from `messages`."""
         now = self.clock.now()
         await self.change(scope, lambda memory: barring(memory, facts, messages, now))
 
 
 @dataclass(frozen=True, slots=True)
 class TurnMemory:
-    """The memory as a turn's tool uses it: what is remembered is said by the message that the turn answers."""
+    """The memory as a turn's tool uses it. The source of a new fact is the message that the turn answers."""
 
     memories: Memories
     session: Session

@@ -1,8 +1,7 @@
-"""The question of a flush, and what its answer asks for. Pure.
+"""The question of a flush, and the changes that its answer asks for. Pure.
 
-A model is shown what people said since it was asked last, beside what is remembered already, and has only the memory
-tool. It names the message of each thing that it wants to be remembered, so every fact has a source.
-"""
+A model is shown people's words since its last review, beside the facts that are remembered already, and has only the
+memory tool. It names the message of each thing that it wants to be remembered, so every fact has a source."""
 
 from __future__ import annotations
 
@@ -23,10 +22,10 @@ from gateway.domain.session import Session
 from gateway.runtime.errors import ToolError
 from gateway.store.shared.text import terms
 
-MOST_CHARS: Final = 24_000  # characters of what was said that one review reads
+MOST_CHARS: Final = 24_000  # characters of the conversation that one review reads
 _LONGEST_SAID: Final = 2_000  # characters of one message of a person
 _LONGEST_ANSWER: Final = 300  # characters of one answer, which only tells what the words before and after mean
-_FEWEST_TERMS: Final = 3  # of what people said: a greeting is not worth a call
+_FEWEST_TERMS: Final = 3  # of people's words: a greeting is not worth a call
 _MOST_STEPS: Final = 40  # changes of one review
 _MOST_SHOWN: Final = 60  # facts that are remembered already
 _NUMBER: Final = re.compile(r"\d{1,6}")
@@ -106,7 +105,7 @@ class Review:
         return [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": text}]
 
     def steps(self, calls: Sequence[ToolCall]) -> list[Step]:
-        """The changes that an answer asks for. What cannot be read, or names no message, is left out."""
+        """The changes that an answer asks for. Changes that cannot be read, or name no message, are left out."""
         found = [self._step(call["function"]["arguments"]) for call in calls if call["function"]["name"] == "memory"]
         return [step for step in found if step is not None][:_MOST_STEPS]
 

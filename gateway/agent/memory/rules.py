@@ -40,7 +40,7 @@ CREDENTIAL: Final = "That seems to hold a credential, and memory goes to the mod
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The message that says something. `own`: the words that its sender said; `others`: what else it holds."""
+    """The message that says something. `own`: the words that its sender said; `others`: the other facts that hold."""
 
     message_id: str
     session_id: str
@@ -215,7 +215,7 @@ def says(text: str, fact: Fact) -> bool:
 
 
 def change(scope: SessionKey, before: Memory, after: Memory) -> MemoryChange:
-    """The difference between two memories of a scope. Of what was replaced or forgotten the newest is kept."""
+    """The difference between two memories of a scope. Of replaced and forgotten facts the newest are kept."""
     left = _bounded(after)
     held = {fact.id: fact for fact in before.facts}
     now = {fact.id for fact in left}
@@ -254,7 +254,7 @@ def _same(facts: Iterable[Fact], text: str) -> Fact | None:
 
 @lru_cache(maxsize=4_096)  # a change compares its text with every fact of its scope
 def _gist(text: str) -> tuple[str, ...]:
-    """A text's words in their order, without what only fills it."""
+    """A text's words in their order, without fillers."""
     words = tuple(term for term in terms(text) if term not in _FILLERS)
     return words or (normalised(text),)
 

@@ -1,8 +1,7 @@
 """The memory of a scope as a prompt shows it: bounded, dated, and data. Pure.
 
-The snapshot is taken when a session opens and stays as it is until the next: what is newer stands in the conversation
-itself.
-"""
+The snapshot is taken when a session opens and stays as it is until the next: newer facts stand in the conversation
+itself."""
 
 from __future__ import annotations
 

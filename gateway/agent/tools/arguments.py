@@ -152,7 +152,7 @@ def _steps(root: Mapping[str, Any], part: Any, depth: int, seen: dict[tuple[int,
         return 1
     if (at := (id(part), depth)) in seen:
         return seen[at]
-    seen[at] = 0  # what refers to itself at one place is looked at once
+    seen[at] = 0  # a reference to itself at one place is looked at once
     steps = 1
     for name, value in part.items():
         if name == "$ref":

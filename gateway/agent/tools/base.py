@@ -64,7 +64,7 @@ class Files(Protocol):
 
 
 class MemoryAccess(Protocol):
-    """The memory of the caller's conversation. What is remembered is said by the message that the turn answers. Each
+    """The memory of the caller's conversation. The source of a new fact is the message that the turn answers. Each
     change returns a sentence for the model, and raises ToolError for one that cannot be made."""
 
     async def add(self, about: About, text: str) -> str:
@@ -89,8 +89,8 @@ class HiddenTool:
 
 
 class ReminderBook(Protocol):
-    """The reminders of the caller's conversation, for the person whom the turn answers. What cannot be done raises
-    UserError."""
+    """The reminders of the caller's conversation, for the person whom the turn answers. A method that cannot do its
+    work raises UserError."""
 
     async def zone(self) -> str:
         """The person's time zone."""
@@ -101,7 +101,7 @@ class ReminderBook(Protocol):
     async def add(
         self, *, kind: ReminderKind, text: str, when: When, zone: str, when_late: WhenLate, cause: str
     ) -> Reminder:
-        """Store a reminder. What one turn asks for with one `cause` is one reminder."""
+        """Store a reminder. The same `cause` in the same turn is one reminder."""
 
     async def listed(self) -> Sequence[Reminder]:
         """The open ones by their number, then the latest that are over."""
@@ -142,10 +142,10 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolHost:
-    """Everything that a tool is made with. A module's `TOOLS` are functions that take a host and return a tool, or None
-    if the tool is switched off. `sections` are the tools' sections of the configuration; `home` is the gateway's own
-    folder, an absolute path; `redact` takes secrets out of a text; `aside` carries out what reads foreign texts, such
-    as pages, and may take seconds."""
+    """Everything that a tool is made with. A module's `TOOLS` are functions that take a host and return a tool, or
+    None if the tool is switched off. `sections` are the tools' sections of the configuration; `home` is the gateway's
+    own folder, an absolute path; `redact` takes secrets out of a text; `aside` carries out functions that read
+    foreign texts, such as pages, and may take seconds."""
 
     sections: Sequence[Section] = ()
     clock: Clock

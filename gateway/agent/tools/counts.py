@@ -39,14 +39,14 @@ class ToolCounts:
         return self._all[name]
 
     async def learn(self, store: Store) -> None:
-        """Take over what is kept. A store that does not answer costs the counts and nothing else."""
+        """Take over the stored counts. A store that does not answer costs the counts and nothing else."""
         try:
             self._all = await _kept(store) + self._new
         except StoreUnavailable as error:
             log.warning("tool_calls_not_read", error=str(error))
 
     async def keep(self, store: Store) -> None:
-        """Add what is new to the store."""
+        """Add the new counts to the store."""
         if not self._new:
             return
         new, self._new = self._new, Counter()

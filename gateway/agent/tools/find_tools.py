@@ -17,7 +17,8 @@ _IN_NAME: Final = 3  # a word of a tool's name is worth so many of its descripti
 
 
 class FindTools:
-    """Searches names and descriptions. What is found is on offer from the next step on, for the rest of the session."""
+    """Searches names and descriptions. The found tools are on offer from the next step on, for the rest of the
+    session."""
 
     name = FIND
     description = (

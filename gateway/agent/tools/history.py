@@ -59,7 +59,7 @@ class HistoryTool:
 
 
 class HistoryReadTool:
-    """Reads what was said around one message. `redact` is applied to results of tools."""
+    """Reads the messages around one message. `redact` is applied to results of tools."""
 
     name = "history_read"
     description = (

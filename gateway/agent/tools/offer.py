@@ -106,7 +106,7 @@ def _closest_first(source: Source) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offered:
-    """A tool that was registered, and what a model reads of it. `gone`: its origin took it away since."""
+    """A registered tool, and its description for a model. `gone`: its origin took it away since."""
 
     tool: Tool
     origin: str
@@ -160,8 +160,8 @@ class Offer:
 
 
 class Toolbox:
-    """Every tool of the program, those that come and go included. `rules` decide who is offered what; `count` gives the
-    tokens of schemas. A toolbox belongs to one event loop."""
+    """Every tool of the program, those that come and go included. `rules` decide which tools a person is offered;
+    `count` gives the tokens of schemas. A toolbox belongs to one event loop."""
 
     def __init__(
         self,
@@ -246,7 +246,7 @@ class Toolbox:
         return fitting
 
     def used(self, names: Iterable[str]) -> None:
-        """Note that these tools were called: what is used much is hidden last."""
+        """Note that these tools were called: the most used are hidden last."""
         self.counts.note(name for name in names if name in self._offered)
 
     def allows(self, name: str, caller: Caller) -> bool:

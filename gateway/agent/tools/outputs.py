@@ -4,7 +4,7 @@ A result beyond its tool's limit is kept as a file of the conversation, and the 
 file's name. After each step the same is done with the longest results while all together are too long. Nothing is
 lost: `read_file` reads a kept result in parts, and its own results are never kept again.
 
-A result may be megabytes of anything, so what takes time with a long one is done in a thread.
+A result may be megabytes of anything, so slow work on a long one is done in a thread.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LONGEST_NAME: Final = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputLimits:
-    """Characters: of one result, of all results of a step, and of what is shown of a longer one."""
+    """Characters: of one result, of all results of a step, and of the shown beginning of a longer one."""
 
     result: int = 100_000
     step: int = 200_000
@@ -40,7 +40,7 @@ class OutputLimits:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs:
     """The results of one step. `window`: the tokens that the model reads at once. `count` gives a text's tokens;
-    `measured` notes on a message what a transcript wants to know of it. Both are called in threads."""
+    `measured` notes on a message its size and identifiers. Both are called in threads."""
 
     limits: OutputLimits
     files: Files

@@ -50,7 +50,7 @@ class ReadFileTool:
     read_only = True
     idempotent = True
     recalls = True  # a file's words are found in the file
-    result_chars = None  # its pages are short, and what is kept is not kept again
+    result_chars = None  # its pages are short, and a kept file is not kept again
     timeout = 30.0
 
     def __init__(self, seconds: float = 2.0) -> None:

@@ -17,7 +17,7 @@ _ACTIONS: Final = ("create", "list", "cancel", "snooze", "skip", "resume", "chan
 
 
 class RemindersTool:
-    """Makes and changes reminders. A call that is repeated after a crash finds what it made."""
+    """Makes and changes reminders. A call that is repeated after a crash finds its reminder."""
 
     name = "reminders"
     description = (

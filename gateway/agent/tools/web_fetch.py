@@ -35,7 +35,7 @@ class WebSettings(Section):
 
 
 class WebFetchTool:
-    """Fetches a page and gives its text. `aside` reads what came."""
+    """Fetches a page and gives its text. `aside` reads the fetched page."""
 
     name = "web_fetch"
     description = (
