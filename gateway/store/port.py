@@ -324,16 +324,16 @@ class Store(ABC):
 
     @abstractmethod
     async def forget(self, lease: Lease | None, deed: Forgetting) -> Mapping[str, int]:
-        """Take messages out of a key's conversations, with all that the deed names, and return its counts. A deed that
-        was done before returns what it counted then. Raises SessionConflict if the tip is not the key's present
+        """Take messages out of a key's conversations, with all that the deed names, and return its counts. A deed
+        that was done before returns its earlier counts. Raises SessionConflict if the tip is not the key's present
         session any more, under that epoch. `lease` None: the caller holds no lane; a turn that runs in it loses its
         session to the new epoch."""
 
     @abstractmethod
     async def erase(self, lease: Lease | None, deed: Erasure) -> Mapping[str, int]:
-        """Take away everything of a key: its sessions with their messages, its pins and files, and what came in and was
-        shown. Its model calls stay in the ledger as sums of nobody's. Items of its lane that are not ended end as
-        refused, but for those of the caller's own lane. Returns what went: sessions, messages, files, rules."""
+        """Take away everything of a key: its sessions with their messages, its pins and files, and the words of its
+        inbox and outbox. Its model calls stay in the ledger as sums of nobody's. Items of its lane that are not ended
+        end as refused, but for those of the caller's own lane. Returns counts: sessions, messages, files, rules."""
 
     @abstractmethod
     async def talks(self, platform: str | None, person: str | None) -> list[Talk]:
@@ -522,7 +522,7 @@ class Store(ABC):
 
     @abstractmethod
     async def settle(self, reservation: Reservation, cost: int) -> None:
-        """Replace a reservation by what the call really cost, in millionths of a US dollar. A second time, or a
+        """Replace a reservation by the call's real cost, in millionths of a US dollar. A second time, or a
         day later, nothing changes."""
 
     @abstractmethod
@@ -627,7 +627,7 @@ class Store(ABC):
 
     @abstractmethod
     async def status(self, platforms: Collection[str] | None = None) -> StoreStatus:
-        """Counts over everything, for which the store may be scanned. What waits and what is unsent is counted of
+        """Counts over everything, for which the store may be scanned. Waiting items and unsent rows are counted of
         these platforms alone, if they are given."""
 
     @abstractmethod

@@ -258,12 +258,11 @@ class Rewriting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgetting:
-    """The parts that a key's conversations lose. `id` is made of its cause: what was done once is not done again.
+    """The parts that a key's conversations lose. `id` is made of its cause: no deed is done twice.
 
     `tip` is the key's present session as the caller saw it, `item` the item that asked, whose own words go, too.
-    `removed` are ids of messages, `reminders` of reminders; `files` are refs. `pins` None: they stay. `counts` is what
-    people are told.
-    """
+    `removed` are ids of messages, `reminders` of reminders; `files` are refs. `pins` None: they stay. `counts` is for
+    people."""
 
     id: str
     key: SessionKey

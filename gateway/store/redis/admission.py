@@ -23,7 +23,7 @@ from gateway.store.redis.partitions import PARTITIONS
 log = structlog.get_logger(__name__)
 
 META: Final = "legato:meta"
-SEARCH: Final = "search"  # the fact that says under what messages are entered for a search
+SEARCH: Final = "search"  # the fact that names the form of the words in search entries
 STEMS: Final = "stems"
 _OLDEST: Final = (7, 0)
 _ANSWER: Final = 10.0  # seconds an answer may take

@@ -1,4 +1,4 @@
-"""Domain objects to what Redis holds, and back. Nothing is sent here.
+"""Domain objects to Redis's texts, and back. Nothing is sent here.
 
 A record that changes is a hash with a field for each fact (none for None); a record that never changes is one JSON
 document. Readers pass over fields that they do not know, so that a newer release may add some: `f` is the format

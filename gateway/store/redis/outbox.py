@@ -95,7 +95,7 @@ class Outbox:
         return next((each for each in EVERYWHERE if found[each]), None)
 
     def noted(self, advances: Iterable[Advance]) -> None:
-        """Remember what became of chats; on the loop, once the server has said so."""
+        """Remember the new state of chats; on the loop, once the server has said so."""
         advances = tuple(advances)
         self._process.agenda.note(advances)
         for row in rows_to_send(advances):

@@ -1,6 +1,6 @@
 """`RedisStore`: the port on a Redis server or cluster, in the order of `gateway.store.port`.
 
-The scripts do the work of a step. Here is what each script takes, and what this process remembers once it is done.
+The scripts do the work of a step. Here are the arguments of each script, and the process's own notes once it is done.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Agenda:
             self.wait(chat, due_at)
 
     def note(self, advances: Iterable[Advance]) -> None:
-        """Take up what became of the heads of chats."""
+        """Take up the new state of the heads of chats."""
         for advance in advances:
             if advance.due_at is not None:
                 self.wait(advance.chat, advance.due_at)

@@ -116,8 +116,8 @@ def _rewrite(connection: apsw.Connection, session: Rewriting, gone: Mapping[int,
 
 
 def silence(connection: apsw.Connection, key: SessionKey, item: str | None) -> None:
-    """Take the words out of what came in and of what was shown under a key. What is not shown yet, but for the rows of
-    the item that asks, never will be."""
+    """Take the words out of what came in and of what was shown under a key. Rows that are not shown yet never will
+    be, except those of the item that asks."""
     lane, asks = str(key), -1 if item is None else int(item)
     ended = "SELECT id, inbound FROM inbox WHERE key = ? AND outcome IS NOT NULL"
     came = f"{ended} UNION SELECT id, inbound FROM inbox WHERE id = ?"
@@ -145,7 +145,7 @@ def silence(connection: apsw.Connection, key: SessionKey, item: str | None) -> N
 
 
 def erase(connection: apsw.Connection, deed: Erasure, *, ends_items: bool) -> Mapping[str, int]:
-    """Take everything of a key away, once. `ends_items`: also what waits in its lane."""
+    """Take everything of a key away, once. `ends_items`: also items that wait in its lane."""
     done = counted(connection, deed.id)
     if done is not None:
         return done
@@ -281,7 +281,7 @@ def scrubbed(connection: apsw.Connection) -> None:
 
 
 def rewrite_file(connection: apsw.Connection) -> None:
-    """Write the whole file anew, without what once was in it. To be run outside of a transaction."""
+    """Write the whole file anew, without remains of deleted rows. To be run outside of a transaction."""
     connection.execute("VACUUM").fetchall()
 
 

@@ -520,7 +520,7 @@ class SqliteStore(Store):
         await self._database.writer.run_outside(forgetting.fold_log)
 
     async def _scrub(self) -> None:
-        """Leave nothing of what was forgotten in unused parts of the file. A crash in between leaves the debt."""
+        """Leave nothing forgotten in unused parts of the file. A crash in between leaves the debt."""
         first = True
         while await self._database.write(search.merge_some, first=first):
             first = False
@@ -804,7 +804,7 @@ class SqliteStore(Store):
         return Sent(next=claimed[0] if claimed else None)
 
     def _noted(self, advances: tuple[Advance, ...]) -> None:
-        """Take up what became of the heads of chats. A step that began before this process served a platform did not
+        """Take up the new state of the heads of chats. A step that began before this process served a platform did not
         claim the platform's rows: they must be looked at now."""
         self._process.agenda.note(advances)
         now, sends = self._process.time.now(), self._process.sends

@@ -66,7 +66,7 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
         "renamed chats": "lane first later",
     }.items()
 }
-# What people are told of a record that is not called by its first field.
+# The names, for people, of records that are not called by their first field.
 _CALLED: Final[dict[str, str]] = {
     "transcripts": "{message_id} in {session_id}",
     "compactions": "{child_id}",
@@ -122,8 +122,8 @@ class Source(Protocol):
         StoreUnavailable."""
 
     def dump(self, now: float) -> AsyncGenerator[Sequence[Record], None]:
-        """All records in pages of at most PAGE. Kinds may be mixed; each is in its own order. What is
-        FORGOTTEN by `now` (seconds since the epoch) is left out."""
+        """All records in pages of at most PAGE. Kinds may be mixed; each is in its own order. Records that are
+        FORGOTTEN by `now` (seconds since the epoch) are left out."""
 
     async def check(self) -> None:
         """Raises StoreUnavailable if it is no longer certain that no gateway uses it."""

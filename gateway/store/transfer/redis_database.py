@@ -23,7 +23,7 @@ from gateway.store.transfer.records import Record
 from gateway.store.transfer.redis_reading import Reading
 from gateway.store.transfer.redis_writing import Writing
 
-_CLIENT: Final = "legato-migrate"  # what the server lists a migration as, to tell it from gateways
+_CLIENT: Final = "legato-migrate"  # the name of a migration in the server's list, to tell it from gateways
 _LEASE_SECONDS: Final = 10.0
 _LEASED_IN: Final = partition_of_name(LEASE)
 _OURS: Final = "{p??}:*"  # every key of a store but the facts about it
@@ -66,7 +66,7 @@ class RedisSource:
     async def _take(self, store_id: str) -> None:
         """Hold the lease from now on, so that no gateway opens the store. Raises StoreLocked."""
         self._store_id = store_id
-        # It sends to no platform and runs none: what it restores waits for others.
+        # It sends to no platform and runs none: restored work waits for others.
         nobody = Platforms(())
         caller = Caller(owner=self._owner, channel=f"legato:{store_id}", life=0, runs=nobody, sends=nobody)
         self._open_wire = Wire(
