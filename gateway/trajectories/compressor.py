@@ -54,7 +54,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Answered:
-    """Notes, or why there are none, and what asking took."""
+    """Notes, or the reason why there are none, and the cost."""
 
     notes: str = ""
     problem: str | None = None
@@ -95,7 +95,7 @@ class TrajectoryCompressor:
         return ([dict(turn) for turn in turns] if change is None else changed_turns(turns, change)), metrics
 
     async def compress_line(self, data: bytes) -> Line:
-        """One line of a file. What is no run is given back with a `fault`. Raises ConfigError."""
+        """One line of a file. A line that is no run is given back with a `fault`. Raises ConfigError."""
         try:
             trajectory = parse(data.decode())
         except UnicodeDecodeError as error:

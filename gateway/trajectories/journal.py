@@ -101,7 +101,7 @@ class Journal:
             raise UserError(f"another run is writing there, as {self._path} says: wait until it has ended")
 
     def _replay(self) -> bool:
-        """Take up what was noted; whether there was anything. What is torn or ahead of the output goes."""
+        """Take up the noted progress; whether there was anything. Rows that are torn or ahead of the output go."""
         kept = 0
         for data in self._file:
             if not data.endswith(b"\n"):

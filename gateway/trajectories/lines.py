@@ -95,7 +95,7 @@ class PartFile:
         self.written += self._file.write(data)
 
     def flush(self) -> None:
-        """Hand over to the system what was added."""
+        """Hand the added lines over to the system."""
         self._file.flush()
 
     def sync(self) -> None:

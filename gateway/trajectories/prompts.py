@@ -53,8 +53,7 @@ _AGAIN: Final = (
 
 
 def task(turns: str, *, tokens: int, refused: str = "") -> str:
-    """The user message of a request. `turns` is rendered and redacted; `refused` says what was wrong
-    with an earlier answer."""
+    """The user message of a request. `turns` is rendered and redacted; `refused` is the fault of an earlier answer."""
     again = _AGAIN.format(reason=refused) if refused else ""
     return _TASK.format(turns=turns, again=again, tokens=tokens, words=max(1, tokens * 3 // 4))
 

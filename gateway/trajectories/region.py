@@ -1,9 +1,9 @@
 """The turns of a run that give way to a summary: numbers in, numbers out.
 
-Protected are the first turn of each speaker (system, human, gpt, tool) and the last few. What lies
-between may go, from the front, until enough is saved. Nearly always the protected first turns are
-the first four and there is one such stretch; where a first turn comes late it divides it, and the
-foremost stretch that is long enough is taken, else the one that saves most.
+Protected are the first turn of each speaker (system, human, gpt, tool) and the last few. Turns between them may go,
+from the front, until enough is saved. Nearly always the protected first turns are the first four and there is one
+such stretch; where a first turn comes late it divides it, and the foremost stretch that is long enough is taken, else
+the one that saves most.
 
 A tool turn belongs to the turn before it, so no cut is made in front of one.
 """
@@ -19,8 +19,8 @@ from gateway.trajectories.sharegpt import Speaker, Turn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrajectorySettings:
-    """Tokens, all but `last_turns`. `target`: what a run may have. `summary`: what the turn that holds
-    the summary may have. `notice`: whether the system turn says that turns were condensed."""
+    """Tokens, all but `last_turns`. `target`: tokens of a run. `summary`: tokens of the turn that holds the summary.
+    `notice`: whether the system turn says that turns were condensed."""
 
     target: int = 15_250
     summary: int = 750

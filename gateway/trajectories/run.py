@@ -1,6 +1,6 @@
 """`legato trajectories compress`: files of runs in, files of runs out, line for line.
 
-Line n of a file becomes line n of its output; what is no run is passed on as it is. Every file is
+Line n of a file becomes line n of its output; a line that is no run is passed on as it is. Every file is
 written beside its final name and gets that when it is complete; `journal` says how far all is, and
 goes when all is done. A file that cannot be read or written fails alone.
 """
@@ -71,7 +71,7 @@ class _Changed(Exception):
 async def compress_files(
     order: Order, compressor: TrajectoryCompressor, *, summariser: str = "", tell: Tell = _tell_nobody
 ) -> Report:
-    """Do all of it, or what an earlier call left undone. `summariser` is named in the metrics; `tell` is
+    """Do the whole task, or the part that an earlier call left undone. `summariser` is named in the metrics; `tell` is
     called after every line. Raises UserError if it cannot be begun or noted, ConfigError if no model
     can be asked at all."""
     try:
