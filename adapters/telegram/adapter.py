@@ -47,7 +47,7 @@ _CONNECTIONS: Final = 64  # sends at once: Telegram takes thirty a second
 _ANSWER_SECONDS: Final = 20.0
 _TYPING_SECONDS: Final = 4.0  # Telegram shows it for five
 _PRIVATE: Final = (
-    "where it is no admin it sees only commands, mentions and replies, and only the first part of a long text "
+    "in groups where the bot is no admin, it sees only commands, mentions, replies, and the first part of a long text "
     "(privacy mode; @BotFather changes it)"
 )
 _PRIVATE_AND_FREE: Final = (
