@@ -36,7 +36,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class Asked:
     """The basis of a reply. `earlier` is every message before the newest request."""
 
     request: str
@@ -49,13 +49,13 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard(Scene):
-    """A scene whose request fits a rule; `match` is how."""
+class Matched(Asked):
+    """A request that fits a rule; `match` is how."""
 
     match: re.Match[str]
 
 
-Rule = Callable[[Heard], Answer | None] | Answer
+Rule = Callable[[Matched], Answer | None] | Answer
 """What to answer when a request fits; None leaves it to the next rule."""
 
 WELCOME: Final = """\
@@ -88,22 +88,22 @@ def answer(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, A
     names = [str(tool.get("function", {}).get("name", "")) for tool in tools]
     newest = _newest_request(messages)
     request = _without_speaker(without_quotes(text_of(messages[newest])) if newest is not None else "").strip()
-    scene = Scene(request=request, earlier=messages[:newest] if newest is not None else (), tools=names)
+    said = Asked(request=request, earlier=messages[:newest] if newest is not None else (), tools=names)
     step = messages[newest + 1 :] if newest is not None else messages
     if any(message.get("role") == "tool" for message in step):
-        return _after_tools(step, scene)
+        return _after_tools(step, said)
     for pattern, rule in _RULES:
         match = pattern.search(request[:_LISTENED])
         if match is None:
             continue
-        reply = rule if isinstance(rule, Answer) else rule(_heard(scene, match))
+        reply = rule if isinstance(rule, Answer) else rule(_matched(said, match))
         if reply is not None:
             return reply
-    return _echo(scene)
+    return _echo(said)
 
 
-def _heard(scene: Scene, match: re.Match[str]) -> Heard:
-    return Heard(request=scene.request, earlier=scene.earlier, tools=scene.tools, match=match)
+def _matched(said: Asked, match: re.Match[str]) -> Matched:
+    return Matched(request=said.request, earlier=said.earlier, tools=said.tools, match=match)
 
 
 def _newest_request(messages: Sequence[Mapping[str, Any]]) -> int | None:
@@ -119,12 +119,12 @@ def _without_speaker(text: str) -> str:
 # --- after tools ran -------------------------------------------------------------------------
 
 
-def _after_tools(step: Sequence[Mapping[str, Any]], scene: Scene) -> Answer:
+def _after_tools(step: Sequence[Mapping[str, Any]], said: Asked) -> Answer:
     """Put results into words, or take the second step of a job that needs two."""
     asked = [call for message in step for call in message.get("tool_calls") or ()]
     results = [message for message in step if message.get("role") == "tool"]
-    new_item = _ADD_TODO.search(scene.request)
-    if new_item and len(asked) == 1 and "items" not in _arguments(asked[0]) and scene.tools:
+    new_item = _ADD_TODO.search(said.request)
+    if new_item and len(asked) == 1 and "items" not in _arguments(asked[0]) and said.tools:
         items = [*_todo_items(text_of(results[-1])), {"text": _clean(new_item["item"]), "status": "open"}]
         return Answer(calls=(Call(tool=_name(asked[0]), arguments={"items": items}),))
     if new_item:
@@ -136,7 +136,7 @@ def _after_tools(step: Sequence[Mapping[str, Any]], scene: Scene) -> Answer:
         if "clock" in name or "time" in name:
             return Answer(text=f"It is {text}.")
         if name == "search_history":
-            return Answer(text=_searched(scene.request, text))
+            return Answer(text=_searched(said.request, text))
         return Answer(text=_told(name, _arguments(asked[-1]), text))
     lines = [
         f"- `{_name(call)}`: {_cut(text_of(result).strip(), 500)}" for call, result in zip(asked, results, strict=False)
@@ -192,11 +192,11 @@ def _todo_items(listing: str) -> list[dict[str, str]]:
 # --- rules -----------------------------------------------------------------------------------
 
 
-def _call_tool(scene: Heard) -> Answer | None:
+def _call_tool(said: Matched) -> Answer | None:
     calls = []
-    for found in _CALL.finditer(scene.request):
-        if found["tool"] not in scene.tools:
-            offered = ", ".join(f"`{name}`" for name in scene.tools) or "none"
+    for found in _CALL.finditer(said.request):
+        if found["tool"] not in said.tools:
+            offered = ", ".join(f"`{name}`" for name in said.tools) or "none"
             return Answer(text=f"There is no tool `{found['tool']}` here. Offered to me: {offered}.")
         text = found["arguments"] or "{}"
         try:
@@ -207,46 +207,46 @@ def _call_tool(scene: Heard) -> Answer | None:
     return Answer(calls=tuple(calls))
 
 
-def _time(scene: Heard) -> Answer | None:
-    tool = scene.tool("clock", "time")
+def _time(said: Matched) -> Answer | None:
+    tool = said.tool("clock", "time")
     if tool is None:
         return Answer(text=_NO_TOOL)
-    zone = re.search(r"\b[A-Z][a-z]+/[A-Z]\w+", scene.request)
+    zone = re.search(r"\b[A-Z][a-z]+/[A-Z]\w+", said.request)
     return Answer(calls=(Call(tool=tool, arguments={"timezone": zone[0]} if zone else {}),))
 
 
-def _run(scene: Heard) -> Answer | None:
-    command = scene.match["command"].strip().strip("`")
-    return Answer(calls=(Call(tool="shell", arguments={"command": command}),)) if "shell" in scene.tools else None
+def _run(said: Matched) -> Answer | None:
+    command = said.match["command"].strip().strip("`")
+    return Answer(calls=(Call(tool="shell", arguments={"command": command}),)) if "shell" in said.tools else None
 
 
-def _write_file(scene: Heard) -> Answer | None:
-    arguments = {"name": scene.match["name"], "content": scene.match["content"].strip() + "\n"}
-    tool = scene.tool("send_file")
+def _write_file(said: Matched) -> Answer | None:
+    arguments = {"name": said.match["name"], "content": said.match["content"].strip() + "\n"}
+    tool = said.tool("send_file")
     return Answer(calls=(Call(tool=tool, arguments=arguments),)) if tool else Answer(text=_NO_TOOL)
 
 
-def _todo(scene: Heard) -> Answer | None:
+def _todo(said: Matched) -> Answer | None:
     # The list is replaced as a whole, so it is read before anything is added to it.
-    tool = scene.tool("todo", "to_do")
+    tool = said.tool("todo", "to_do")
     return Answer(calls=(Call(tool=tool),)) if tool else Answer(text=_NO_TOOL)
 
 
-def _search(scene: Heard) -> Answer | None:
-    tool = scene.tool("search_history", "recall", "history", "search")
-    words = _clean(scene.match["words"])
+def _search(said: Matched) -> Answer | None:
+    tool = said.tool("search_history", "recall", "history", "search")
+    words = _clean(said.match["words"])
     return Answer(calls=(Call(tool=tool, arguments={"words": words}),)) if tool else Answer(text=_NO_TOOL)
 
 
-def _ask_fact(scene: Heard) -> Answer | None:
-    thing = _clean(scene.match["thing"])
-    known = recall_fact(thing, scene.earlier)
+def _ask_fact(said: Matched) -> Answer | None:
+    thing = _clean(said.match["thing"])
+    known = recall_fact(thing, said.earlier)
     if known is not None:
         return Answer(text=f"Your {thing} is {known}: you told me so.")
-    known = remembered(thing, scene.earlier)
+    known = remembered(thing, said.earlier)
     if known is not None:
         return Answer(text=f"Your {thing} is {known}: I remember that from an earlier conversation.")
-    tool = scene.tool("search_history", "recall")
+    tool = said.tool("search_history", "recall")
     if tool is not None:
         return Answer(text="That is not in front of me; I will look it up.\n\n", calls=(_lookup(tool, thing),))
     return Answer(text=_unknown(thing))
@@ -256,27 +256,27 @@ def _lookup(tool: str, thing: str) -> Call:
     return Call(tool=tool, arguments={"words": thing})
 
 
-def _tell_fact(scene: Heard) -> Answer | None:
-    thing, value = _clean(scene.match["thing"]), _clean(scene.match["value"])
+def _tell_fact(said: Matched) -> Answer | None:
+    thing, value = _clean(said.match["thing"]), _clean(said.match["value"])
     return Answer(
         text=f"Your {thing} is {value}. I will know as long as this conversation goes on, however long it gets."
     )
 
 
-def _remember(scene: Heard) -> Answer | None:
-    if "memory" not in scene.tools:
+def _remember(said: Matched) -> Answer | None:
+    if "memory" not in said.tools:
         return None
-    text = _clean(scene.match["what"])
+    text = _clean(said.match["what"])
     return Answer(calls=(Call(tool="memory", arguments={"action": "add", "text": text[0].upper() + text[1:]}),))
 
 
-def _earlier(scene: Heard) -> Answer | None:
-    asked = requests_in(scene.earlier)
+def _earlier(said: Matched) -> Answer | None:
+    asked = requests_in(said.earlier)
     if not asked:
         return Answer(text="Nothing yet: this is the first thing you have said here.")
-    if "first" in scene.match[0].lower():
+    if "first" in said.match[0].lower():
         return Answer(text=f"The first thing I can see is: “{_cut(asked[0], _QUOTED)}”")
-    if re.search(r"\b(?:last|just)\b", scene.match[0], re.I):
+    if re.search(r"\b(?:last|just)\b", said.match[0], re.I):
         return Answer(text=f"Just before that you said: “{_cut(asked[-1], _QUOTED)}”")
     shown = asked[-10:]
     lines = "\n".join(f"{number}. {_cut(text, 100)}" for number, text in enumerate(shown, len(asked) - len(shown) + 1))
@@ -284,33 +284,33 @@ def _earlier(scene: Heard) -> Answer | None:
     return Answer(text=f"You said:{more}\n\n{lines}")
 
 
-def _count_to(scene: Heard) -> Answer | None:
-    top = min(int(scene.match["top"]), 2_000)
+def _count_to(said: Matched) -> Answer | None:
+    top = min(int(said.match["top"]), 2_000)
     return Answer(text=" ".join(str(number) for number in range(1, top + 1)))
 
 
-def _write_words(scene: Heard) -> Answer | None:
-    wanted = min(int(scene.match["number"].replace(",", "")), 5_000)
+def _write_words(said: Matched) -> Answer | None:
+    wanted = min(int(said.match["number"].replace(",", "")), 5_000)
     line = "This is sentence {n} of a text that I write only to be long."
     per_line = len(line.split())
     lines = [line.format(n=number) for number in range(1, max(1, wanted // per_line) + 1)]
     return Answer(text="\n".join(" ".join(lines[start : start + 4]) for start in range(0, len(lines), 4)))
 
 
-def _repeat(scene: Heard) -> Answer | None:
-    what = scene.request[scene.match.start("what") :].strip().strip("“”\"'")
+def _repeat(said: Matched) -> Answer | None:
+    what = said.request[said.match.start("what") :].strip().strip("“”\"'")
     return Answer(text=what) if what else None
 
 
-def _sum(scene: Heard) -> Answer | None:
-    value = arithmetic(scene.match["sum"])
-    return None if value is None else Answer(text=f"{scene.match['sum'].strip()} = {value}")
+def _sum(said: Matched) -> Answer | None:
+    value = arithmetic(said.match["sum"])
+    return None if value is None else Answer(text=f"{said.match['sum'].strip()} = {value}")
 
 
-def _greet(scene: Heard) -> Answer | None:
-    if requests_in(scene.earlier):
-        return Answer(text=f"{scene.match['word'].capitalize()} again! What would you like to try?")
-    return Answer(text=f"{scene.match['word'].capitalize()}! {WELCOME}")
+def _greet(said: Matched) -> Answer | None:
+    if requests_in(said.earlier):
+        return Answer(text=f"{said.match['word'].capitalize()} again! What would you like to try?")
+    return Answer(text=f"{said.match['word'].capitalize()}! {WELCOME}")
 
 
 _ABOUT: Final = Answer(text=WELCOME)
@@ -324,17 +324,17 @@ _THANKS: Final = Answer(text="You are welcome!")
 _BYE: Final = Answer(text="Goodbye! This conversation stays where it is; just write when you want to go on.")
 
 
-def _echo(scene: Scene) -> Answer:
+def _echo(said: Asked) -> Answer:
     """Nothing fits: say what was read, and what would work."""
-    if not scene.request:
+    if not said.request:
         return Answer(text="I see no text in that, and text is all I can read.")
-    asked = requests_in(scene.earlier)
-    if document := _DOCUMENT.search(scene.request):
+    asked = requests_in(said.earlier)
+    if document := _DOCUMENT.search(said.request):
         return Answer(text=f"I was given {document['name'][0].lower()}{document['name'][1:]}. {gist(document['text'])}")
-    if len(scene.request) > 600:
-        return Answer(text=gist(scene.request))
+    if len(said.request) > 600:
+        return Answer(text=gist(said.request))
     hint = _HINTS[len(asked) % len(_HINTS)]
-    return Answer(text=f"I read “{_cut(scene.request, _QUOTED)}”, but I only follow simple rules. {hint}")
+    return Answer(text=f"I read “{_cut(said.request, _QUOTED)}”, but I only follow simple rules. {hint}")
 
 
 def _clean(text: str) -> str:
