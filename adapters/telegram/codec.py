@@ -48,7 +48,7 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID) -> Inbound 
     be a later part of such a message.
     """
     if update.my_chat_member is not None:
-        return _presence(update.update_id, update.my_chat_member, me)
+        return _membership(update.update_id, update.my_chat_member, me)
     if update.callback_query is not None:
         return _press(update.callback_query, me)
     message = update.message or update.edited_message
@@ -102,7 +102,7 @@ def _source(message: Message, writer: User, chat_type: ChatType) -> Source:
     )
 
 
-def _presence(update: int, change: ChatMemberUpdated, me: Me) -> Inbound | None:
+def _membership(update: int, change: ChatMemberUpdated, me: Me) -> Inbound | None:
     """The bot left a chat or came back. It leaves the chat of a person who blocks it."""
     was, now = (member.status in _AWAY for member in (change.old_chat_member, change.new_chat_member))
     if was == now or change.chat.type not in _CHAT_TYPES:
