@@ -17,7 +17,7 @@ import structlog
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.files.kinds import is_opaque, is_sound, read
-from gateway.agent.files.message import MOST_TEXT, NO_EYES, NOT_SHOWN, Reader, Received, no_ears, with_files
+from gateway.agent.files.message import MOST_TEXT, NO_PICTURES, NOT_SHOWN, Reader, Received, no_sounds, with_files
 from gateway.agent.files.speech import Dictation, Spoken
 from gateway.agent.files.view import FileView
 from gateway.domain.adapter import Adapter, CanFetch
@@ -134,11 +134,11 @@ class FileIntake:
         """A file that need not be fetched, with the reason why."""
         if is_sound(file) and not reader.sounds:
             if self._dictation is None:
-                return Received(attachment=file, problem=no_ears(reader.sounds))
+                return Received(attachment=file, problem=no_sounds(reader.sounds))
             refusal = self._dictation.refusal(file)
             return None if refusal is None else Received(attachment=file, spoken=Spoken(problem=refusal))
         if file.kind == "image" and not reader.sees:
-            return Received(attachment=file, problem=NO_EYES)
+            return Received(attachment=file, problem=NO_PICTURES)
         return Received(attachment=file, problem=NOT_SHOWN) if is_opaque(file) else None
 
     async def _fetched(self, platform: str, file: Attachment) -> bytes:

@@ -167,27 +167,27 @@ def _part(kept: KeptFile, reading: Reading, reader: Reader, room: _Room) -> tupl
     """A picture or a sound as a part, or the reason why there is none; neither of them for another file."""
     if reading.picture:
         if not reader.sees:
-            return None, NO_EYES
+            return None, NO_PICTURES
         return (picture_part(kept.digest), None) if room.take_part() else (None, NO_ROOM)
     form = reading.sound
     if form is None:
         return None, None
     if form not in reader.sounds:
-        return None, no_ears(reader.sounds, form)
+        return None, no_sounds(reader.sounds, form)
     return (sound_part(kept.digest, form), None) if room.take_part() else (None, NO_ROOM_TO_HEAR)
 
 
 WRITTEN_DOWN = "whose words were written down by a machine, in quotes below"
 NOT_WRITTEN_DOWN = "which could not be written down for you: {reason}"
 SILENT = "in which nothing was heard"
-NO_EYES = "which you cannot be shown: this model takes no pictures"
+NO_PICTURES = "which you cannot be shown: this model takes no pictures"
 NO_ROOM = "which you cannot be shown: there is no room for so many"
 NO_ROOM_TO_HEAR = "which you cannot hear: there is no room for so many"
 NOT_SHOWN = "which you cannot be shown"
 EMPTY = "which is empty"
 
 
-def no_ears(sounds: Sequence[str], form: str = "") -> str:
+def no_sounds(sounds: Sequence[str], form: str = "") -> str:
     """Return the reason why a sound is not played to a model."""
     if not sounds:
         return "which you cannot hear: this model takes no sound"
