@@ -88,7 +88,7 @@ class Pairing:
         guests = self._book[0].guests if self._book is not None else ()
         return any(not each.greeted and (each.platform, each.user) == (source.platform, source.user) for each in guests)
 
-    async def knock(self, inbound: Inbound) -> str | None:
+    async def ask(self, inbound: Inbound) -> str | None:
         """The sentence for a stranger who wrote in private. None: pairing is off, they have a code already, or too many
         ask. Raises StoreUnavailable."""
         if inbound.source.chat_type != "direct":
@@ -96,9 +96,9 @@ class Pairing:
         code = await self._code_for(inbound)
         return ASK.format(code=code) if code else None
 
-    async def knock_in_group(self, inbound: Inbound) -> str | None:
+    async def ask_in_group(self, inbound: Inbound) -> str | None:
         """The sentence for admins about a stranger who wrote to the bot in a group. None: nobody who may talk has
-        written there, they were told already, or a reason of `knock` holds. Raises StoreUnavailable."""
+        written there, they were told already, or a reason of `ask` holds. Raises StoreUnavailable."""
         source = inbound.source
         if (source.platform, source.chat) not in self._groups or inbound.only_as_part:
             return None

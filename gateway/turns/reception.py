@@ -210,11 +210,11 @@ class Reception:
             if self.pairing.greets(inbound.source):
                 await self.welcome.greet()  # before the answer
             return True
-        sentence = await self.pairing.knock(inbound)
+        sentence = await self.pairing.ask(inbound)
         if sentence is not None:
             await self.store.open_chat(inbound.source.address)  # a person who writes is there again
             await self.outbox.tell(self.arrival(inbound), sentence)
-        elif inbound.source.chat_type != "direct" and (told := await self.pairing.knock_in_group(inbound)):
+        elif inbound.source.chat_type != "direct" and (told := await self.pairing.ask_in_group(inbound)):
             await self.welcome.tell_admins(inbound, told)
         return False
 

@@ -155,7 +155,7 @@ async def test_who_was_let_in_elsewhere_is_heard_at_once(tmp_path: Path) -> None
     )
     bob = Source(platform="p", chat="b", chat_type="direct", user="b")
     assert not await here.lets_in(bob)
-    await here.knock(Inbound(event_id="e", source=bob, text="hi"))
+    await here.ask(Inbound(event_id="e", source=bob, text="hi"))
     (asking,) = (await shell.book()).asking
     assert not await here.lets_in(bob)
     await shell.confirm(asking.code)
@@ -305,7 +305,7 @@ async def test_strangers_who_write_without_end_cost_a_look_a_second(tmp_path: Pa
     for number in range(500):
         source = Source(platform="p", chat=f"{number}", chat_type="direct", user=f"{number}")
         assert not await pairing.lets_in(source)
-        told.append(await pairing.knock(Inbound(event_id=f"e{number}", source=source, text="hi")))
+        told.append(await pairing.ask(Inbound(event_id=f"e{number}", source=source, text="hi")))
     assert sum(each is not None for each in told) == 3
     assert looks == 1
     await store.aclose()

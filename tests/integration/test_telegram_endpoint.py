@@ -1,4 +1,4 @@
-"""The door that Telegram knocks at, by itself: who is slow, who is too much, and who is no Telegram."""
+"""The endpoint of the webhook alone: slow callers, crowds, and callers that are not Telegram."""
 
 from __future__ import annotations
 
