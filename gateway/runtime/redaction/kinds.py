@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from gateway.runtime.redaction.kind import Kind, kind
-from gateway.runtime.redaction.plausible import ends_mixed, holds_cookies, holds_mixed
+from gateway.runtime.redaction.plausible import (
+    ends_mixed,
+    ends_random,
+    holds_cookies,
+    holds_mixed,
+    is_mixed_twice,
+    is_numbered,
+)
 from gateway.runtime.redaction.vendors import PREFIXED, PREFIXES, SHORTEST
 
 # Where a token may begin: not inside a word, but right after an escaped line break of JSON text.
@@ -175,6 +182,59 @@ KINDS: Final[tuple[Kind, ...]] = (
         run=33,
         probe=r"-[A-Za-z0-9]{32}",
         plausible=ends_mixed,
+    ),
+    kind(
+        "token of two parts with a prefix",
+        "",
+        _FRESH_START
+        + r"([A-Za-z0-9]{2,8}_[A-Za-z0-9]{6,29}_[A-Za-z0-9]{20,64}+|[A-Za-z0-9]{27}_[A-Za-z0-9]{20,64}+)(?![.(])",
+        run=30,
+        probe=r"_[A-Za-z0-9]{20}",
+        plausible=is_mixed_twice,
+    ),
+    # The prefix says that it is a secret, whosever it is.
+    kind(
+        "token whose prefix tells",
+        "",
+        _FRESH_START + r"((?:[a-z][a-z0-9]{1,9}[_-]){0,2}(?:sk|rk|pat|oat|secret|apikey|live|prod)"
+        r"(?:[_-](?:live|test|prod|dev|user|apikey))?[_-][A-Za-z0-9]{16,}+(?:[_-][A-Za-z0-9]{1,64}+){0,8})(?![.(])",
+        run=17,
+        probe=r"(?:sk|rk|pat|oat|secret|apikey|live|prod|dev|user|test)[_-][A-Za-z0-9]{16}",
+        plausible=is_numbered,
+    ),
+    kind(
+        "dotted token",
+        "",
+        _DOTTED_START + r"([a-z][a-z0-9]{0,3}\.(?:[A-Za-z0-9_-]{20,}+\.){1,3}[A-Za-z0-9_-]{20,}+)(?![.(])",
+        run=21,
+        probe=r"\.[A-Za-z0-9_-]{20,}+\.[A-Za-z0-9_-]{20}",
+        plausible=ends_random,
+    ),
+    kind(
+        "uuid that is a key",
+        "pat- sdk- waka_",
+        _START + r"((?:pat|sdk|waka)(?:[-_][a-z0-9]{2,4})?[-_]"
+        r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})",
+    ),
+    kind("fly token", "fm1a_ fm1r_ fm2_", _START + r"(fm(?:1a|1r|2)_[A-Za-z0-9+/=]{80,})"),
+    kind("mailchimp key", "", r"(?<![A-Za-z0-9])([0-9a-f]{32}-us\d{1,2})(?![A-Za-z0-9])", run=35, probe=r"-us\d"),
+    kind(
+        "1password secret key",
+        "A3-",
+        _START + r"(A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3})",
+    ),
+    kind("asana token", "", r"(?<![\d/])([12]/\d{13,20}/\d{13,20}:[0-9a-f]{32})", run=32, probe=r":[0-9a-f]{32}"),
+    kind(
+        "bitwarden token",
+        "0.",
+        _DOTTED_START + r"(0\.[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\.[A-Za-z0-9]{30}:[A-Za-z0-9+/]{20,}={0,2})",
+    ),
+    kind(
+        "rapidapi key",
+        "",
+        r"(?<![A-Za-z0-9])([0-9a-f]{10}msh[0-9a-f]{15}p1[0-9a-f]{6}jsn[0-9a-f]{12})(?![A-Za-z0-9])",
+        run=50,
+        probe=r"msh[0-9a-f]{15}",
     ),
     kind(
         "zhipu key",

@@ -15,6 +15,8 @@ _PLACEHOLDER: Final = re.compile(
 )
 _CODE: Final = re.compile(r"(?i)(?:os\.|process\.env|env\.|getenv).*|[\w.]++\(.*|[a-z_][a-z_.]*+\[\w*+")
 _PATH: Final = re.compile(r"(?:~|\.{1,2})?/(?:\w[\w.@-]*+/)*+(?:\w[\w.@-]*+)?|[A-Za-z]:\\.*|(?:~|\.{1,2})/.*")
+_DIGITS: Final = re.compile(r"\d+")
+_HEX: Final = re.compile(r"[0-9a-f]+")
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*+(?:_[a-z0-9]++){2,}")
 _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z_.]*+")
 
@@ -67,6 +69,26 @@ def ends_mixed(match: re.Match[str]) -> bool:
     part = re.split(r"[._-]", match[1])[-1]
     digits = sum(map(str.isdigit, part))
     return digits > 1 and part != part.lower() and part != part.upper()
+
+
+def ends_random(match: re.Match[str]) -> bool:
+    """Say whether the last part of group 1 is mixed by a machine, or plain hexadecimal."""
+    part = match[1].rpartition(".")[2]
+    return ends_mixed(match) or (bool(_HEX.fullmatch(part)) and _has_both(part))
+
+
+def is_numbered(match: re.Match[str]) -> bool:
+    """Say whether the longest part of group 1 has letters and three digits or more, in several places."""
+    part = max(re.split(r"[_-]", match[1]), key=len)
+    return sum(map(str.isdigit, part)) > 2 and len(_DIGITS.findall(part)) > 1
+
+
+def is_mixed_twice(match: re.Match[str]) -> bool:
+    """Say whether group 1 has a long part with digits, capitals and small letters, and another that is no word."""
+    long, *others = sorted(match[1].split("_"), key=len, reverse=True)
+    digits = sum(map(str.isdigit, long))
+    mixed = len(long) >= 20 and digits > 1 and long != long.lower() and long != long.upper()
+    return mixed and any(len(part) >= 6 and not part.islower() and not part.isupper() for part in others)
 
 
 def holds_chosen(match: re.Match[str]) -> bool:

@@ -18,7 +18,7 @@ _PREFIXES: Final = (
     (r"[a-z0-9]", 44, "csk- napi_ hcaik_"),
     (r"[A-Z0-9]", 40, "rpa_"),
     (r"[0-9a-f]", 40, "pul- sgp_ sbp_ xkeysib- sntryu_ sntrys_ rubygems_ phc_ phx_"),
-    (r"[A-Za-z0-9]", 20, "LTAI AQVN nfp_ tgp_v1_ pcsk_ e2b_ sbv_ ddp_ PMAK- vercel_ CFPAT-"),
+    (r"[A-Za-z0-9]", 20, "tr_dev_ tr_prod_ LTAI AQVN nfp_ tgp_v1_ pcsk_ e2b_ sbv_ ddp_ PMAK- vercel_ CFPAT-"),
     (r"[A-Za-z0-9]", 30, "tvly- ico- EZAK EZTK EAAC EAAM EAAG AKCp pnu_ lin_api_ lin_oauth_"),
     (r"[A-Za-z0-9]", 30, "ntn_ p8e- dp.pt. dp.st. dp.ct."),
     (r"[A-Za-z0-9_-]", 24, "sb_secret_ bb_live_ wandb_v1_ CCIPAT_"),
@@ -28,6 +28,13 @@ _PREFIXES: Final = (
     (r"[A-Za-z0-9_=-]", 30, "ATATT3 ATCTT3 CLOJARS_ duffel_test_ duffel_live_ fio-u- fo1_"),
     (r"[A-Za-z0-9_=-]", 30, "pscale_tkn_ pscale_oauth_ pscale_pw_"),
     (r"[A-Za-z0-9_-]", 22, "dt0c01. dt0s01. sq0atp- sq0csp- FLWSECK_TEST- FLWSECK- amzn.mws."),
+    (r"[0-9a-f]", 40, "squ_ sqp_ sqa_ rootly_ s-s4t2ud- s-s4t2af-"),
+    (r"[0-9a-f_]", 40, "zpka_"),
+    (r"[a-z0-9]", 43, "oy2"),
+    (r"[A-Z0-9]", 26, "API-"),
+    (r"[A-Za-z0-9]", 22, "rnd_ aio_ esecret_"),
+    (r"[A-Za-z0-9]", 40, "cmVmdGtu"),
+    (r"[A-Za-z0-9_-]", 40, "tk-us- tk-eu- EAAA sl."),
     (r"[A-Za-z0-9-]", 20, "sk_prod_ bkua_ voyage- key_live_ key_test_ whsk_"),
 )  # fmt: skip
 

@@ -101,8 +101,31 @@ def test_a_token_whose_prefix_may_be_new_goes(token):
 
 
 @pytest.mark.parametrize(
+    "token",
+    [
+        "sm_pat_" + "a1b2C3d4" * 2,
+        "cal_live_" + "0a1b2c3d" * 4,
+        "pdl_live_apikey_" + "01a2b3c4" * 3 + "_" + "Ab3dEf6h" * 3,
+        "growth_secret_user_" + "Ab3dEf6h" * 5,
+        "re_Ab3dEf6h_" + "Ab3dEf6hIj9l" * 2,
+        "st." + ".".join(["0a1b2c3d" * 3, "0a1b2c3d" * 4, "0a1b2c3d" * 4]),
+        "pat." + ".".join(["Ab3dEf6hIj9lMn2pQr5tUv", "0a1b2c3d" * 3, "Ab3dEf6hIj" * 2]),
+        "pat-na1-0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f",
+        "0a1b2c3d" * 4 + "-us12",
+        "A3-AB12CD-EF34GH56IJ7-KL8MN-OP9QR-ST1UV",
+        "2/" + "12345678" * 2 + "/" + "87654321" * 2 + ":" + "0a1b2c3d" * 4,
+        "squ_" + "0a1b2c3d" * 5,
+    ],
+)
+def test_a_token_goes_by_what_its_prefix_or_its_parts_tell(token):
+    assert redact(f"it is {token} here") == f"it is {MARK} here"
+
+
+@pytest.mark.parametrize(
     "text",
     [
+        "live_reloading_of_templates and secret_santa_2026_12_24 and prod-eu-west-1-cluster-20260101",
+        "test_live_index_2_after_a_long_name_20 and pat_matching_1234567890123456",
         "chatcmpl-BxKz9Qm3TzvWc8YtR1aPq0LsDfGhJ and toolu_01A09q90qw90lq917835lq9",
         "resp_0a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f6071 in commit-0a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d",
         "sha512-Ab3dEf6hIj9lMn2pQr5tUv8xYz1Bc4EfGh7jKl0nOp3rSt6vWx9zAa2cDd5fGg8iJj1lMm4oPp7rSs0uVv3xYy==",
