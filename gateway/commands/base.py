@@ -16,6 +16,7 @@ from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions, opened_by
 from gateway.agent.tools.base import Files
 from gateway.domain.adapter import Audience, MenuEntry
+from gateway.domain.approval import Labels
 from gateway.domain.chat import Attachment, Inbound, Outbound, OutboundKind, SessionKey
 from gateway.domain.command import CommandCall, Parameter, Proposal
 from gateway.domain.message import Message
@@ -34,7 +35,7 @@ Group = Literal["Conversation", "While I work", "What I remember", "Sessions", "
 Run = Callable[["CommandContext"], Awaitable["Answer | str"]]
 Propose = Callable[["CommandContext"], Awaitable[Sequence[Proposal]]]
 Compress = Callable[[Conversation, str | None, int], Awaitable[CompactionReport]]
-Confirm = Callable[[str], Awaitable[bool]]
+Confirm = Callable[[str, Labels], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)

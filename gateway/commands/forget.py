@@ -32,6 +32,7 @@ _EVERYTHING: Final = (
     "Forget everything that you said {places}, with all my answers, sessions, files and pinned rules? In conversations "
     "of several people what others said stays. This cannot be undone."
 )
+_LABELS: Final = ("Forget", "Keep")
 _KEPT: Final = "Nothing was forgotten."
 NOT_UNDONE: Final = (
     "What my model's provider was sent, and what stands in this chat, I cannot take back; delete it there yourself."
@@ -72,7 +73,7 @@ async def forget(ctx: CommandContext) -> str:
     ids = {name for exchange in chosen for name in exchange.ids}
     deed = await ctx.forgetter.deed(contents, ctx.key, deed_of(ctx.item), ids, ctx.item.id)
     assert ctx.confirm is not None, "a lane's command is given a way to ask"
-    if not await ctx.confirm(_question(ctx, chosen, deed)):
+    if not await ctx.confirm(_question(ctx, chosen, deed), _LABELS):
         return _KEPT
     return _told(await ctx.forgetter.do(ctx.owned(), contents, deed))
 
@@ -82,7 +83,7 @@ async def _everything(ctx: CommandContext) -> str:
     elsewhere = await ctx.forgetter.talks_elsewhere(ctx.item)
     assert ctx.confirm is not None, "a lane's command is given a way to ask"
     places = f"here and in {counted(len(elsewhere), 'other conversation')}" if elsewhere else "here"
-    if not await ctx.confirm(_EVERYTHING.format(places=places)):
+    if not await ctx.confirm(_EVERYTHING.format(places=places), _LABELS):
         return _KEPT
     await ctx.forgetter.ask_elsewhere(ctx.item, elsewhere)
     told = _told(await ctx.forgetter.forget_person(ctx.owned(), ctx.item))

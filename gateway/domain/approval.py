@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal, TypeAlias
 
 from gateway.domain.chat import SessionKey, Source
 
 Verdict = Literal["approved", "denied", "expired"]
 ApprovalState = Literal["open", "approved", "denied", "expired"]
+
+Labels: TypeAlias = tuple[str, str]  # of the buttons: the yes, and the no
+LABELS: Final[Labels] = ("Approve", "Deny")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from gateway.delivery.outbox import Outbox
-from gateway.domain.approval import Approval, Verdict
+from gateway.domain.approval import LABELS, Approval, Labels, Verdict
 from gateway.domain.chat import Button, Inbound, Outbound, SessionKey, Source
 from gateway.people.access import Access
 from gateway.runtime.clock import Clock, Ids
@@ -60,16 +60,26 @@ class Approvals:
     # -- asking -----------------------------------------------------------------------------
 
     async def ask(
-        self, lease: Lease, item: InboxItem, call: str, question: str, number: int, before: Sequence[Outbound]
+        self,
+        lease: Lease,
+        item: InboxItem,
+        call: str,
+        question: str,
+        number: int,
+        before: Sequence[Outbound],
+        labels: Labels = LABELS,
     ) -> Approval:
         """Store a question and show it, behind the rows `before`."""
         token, now = self.ids.new("a"), self.clock.now()
         which = f" {number}" if number > 1 else ""
         plain = number == 1 and item.inbound.source.chat_type == "direct"
-        how, span = "Answer y or n" if plain else f"/approve{which} or /deny{which}", _span(self.seconds)
+        yes, no = ("y", "n") if plain else (f"/approve{which}", f"/deny{which}")
+        if labels != LABELS:
+            yes, no = (f"{word} ({label.lower()})" for word, label in zip((yes, no), labels, strict=True))
+        how, span = f"{'Answer ' if plain else ''}{yes} or {no}", _span(self.seconds)
         *first, last = self.outbox.rows(item, "question", ASKED.format(question=question, how=how, span=span))
-        buttons = ((Button(label="Approve", token=f"approve {token}"), Button(label="Deny", token=f"deny {token}")),)
-        rows = [*before, *first, replace(last, buttons=buttons)]
+        buttons = (Button(label=labels[0], token=f"approve {token}"), Button(label=labels[1], token=f"deny {token}"))
+        rows = [*before, *first, replace(last, buttons=(buttons,))]
         asked = Approval(
             token=token,
             key=item.key,
@@ -172,12 +182,14 @@ class Approvals:
 
 @dataclass(slots=True, kw_only=True)
 class TurnQuestions:
-    """The agent's `Questions` for the turn of one item. `known` are the questions that the turn asked, by call."""
+    """The agent's `Questions` for the turn of one item. `known` are the questions that the turn asked, by call.
+    `labels` stand on the buttons of new ones."""
 
     approvals: Approvals
     lease: Lease
     item: InboxItem
     known: dict[str, Approval]
+    labels: Labels = LABELS
 
     def has_asked(self, call: str) -> bool:
         """Say whether this turn has asked about the call."""
@@ -187,7 +199,8 @@ class TurnQuestions:
         """Put a question, behind the words that the model said before it."""
         approvals, number = self.approvals, len(self.known) + 1
         before = await approvals.outbox.written(self.item, "remark", said, first_id=said_as) if said else []
-        self.known[call] = await unbroken(approvals.ask(self.lease, self.item, call, question, number, before))
+        asking = approvals.ask(self.lease, self.item, call, question, number, before, self.labels)
+        self.known[call] = await unbroken(asking)
 
     async def answer(self, call: str) -> Verdict:
         """Wait until the question is decided, at the latest by its deadline."""

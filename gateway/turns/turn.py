@@ -35,6 +35,7 @@ from gateway.commands.runner import CommandRunner, sentence_for
 from gateway.context import feedback
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter
+from gateway.domain.approval import Labels
 from gateway.domain.chat import Inbound, Outbound, OutboundKind, readable
 from gateway.domain.command import CommandCall
 from gateway.domain.message import Message
@@ -217,12 +218,12 @@ class Turns:
             raise UserError(COMPACTION_STOPPED) from None
         raise AssertionError("a limit that strikes raises")
 
-    async def _confirm(self, recorder: TurnRecorder, item: InboxItem, question: str) -> bool:
+    async def _confirm(self, recorder: TurnRecorder, item: InboxItem, question: str, labels: Labels) -> bool:
         """Ask the person whose command this is, and wait in the lane for the yes. A /stop is a no. After a crash the
         question stands as it was asked, and so does its answer."""
         journal = await self.store.journal(item) or TurnJournal(session_id="")
         known = {each.call: each for each in journal.approvals}
-        questions = TurnQuestions(approvals=self.approvals, lease=recorder.lease, item=item, known=known)
+        questions = TurnQuestions(approvals=self.approvals, lease=recorder.lease, item=item, known=known, labels=labels)
         observer = self._observer(recorder.lease, item)
         observer.turn.interruptible = False
         with suppress(TimeoutError):

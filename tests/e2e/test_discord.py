@@ -252,6 +252,17 @@ async def test_a_question_has_buttons_that_work_after_a_restart(
         assert not question.buttons
 
 
+async def test_a_question_names_its_own_buttons(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
+    async with on_discord(tmp_path, discord, anna, model=FakeModel()) as bot:
+        bot.says("my code is 4711")
+        await bot.until(lambda: len(bot.shown()) == 1)
+        bot.says("/forget last")
+        await bot.until(lambda: discord.shown(bot.chat)[-1].buttons)
+        question = discord.shown(bot.chat)[-1]
+        discord.people.press(question, anna, "Keep")
+        await bot.until(lambda: bot.shown()[-1:] == ["Nothing was forgotten."])
+
+
 async def test_a_check_says_what_there_is_to_know(
     tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
 ) -> None:

@@ -119,6 +119,7 @@ async def test_without_a_yes_nothing_goes(place: Place) -> None:
     async with place.run() as live:
         await say(live, f"my code is {WORD}")
         assert await forget(live, "last", reply="n") == "Nothing was forgotten."
+        assert "Answer y (forget) or n (keep)." in _questions(live)[0]
         assert await forget(live, "last", reply="/stop") == "Nothing was forgotten."
         assert await forget(live, "all", reply="n") == "Nothing was forgotten."
         assert "Forget everything that you said here" in str(live.adapter.sent)

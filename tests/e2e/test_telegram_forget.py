@@ -37,7 +37,8 @@ async def says_yes(bot: Bot, number: int) -> Message:
     """Press the button of the `number`th question; the question."""
     question = await asked(bot, number)
     await bot.until(lambda: question.buttons)
-    token = next(button["callback_data"] for button in question.buttons if button["text"] == "Approve")
+    assert [button["text"] for button in question.buttons] == ["Forget", "Keep"]
+    token = next(button["callback_data"] for button in question.buttons if button["text"] == "Forget")
     bot.telegram.people.forge_press(question, bot.anna, token)
     await bot.until(lambda: sum("Forgot 2 messages." in text for text in bot.shown()) == number)
     return question
