@@ -14,7 +14,7 @@ from typing import Final
 from gateway.agent.choices import forget_choices
 from gateway.agent.memory.memories import Memories
 from gateway.agent.sessions import Sessions
-from gateway.context.forgetting import History, Remainder, telling_words, tells, without
+from gateway.context.forgetting import History, Remainder, runs, telling_words, tells, without
 from gateway.context.persisted import persisted
 from gateway.domain.adapter import Adapter, KeepsTyped
 from gateway.domain.chat import Inbound, SessionKey, Source, is_shared, speaker
@@ -39,6 +39,7 @@ from gateway.store.records import (
     Talk,
 )
 from gateway.store.shared.languages import is_stop
+from gateway.store.shared.text import is_dense
 
 _PAGE: Final = 200  # sessions looked up at once
 _NO_CAP: Final = 1_000_000  # the gateway's own requests are never refused
@@ -159,7 +160,9 @@ class Forgetter:
             words = await asyncio.to_thread(_telling, gone, [each for each in stays if not _reminded(each)])
             events = {event for each in gone if (event := note_of(each).get("event"))}
             reminders = [
-                each for each in kept if each.made_by in events or tells(each.text, words) or each.source.user == person
+                each
+                for each in kept
+                if each.made_by in events or _retells(each.text, words) or each.source.user == person
             ]
             told = {note_of(each)["id"] for each in stays if _reminded(each) and _says(each, reminders, words)}
             if not told:
@@ -290,9 +293,20 @@ def _parted(history: History, left: Remainder) -> tuple[list[Message], list[Mess
     return gone, [each for name, each in history.originals.items() if name not in left.gone]
 
 
+def _retells(text: str, words: frozenset[str]) -> bool:
+    """Say whether a text of its own says what these words tell: it has two of them, or one with a digit (a code, say).
+    A person may mean something else by one word alone. Three characters of a script without spaces are one word."""
+    found = 0
+    for run in set(runs(text)):
+        parts = [run[first : first + 2] for first in range(len(run) - 1)] if is_dense(run) else [run]
+        held = sum(tells(part, words) for part in parts)
+        found += 2 if held and any(map(str.isdigit, run)) else (held + 1) // 2
+    return found > 1
+
+
 def _says(message: Message, reminders: Iterable[Reminder], words: frozenset[str]) -> bool:
     """Say whether one of these reminders, or one made of the source of these words, said this."""
-    return tells(text_of(message), words) or any(each.text in text_of(message) for each in reminders)
+    return _retells(text_of(message), words) or any(each.text in text_of(message) for each in reminders)
 
 
 def is_by(request: Message, source: Source) -> bool:

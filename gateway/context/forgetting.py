@@ -278,9 +278,14 @@ def tells(text: str, words: frozenset[str]) -> bool:
     return not words.isdisjoint(_words(text))
 
 
+def runs(text: str) -> list[str]:
+    """Return the words of a text that may mean something, case-folded; of a script without spaces, whole clauses."""
+    return _WORD.findall(text.casefold())
+
+
 def _words(text: str) -> set[str]:
     """Words that mean something; of a script without spaces, pairs of characters."""
     words = set()
-    for run in _WORD.findall(text.casefold()):
+    for run in runs(text):
         words |= {run} if run.isascii() else {run[first : first + 2] for first in range(len(run) - 1)}
     return words

@@ -166,17 +166,20 @@ async def test_what_a_reminder_said_goes_with_it(tmp_path: Path) -> None:
         assert "done!" in await said(live)
 
 
-async def test_what_shares_a_common_word_alone_stays(tmp_path: Path) -> None:
+async def test_a_reminder_of_its_own_goes_only_if_it_says_the_same(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
-        await live.ask("/remind in 2 hours water the plants")
-        await live.ask(f"/remind in 2 hours look for the {WORD}")
-        await say(live, f"the {WORD} is in the shed", "I see")
+        for text in ("water the plants", f"look for the {WORD} in the shed", f"thank Ana for the {WORD}"):
+            await live.ask(f"/remind in 2 hours {text}")
+        await live.ask("/remind in 3 hours 去看牙医")
+        await live.ask("/remind in 3 hours try 99812")
+        await say(live, f"the {WORD} is in the shed, 我讨厌牙医, code 99812", "I see")
         told = await forget(live, "last")
-        assert "2 messages, 1 reminder (in /reminders: 2)?" in str(live.adapter.sent)
-        assert told.startswith("Forgot 2 messages, 1 reminder.")
+        assert "2 messages, 2 reminders (in /reminders: 2, 5)?" in str(live.adapter.sent)
+        assert told.startswith("Forgot 2 messages, 2 reminders.")
         listed = await live.ask("/reminders")
-        assert "water the plants" in listed
-        assert WORD not in listed
+        assert all(text in listed for text in ("water the plants", f"thank Ana for the {WORD}", "去看牙医"))
+        assert "shed" not in listed
+        assert "99812" not in listed
 
 
 async def test_a_reply_names_what_to_forget(tmp_path: Path) -> None:
