@@ -26,7 +26,7 @@ from gateway.agent.models import Models
 from gateway.agent.overflow import MOST_EXTENSIONS, NO_ROOM, NO_WAY_OUT, lacks_room, more_output, remedy
 from gateway.agent.ports import Observer, Questions, TranscriptWriter
 from gateway.agent.quotes import Holding, Quoting, marked
-from gateway.agent.tools.base import Around, Files, Recall, RefersToMessage, ReminderBook, ToolContext
+from gateway.agent.tools.base import Around, Files, Recall, ReminderBook, ToolContext
 from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.agent.tools.outputs import OutputLimits, Outputs
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime
@@ -482,7 +482,7 @@ class Agent:
         if intents:
             await self.writer.begin_tools(conversation, intents)
             self.points("turn.tools_begun")
-        elif any(isinstance(self._offer.get(call["function"]["name"]), RefersToMessage) for call in calls):
+        elif any(map(self._offer.refers, names)):
             await self.writer.record_step(conversation)
         await self._complete_tools(conversation, calls, {}, asked)
 

@@ -15,7 +15,7 @@ Correction: providers count tokens differently than our tokenizer does; their ra
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from typing import Annotated, Any, Final, Literal, Self, cast
 
@@ -49,7 +49,7 @@ class _Kept:
 
     def dump(self) -> dict[str, Any]:
         """Return the JSON-able form."""
-        return asdict(self)  # type: ignore[call-overload, no-any-return]
+        return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
 
     @classmethod
     def load(cls, state: object) -> Self:

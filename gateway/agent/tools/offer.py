@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from gateway.agent.tools.arguments import Arguments
-from gateway.agent.tools.base import HiddenTool, Tool
+from gateway.agent.tools.base import HiddenTool, NeedsApproval, RefersToMessage, Tool
 from gateway.agent.tools.counts import ToolCounts
 from gateway.domain.chat import Source
 from gateway.domain.place import names, narrowest
@@ -106,9 +106,12 @@ def _closest_first(source: Source) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offered:
-    """A registered tool, and its description for a model. `gone`: its origin took it away since."""
+    """A registered tool, and its description for a model. `asking` is the tool, if a person must allow calls of it;
+    `refers`: it names the message that the turn answers. `gone`: its origin took it away since."""
 
     tool: Tool
+    asking: NeedsApproval | None
+    refers: bool
     origin: str
     schema: dict[str, Any]
     tokens: int
@@ -143,8 +146,22 @@ class Offer:
 
     def get(self, name: str) -> Tool | None:
         """The tool of this name, if it is on offer and there."""
+        each = self._there(name)
+        return None if each is None else each.tool
+
+    def asking(self, name: str) -> NeedsApproval | None:
+        """The tool of this name, if a person must allow calls of it."""
+        each = self._there(name)
+        return None if each is None else each.asking
+
+    def refers(self, name: str) -> bool:
+        """Say whether the tool of this name names the message that the turn answers."""
+        each = self._there(name)
+        return each is not None and each.refers
+
+    def _there(self, name: str) -> Offered | None:
         each = self.offered.get(name)
-        return None if each is None or each.gone else each.tool
+        return None if each is None or each.gone else each
 
     def arguments(self, name: str, text: str) -> Mapping[str, Any]:
         """The arguments of a call of a tool on offer. Raises ToolError with a sentence for the model."""
@@ -192,6 +209,8 @@ class Toolbox:
             schema = _schema(tool)
             self._offered[tool.name] = Offered(
                 tool=tool,
+                asking=tool if isinstance(tool, NeedsApproval) else None,
+                refers=isinstance(tool, RefersToMessage),
                 origin=origin,
                 schema=schema,
                 tokens=self._count([schema]),

@@ -79,11 +79,12 @@ class ToolRuntime:
         return dict([(call_id, question) for call_id, question in questions if question][:_MOST_ASKED])
 
     def _question(self, call: ToolCall, admin: bool) -> str | None:
-        tool = self._offer.get(call["function"]["name"])
-        if not isinstance(tool, NeedsApproval) or (tool.admins_only and not admin):
+        name = call["function"]["name"]
+        tool = self._offer.asking(name)
+        if tool is None or (tool.admins_only and not admin):
             return None
         try:
-            return tool.question(self._offer.arguments(tool.name, call["function"]["arguments"]))
+            return tool.question(self._offer.arguments(name, call["function"]["arguments"]))
         except Exception:
             return None  # it raises again when the call comes to run, and the call fails with it
 
@@ -130,7 +131,7 @@ class ToolRuntime:
 
     def _independent(self, call: ToolCall) -> bool:
         tool = self._offer.get(call["function"]["name"])
-        return tool is None or (tool.read_only and not isinstance(tool, NeedsApproval))
+        return tool is None or (tool.read_only and self._offer.asking(tool.name) is None)
 
     async def _result(
         self, call: ToolCall, context: ToolContext, engine_tools: Mapping[str, EngineTool], *, allowed: bool
@@ -145,8 +146,8 @@ class ToolRuntime:
             if tool is None:
                 raise ToolError(self._offer.why_not(name))
             arguments = self._offer.arguments(name, call["function"]["arguments"])
-            if isinstance(tool, NeedsApproval):
-                _check(tool, arguments, admin=context.admin, allowed=allowed)
+            if (asking := self._offer.asking(name)) is not None:
+                _check(asking, arguments, admin=context.admin, allowed=allowed)
             return await self._timed(name, tool.timeout, tool.run(arguments, context))
         except ToolError as error:
             return Result(text=f"Error: {error}")
