@@ -122,6 +122,16 @@ def test_a_token_goes_by_what_its_prefix_or_its_parts_tell(token):
 
 
 @pytest.mark.parametrize(
+    "joint", ["\n", "\r\n", "\n    ", "\n> ", "\\\n", '"\n    "', '" + "', "' +\n    '"], ids=ascii
+)
+def test_a_token_in_two_pieces_goes(joint):
+    token = "ghp_" + "a1B2c3D4" * 5
+    for place in (12, 20, 32):
+        text = redact(f"it is {token[:place]}{joint}{token[place:]}, and nothing else")
+        assert text == f"it is {MARK}, and nothing else"
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "live_reloading_of_templates and secret_santa_2026_12_24 and prod-eu-west-1-cluster-20260101",
