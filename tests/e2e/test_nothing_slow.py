@@ -56,7 +56,7 @@ async def test_no_answer_of_a_server_holds_up_the_loop() -> None:
     piece = {"name": "f", "arguments": '{"a": "}'}
     with nothing_slow(1):
         await feed(*[chunk(index=0, function=piece)] * 4_000)
-        await feed(*[chunk(function=piece)] * 4_000)
+        await feed(*[chunk(function=piece)] * 20_000)
         await feed(*[chunk(id=f"c{number}", function=piece) for number in range(4_000)])
         await feed({"choices": [{"delta": {"tool_calls": [{"index": 0, "function": piece}] * 4_000}}]})
 
