@@ -242,7 +242,7 @@ def _of(message: Message) -> Iterator[Statement]:
 
 def _noted(previous: str) -> Iterator[Statement]:
     """Return the statements of notes, which tell of states and never of changes."""
-    for line in previous.splitlines():
+    for line in filter(str.strip, previous.splitlines()):
         value, mark, context = line.removeprefix("- ").partition(CONTEXT)
         if not mark and SIDE in line:
             continue  # nothing is said of identifiers that share a line

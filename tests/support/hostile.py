@@ -247,17 +247,22 @@ def _holds(member: tuple[Any, Any], character: str) -> bool:
 
 
 def slow(
-    work: Callable[[str], object], candidates: Callable[[int], Iterable[str]], seconds: float = SECONDS
+    work: Callable[[str], object],
+    candidates: Callable[[int], Iterable[str]],
+    seconds: float = SECONDS,
+    *,
+    size: int = LONGEST,
 ) -> str | None:
-    """The beginning of the first text on which `work` takes longer; None: it is quick on all of them. `candidates`
-    gives the same texts in any size. A tenth of a text is tried first: where this takes a thousandth of the time, the
-    whole one cannot be slow, unless the work grows with more than the third power of the text."""
-    for short, text in zip(candidates(LONGEST // _TENTH), candidates(LONGEST), strict=True):
+    """Return the beginning of the first text of this size on which `work` takes longer; None: it is quick on all of
+    them. `candidates` gives the same texts in any size. Of the longest ones a tenth is tried first. Where this takes
+    less than half a hundredth of the time, the whole one is quick: work that grows with the second power of the text
+    takes half the time, and work that grows with the third would have taken minutes."""
+    for short, text in zip(candidates(max(1, size // _TENTH)), candidates(size), strict=True):
         try:
             with within(seconds):
                 began = time.process_time()
                 work(short)
-                if time.process_time() - began > seconds / _TENTH**3:
+                if size < LONGEST or time.process_time() - began > seconds / _TENTH**2 / 2:
                     work(text)
         except TooSlow:
             return f"{text[:60]!r}…{text[-10:]!r}"
