@@ -36,7 +36,7 @@ _MOST_LISTED: Final = 8_000
 _READ: Final = 150  # messages that are ranked by their text
 _LOOKED_AT: Final = 48  # for a value that messages must hold
 _SHARING: Final = 48  # of these, the ones whose neighbours are looked at
-_FOR_RESULTS: Final = 5  # one of so many places
+_FOR_RESULTS: Final = 4  # one of so many places, rounded up, and at most half of them
 REACH: Final = 2  # messages before and after a hit
 _SHARES: Final = (1.0, 0.5, 0.35, 0.25, 0.2)  # of a word, by the distance of the message that holds it
 _NEAR: Final = len(_SHARES) - 1
@@ -146,7 +146,7 @@ async def search(index_of: Callable[[Kind], Index], words: str, limit: int, now:
 
 async def find(said: Index, returned: Index, sought: Sought, limit: int) -> list[Passage]:
     """The passages that answer best, best first: what was said, then what tools returned, each with two messages before
-    and after. Some word of a question stands in many messages, so a fifth of the places is kept for results. The two
+    and after. Some word of a question stands in many messages, so a quarter of the places is kept for results. The two
     indexes number their messages together."""
     if not sought.wanted.wanted or limit < 1:
         return []
@@ -155,7 +155,7 @@ async def find(said: Index, returned: Index, sought: Sought, limit: int) -> list
     every = _Hits({**spoken.texts, **results.texts}, {**spoken.weights, **results.weights}, ())
     nearby = _Nearby(every, frozenset(results.texts))
     shown: set[Number] = set()
-    room = limit // _FOR_RESULTS
+    room = min(limit // 2, -(-limit // _FOR_RESULTS))
     heard = _chosen(nearby.scores(spoken.best, around), around, every, limit, shown)
     kept = limit - min(len(results.best), max(limit - len(heard), room))
     for _, part, _ in heard[kept:]:
