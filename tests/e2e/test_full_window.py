@@ -17,15 +17,13 @@ from gateway.domain.message import is_request, is_summary, text_of
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.errors import ProviderUnavailable
-from gateway.runtime.tokens import TokenCounter
 from tests.support.gateway import config_in, running
 from tests.support.model import FakeModel, Say, Script, summary_text
-from tests.support.transcripts import flaws
+from tests.support.transcripts import COUNTER, flaws
 
 WINDOW = 12_000
 RESULTS = 300
 REQUEST = "Do the whole long task, all of it, and stay out of /srv/keep."
-COUNTER = TokenCounter()
 
 
 class Look:
