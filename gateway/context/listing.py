@@ -26,7 +26,7 @@ from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter
 
 HEADING: Final = section(IDENTIFIERS, "").rstrip()
-_BARE_SHARE: Final = 0.85  # of the room, for bare values
+_BARE_SHARE: Final = 0.93  # of the room, for bare values
 _ORIGIN_SHARE: Final = 0.1  # of the room, for days and roles
 _SAID: Final = 32  # of the best, for whose sentences the messages are read
 _AT_ONCE: Final = 64  # identifiers that are checked together

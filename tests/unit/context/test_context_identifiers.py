@@ -196,7 +196,7 @@ def test_what_earlier_notes_held_stays_by_who_said_it_and_fades_with_every_compa
     passed = known["said"].weight
     for _ in range(3):
         passed = ledger(middle, {"said": passed})["said"].weight
-    assert passed == pytest.approx(2.0)  # half after four
+    assert passed == pytest.approx(4 * 0.5 ** (4 / 6))  # half after six
     assert known["again"].weight == 3.0  # mentioned again: it does not fade
 
 
