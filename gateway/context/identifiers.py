@@ -339,7 +339,7 @@ def _tally(middle: Sequence[Message], most: int) -> _Tally:
         alike = _alike(values) if len(values) > _FEW else {}
         returned = message.get("role") == "tool"
         spoken = not returned and bool(message.get("content"))
-        text = text_of(message) if message.get("tool_calls") else None
+        text = _told_in(message) if message.get("tool_calls") else None
         for value in values:
             scores[value] = scores.get(value, 0.0) + score
             if value not in sources or (spoken and value not in said):
@@ -351,6 +351,13 @@ def _tally(middle: Sequence[Message], most: int) -> _Tally:
                 worth = role / rows * (_HOUR if _TIME.fullmatch(value) else 1.0)
                 weights[value] = max(worth, weights.get(value, 0.0))
     return tally
+
+
+def _told_in(message: Message) -> str:
+    """Return the text of a message with calls, and the codes in their arguments. The model has a code from somebody,
+    and made a path or a command up itself."""
+    codes = (value for call in calls_of(message) for _, value in _fields(call.arguments))
+    return "\n".join([text_of(message), *codes])
 
 
 def alike(value: str, others: Iterable[str]) -> list[str]:

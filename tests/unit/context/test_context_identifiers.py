@@ -222,6 +222,13 @@ def test_alike_values_share_their_weight_and_what_repeats_what_was_said_has_none
     assert found(tool_result("c", "2026-11-21, user (session s_1):\nthe port is 80801", recalled=True)) == []
 
 
+def test_a_code_that_the_model_gives_a_tool_counts_as_its_word_and_a_path_does_not() -> None:
+    calls = [call("k1", "look", order_id="#W8841", path="/srv/out/april-7.csv")]
+    known = ledger([{"role": "assistant", "content": None, "tool_calls": calls}])  # type: ignore[typeddict-item]
+    weights = {value: entry.weight for value, entry in known.items()}
+    assert weights == {"#W8841": WEIGHTS["assistant"], "/srv/out/april-7.csv": 0.0}
+
+
 def test_a_mention_is_a_whole_word() -> None:
     assert mentions("it took 5 MB.", "5 MB")
     assert not mentions("it took 15 MB", "5 MB")
