@@ -72,6 +72,7 @@ _UNCODED: Final = frozenset({
     "status", "exit", "country", "currency", "language", "lang", "region", "state", "return", "response", "http",
     "error", "type", "mime", "locale", "line", "page", "row", "index", "zip", "postal", "iata",
 })  # fmt: skip
+_PLACES: Final = frozenset({"zip", "postal", "postcode", "line", "page", "row", "index"})
 _FIELD_WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 # Capital letters alone are a code only behind a word that says so; some words are shouted there, too.
 _CAPITALS: Final = re.compile(
@@ -190,10 +191,13 @@ def find(text: str, *, names: bool = True) -> list[str]:
     text = ends(text)
     places: list[tuple[int, str]] = []
     seen: set[str] = set()
+    fields = dict(_fields(text))
     for run in _RUN.finditer(text):
         word = run[0]
         if word in seen or (word.isalpha() and word.islower()) or (len(word) < 5 and word.isdigit()):  # most words
             continue
+        if fields.get(run.start()) == "" or (not names and text.startswith('":', run.end())):
+            continue  # the number of a place, or a key
         seen.add(word)
         places += [(run.start(), value) for value in _told(word, names)]
     if _DIGIT.search(text):
@@ -203,7 +207,7 @@ def find(text: str, *, names: bool = True) -> list[str]:
         measures = (one for one in _MEASURE.finditer(text) if one.start() not in covered)
         places += [(one.start(), one[0].strip(" .,")) for one in measures]
         places += [(one.start(), one[0]) for one in _CODE.finditer(text)]
-    places += _fields(text)
+    places += [(start, value) for start, value in fields.items() if value]
     places += _capitals(text)
     if names:
         places += [(one.start(), value) for one in _QUOTED.finditer(text) if (value := _quoted(one))]
@@ -227,7 +231,7 @@ def _may_name_days(text: str) -> bool:
 
 
 def _fields(text: str) -> Iterator[tuple[int, str]]:
-    """Return the places and values of the codes that stand under a JSON key."""
+    """Return the places and values of the codes that stand under a JSON key, and "" for a number that tells a place."""
     if '":' not in text and '" :' not in text:
         return
     for one in _FIELD.finditer(text):
@@ -235,6 +239,8 @@ def _fields(text: str) -> Iterator[tuple[int, str]]:
         words = [word.lower() for word in _FIELD_WORDS.findall(key)]
         if words and words[-1] in _CODED and _UNCODED.isdisjoint(words) and _is_short_code(one[1]):
             yield one.start(1), one[1]
+        elif words and words[-1] in _PLACES and one[1].isdigit():
+            yield one.start(1), ""
 
 
 def _is_short_code(value: str) -> bool:
@@ -356,7 +362,7 @@ def _tally(middle: Sequence[Message], most: int) -> _Tally:
 def _told_in(message: Message) -> str:
     """Return the text of a message with calls, and the codes in their arguments. The model has a code from somebody,
     and made a path or a command up itself."""
-    codes = (value for call in calls_of(message) for _, value in _fields(call.arguments))
+    codes = (value for call in calls_of(message) for _, value in _fields(call.arguments) if value)
     return "\n".join([text_of(message), *codes])
 
 

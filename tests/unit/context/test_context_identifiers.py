@@ -229,6 +229,11 @@ def test_a_code_that_the_model_gives_a_tool_counts_as_its_word_and_a_path_does_n
     assert weights == {"#W8841": WEIGHTS["assistant"], "/srv/out/april-7.csv": 0.0}
 
 
+def test_keys_and_the_numbers_of_places_are_none() -> None:
+    text = '{"address1": "12 Elm Road", "zip": "70016", "line": 40412, "order_id": "#W8841", "error": "40404"}'
+    assert find(text, names=False) == ["#W8841", "40404"]
+
+
 def test_a_mention_is_a_whole_word() -> None:
     assert mentions("it took 5 MB.", "5 MB")
     assert not mentions("it took 15 MB", "5 MB")
