@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from gateway.context.shapes import calls_of
 from gateway.domain.message import HOST, Message, note_of, said_in, text_of
@@ -279,8 +279,7 @@ _ALPHANUMERIC: Final = re.compile(r"[A-Za-z0-9]+")
 _WORD: Final = re.compile(r"[A-Za-z]{4,}")  # a shorter one is a unit or an ending, which tells forms apart
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """An identifier of a ledger.
 
     `source`: the newest message that says it, or only holds it; None if only earlier notes hold it. `weight`: the
@@ -305,18 +304,23 @@ def ledger(
     """Return the identifiers that a summary of `middle` should hold, best first; the room decides how many it lists.
 
     They are up to `most` of the middle's own and those of `earlier` notes with their weights. Each is worth as much
-    as the highest role among its speakers, halved by every two compactions since; of equals, those with more and
+    as the highest role among its speakers, halved by every six compactions since; of equals, those with more and
     newer mentions come first. So the words of a person long ago outlive later results of tools. Rows and values only
     passed to a tool come last. `corrections` come first and do not fade.
     """
     tally = _tally(middle, most)
-    weights = {value: max(tally.weights.get(value, 0.0), earlier.get(value, 0.0)) for value in tally.scores}
-    own = sorted(weights, key=lambda v: (v not in corrections, -weights[v], -tally.scores[v]))
+    weights = tally.weights
+    own = sorted(tally.scores, key=tally.scores.__getitem__, reverse=True)
+    for value in own:
+        weights[value] = max(weights.get(value, 0.0), earlier.get(value, 0.0))
+    weights |= dict.fromkeys(corrections & tally.scores.keys(), CORRECTION)
+    own.sort(key=weights.__getitem__, reverse=True)
     chosen = {value: weights[value] for value in own[:most]}
-    others = sorted((value for value in earlier if value not in chosen), key=lambda value: -earlier[value])
-    chosen |= {value: earlier[value] * FADING for value in others[:EARLIER]}
-    chosen |= {value: CORRECTION for value in chosen if value in corrections or earlier.get(value) == CORRECTION}
-    best = sorted(chosen, key=lambda value: -chosen[value])
+    others = sorted((value for value in earlier if value not in chosen), key=earlier.__getitem__, reverse=True)
+    for value in others[:EARLIER]:
+        lasts = value in corrections or earlier[value] == CORRECTION
+        chosen[value] = CORRECTION if lasts else earlier[value] * FADING
+    best = sorted(chosen, key=chosen.__getitem__, reverse=True)
     return {value: Entry(tally.sources.get(value), chosen[value]) for value in best}
 
 

@@ -136,15 +136,12 @@ def held(notes: str, ledger: Ledger) -> dict[str, float]:
     that the next notes hold them, too. An identifier that was only passed to a tool, or pasted in rows, is listed
     once and then dropped."""
     bare, words = Named(without_lists(notes)), set(notes.split())
-    kept = itertools.islice(
-        (
-            value
-            for value, entry in ledger.items()
-            if (entry.lasting and (value in words or (" " in value and mentions(notes, value)))) or bare.mentions(value)
-        ),
-        EARLIER,
+    kept = (
+        (value, round(entry.weight, 3))
+        for value, entry in ledger.items()
+        if (entry.lasting and (value in words or (" " in value and mentions(notes, value)))) or bare.mentions(value)
     )
-    return {value: round(ledger[value].weight, 3) for value in kept}
+    return dict(itertools.islice(kept, EARLIER))
 
 
 def without_lists(notes: str) -> str:
