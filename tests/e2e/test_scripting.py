@@ -30,4 +30,6 @@ async def test_a_pipe_ends_with_one_when_the_model_cannot_be_reached(tmp_path: P
     assert (status, out) == (1, "")
     assert errors.startswith("! The provider refused the API key")
     assert len(errors.splitlines()) == 1
-    assert "model_call_failed" in (tmp_path / "legato-home" / "legato.log").read_text()
+    home = tmp_path / "legato-home"
+    assert "model_call_failed" in (home / "legato.log").read_text()
+    assert home.stat().st_mode & 0o077 == 0
