@@ -208,7 +208,7 @@ class RedisIndex:
         return [ranking.ends(sorted(_with_all(each, sets)), limit) for each in sought]
 
     async def texts(self, numbers: Sequence[int]) -> Mapping[int, Text]:
-        """What the messages say. All are parsed at once, which takes a third of the time."""
+        """Return the words of the messages. All are parsed at once, which takes a third of the time."""
         stored = await _stored(self._wire, self._partition, [*map(_message_id, numbers)])
         parsed = json.loads(f"[{','.join(document_in(text) for _, text in stored)}]")
         return {

@@ -58,7 +58,7 @@ Number: TypeAlias = int  # names a message in an index; a later message has a hi
 
 
 class Text(NamedTuple):
-    """What a message says, when it was said (seconds since the epoch), and in which session first."""
+    """The words of a message, their time (seconds since the epoch), and their first session."""
 
     text: str
     at: float
@@ -79,7 +79,7 @@ class Index(Protocol):
         `limit` and the oldest, in any order. A question without words has none."""
 
     async def texts(self, numbers: Sequence[Number]) -> Mapping[Number, Text]:
-        """What messages say. One that is gone is left out."""
+        """Return the words of messages. One that is gone is left out."""
 
     async def read(self, numbers: Sequence[Number]) -> Mapping[Number, Found]:
         """The messages. One that is gone is left out."""

@@ -109,7 +109,7 @@ def question(words: str, *, stops: bool = False) -> Question:
 
 
 def asks(text: str) -> bool:
-    """Whether a text is a question for the most part."""
+    """Say whether a text is a question for the most part."""
     text = text.rstrip()
     if not text.endswith(_QUESTION_MARKS):
         return False

@@ -181,7 +181,7 @@ class SqliteIndex:
         self._kind = kind
 
     async def size(self) -> int:
-        """How many messages there are."""
+        """Return the number of messages."""
         if self._key is not None:
             return len(self._entries.of(self._connection, self._whose(self._key)))
         return int(many(self._connection, "SELECT count(*) FROM message_search")[0][0])
@@ -195,7 +195,7 @@ class SqliteIndex:
         return [self._with_all(each, limit) if each.wanted else [] for each in sought]
 
     async def texts(self, numbers: Sequence[int]) -> Mapping[int, Text]:
-        """What the messages say. All are parsed at once, which takes a third of the time."""
+        """Return the words of the messages. All are parsed at once, which takes a third of the time."""
         rows = many(
             self._connection,
             "SELECT id, at, session_id, body || ',' || ifnull(note, '{}') FROM messages"
