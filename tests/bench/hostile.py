@@ -72,7 +72,7 @@ async def measure() -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """What the people told in calm, beside strangers, and beside strangers who lean on another port."""
+    """The figures of the people in calm, beside strangers, and beside strangers who lean on another port."""
 
     calm: dict[str, Any]
     leaning: dict[str, Any]

@@ -86,7 +86,7 @@ class _Port:
 
     @property
     def number(self) -> int:
-        """Where it listens."""
+        """Return the port's number."""
         number: int = self._listener.getsockname()[1]
         return number
 
@@ -123,7 +123,7 @@ def _closed(selector: selectors.BaseSelector, connection: socket.socket) -> None
 
 
 def _lean(port: int | None) -> int:
-    """How many connections there were, when stdin ends."""
+    """Lean on a port until stdin ends, and return the number of connections."""
     selector = selectors.DefaultSelector()
     selector.register(sys.stdin, selectors.EVENT_READ)
     strangers = _Strangers(selector, _Port(selector).number if port is None else port)

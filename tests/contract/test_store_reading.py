@@ -43,7 +43,7 @@ async def hits_of(store: Store, words: str, chat: str | None = "1") -> list[str]
 
 
 def filler() -> list[Message]:
-    """What stands between two things that have nothing to do with one another."""
+    """Return messages that stand between two unrelated ones."""
     return [user(f"nothing in particular, {word}") for word in ("first", "second", "third", "fourth", "fifth")]
 
 
