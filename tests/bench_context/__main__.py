@@ -68,7 +68,8 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m tests.bench_context", description="Measure what context engines keep, without a model."
     )
-    known = ", ".join(policy.name for policy in drive.POLICIES)
+    names = [policy.name for policy in drive.POLICIES]
+    known = "; ".join(names)  # a name may have a comma in it
     parser.add_argument("policies", nargs="*", metavar="policy", help=f"any of: {known}")
     parser.add_argument(
         "--seeds", type=seeds, default=seeds(SEEDS), help="conversations, as 1-8 (default: %(default)s)"
@@ -76,7 +77,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--windows", type=int, nargs="+", default=list(ROWS), help="in tokens (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="conversations a third as long")
     parser.add_argument("--gateway", action="store_true", help="through a whole gateway, with summarisers that fail")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if not given.gateway and (unknown := [name for name in given.policies if name not in names]):
+        parser.error(f"there is no policy {'; '.join(unknown)}; take any of: {known}")
+    return given
 
 
 if __name__ == "__main__":
