@@ -15,6 +15,7 @@ from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.runtime.errors import SessionConflict
 from gateway.store.port import Store
 from gateway.store.records import Claim, Erasure, Forgetting, Opening, Rebuilt, Replacement, Rewriting, Talk
+from gateway.store.shared import searchable
 from tests.support.remains import remains
 from tests.support.store_kit import (
     START,
@@ -245,6 +246,21 @@ async def test_calls_go_with_their_results(store: Store) -> None:
     said = await transcript(store, session.id)
     await store.forget(claim.lease, deed(session, *said[2:], sessions=(rewriting(session),)))
     assert contents(await transcript(store, session.id)) == ["question 1", "answer 1"]
+
+
+async def test_terms_that_an_earlier_legato_chose_go_too(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = [f"{number}" for number in range(70_000, 70_150)]
+    call: Any = {"id": "c1", "type": "function", "function": {"name": "list", "arguments": "{}"}}
+    result = tool_result("c1", " ".join([*numbers, "in getKestrelPort"]))
+    store = await bench.open()
+    with monkeypatch.context() as earlier:
+        earlier.setattr(searchable, "RESULT_NUMBERS", 200)
+        claim, session = await in_session(store, *exchange(1), user("list"), assistant(None, [call]), result)
+        assert len(turns_of(await store.search("70074", key(), 5)))
+    said = await transcript(store, session.id)
+    await store.forget(claim.lease, deed(session, *said[2:], sessions=(rewriting(session),)))
+    assert await store.search("70074", key(), 5) == []
+    assert await remains(bench, "70074", "70001", "kestrel") == []
 
 
 def _prompt(session: Session, text: str) -> Rebuilt:

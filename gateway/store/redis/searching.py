@@ -32,7 +32,7 @@ from gateway.store.redis.partitions import PARTITIONS, partition_of_key, prefix
 from gateway.store.redis.wire import Wire
 from gateway.store.shared import ranking, searchable
 from gateway.store.shared.ranking import MOST_OF_A_TERM, Text
-from gateway.store.shared.searchable import KINDS, RETURNED, Kind, kind_of, terms_of
+from gateway.store.shared.searchable import KINDS, RETURNED, Kind, every_term_of, kind_of, terms_of
 from gateway.store.shared.text import Question, is_dense
 
 T = TypeVar("T")
@@ -53,9 +53,12 @@ def owner_of(key: str, kind: Kind = "said") -> str:
 
 def entries(message: Message) -> list[str]:
     """The terms and prefixes under which a message is entered; none: the message is not found by any."""
-    found = terms_of(message)
-    starts = dict.fromkeys("^" + term[0] for term in found if is_dense(term))
-    return [*found, *starts, _EVERY] if found else []
+    return _with_starts(terms_of(message))
+
+
+def _with_starts(terms: Sequence[str]) -> list[str]:
+    starts = dict.fromkeys("^" + term[0] for term in terms if is_dense(term))
+    return [*terms, *starts, _EVERY] if terms else []
 
 
 def index(wire: Wire, partition: int, key: SessionKey, messages: Sequence[Message]) -> None:
@@ -83,7 +86,7 @@ async def leave(wire: Wire, partition: int, key: SessionKey, ids: Sequence[str])
         for message_id, stored in await _stored(wire, partition, ids[first : first + _PAGE]):
             message, _ = message_from(message_id, stored)
             if kind := kind_of(message):
-                terms = entries(message)
+                terms = _with_starts(every_term_of(message))
                 for start in range(0, len(terms), _MOST_TERMS):
                     some = listed(terms[start : start + _MOST_TERMS])
                     await wire.run(partition, "leave_index", owner_of(str(key), kind), message_id, *some)

@@ -49,12 +49,20 @@ def terms_of(message: Message) -> list[str]:
     """The terms under which a message of either kind is entered, each once."""
     if kind_of(message) != "returned":
         return text.terms(said_in(message))
+    found = every_term_of(message)
+    numbers = (term for term in found if _is_number(term))
+    words = (term for term in found if not _is_number(term))
+    return list(islice(chain(islice(numbers, RESULT_NUMBERS), words), RESULT_TERMS))
+
+
+def every_term_of(message: Message) -> list[str]:
+    """The terms of a message, each once, with those that are too many to be entered. An earlier Legato may have chosen
+    others of a long result: no entry of a message is under any other term."""
+    if kind_of(message) != "returned":
+        return text.terms(said_in(message))
     content = text_of(message)
     found = text.terms(content if len(content) <= 2 * _EDGE else f"{content[:_EDGE]}\n{content[-_EDGE:]}")
-    noted = text.terms("\n".join(_noted(message)))
-    numbers = (term for term in dict.fromkeys([*noted, *_ends_first(found)]) if _is_number(term))
-    words = (term for term in dict.fromkeys([*noted, *_ends_first(found)]) if not _is_number(term))
-    return list(islice(chain(islice(numbers, RESULT_NUMBERS), words), RESULT_TERMS))
+    return list(dict.fromkeys([*text.terms("\n".join(_noted(message))), *_ends_first(found)]))
 
 
 def _is_number(term: str) -> bool:
