@@ -87,6 +87,17 @@ async def test_messages_leave_transcript_index_and_files(bench: Bench) -> None:
     assert await store.forgotten(key(), "d1") == {"messages": 2}
 
 
+async def test_what_is_left_is_found_among_its_new_neighbours(store: Store) -> None:
+    claim, session, said = await secret_told(store)
+    before = note_of(said[1])["id"]
+    assert contents([each.message for each in await store.around(key(), before, 2)]) == contents(said[:4])
+    await store.forget(claim.lease, deed(session, *said[2:4], sessions=(rewriting(session),)))
+    left = [*said[:2], *said[4:]]
+    assert contents([each.message for each in await store.around(key(), before, 2)]) == contents(left)
+    (passage,) = await store.search("answer 1", key(), 1)
+    assert contents([each.message for each in passage.turns]) == contents(left)
+
+
 async def test_a_deed_is_done_once(bench: Bench) -> None:
     store = await bench.open()
     claim, session, said = await secret_told(store)

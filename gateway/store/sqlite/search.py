@@ -102,8 +102,8 @@ def merge_some(connection: apsw.Connection, *, first: bool) -> bool:
 
 class Entries:
     """The numbers of an owner's messages, rising, kept from search to search: eight bytes each. FTS5 takes longer to
-    count them, or to find the one before another, than a search may take. Of a message that was deleted meanwhile the
-    number stays; its reader finds nothing."""
+    count them, or to find the one before another, than a search may take. Of a message that is deleted meanwhile the
+    number stays, and its reader finds nothing: the store begins anew after it has forgotten something."""
 
     def __init__(self, most: int = _OWNERS) -> None:
         self._most = most

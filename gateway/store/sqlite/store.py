@@ -486,6 +486,7 @@ class SqliteStore(Store):
         if lease is not None:
             self._lanes.check(lease)
         counts = await self._database.write(forgetting.forget, deed)
+        self._entries = search.Entries()
         for session in deed.sessions:
             self._process.transcripts.drop(session.session_id)
         await self._scrub()
@@ -498,6 +499,7 @@ class SqliteStore(Store):
             raise SessionConflict("This lane runs; what lies under its key is erased from within it.")
         ended = await self._database.read(sessions.ids_of, deed.key)
         counts = await self._database.write(forgetting.erase, deed, ends_items=lease is None)
+        self._entries = search.Entries()
         for session_id in ended:
             self._process.transcripts.drop(session_id)
         await self._scrub()
