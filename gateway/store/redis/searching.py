@@ -14,7 +14,6 @@ entered anew beside the gateway's work, and the old entries removed.
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from array import array
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -31,6 +30,7 @@ from gateway.store.redis.keyspace import keys, remove
 from gateway.store.redis.partitions import PARTITIONS, partition_of_key, prefix
 from gateway.store.redis.wire import Wire
 from gateway.store.shared import ranking, searchable
+from gateway.store.shared.documents import parsed
 from gateway.store.shared.ranking import MOST_OF_A_TERM, Text
 from gateway.store.shared.searchable import KINDS, RETURNED, Kind, every_term_of, kind_of, terms_of
 from gateway.store.shared.text import Question, is_dense
@@ -211,13 +211,9 @@ class RedisIndex:
         return [ranking.ends(sorted(_with_all(each, sets)), limit) for each in sought]
 
     async def texts(self, numbers: Sequence[int]) -> Mapping[int, Text]:
-        """Return the words of the messages. All are parsed at once, which takes a third of the time."""
+        """Return the words of the messages."""
         stored = await _stored(self._wire, self._partition, [*map(_message_id, numbers)])
-        parsed = json.loads(f"[{','.join(document_in(text) for _, text in stored)}]")
-        return {
-            _number(message_id): Text(said_in({**document["b"], HOST: document["n"]}), document["at"], document["s"])
-            for (message_id, _), document in zip(stored, parsed, strict=True)
-        }
+        return await self.beside(lambda: _texts(stored))
 
     async def read(self, numbers: Sequence[int]) -> Mapping[int, Found]:
         """The messages themselves."""
@@ -242,6 +238,14 @@ class RedisIndex:
 
     def _list(self, term: str) -> str:
         return f"stem:{self._owner}:{term}"
+
+
+def _texts(stored: Sequence[tuple[str, str]]) -> dict[int, Text]:
+    found = parsed(document_in(text) for _, text in stored)
+    return {
+        _number(message_id): Text(said_in({**document["b"], HOST: document["n"]}), document["at"], document["s"])
+        for (message_id, _), document in zip(stored, found, strict=True)
+    }
 
 
 def _with_all(sought: Question, sets: Mapping[str, frozenset[int]]) -> frozenset[int]:

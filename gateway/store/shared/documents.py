@@ -20,12 +20,30 @@ from gateway.store.records import InboxItem, ToolIntent
 
 log = structlog.get_logger(__name__)
 
+_AT_ONCE: Final = 100_000  # characters: some 0.5 ms
+
 
 def dumps(value: Any) -> str:
     """Compact JSON. Text stays readable, unless it holds half a surrogate pair, which only an
     escape can carry."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return text if storable(text) == text else json.dumps(value, separators=(",", ":"))
+
+
+def parsed(documents: Iterable[str]) -> list[Any]:
+    """The values of JSON documents. Short ones are parsed together, which takes a third of the time; not too many, as
+    no other thread runs meanwhile."""
+    values: list[Any] = []
+    some: list[str] = []
+    size = 0
+    for document in documents:
+        some.append(document)
+        size += len(document)
+        if size > _AT_ONCE:
+            values += json.loads(f"[{','.join(some)}]")
+            some, size = [], 0
+    values += json.loads(f"[{','.join(some)}]")
+    return values
 
 
 def storable(text: str) -> str:
