@@ -275,7 +275,7 @@ _COUNTED: Final = re.compile(
     r"(?<![A-Za-z0-9])(?:[0-9a-f]{6,}(?![A-Za-z0-9])"
     r"|((?:[A-Za-z]{1,3}(?=[0-9]+(?![A-Za-z0-9])))?)[A-Za-z]*[0-9][A-Za-z0-9]*)"
 )
-_ALPHANUMERIC: Final = re.compile(r"[A-Za-z0-9]+")
+_PART: Final = re.compile(r"[A-Za-z0-9]+|[^\x00-\x7f]")  # of a value; in a script without spaces, a character
 _WORD: Final = re.compile(r"[A-Za-z]{4,}")  # a shorter one is a unit or an ending, which tells forms apart
 
 
@@ -366,7 +366,7 @@ def _tally(middle: Sequence[Message], most: int) -> _Tally:
 def _told_in(message: Message) -> str:
     """Return the text of a message with calls, and the codes in their arguments. The model has a code from somebody,
     and made a path or a command up itself."""
-    codes = (value for call in calls_of(message) for _, value in _fields(call.arguments) if value)
+    codes = (value for call in calls_of(message) for _, value in _fields(ends(call.arguments)) if value)
     return "\n".join([text_of(message), *codes])
 
 
@@ -400,28 +400,28 @@ def mentions(text: str, value: str) -> bool:
 class Named:
     """A growing text in which many identifiers are looked for.
 
-    Each run of letters and digits in an identifier that is mentioned is a whole run of the text. So most of those that
-    are not mentioned need no search.
+    Each run of letters and digits in an identifier that is mentioned is a whole run of the text, and each of its other
+    letters stands there. So most of those that are not mentioned need no search.
     """
 
     def __init__(self, text: str = "") -> None:
         self._text = text
-        self._runs = set(_ALPHANUMERIC.findall(text))
+        self._runs = set(_PART.findall(text))
         self._added: list[str] = []
         self._by_run: dict[str, list[str]] = {}  # the same
 
     def mentions(self, value: str) -> bool:
         """Say whether the text mentions a value, as `mentions` tells."""
-        return self._holds(value, _ALPHANUMERIC.findall(value))
+        return self._holds(value, _PART.findall(value))
 
     def takes(self, value: str) -> bool:
         """Append a value on a line of its own, unless the text mentions it. Say whether it was appended."""
-        runs = _ALPHANUMERIC.findall(value)
+        runs = _PART.findall(value)
         if self._holds(value, runs):
             return False
         self._added.append(value)
         self._runs.update(runs)
-        for run in runs:
+        for run in set(runs):
             self._by_run.setdefault(run, []).append(value)
         return True
 

@@ -254,6 +254,22 @@ def test_a_growing_text_mentions_what_the_whole_text_does(text: str, lines: list
     assert named.mentions(value) == mentions("\n".join([text, *lines]), value)
 
 
+def test_names_without_spaces_are_compared_with_few_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = 0
+
+    def counted(text: str, value: str) -> bool:
+        nonlocal compared
+        compared += 1
+        return mentions(text, value)
+
+    monkeypatch.setattr(identifiers, "mentions", counted)
+    named = Named()
+    assert all(named.takes(f"{chr(0x4E00 + place)}{chr(0x5E00 + place % 20)}项目") for place in range(400))
+    assert not named.takes("项目")
+    assert not named.takes(f"{chr(0x4E00 + 7)}{chr(0x5E00 + 7)}")
+    assert compared < 400
+
+
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.text())
 def test_any_text_has_only_what_stands_in_it(text: str) -> None:
