@@ -209,7 +209,7 @@ def _originals(summarised: Sequence[str], middle: Sequence[Message], rows: list[
     summaries, of which one may also name a message that it was merged into. `rows`: those of the middle."""
     if "" in rows:
         rows = [name for message in middle for name in sources(message)]
-    return list(dict.fromkeys([*summarised, *rows])) if summarised else rows
+    return list(dict.fromkeys([*summarised, *rows]))
 
 
 def _newest_requests(turns: Sequence[Message]) -> list[str]:

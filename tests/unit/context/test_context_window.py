@@ -70,6 +70,16 @@ def test_head_and_tail_stay_and_a_marker_says_what_is_gone() -> None:
     assert kept - {None} == {f"m{index}" for index in range(len(messages))}, "every message is reachable"
 
 
+def test_a_message_that_stands_twice_is_named_once() -> None:
+    messages = conversation(40)
+    middle = [message for message in messages if message.get("role") == "user"][4]
+    place = messages.index(middle)
+    [marker] = summaries(window().compress([*messages[:place], middle, *messages[place:]]))
+    named = note_of(marker)["derived_from"]
+    assert note_of(middle)["id"] in named
+    assert len(named) == len(set(named))
+
+
 def test_it_asks_no_model() -> None:
     def ask(*_: Any) -> str:
         raise AssertionError("a model was asked")
