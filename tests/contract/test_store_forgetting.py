@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import aclosing, closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +18,8 @@ from gateway.runtime.errors import SessionConflict
 from gateway.store.port import Store
 from gateway.store.records import Claim, Erasure, Forgetting, Opening, Rebuilt, Replacement, Rewriting, Talk
 from gateway.store.shared import searchable
-from tests.support.remains import remains
+from gateway.store.sqlite import connection
+from tests.support.remains import in_files, left_in_the_end, remains
 from tests.support.store_kit import (
     START,
     Bench,
@@ -96,6 +99,23 @@ async def test_what_is_left_is_found_among_its_new_neighbours(store: Store) -> N
     assert contents([each.message for each in await store.around(key(), before, 2)]) == contents(left)
     (passage,) = await store.search("answer 1", key(), 1)
     assert contents([each.message for each in passage.turns]) == contents(left)
+
+
+async def test_a_backup_of_a_file_puts_the_scrubbing_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "BUSY_MS", 1)
+    bench = SqliteBench(tmp_path)
+    async with aclosing(bench):
+        store = await bench.open()
+        claim, session, said = await secret_told(store)
+        with closing(connection.connect_reader(bench.path)) as backup:
+            backup.execute("BEGIN")
+            backup.execute("SELECT count(*) FROM messages").fetchall()
+            await store.forget(claim.lease, deed(session, *said[2:4], sessions=(rewriting(session),)))
+            await bench.clock.advance(61)
+            assert await remains(bench, WORD)
+        await bench.clock.advance(61)
+        files = [bench.path, bench.path.with_name(f"{bench.path.name}-wal")]
+        assert await left_in_the_end(lambda: in_files(files, WORD)) == []
 
 
 async def test_a_deed_is_done_once(bench: Bench) -> None:

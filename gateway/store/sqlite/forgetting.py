@@ -285,6 +285,8 @@ def rewrite_file(connection: apsw.Connection) -> None:
     connection.execute("VACUUM").fetchall()
 
 
-def fold_log(connection: apsw.Connection) -> None:
-    """Fold the log into the file and empty it. To be run outside of a transaction."""
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+def fold_log(connection: apsw.Connection) -> bool:
+    """Fold the log into the file and empty it; False: a reader, such as a backup, holds the log back. To be run outside
+    of a transaction."""
+    row = one(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
+    return row is not None and not row[0]

@@ -90,6 +90,7 @@ from gateway.store.sqlite.sessions import Appended, Opened
 
 RowStep = Callable[[apsw.Connection, Sender], tuple[Advance, ...]]
 
+_SCRUB_PAUSE = 60.0  # seconds until the log is to be emptied again, which a backup held back
 _RENEWAL_PAUSE = 0.02  # seconds between two steps of making old search entries anew
 
 
@@ -522,14 +523,27 @@ class SqliteStore(Store):
         await self._database.writer.run_outside(forgetting.fold_log)
 
     async def _scrub(self) -> None:
-        """Leave nothing forgotten in unused parts of the file. A crash in between leaves the debt."""
+        """Leave nothing forgotten in unused parts of the file, now or as soon as a backup is done."""
+        if not await self._is_scrubbed():
+            self._background.start_once(self._scrub_later(), name="scrub again")
+
+    async def _scrub_later(self) -> None:
+        is_scrubbed = False
+        while not is_scrubbed:
+            await self._clock.sleep(_SCRUB_PAUSE)
+            is_scrubbed = await self._is_scrubbed()
+
+    async def _is_scrubbed(self) -> bool:
+        """Scrub, and say whether that worked. A crash in between leaves the debt."""
         first = True
         while await self._database.write(search.merge_some, first=first):
             first = False
         if await self._database.read(forgetting.is_old):
             await self._database.writer.run_outside(forgetting.rewrite_file)
-        await self._database.writer.run_outside(forgetting.fold_log)
-        await self._database.write(forgetting.scrubbed)
+        is_folded = await self._database.writer.run_outside(forgetting.fold_log)
+        if is_folded:
+            await self._database.write(forgetting.scrubbed)
+        return is_folded
 
     # -- memory -----------------------------------------------------------------------------
 
