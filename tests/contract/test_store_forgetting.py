@@ -137,6 +137,7 @@ async def test_nothing_goes_if_the_conversation_moved_meanwhile(store: Store) ->
         await store.forget(replace(claim.lease, fence=claim.lease.fence - 1), deed(session, *said[2:4]))
     assert len(await transcript(store, session.id)) == 6
     assert await store.forgotten(key(), "d1") is None
+    assert {*contents(said[2:4])} <= {*contents(turns_of(await store.search(WORD, key(), 5)))}
 
 
 async def test_who_appends_to_what_it_was_is_refused(store: Store) -> None:

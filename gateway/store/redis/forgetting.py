@@ -1,8 +1,9 @@
 """Forgetting on a Redis server: what lies beside the conversations first, then the deed itself in one script.
 
 Each step may be done twice, so a caller that was cut short repeats them all: the index without the messages that go,
-then the words of what came in and of what was shown, then `forget.lua`, which does a deed once. What a server keeps of
-the past in its append-only file goes when that is rewritten; the server is asked to, and may refuse.
+then the words of what came in and of what was shown, then `forget.lua`, which does a deed once. If that refuses, the
+messages are entered into the index again. What a server keeps of the past in its append-only file goes when that is
+rewritten; the server is asked to, and may refuse.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from redis.exceptions import ResponseError
 
 from gateway.domain.chat import UNSENT, SessionKey
 from gateway.runtime.clock import Clock
+from gateway.runtime.errors import SessionConflict
 from gateway.store.records import Erasure, Forgetting, Lease
 from gateway.store.redis import searching
 from gateway.store.redis.arguments import listed, messages
@@ -62,7 +64,11 @@ async def forget(wire: Wire, endpoint: Endpoint, lease: Lease | None, deed: Forg
     arguments += await _sessions(wire, partition, deed)
     arguments += listed([storable(ref) for ref in deed.files])
     arguments += ["0"] if deed.pins is None else ["1", pins_json(deed.pins)]
-    await wire.run(partition, "forget", *arguments)
+    try:
+        await wire.run(partition, "forget", *arguments)
+    except SessionConflict:
+        await searching.enter_again(wire, [(partition, each) for each in gone])
+        raise
     await wire.run(partition, "let_go", "", "")  # with it the server hears that earlier answers arrived, and drops them
     return deed.counts
 

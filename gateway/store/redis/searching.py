@@ -119,16 +119,17 @@ async def renew(endpoint: Endpoint, wire: Wire) -> None:
     async for name in keys(endpoint, "{p*}:message:*"):
         some.append((int(name[2:4]), name.partition(":message:")[2]))
         if len(some) == _PAGE:
-            await _enter_again(wire, some)
+            await enter_again(wire, some)
             some = []
-    await _enter_again(wire, some)
+    await enter_again(wire, some)
     async with used(connect_meta(endpoint)) as connection:
         await ask(connection, "HSET", META, SEARCH, STEMS, seconds=endpoint.timeout)
     await remove(endpoint, "{p*}:term:*")
     await remove(endpoint, "{p*}:owners")
 
 
-async def _enter_again(wire: Wire, some: Sequence[tuple[int, str]]) -> None:
+async def enter_again(wire: Wire, some: Sequence[tuple[int, str]]) -> None:
+    """Enter stored messages, each of a partition and with an id."""
     for partition in {partition for partition, _ in some}:
         for message_id, stored in await _stored(wire, partition, [name for where, name in some if where == partition]):
             message, document = message_from(message_id, stored)
