@@ -15,6 +15,7 @@ from gateway.domain.message import assistant, user
 from gateway.runtime.errors import StoreError, StoreLocked, StoreUnavailable
 from gateway.store.records import Opening
 from gateway.store.sqlite import SqliteStore, migrations
+from gateway.store.sqlite.database import Database
 from tests.support.fakes import ManualClock
 from tests.support.store_kit import (
     START,
@@ -233,6 +234,19 @@ async def test_a_closed_store_says_so(make: Opener) -> None:
     for call in (store.tip(key()), store.status(), store.emit([outbound("o1")]), put(store, "e1")):
         with pytest.raises(StoreUnavailable):
             await call
+
+
+async def test_only_a_closed_store_says_that_it_is_closed(path: Path) -> None:
+    def failing(_: apsw.Connection) -> None:
+        raise RecursionError("maximum recursion depth exceeded")
+
+    database = Database(path, read_only=False)
+    await database.open()
+    with pytest.raises(RecursionError):
+        await database.search(failing)
+    await database.aclose()
+    with pytest.raises(StoreUnavailable, match=r"The store is closed\."):
+        await database.search(failing)
 
 
 async def test_closing_finishes_what_waits(make: Opener) -> None:

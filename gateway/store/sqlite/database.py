@@ -178,6 +178,7 @@ class Database:
 
     async def _in(self, thread: ThreadPoolExecutor, call: Callable[[], T]) -> T:
         try:
-            return await asyncio.get_running_loop().run_in_executor(thread, call)
+            called = asyncio.get_running_loop().run_in_executor(thread, call)
         except RuntimeError as error:  # the thread takes nothing after its shutdown
             raise StoreUnavailable("The store is closed.") from error
+        return await called
