@@ -1,10 +1,12 @@
-"""Recovery over HTTP: a stream that breaks begins anew, and a server that is gone is replaced until it is back."""
+"""Recovery over HTTP: a stream that breaks begins anew, a server that is gone is replaced until it is back, and a
+redirect is not followed."""
 
 from __future__ import annotations
 
 import random
 import socket
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 
 import pytest
@@ -80,3 +82,25 @@ async def test_a_dead_server_is_replaced_and_comes_back(tmp_path: Path, provider
                 assert await live.ask("three") == "main here"
                 assert back.calls == 1
             assert spare.calls == 2
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_a_redirect_is_told_and_not_followed(tmp_path: Path, status: int) -> None:
+    async with LlmServer(api_key="k-test") as main, LlmServer() as stranger:
+        elsewhere = [f"{each.url}/chat/completions" for each in (stranger, main)]
+        answers: list[Answer] = [Refuse(status=status, headers={"Location": each}) for each in elsewhere]
+        main.reply = lambda body: answers.pop(0) if answers else Reply(text="here")
+        model = ModelSettings(
+            provider="openai", name="main", base_url=main.url, api_key="k-test", context_length=32_000
+        )
+        async with (
+            aclosing(Retrying(ChatCompletions(http_client(), str), clock=Hasty(), rng=random.Random(1))) as calls,
+            running(tmp_path, config=config_in(tmp_path, model=model), provider=calls) as live,
+        ):
+            for call, word in enumerate(("one", "two"), 1):
+                assert "redirects elsewhere" in await live.ask(word)
+                assert (main.calls, stranger.calls) == (call, 0)
+            assert await live.ask("three") == "here"
+            said = [message["content"] for message in main.requests[-1]["messages"] if message["role"] == "user"]
+            assert [word for word in ("one", "two", "three") if any(word in each for each in said)][-1] == "three"
+    assert not main.violations
