@@ -331,7 +331,7 @@ class Agent:
                 completed, text=completed.text if completed.text.strip() else NO_WORDS_LEFT, tool_calls=()
             )
         completed = replace(completed, tool_calls=_distinct(completed.tool_calls))
-        self._add(conversation, _message_of(completed))
+        self._add(conversation, message_of(completed))
         self.partial_text = ""
         return completed
 
@@ -589,7 +589,8 @@ def close_open_calls(conversation: Conversation, at: float) -> None:
         conversation.add(tool_result(call["id"], INTERRUPTED), at)
 
 
-def _message_of(completed: Completed) -> Message:
+def message_of(completed: Completed) -> Message:
+    """Return an answer as it is stored: with its thoughts, and with its blocks as its provider sent them."""
     kept = {"original": completed.original} if completed.original else {}
     message = assistant(completed.text or None, completed.tool_calls, **kept)
     if completed.reasoning:

@@ -2,7 +2,7 @@
 
 `wire/<provider>.sse` and `.json` are the same answer, with thoughts, words and two calls. In
 `wire/<provider>.request.json` is the next request, byte for byte: pictures, results with pictures, marks for the cache
-and the thoughts are in it.
+and the thoughts are in it. `wire/<provider>.stored.json` is the conversation of that request as the store holds it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from gateway.agent.caching import prompt
-from gateway.domain.message import Message, assistant, user
+from gateway.agent.loop import message_of
+from gateway.domain.message import Message, user
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.anthropic import codec as messages
 from gateway.providers.anthropic.answer import MessagesAnswer
@@ -96,40 +97,47 @@ def test_streamed_and_whole_are_the_same_to_the_letter(api: str) -> None:
     assert (whole.original is None) == (api == "openai")
 
 
-def next_request(api: str) -> dict[str, Any]:
-    """The request after the answer: results with a picture, and a question with one."""
-    spec = ModelSpec(provider=api, name=MODELS[api], cache_marks=api == "anthropic", marks_results=True, cache_ttl="1h")
+def conversation(api: str) -> list[Message]:
+    """The question with a picture, the recorded answer as the agent stores it, and results with a picture."""
     completed, _ = read(api, "sse")
-    note = {"original": completed.original} if completed.original else {}
+    answer = message_of(completed)
     ids = [call["id"] for call in completed.tool_calls]
     result: Any = {"role": "tool", "tool_call_id": ids[0], "content": [{"type": "text", "text": "13:00"}]}
     if api != "openai":
         result["content"].append(PICTURE)
     asked: Any = {"role": "user", "content": [{"type": "text", "text": "Which clock is right?"}, PICTURE]}
-    transcript: list[Message] = [
-        asked,
-        assistant(completed.text, completed.tool_calls, **note),
-        result,
-        {"role": "tool", "tool_call_id": ids[1], "content": ""},
-        user("And now?", id="m7"),
-    ]
+    empty: Message = {"role": "tool", "tool_call_id": ids[1], "content": ""}
+    return [asked, answer, result, empty, user("And now?", id="m7")]
+
+
+def next_request(api: str, transcript: list[Message]) -> dict[str, Any]:
+    """The request after the answer."""
+    spec = ModelSpec(provider=api, name=MODELS[api], cache_marks=api == "anthropic", marks_results=True, cache_ttl="1h")
     request = ModelRequest(messages=prompt("You are a test.", transcript, spec), tools=[TOOL], max_tokens=1_000)
     return ENCODERS[api](spec, request)
 
 
 @API
 def test_the_next_request_is_the_recorded_one_byte_for_byte(api: str) -> None:
-    body = next_request(api)
+    body = next_request(api, conversation(api))
     assert json_bytes(body) == (WIRE / f"{api}.request.json").read_bytes().rstrip(b"\n")
     if api == "anthropic":  # the emulator's models sign otherwise
         body["messages"][1]["content"][0]["signature"] = llm_messages.SIGNATURE
     assert list(RULES[api](body)) == []
 
 
+@API
+def test_a_stored_conversation_gives_the_recorded_request_byte_for_byte(api: str) -> None:
+    stored = json.loads((WIRE / f"{api}.stored.json").read_bytes())
+    assert stored == json.loads(json_bytes(conversation(api))), "the agent stores the recorded answer like this"
+    assert any(message.get("reasoning_content") for message in stored)
+    assert json_bytes(next_request(api, stored)) == (WIRE / f"{api}.request.json").read_bytes().rstrip(b"\n")
+
+
 @pytest.mark.parametrize("api", ["anthropic", "openai-responses"])
 def test_what_the_model_said_goes_back_to_the_letter(api: str) -> None:
     whole = json.loads((WIRE / f"{api}.json").read_text())
-    body = next_request(api)
+    body = next_request(api, conversation(api))
     if api == "openai-responses":
         assert body["input"][1:5] == whole["output"]
         return
