@@ -25,7 +25,7 @@ class Retrying:
 
     `attempts` counts the first one too. No new attempt begins later than `deadline` seconds after
     the first, or after the end of an attempt that said something: a wait that would end after it is not begun, and the
-    error goes up at once.
+    error goes up at once. A model that was silent as long as its `silence` allows is not asked again.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Retrying:
         latest = self._clock.monotonic() + self._deadline
         backoff = Backoff(FIRST_DELAY, LONGEST_DELAY)
         while True:
-            begun = False
+            begun, began = False, self._clock.monotonic()
             try:
                 async with aclosing(self._provider.stream(spec, request)) as events:
                     async for event in events:
@@ -55,7 +55,8 @@ class Retrying:
                 pause, now = self._pause(backoff.pause(), error), self._clock.monotonic()
                 if begun:
                     latest = now + self._deadline
-                if backoff.failures >= self._attempts or now + pause > latest:
+                was_silent = not begun and spec.silence is not None and now - began >= spec.silence
+                if was_silent or backoff.failures >= self._attempts or now + pause > latest:
                     raise
             if begun:
                 yield Restarted()

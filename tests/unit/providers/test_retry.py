@@ -173,3 +173,43 @@ async def test_it_passes_for_what_it_wraps() -> None:
     assert wrapped.name == "flaky"
     await wrapped.aclose()
     assert flaky.closed
+
+
+class Silent:
+    """Says nothing for so many seconds, then gives up as a server's silence does."""
+
+    name = "silent"
+
+    def __init__(self, clock: ManualClock, seconds: float) -> None:
+        self.calls = 0
+        self._clock, self._seconds = clock, seconds
+
+    async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        self.calls += 1
+        await self._clock.sleep(self._seconds)
+        if self.calls < 3:
+            raise ProviderUnavailable("It did not answer in time.", timed_out=True)
+        yield Completed(text="done")
+
+    async def aclose(self) -> None: ...
+
+
+@pytest.mark.parametrize(("seconds", "calls"), [(10.0, 1), (2.0, 3)], ids=["silent", "not reached"])
+async def test_a_model_that_was_silent_as_long_as_it_may_be_is_not_asked_again(seconds: float, calls: int) -> None:
+    clock = ManualClock()
+    silent = Silent(clock, seconds)
+    made = Retrying(silent, clock=clock, rng=random.Random(1))
+    spec = replace(SPEC, silence=10.0)
+    task = asyncio.create_task(_all(made, spec))
+    for _ in range(60):
+        await clock.advance(1)
+    if calls == 1:
+        with pytest.raises(ProviderUnavailable):
+            await task
+    else:
+        assert await task == [Completed(text="done")]
+    assert silent.calls == calls
+
+
+async def _all(provider: Retrying, spec: ModelSpec) -> list[ModelEvent]:
+    return [event async for event in provider.stream(spec, REQUEST)]
