@@ -7,7 +7,8 @@ model, so the provider reads most of it from its cache (`caching`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import structlog
 
@@ -31,6 +32,8 @@ from gateway.runtime.errors import (
 )
 
 log = structlog.get_logger(__name__)
+
+_PATIENCE: Final = 180.0  # seconds; no connection is kept longer without a word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,7 @@ class AuxiliaryModel:
         candidates = self.metering.models.helpers(self.purpose, self.live())
         for spec in candidates:
             try:
-                return await self._ask(spec, request), failed
+                return await self._ask(_unhurried(spec) if spec is candidates[-1] else spec, request), failed
             except (ProviderError, SummaryRefused, SpendCapReached) as error:
                 if spec is candidates[-1]:
                     raise
@@ -96,7 +99,7 @@ class AuxiliaryModel:
             return None
         request = repeated(sent, messages, instruction, max_tokens)
         try:
-            completed = await self._ask(live, request, prompt_tokens=sent.tokens + added)
+            completed = await self._ask(_unhurried(live), request, prompt_tokens=sent.tokens + added)
         except (ContextOverflow, OutputCapTooLarge, ProviderRejected, SpendCapReached) as error:
             if classify(error) == "refused":
                 raise
@@ -128,3 +131,8 @@ class AuxiliaryModel:
         if completed.stop == "refused":
             raise SummaryRefused("the model refused to answer")
         return completed
+
+
+def _unhurried(spec: ModelSpec) -> ModelSpec:
+    """A model in whose place nobody answers, so its silence is borne as long as its connection is kept."""
+    return spec if spec.silence is None else replace(spec, silence=max(spec.silence, _PATIENCE))

@@ -53,10 +53,14 @@ class Answering:
 
     def __init__(self, **answers: Completed | Exception) -> None:
         self.answers = answers
-        self.asked: list[str] = []
+        self.specs: list[ModelSpec] = []
+
+    @property
+    def asked(self) -> list[str]:
+        return [spec.name for spec in self.specs]
 
     async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        self.asked.append(spec.name)
+        self.specs.append(spec)
         answer = self.answers[spec.name]
         if isinstance(answer, Exception):
             raise answer
@@ -209,6 +213,22 @@ async def test_when_it_fails_the_live_model_answers_and_the_failure_is_named(fai
     provider = Answering(helper=failure, main=Completed(text="notes"))
     assert await ask(provider, []) == ("notes", "helper")
     assert provider.asked == ["helper", "main"]
+
+
+@pytest.mark.parametrize(("silence", "borne"), [(None, None), (90.0, 180.0), (300.0, 300.0)])
+async def test_the_last_model_that_can_be_asked_is_not_left_early(silence: float | None, borne: float | None) -> None:
+    provider = Answering(helper=ProviderUnavailable("down"), main=Completed(text="notes"))
+    auxiliary = AuxiliaryModel(
+        metering=metering(models(provider, helper=True)),
+        purpose="compression",
+        session=lambda: new_session("s1"),
+        live=lambda: replace(MAIN, silence=silence),
+        prefix=Prefix(),
+        charge=list[LedgerEntry]().append,
+        clock=ManualClock(),
+    )
+    await auxiliary([user("summarise")], 100)
+    assert [(spec.name, spec.silence) for spec in provider.specs] == [("helper", None), ("main", borne)]
 
 
 async def test_when_all_fail_the_last_error_goes_up() -> None:
