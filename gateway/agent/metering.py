@@ -137,6 +137,11 @@ class Standing:
         """Say whether the cap is nearly used up, or leaves no room for `another` answer."""
         return self.spent >= NEAR * self.cap.limit or self.cap.limit - self.spent < another
 
+    def until_look(self, another: int) -> int:
+        """Return the amount that may be spent before the cap is looked at again."""
+        left = self.cap.limit - self.spent - another
+        return 0 if self.is_near(another) else min(left, int(self.cap.limit * _LOOK))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Worst:
@@ -178,7 +183,7 @@ class Metering:
     beside: tuple[Cap, ...] = ()  # caps of this use of it
     view: FileView = field(init=False)
     _roots: dict[str, str] = field(default_factory=dict)
-    _since_look: dict[str, int] = field(default_factory=dict)  # spent by this process since a cap was looked at
+    _until_look: dict[str, int] = field(default_factory=dict)  # may be spent here before a cap is looked at again
 
     def __post_init__(self) -> None:
         self.view = FileView(self.store)
@@ -316,17 +321,17 @@ class Metering:
     ) -> tuple[list[str], tuple[str, ...]]:
         """Return a sentence for each cap that is nearly used up and of which nothing was `told`, and the session's
         marks with all that is told now. `another`: the most that a short answer more can cost. The store is asked when
-        this process has spent a twentieth of a cap since."""
-        caps = await self._in_force(session.key, session)
-        if not any(self._since_look.get(cap.account, cap.limit) >= cap.limit * _LOOK for cap in caps):
+        this process may have spent what was left until then, and at least once a twentieth of a cap."""
+        caps = {_mark(cap): cap for cap in await self._in_force(session.key, session)}
+        if not any(self._until_look.get(cap.account, 0) <= 0 for mark, cap in caps.items() if mark not in told):
             return [], tuple(told)
-        if len(self._since_look) >= _MOST_ROOTS:
-            self._since_look.clear()
-        self._since_look |= {cap.account: 0 for cap in caps}
-        near = [each for each in await self.standings(session.key, session) if each.is_near(another)]
-        marks = {f"{_NEAR_MARK}{each.cap.account}": each for each in near}
-        others = [mark for mark in told if not mark.startswith(_NEAR_MARK)]
-        return [_nearly(each) for mark, each in marks.items() if mark not in told], (*others, *marks)
+        if len(self._until_look) >= _MOST_ROOTS:
+            self._until_look.clear()
+        standings = await self.standings(session.key, session)
+        self._until_look |= {each.cap.account: each.until_look(another) for each in standings}
+        news = [each for each in standings if each.is_near(another) and _mark(each.cap) not in told]
+        others = [mark for mark in told if mark in caps or not mark.startswith(_NEAR_MARK)]
+        return [_nearly(each) for each in news], (*others, *(_mark(each.cap) for each in news))
 
     async def _in_force(self, key: SessionKey, session: Session | None) -> tuple[Cap, ...]:
         caps: list[Cap] = []
@@ -376,8 +381,8 @@ class Metering:
         if cost is None:
             return
         for cap in reservation.caps:
-            if cap.account in self._since_look:
-                self._since_look[cap.account] += cost
+            if cap.account in self._until_look:
+                self._until_look[cap.account] -= cost
         try:
             await self.store.settle(reservation, cost)
         except StoreUnavailable as error:  # it stays at its worst case, and the answer is kept
@@ -452,6 +457,11 @@ def written(amount: int) -> str:
     """Return millionths of a US dollar for people: "$1.50", "$0.0042"."""
     places = 2 if amount >= 1_000_000 or amount % 10_000 == 0 else 4
     return f"${amount / 1_000_000:,.{places}f}"
+
+
+def _mark(cap: Cap) -> str:
+    """The mark of a session that was told of a cap; a changed cap is another one."""
+    return f"{_NEAR_MARK}{cap.account} {cap.limit}"
 
 
 def _nearly(standing: Standing) -> str:

@@ -353,3 +353,38 @@ def test_sums_as_people_read_them() -> None:
         "$1.23",
         "$2,000.00",
     ]
+
+
+async def test_a_cap_is_told_of_once_however_the_next_answers_price_moves() -> None:
+    store = Accounts()
+    over, told = metering(store, Script(ANSWER), daily_usd=0.01), tuple[str, ...]()
+    store.sums["gateway 2023-11-15"] = 5_000
+    news, told = await over.warnings(session("s1"), told, another=6_000)
+    assert news == ["This bot's daily spend cap of $0.01 is nearly used up: $0.0050 is left until 00:00 UTC."]
+    for another in (0, 6_000):  # the conversation is compressed, and grows again
+        await call(over)
+        news, told = await over.warnings(session("s1"), told, another=another)
+        assert news == []
+    over.caps = Caps(daily_usd=0.02)
+    store.sums["gateway 2023-11-15"] = 19_000
+    news, told = await over.warnings(session("s1"), told)
+    assert len(news) == 1, "a raised cap is another one"
+
+
+async def test_a_cap_is_looked_at_before_it_has_no_room_for_another_answer() -> None:
+    store = Accounts()
+    over = metering(store, Script(ANSWER), daily_usd=0.1)
+    store.sums["gateway 2023-11-15"] = 50_000
+    assert await over.warnings(session("s1"), (), another=49_500) == ([], ())
+    await call(over)  # for 700, which is less than a twentieth
+    news, _ = await over.warnings(session("s1"), (), another=49_500)
+    assert len(news) == 1
+
+
+async def test_everybody_is_told_of_a_cap_that_all_share() -> None:
+    store = Accounts()
+    over = metering(store, Script(ANSWER), daily_usd=0.01)
+    store.sums["gateway 2023-11-15"] = 9_000
+    for name in ("s1", "s2"):
+        news, _ = await over.warnings(session(name), ())
+        assert len(news) == 1
