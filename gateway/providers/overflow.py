@@ -81,6 +81,10 @@ _PLAIN: Final = tuple(
         (r"\[\d{1,16}, ?(\d{1,16})\]|between \d{1,16} and (\d{1,16})", r"at most \1\2"),
         (r"\[\d{1,16}, ?(\d{1,16})\)|from \d{1,16} \(inclusive\) to (\d{1,16})", r"at most \1\2 (exclusive)"),
         (r"(?<=\d)[,_](?=\d{3}(?!\d))|(?<=\d)\.0+(?!\d)", ""),  # thousands and decimals
+        (
+            r"\binput should be (?:less|greater) than\b(?!(?: or equal to)? \d+ tokens)",
+            "a value is wrong:",
+        ),  # pydantic's
         (r"input validation error|invalid (?:request|input argument)", ""),
         (r"(?<=exceeds limit) \(2013\)", ""),  # MiniMax's code of this error
         # A setting of the output that something else is measured by.
@@ -100,8 +104,13 @@ def _plain(text: str) -> str:
 # --- numbers ---------------------------------------------------------------------------------
 
 # A number of tokens; one with more digits is none. No thousands ("128k"), nothing that counts something else.
-_OTHER_UNIT: Final = r"\b(?:char|byte|pixel|item|pages|element|string|expected max length|million|[km]b\b|per\b)"
-_NUMBER: Final = re.compile(rf"(?<![a-z0-9_.-])(\d{{1,16}})(?!(?!tokens?\b)[a-z0-9_]|\.\d| ?(?:{_OTHER_UNIT}))")
+_OTHER_UNIT: Final = (
+    r"\b(?:char|byte|pixel|item|pages|element|string|expected max length|million|[km]b\b|per\b"
+    r"|(?:many|number of) messages)"
+)
+_NUMBER: Final = re.compile(
+    rf"(?<![a-z0-9_.-])(\d{{1,16}})(?!(?!tokens?\b)[a-z0-9_]|\.\d| ?(?:{_OTHER_UNIT}|个?[字条轮张]))"
+)
 _MOST_NUMBERS: Final = 50  # are looked at
 _LARGEST: Final = 10_000_000  # tokens of a window; what is larger counts bytes
 _FEWEST: Final = 100  # tokens of a window, where nothing else says that they are tokens
@@ -231,7 +240,8 @@ _ANOTHER_THING: Final = re.compile(
     r"\b(?:images?(?! and text)|pictures?|audio|speech|video|files?|attachments?|upload|pdf|pixels?|cookies?|header"
     r"|ur[il]|query parameter|field|id exceeds?|name|description|metadata|cache key|stop|array|list|elements?"
     r"|properties|schemas?|grammar|(?:tool|function)s?|blocks|thinking|reasoning|temperature|dimensions"
-    r"|(?<!position )embeddings?|batch size|inputs per|states|ret(?:ries|rying)|memory|stored)\b"
+    r"|(?<!position )embeddings?|batch size|cache control|budget tokens|(?:many|multiple) system|inputs per|states"
+    r"|ret(?:ries|rying)|memory|stored)\b"
     r"|#/texts|图|视频|音频|文件|字段|格式|解析|维度"
 )
 # Each sign counts once in a sentence. The sentence speaks of a prompt that is too long if it names a thing and an
@@ -267,7 +277,7 @@ _SIGNS: Final = tuple(
             r"|\b(?:long|larg|great|bigg|high)er than\b|\b(?:not|nt) fit\b|\bnot enough space\b"
             r"|\bout of (?:context|room|space)\b|\b(?:over|above) (?:the |its |your )?(?:max|limit|context|token)"
             r"|\breduce the (?:length|size|number)\b|\boutside (?:the )?(?:\w{1,20} )?range\b"
-            r"|\d\)? ?[<>]=?|[<>]=? ?\d|^\W*token limit\W*$|超|过大|太大|过多|太多|已满|压缩上下文",
+            r"|\d\)? ?[<>]=?|[<>]=? ?\d|^\W*token limit\W*$|超(?!时)|过大|太大|过多|太多|已满|压缩上下文",
         ),
         (
             "advice",
@@ -296,8 +306,15 @@ _SIGNS: Final = tuple(
             -4,
             r"\b(?:per (?:minute|min|hour|day|month)|seconds?|minutes?|hours?|time|timeout|timed|deadline|daily|weekly"
             r"|monthly|month|period|rate|request (?:limit|queue)|requests|queues?|workers?|gpu|cuda|vram"
-            r"|throttl\w*|concurren\w*|usage|quota|billing|plan|credits?|spend|cost|allowance|subscription)\b"
-            r"|次数|频率|并发|每日|每分钟|流控|使用上限",
+            r"|throttl\w*|concurren\w*|in flight|your account|usage|quota|billing|plan|credits?|spend|cost"
+            r"|allowance|subscription)\b"
+            r"|额度|次数|频率|并发|每日|每分钟|流控|使用上限",
+        ),
+        (
+            "safety",
+            -4,
+            r"\b(?:safety(?! margin)|polic(?:y|ies)|moderation|flagged|sensitive|toxic\w*|harm\w*)\b"
+            r"|敏感|违规|安全|风险|审核",
         ),
         (
             "credential",
