@@ -20,8 +20,8 @@ class Approval:
 
     `token` names it on a button, so nobody can guess it. `item` is the inbox item whose turn asks, `call` names the
     tool call within all of the item's steps, `number` counts the item's questions from 1. `person` is the id of whom
-    the turn answers. `shown_as` is the id of the Outbound that asks. It is decided once: `decided_by` is the id of
-    the person who did, None for the gateway itself."""
+    the turn answers. `shown_as` is the id of the Outbound that asks, with `labels` on its buttons. It is decided once:
+    `decided_by` is the id of the person who did, None for the gateway itself."""
 
     token: str
     key: SessionKey
@@ -33,6 +33,7 @@ class Approval:
     shown_as: str
     asked_at: float
     expires_at: float
+    labels: Labels = LABELS
     state: ApprovalState = "open"
     decided_by: str | None = None
     decided_at: float | None = None

@@ -36,7 +36,9 @@ DECIDED: Final[dict[Verdict, str]] = {
 }
 WITHDRAWN: Final = "No longer needed: it was not done."
 NOT_YOURS: Final = "This is for somebody else; nothing was done."
-GONE: Final = "This question is not open any more; nothing was done."
+GONE: Final = "This question is not open any more, so this answer changed nothing."
+CHOSEN: Final = "{label} was chosen."  # of a question whose buttons have labels of their own
+CHOSEN_BEFORE: Final = "{label} was chosen before."
 BEFORE: Final[dict[Verdict, str]] = {
     "approved": "This was approved before.",
     "denied": "This was denied before.",
@@ -91,6 +93,7 @@ class Approvals:
             shown_as=last.id,
             asked_at=now,
             expires_at=now + self.seconds,
+            labels=labels,
         )
         step = insist(lambda: self.store.ask(lease, asked, rows), clock=self.clock, what="ask approval")
         self.outbox.deliver(await step)
@@ -156,11 +159,11 @@ class Approvals:
         state = decision.approval.state
         if state == "open":
             raise AssertionError("a verdict leaves no question open")
-        return DECIDED[state] if decision.first and not late else BEFORE[state]
+        return _told(decision.approval, state, before=late or not decision.first)
 
     async def decide(self, approval: Approval, verdict: Verdict, by: str | None) -> Decision | None:
         """Decide a question, and say so under it. None: the question is gone."""
-        rows = self._edit(approval, DECIDED[verdict])
+        rows = self._edit(approval, _told(approval, verdict))
         at = self.clock.now()
         step = insist(lambda: self.store.decide(approval, verdict, by, at, rows), clock=self.clock, what="decide")
         decision = await step
@@ -225,6 +228,13 @@ class TurnQuestions:
 def listed(approvals: Collection[Approval]) -> str:
     """Open questions with their numbers, one line each."""
     return "\n".join(f"{each.number}. {each.question}" for each in approvals)
+
+
+def _told(approval: Approval, verdict: Verdict, *, before: bool = False) -> str:
+    """The sentence about a verdict, in the words of the question's buttons. `before`: it is not new."""
+    if verdict == "expired" or approval.labels == LABELS:
+        return (BEFORE if before else DECIDED)[verdict]
+    return (CHOSEN_BEFORE if before else CHOSEN).format(label=approval.labels[verdict == "denied"])
 
 
 def _span(seconds: float) -> str:

@@ -58,7 +58,7 @@ async def test_nothing_is_asked_in_a_chat_before_somebody_asks(store: Store) -> 
 async def test_a_question_and_the_row_that_shows_it_are_one_step(bench: Bench) -> None:
     store = await bench.open()
     claim = await claimed(store)
-    approval = question(claim)
+    approval = question(claim, labels=("Forget", "Keep"))
     (row,) = await store.ask(claim.lease, approval, [shown(buttons=BUTTONS)])
     assert (row.id, row.kind, row.buttons, row.state) == ("q1", "question", BUTTONS, "sending")
     store = await bench.crash(store)

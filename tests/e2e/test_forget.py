@@ -13,11 +13,13 @@ import pytest
 
 from gateway.agent.memory.snapshot import MemorySettings
 from gateway.app.config.models import Sessions
+from gateway.domain.adapter import Limits
 from gateway.domain.chat import Attachment
 from gateway.domain.message import text_of
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import SessionConflict
 from gateway.store.redis import RedisStore
+from tests.support.asking import Buttoned
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, Live, Say, config_in, in_turn, running
 from tests.support.remains import in_files, in_server, left_in_the_end
@@ -180,6 +182,20 @@ async def test_a_reminder_of_its_own_goes_only_if_it_says_the_same(tmp_path: Pat
         assert all(text in listed for text in ("water the plants", f"thank Ana for the {WORD}", "去看牙医"))
         assert "shed" not in listed
         assert "99812" not in listed
+
+
+@pytest.mark.parametrize(("press", "other"), [("Forget", "Keep"), ("Keep", "Forget")])
+async def test_a_button_answers_with_its_own_word(tmp_path: Path, press: str, other: str) -> None:
+    adapter = Buttoned(Limits(trusted=True))
+    async with running(tmp_path, adapter=adapter) as live:
+        await say(live, f"the code is {WORD}")
+        event = await live.tell("/forget last")
+        asked = await adapter.question()
+        assert (await adapter.press(asked, press)).told == f"{press} was chosen."
+        await live.answer(event)
+        assert (await adapter.became(asked, QUESTION)).text.endswith(f"\n\n{press} was chosen.")
+        again = await adapter.press(asked, other)
+        assert again.told == "This question is not open any more, so this answer changed nothing."
 
 
 async def test_a_reply_names_what_to_forget(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ async def test_the_answered_message_goes_whosever_it_is(tmp_path: Path, telegram
         bot.says("/forget", reply_to=first)
         question = await says_yes(bot, 1)
         assert WORD not in question.text
-        assert question.text.endswith("Approved.")
+        assert question.text.endswith("Forget was chosen.")
         answer = next(each for each in telegram.shown(bot.chat) if each.text == f"two {WORD}")
         bot.says("/forget", reply_to=answer)
         await says_yes(bot, 2)

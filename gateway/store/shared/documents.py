@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import structlog
 
-from gateway.domain.approval import Approval
+from gateway.domain.approval import LABELS, Approval
 from gateway.domain.chat import Button, ChatType, Inbound, SessionKey, Source, file_in, file_note
 from gateway.domain.file import KeptFile
 from gateway.domain.message import Message, note_of
@@ -173,7 +173,7 @@ def unkept_note(message: Message) -> dict[str, Any]:
     return {name: value for name, value in note_of(message).items() if name not in ("id", "tokens", "at")}
 
 
-_ASKED = ("token", "call", "number", "person", "question", "shown_as", "asked_at", "expires_at")
+_ASKED = ("token", "call", "number", "person", "question", "shown_as", "asked_at", "expires_at", "labels")
 
 
 def approval_json(approval: Approval) -> str:
@@ -192,6 +192,7 @@ def approval_from(asked: str, item: str, verdict: str | None) -> Approval:
     found: Any = json.loads(verdict) if verdict else ("open", None, None)
     state, by, at = found
     known = _known(data, _ASKED)
+    known["labels"] = tuple(data.get("labels", LABELS))  # older questions have none
     return Approval(key=SessionKey.parse(data["key"]), item=item, state=state, decided_by=by, decided_at=at, **known)
 
 
