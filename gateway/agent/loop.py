@@ -21,7 +21,7 @@ from gateway.agent.engines import adopt
 from gateway.agent.fallback import NOT_AVAILABLE, STOOD_IN, explained, passes_on, reason
 from gateway.agent.gate import Gate
 from gateway.agent.memory.memories import Memories, TurnMemory
-from gateway.agent.metering import LEAST_OUTPUT, Metering, millionths, written
+from gateway.agent.metering import CHEAPER_MARK, LEAST_OUTPUT, Metering, millionths, written
 from gateway.agent.models import Models
 from gateway.agent.overflow import MOST_EXTENSIONS, NO_ROOM, NO_WAY_OUT, lacks_room, more_output, remedy
 from gateway.agent.ports import Observer, Questions, TranscriptWriter
@@ -57,7 +57,6 @@ _MOST_PASSES = 3  # automatic compactions in a turn that do not bring its prompt
 _LONGEST_TOKEN = 10  # characters, on average: an answer longer than that many windows' worth is a fault
 _EMPTY_RETRIES = 1  # an empty answer is asked for once more
 _BLOCKED_MARK = "compaction-blocked"
-_CHEAPER_MARK = "cheaper-model"
 CHEAPER = "{model} answers for now, because a spend cap leaves no room for {home}."
 OUT_OF_STEPS = "You have used all tool calls of this turn. Answer now with what you know."
 NO_WORDS_LEFT = "I used all the steps I have for one message without finishing. Ask me to go on and I will."
@@ -267,12 +266,12 @@ class Agent:
         dear."""
         name = spec.name if spec.name != home.name else f"Another {spec.name}"
         if spec.place == home.place:
-            conversation.announced = tuple(mark for mark in conversation.announced if mark != _CHEAPER_MARK)
+            conversation.announced = tuple(mark for mark in conversation.announced if mark != CHEAPER_MARK)
         elif self._absence:
             why = self._absence if self.details else NOT_AVAILABLE
             self.remarks.insert(0, STOOD_IN.format(model=name, home=home.name, reason=why))
-        elif _CHEAPER_MARK not in conversation.announced:
-            conversation.announced = (*conversation.announced, _CHEAPER_MARK)
+        elif CHEAPER_MARK not in conversation.announced:
+            conversation.announced = (*conversation.announced, CHEAPER_MARK)
             self.remarks.insert(0, CHEAPER.format(model=name, home=home.name))
 
     def _candidates(self, conversation: Conversation, home: ModelSpec) -> list[ModelSpec]:

@@ -67,6 +67,7 @@ CALLS: Final = Histogram(
 )
 
 _NEAR_MARK: Final = "cap-nearly-reached:"
+CHEAPER_MARK: Final = "cheaper-model"  # of a session that was told that a cap leaves its model no room
 _WHOSE: Final = {
     "session": ("This conversation's", "budgets.per_session_usd"),
     "person": ("Your daily", "budgets.per_user_daily_usd"),
@@ -457,6 +458,11 @@ def written(amount: int) -> str:
     """Return millionths of a US dollar for people: "$1.50", "$0.0042"."""
     places = 2 if amount >= 1_000_000 or amount % 10_000 == 0 else 4
     return f"${amount / 1_000_000:,.{places}f}"
+
+
+def marks_of_caps(announced: Collection[str]) -> tuple[str, ...]:
+    """Return the marks of a session that its continuation keeps: a cap spans the whole lineage."""
+    return tuple(mark for mark in announced if mark == CHEAPER_MARK or mark.startswith(_NEAR_MARK))
 
 
 def _mark(cap: Cap) -> str:

@@ -19,6 +19,7 @@ from gateway.agent.engines import Engines
 from gateway.agent.memory.flush import Flushes
 from gateway.agent.memory.memories import Memories
 from gateway.agent.memory.snapshot import snapshot_in
+from gateway.agent.metering import marks_of_caps
 from gateway.agent.models import Models
 from gateway.agent.preparation import Preparations
 from gateway.agent.prompt import PromptBuilder, bent, differ
@@ -274,7 +275,7 @@ class Sessions:
             flushed_messages=_flushed(conversation, transcript),
             tools=conversation.tools,
             last_active_at=now,
-            announced=(),
+            announced=marks_of_caps(conversation.announced),
         )
         child = await self._prompted(child)
         compaction = replace(compaction, child_id=child.id)

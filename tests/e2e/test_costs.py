@@ -14,6 +14,7 @@ from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelPrices, ModelSettings
+from gateway.store.records import Cap, Reservation
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, KillAt, config_in, running
 from tests.support.model import FakeModel, Gate, Say, in_turn
@@ -102,6 +103,27 @@ async def test_a_cap_that_is_nearly_used_up_is_told_once(tmp_path: Path) -> None
         assert "cap" in await live.ask("five")
         await live.quiet()
         assert live.adapter.shown("c", "notice") == [warning]
+
+
+async def test_a_compressed_conversation_is_not_told_of_its_cap_again(tmp_path: Path) -> None:
+    model = FakeModel(lambda spec, request: Say(text="word " * 2_000))
+    cheap = DEAR.model_copy(update={"prices": ModelPrices(input=1, output=1)})
+    async with running(
+        tmp_path, config=settings(tmp_path, Caps(per_session_usd=1.0), model=cheap), model=model
+    ) as live:
+        for word in ("one", "two", "three", "four", "five", "six"):
+            await live.ask(word)
+        tip = await live.tip()
+        assert tip is not None
+        cap = Cap(name="session", account=f"session {tip.id}", limit=1_000_000)
+        await live.store.reserve(Reservation(id="by hand", amount=850_000, caps=(cap,)))
+        await live.ask("seven")
+        await live.quiet()
+        (warning,) = [text for text in live.adapter.shown("c", "notice") if "nearly used up" in text]
+        assert (await live.ask("/compress")).startswith("Compressed: ")
+        await live.ask("eight")
+        await live.quiet()
+        assert [text for text in live.adapter.shown("c", "notice") if "nearly used up" in text] == [warning]
 
 
 async def test_a_cap_is_told_of_before_it_has_no_room_for_another_answer(tmp_path: Path) -> None:
