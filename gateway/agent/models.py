@@ -148,10 +148,14 @@ class Models:
         return configured or (home is self.main and self.window_is_configured)
 
     def is_assumed(self, spec: ModelSpec) -> bool:
-        """Say whether the model's window is a guess: nobody configured it, reported it or lists it."""
+        """Say whether the model's window is a guess: nobody configured it, reported it or lists it. A model that
+        somebody chose has the window of the configured one then."""
         configured = spec.settings is not None and spec.settings.context_length is not None
-        told = configured or spec.name == self._reported or self.windows.context_window(spec.name) is not None
-        return spec.context_length == UNKNOWN_WINDOW and not told
+        listed = self._offered.get((spec.provider, spec.base_url, spec.name))
+        if configured or listed or self.windows.context_window(spec.name) is not None:
+            return False
+        own = spec.name in {each.name for each in (self.main, *self.fallbacks, *self.of_places.values())}
+        return spec.name != self._reported if spec.context_length == UNKNOWN_WINDOW else not own
 
     def of(self, session: Session) -> ModelSpec:
         """Return the model that answers in a session: the chosen one, else the configured one."""

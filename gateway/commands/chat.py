@@ -57,7 +57,7 @@ async def model(ctx: CommandContext) -> str:
     if not ctx.argument:
         spec = models.of(session or await ctx.sessions.first(ctx.key, ctx.inbound.source))
         there = f"This session uses {spec.name}" if session else f"Your first session will use {spec.name}"
-        lines = [f"{there} ({spec.context_length:,} tokens of window)."]
+        lines = [f"{there} ({_window(models, spec)})."]
         if others := [name for name in offered if name != spec.name]:
             more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
             lines.append(f"There are also: {', '.join(others[:_NAMED])}{more}. /model <name> switches.")
@@ -75,8 +75,13 @@ async def model(ctx: CommandContext) -> str:
     if session is not None:
         await ctx.store.update_session(ctx.owned(), session.ref, model=name, model_chosen_at=chosen_at)
     there = "This session now uses" if session else "This chat will use"
-    told = f"{there} {name} ({spec.context_length:,} tokens of window)."
+    told = f"{there} {name} ({_window(models, spec)})."
     return " ".join([told, *([silent] if silent else []), *await _to_be_compressed(ctx)])
+
+
+def _window(models: Models, spec: ModelSpec) -> str:
+    assumed = "; I assume that, because nobody tells it" if models.is_assumed(spec) else ""
+    return f"{spec.context_length:,} tokens of window{assumed}"
 
 
 async def _to_be_compressed(ctx: CommandContext) -> list[str]:

@@ -161,7 +161,8 @@ async def test_a_silent_list_refuses_no_model(tmp_path: Path) -> None:
 
         live.gateway.metering.models.ask_models = silent
         silence = "The provider does not say just now which models it has."
-        assert (await live.ask("/model other")).endswith(f"now uses other (32,000 tokens of window). {silence}")
+        window = "32,000 tokens of window; I assume that, because nobody tells it"
+        assert (await live.ask("/model other")).endswith(f"now uses other ({window}). {silence}")
         assert (await live.ask("/model")).endswith(silence)
 
 

@@ -20,7 +20,8 @@ from gateway.agent.windows import LearnedWindows
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import user
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
-from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, StopReason
+from gateway.domain.window import UNKNOWN_WINDOW
+from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, OfferedModel, StopReason
 from gateway.providers.openai import PLUGIN
 from gateway.runtime.errors import (
     ConfigError,
@@ -181,6 +182,22 @@ def test_a_ledger_entry_says_what_a_call_cost_or_that_nobody_knows() -> None:
     usage = CanonicalUsage(input_tokens=5)
     assert models().entry(1.0, "turn", MAIN, usage).cost_usd == 0.25
     assert models().entry(1.0, "turn", HELPER, usage).cost_usd is None
+
+
+async def test_a_window_is_assumed_where_nobody_tells_it() -> None:
+    known = models()
+    assert not known.is_assumed(known.main)
+    chosen = known.spec("unheard-of")
+    assert chosen.context_length == MAIN.context_length
+    assert known.is_assumed(chosen), "it is another model's"
+    assert known.is_assumed(replace(MAIN, context_length=UNKNOWN_WINDOW))
+
+    async def listed(_: ModelSpec) -> list[OfferedModel]:
+        return [OfferedModel(name="unheard-of", window=9_000)]
+
+    known.ask_models = listed
+    await known.offered(ManualClock(), known.main)
+    assert not known.is_assumed(known.spec("unheard-of"))
 
 
 # -- the auxiliary model -----------------------------------------------------------------------
