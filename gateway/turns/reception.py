@@ -204,8 +204,7 @@ class Reception:
         return replace(inbound, source=replace(source, chat=first, renamed=source.chat))
 
     async def _is_known(self, inbound: Inbound) -> bool:
-        """Say whether the message's writer may talk here. A stranger who may ask to be let in is told how. A stranger
-        who may ask to be let in is told how."""
+        """Say whether the message's writer may talk here. A stranger who may ask to be let in is told how."""
         if await self.pairing.lets_in(inbound.source):
             if self.pairing.greets(inbound.source):
                 await self.welcome.greet()  # before the answer
