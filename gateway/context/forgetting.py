@@ -27,6 +27,10 @@ from gateway.runtime.tokens import TokenCounter
 _LEAST_CHARS: Final = 1_500  # of a summary made anew
 _LEAST_TOKENS: Final = 400
 _WORD: Final = re.compile(r"[^\W_]{4,}|\d{2,}|[^\x00-\x7f\W]{2,}")
+# Scripts without spaces: Thai, Lao, Myanmar, Khmer; kana, Han, Hangul.
+_DENSE: Final = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\u3005-\u318f\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]"
+)
 _QUOTED: Final = range(12, 121)  # characters at the beginning of a message by which a quotation of it is known
 _OURS: Final = (CONTINUED, RESULT_MISSING)  # texts that were made of nothing
 
@@ -287,5 +291,5 @@ def _words(text: str) -> set[str]:
     """Words that mean something; of a script without spaces, pairs of characters."""
     words = set()
     for run in runs(text):
-        words |= {run} if run.isascii() else {run[first : first + 2] for first in range(len(run) - 1)}
+        words |= {run} if not _DENSE.search(run) else {run[first : first + 2] for first in range(len(run) - 1)}
     return words

@@ -184,6 +184,25 @@ async def test_a_reminder_of_its_own_goes_only_if_it_says_the_same(tmp_path: Pat
         assert "99812" not in listed
 
 
+@pytest.mark.parametrize(
+    ("secret", "other", "same"),
+    [
+        ("пароль от почты: лодка и молния", "купить молоко и лодочный мотор", "сменить пароль от почты"),
+        ("Mein Müller-Rezept für Überraschungen", "Termin für die Führung übermorgen", "Müller nach dem Rezept fragen"),
+    ],
+    ids=["Russian", "German"],
+)
+async def test_two_letters_in_common_take_nothing_along(tmp_path: Path, secret: str, other: str, same: str) -> None:
+    async with running(tmp_path) as live:
+        for text in (other, same):
+            await live.ask(f"/remind in 2 hours {text}")
+        await say(live, secret, "ok")
+        assert "1 reminder" in await forget(live, "last")
+        listed = await live.ask("/reminders")
+        assert other in listed
+        assert same not in listed
+
+
 @pytest.mark.parametrize(("press", "other"), [("Forget", "Keep"), ("Keep", "Forget")])
 async def test_a_button_answers_with_its_own_word(tmp_path: Path, press: str, other: str) -> None:
     adapter = Buttoned(Limits(trusted=True))
