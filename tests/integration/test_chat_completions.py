@@ -245,9 +245,13 @@ async def test_a_stream_that_does_not_begin_in_time_is_given_up(server: LlmServe
     await patient.aclose()
 
 
-async def test_giving_up_ends_the_call_at_the_server(server: LlmServer, provider: ChatCompletions) -> None:
-    server.reply = Script(SlowLoris(interval=0.001))
-    task = asyncio.create_task(complete(provider, spec_of(server), asking()))
+@pytest.mark.parametrize("silence", [None, 90.0])
+@pytest.mark.parametrize("fault", [Hang(), SlowLoris(interval=0.001)])
+async def test_giving_up_ends_the_call_at_the_server(
+    server: LlmServer, provider: ChatCompletions, fault: Answer, silence: float | None
+) -> None:
+    server.reply = Script(fault)
+    task = asyncio.create_task(complete(provider, replace(spec_of(server), silence=silence), asking()))
     await server.until(lambda: bool(server.requests))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
