@@ -242,7 +242,7 @@ _ANOTHER_THING: Final = re.compile(
     r"|properties|schemas?|grammar|(?:tool|function)s?|blocks|thinking|reasoning|temperature|dimensions"
     r"|(?<!position )embeddings?|batch size|cache control|budget tokens|(?:many|multiple) system|inputs per|states"
     r"|ret(?:ries|rying)|memory|stored)\b"
-    r"|#/texts|图|视频|音频|文件|字段|格式|解析|维度"
+    r"|#/texts|工具|图|视频|音频|文件|字段|格式|解析|维度"
 )
 # Each sign counts once in a sentence. The sentence speaks of a prompt that is too long if it names a thing and an
 # excess and has enough points.
@@ -266,7 +266,7 @@ _SIGNS: Final = tuple(
             r"|length limit|请求|文本|问题|模型|字数",
         ),
         # The excess: said, advised against, or the reason why a limit is named at all.
-        ("too long", 3, r"(?<!took )\btoo (?:long|lengthy)\b|过长|太长|超长"),
+        ("too long", 3, r"(?<!took )\btoo (?:long|lengthy)\b|过长|太长|(?<!支持)超长"),
         (
             "excess",
             2,
@@ -277,7 +277,7 @@ _SIGNS: Final = tuple(
             r"|\b(?:long|larg|great|bigg|high)er than\b|\b(?:not|nt) fit\b|\bnot enough space\b"
             r"|\bout of (?:context|room|space)\b|\b(?:over|above) (?:the |its |your )?(?:max|limit|context|token)"
             r"|\breduce the (?:length|size|number)\b|\boutside (?:the )?(?:\w{1,20} )?range\b"
-            r"|\d\)? ?[<>]=?|[<>]=? ?\d|^\W*token limit\W*$|超(?!时)|过大|太大|过多|太多|已满|压缩上下文",
+            r"|\d\)? ?[<>]=?|[<>]=? ?\d|^\W*token limit\W*$|(?<!支持)超(?!时)|过大|太大|过多|太多|已满|压缩上下文",
         ),
         (
             "advice",
@@ -297,7 +297,7 @@ _SIGNS: Final = tuple(
             "output",
             -2,
             r"(?<!\+ )(?<!plus )(?<!and )(?<!\+)\b(?:output|completion|response|generation)"
-            r"(?: \w{1,12})? (?:exceed(?!ed in)|limit|longer|too)",
+            r"(?: \w{1,12})? (?:exceed(?!ed in)|limit|longer|too)|^[^入]*输出",
         ),
         ("output that ended", -4, r"\bresponse (?:was )?truncated\b|\bno text\b|\bbefore (?:any|generating)\b"),
         ("another thing", -4, _ANOTHER_THING.pattern),
@@ -308,13 +308,13 @@ _SIGNS: Final = tuple(
             r"|monthly|month|period|rate|request (?:limit|queue)|requests|queues?|workers?|gpu|cuda|vram"
             r"|throttl\w*|concurren\w*|in flight|your account|usage|quota|billing|plan|credits?|spend|cost"
             r"|allowance|subscription)\b"
-            r"|额度|次数|频率|并发|每日|每分钟|流控|使用上限",
+            r"|额度|账号|请求过多|次数|频率|并发|每日|每分钟|流控|使用上限",
         ),
         (
             "safety",
             -4,
-            r"\b(?:safety(?! margin)|polic(?:y|ies)|moderation|flagged|sensitive|toxic\w*|harm\w*)\b"
-            r"|敏感|违规|安全|风险|审核",
+            r"\b(?:safety(?! margin)|polic(?:y|ies)|moderation|flagged|sensitive|content filter|severity|toxic\w*"
+            r"|harm\w*)\b|敏感|违规|安全|风险|审核",
         ),
         (
             "credential",
