@@ -43,6 +43,7 @@ class World:
         self.known = None  # the message of the row, if an earlier process showed one
         self.gate = None
         self.unsent = 0  # rows of the chat that are still to be shown
+        self.crowded = []  # the same, after each of the next waits for a moment
 
     async def has_unsent(self, to):
         return self.unsent > 0
@@ -69,6 +70,8 @@ class World:
 
     async def take(self, account, ticket, rates):
         self.taken = [rate.bucket for rate in rates]
+        if self.crowded:
+            self.unsent = self.crowded.pop(0)
         return 0.0
 
     async def resting(self, account, bucket):
@@ -155,6 +158,22 @@ async def test_its_message_waits_for_all_that_the_chat_is_still_to_be_shown(worl
     draft.show("Hello you")
     await clock.advance(2.0)
     assert made.shown[1:] == [("m1", "Hello you …")]
+
+
+async def test_it_looks_again_when_its_moment_came(world):
+    made, draft, clock = world
+    made.crowded = [1, 1, 0]  # rows of the chat that are there after each wait for a moment
+    draft.show("Hello")
+    await clock.advance(5.0)
+    assert made.crowded == [1, 0]
+    assert made.shown == []
+    made.unsent = 0
+    await clock.advance(5.0)
+    assert made.crowded == [0]
+    assert made.shown == []
+    made.unsent = 0
+    await clock.advance(5.0)
+    assert made.shown == [("sent", "Hello …")]
 
 
 async def test_a_preview_waits_for_nothing_it_is_no_message(previews):

@@ -52,6 +52,12 @@ def test_there_are_many_of_each() -> None:
     assert len({text for *_, text, _ in TRAPS}) >= 145
 
 
+@pytest.mark.parametrize(("numbers", "limit"), [(49, 8_192), (50, None)])
+def test_of_very_many_numbers_only_the_first_are_looked_at(numbers: int, limit: int | None) -> None:
+    text = "The prompt is too long. " + "Item has 7 tokens. " * numbers + "The maximum context length is 8192 tokens."
+    assert meaning(400, text) == ("prompt", limit)
+
+
 @pytest.mark.parametrize(
     ("text", "because"),
     [

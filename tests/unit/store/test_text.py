@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.store.shared.ranking import Sought
 from gateway.store.shared.text import (
     MAX_TERM,
     Occurrences,
@@ -55,6 +56,17 @@ def test_a_question_asks_for_stems_pairs_and_single_characters() -> None:
     assert question("who are you").terms == ("who", "are", "you")  # nothing else was asked
     assert question(" ?!").terms == ()
     assert len(question(" ".join(f"word{n}" for n in range(80_000))).terms) <= 48
+
+
+@pytest.mark.parametrize("unit", ["界面密码 ", '"second plan" ', "«a b»"])
+def test_of_a_question_without_an_end_only_the_beginning_is_asked(unit: str) -> None:
+    wanted = question("".join(f"{unit}{chr(0x4E00 + number)}{unit[:2]}大 " for number in range(5_000)))
+    assert sum(map(len, (*wanted.runs, *wanted.phrases))) <= 2_000
+
+
+def test_the_days_of_a_question_stand_at_its_beginning() -> None:
+    assert Sought.by("what did I say yesterday? " + "x " * 1_000, 0.0).when
+    assert not Sought.by("x " * 1_000 + "what did I say yesterday?", 0.0).when
 
 
 def test_the_words_of_a_question_are_counted_in_any_form() -> None:
