@@ -5,6 +5,7 @@ They need no model: times are read by a small grammar, and what it does not know
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from datetime import UTC
@@ -115,7 +116,7 @@ async def _added(ctx: CommandContext, kind: ReminderKind) -> str:
     if not argument:
         raise UserError(_HOW_TO.format(verb="say" if kind == "say" else "answer", examples=_examples(kind)))
     zone = await own.zone()
-    when = _read(argument, own.now(), zone, kind)
+    when = await _read(argument, own.now(), zone, kind)
     if not when.rest:
         raise UserError(EMPTY)
     made = await own.add(kind=kind, text=when.rest, when=when, zone=zone, cause="command")
@@ -125,9 +126,9 @@ async def _added(ctx: CommandContext, kind: ReminderKind) -> str:
     return "\n".join(lines)
 
 
-def _read(text: str, now: float, zone: str, kind: ReminderKind) -> When:
+async def _read(text: str, now: float, zone: str, kind: ReminderKind) -> When:
     try:
-        return read(text, now, zone_named(zone) or UTC)
+        return await asyncio.to_thread(read, text, now, zone_named(zone) or UTC)
     except NoTime:
         raise UserError(_NO_TIME.format(examples=_examples(kind))) from None
     except BadTime as error:
@@ -170,7 +171,8 @@ async def _until(own: PersonReminders, rest: str) -> float:
     zone = zone_named(await own.zone()) or UTC
     for text in (rest, f"in {rest}", f"at {rest}"):
         try:
-            return read_exactly(text.removeprefix("until ").removeprefix("for "), own.now(), zone).due
+            said = text.removeprefix("until ").removeprefix("for ")
+            return (await asyncio.to_thread(read_exactly, said, own.now(), zone)).due
         except NoTime:
             continue
         except BadTime as error:

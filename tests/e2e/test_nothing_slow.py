@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from gateway.domain.when import _Pattern as Pattern
 from gateway.providers.errors import classify
 from gateway.providers.openai.answer import ChatAnswer
 from gateway.runtime.redaction import Redactor
@@ -59,6 +61,22 @@ async def test_no_answer_of_a_server_holds_up_the_loop() -> None:
         await feed(*[chunk(function=piece)] * 20_000)
         await feed(*[chunk(id=f"c{number}", function=piece) for number in range(4_000)])
         await feed({"choices": [{"delta": {"tool_calls": [{"index": 0, "function": piece}] * 4_000}}]})
+
+
+@pytest.mark.parametrize(
+    "said", ["/remind tomorrow at 9 milk", "/schedule milk every weekday at 8", "/reminders snooze 1 2h", "call"]
+)
+async def test_the_first_time_that_is_read_holds_up_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    arguments = json.dumps({"action": "create", "text": "milk", "when": "tomorrow at 9"})
+    model = FakeModel(in_turn(Say(calls=[("reminders", arguments)]), Say(text="done")))
+    async with running(tmp_path, model=model) as live:
+        await live.ask("/remind tomorrow at 9 bread")
+        monkeypatch.setattr(Pattern, "_compiled", property(lambda each: re.compile(each._text, re.IGNORECASE)))
+        re.purge()
+        with nothing_slow():
+            await live.ask(said)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from datetime import UTC
@@ -67,7 +68,7 @@ class RemindersTool:
             return "\n".join(["Reminders:", *map(_line, await book.listed())])
         if action == "timezone":
             return f"The person's time zone is {zone}."
-        when = _when(arguments, zone, now)
+        when = await _when(arguments, zone, now)
         if action == "create":
             if when is None:
                 raise ToolError(f"`when` is missing. Such as: {'; '.join(EXAMPLES)}.")
@@ -107,12 +108,12 @@ class RemindersTool:
                 raise ToolError(f"`action` must be one of: {', '.join(_ACTIONS)}.")
 
 
-def _when(arguments: Mapping[str, Any], zone: str, now: float) -> When | None:
+async def _when(arguments: Mapping[str, Any], zone: str, now: float) -> When | None:
     said = _text(arguments, "when")
     if not said:
         return None
     try:
-        return read_exactly(said, now, zone_named(zone) or UTC)
+        return await asyncio.to_thread(read_exactly, said, now, zone_named(zone) or UTC)
     except NoTime:
         raise ToolError(
             f"{said[:60]!r} is no time that can be read here; it is {written(now, zone)} now. Such as: "
