@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import Any, Final
 
 from gateway.context.prompts import neutralise
@@ -101,11 +102,12 @@ def _texts(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _text(value: Any) -> str | None:
-    return _UNSEEN.sub(" ", value[:_LONGEST_INSIDE]) if isinstance(value, str) else None
+    return neutralise(_UNSEEN.sub(" ", value[:_LONGEST_INSIDE])) if isinstance(value, str) else None
 
 
 def _number(value: Any) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    is_one = isinstance(value, int) or (isinstance(value, float) and isfinite(value))
+    return value if is_one and not isinstance(value, bool) else None
 
 
 def _count(value: Any) -> int | None:
@@ -126,13 +128,17 @@ def _type(value: Any) -> str | list[str] | None:
 
 def _small(value: Any) -> Any:
     """A value that is no schema, such as a default."""
-    return value if value is not None and len(json.dumps(value)) <= _LONGEST_INSIDE else None
+    try:
+        fits = len(json.dumps(value, allow_nan=False)) <= _LONGEST_INSIDE
+    except ValueError:  # a number without an end, which JSON cannot express
+        return None
+    return value if value is not None and fits else None
 
 
 def _choices(value: Any) -> list[Any] | None:
     if not isinstance(value, list) or not 0 < len(value) <= _MOST_CHOICES:
         return None
-    plain = all(isinstance(each, str | int | float | bool) or each is None for each in value)
+    plain = all(isinstance(each, str | bool) or each is None or _number(each) is not None for each in value)
     return value if plain else None
 
 
