@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, Final
 
 from gateway.domain.message import ToolCall
@@ -152,23 +153,29 @@ def named(calls: Iterable[PendingCall], new_id: Callable[[], str]) -> tuple[Tool
 
 
 def is_object(text: str) -> bool:
-    """Say whether `text` is a complete JSON object."""
+    """Say whether `text` is a complete JSON object, without the numbers that Python alone reads: NaN, Infinity."""
     if not text.rstrip().endswith("}"):
         return False
     try:
-        return isinstance(json.loads(text), dict)
+        return isinstance(json.loads(text, parse_constant=_finite, parse_float=_finite), dict)
     except (ValueError, RecursionError):
         return False
+
+
+def _finite(number: str) -> float:
+    """Read a number. Raises ValueError for one that JSON cannot express, such as 1e999."""
+    if not isfinite(read := float(number)):
+        raise ValueError(number)
+    return read
 
 
 def arguments_text(arguments: Any) -> str:
     """A call's arguments as the text of a JSON object, unchanged if they are one already: one odd call of one model
     must not make a conversation unsendable to another."""
-    if isinstance(arguments, str):
-        if is_object(arguments):
-            return arguments
-        return json.dumps({"unreadable_arguments": arguments}) if arguments.strip() else "{}"
-    return json.dumps(arguments if isinstance(arguments, Mapping) else {})
+    text = json.dumps(arguments) if isinstance(arguments, Mapping) else arguments
+    if not isinstance(text, str) or not text.strip():
+        return "{}"
+    return text if is_object(text) else json.dumps({"unreadable_arguments": text})
 
 
 def short_id(call_id: Any, limit: int) -> str:

@@ -78,6 +78,10 @@ def test_openai_itself_gets_the_newer_name_of_the_output_cap() -> None:
         ({"a": 1}, '{"a": 1}'),
         ('{"a": ', '{"unreadable_arguments": "{\\"a\\": "}'),
         ("[1]", '{"unreadable_arguments": "[1]"}'),
+        ('{"a": NaN}', '{"unreadable_arguments": "{\\"a\\": NaN}"}'),
+        ({"a": float("inf")}, '{"unreadable_arguments": "{\\"a\\": Infinity}"}'),
+        ('{"a": -1e999}', '{"unreadable_arguments": "{\\"a\\": -1e999}"}'),
+        ('{"a": -1e99, "b": "NaN"}', '{"a": -1e99, "b": "NaN"}'),
     ],
 )
 def test_arguments_are_always_an_object(arguments: Any, sent: str) -> None:

@@ -18,6 +18,7 @@ from gateway.providers.anthropic import AnthropicModel
 from gateway.providers.anthropic.answer import MessagesAnswer
 from gateway.providers.anthropic.codec import encode_request, endpoint
 from gateway.providers.base import Completed, ModelRequest, ModelSpec
+from gateway.providers.http import json_bytes
 from gateway.runtime.errors import ContextOverflow, ProviderUnavailable
 from tests.emulators.llm_messages import violations
 
@@ -241,6 +242,12 @@ def test_half_a_call_at_the_limit_is_left_out() -> None:
     begun = started(1, type="tool_use", id="t1", name="t", input={})
     cut = answered(*HELLO, begun, grown(1, type="input_json_delta", partial_json='{"a'), ended("max_tokens"))
     assert (cut.tool_calls, cut.cut_call, cut.original) == ((), True, None)
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
+def test_a_number_that_json_cannot_express_makes_no_conversation_unsendable(number: str) -> None:
+    said: Message = {"role": "assistant", "content": None, "tool_calls": [call(arguments=f'{{"a": {number}}}')]}
+    assert b"unreadable_arguments" in json_bytes(encoded(user("hi"), said))
 
 
 def test_repeated_ids_are_replaced() -> None:
