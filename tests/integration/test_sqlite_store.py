@@ -15,6 +15,7 @@ from gateway.domain.message import assistant, user
 from gateway.runtime.errors import StoreError, StoreLocked, StoreUnavailable
 from gateway.store.records import Opening
 from gateway.store.sqlite import SqliteStore, migrations
+from gateway.store.sqlite.connection import connect_reader
 from gateway.store.sqlite.database import Database
 from tests.support.fakes import ManualClock
 from tests.support.store_kit import (
@@ -371,6 +372,36 @@ async def test_a_reader_can_make_the_backup(make: Opener, store: SqliteStore, tm
     copy = make(tmp_path / "copy.db")
     await copy.open()
     assert (await copy.status()).waiting == 1
+
+
+async def test_two_backups_to_one_file_do_not_meet(
+    make: Opener, store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, beside, copied = tmp_path / "copy.db", make(read_only=True), list[Path]()
+    await claimed(store)
+    await beside.open()
+
+    def in_the_midst(path: Path) -> apsw.Connection:
+        copied.append(path)
+        if len(copied) == 1:
+            beside._database._copy(target)  # as another process does, from its beginning to its end
+        return connect_reader(path)
+
+    monkeypatch.setattr("gateway.store.sqlite.database.connect_reader", in_the_midst)
+    await store.backup(target)
+    assert len(copied) == 2
+    monkeypatch.undo()
+    copy = make(target)
+    await copy.open()
+    assert (await copy.status()).waiting == 1
+    assert not [name for name in os.listdir(tmp_path) if "partial" in name]
+
+
+async def test_a_backup_that_fails_leaves_nothing(store: SqliteStore, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(StoreUnavailable, match="folder cannot be written"):
+        await store.backup(tmp_path / "folder")
+    assert not [name for name in os.listdir(tmp_path) if "partial" in name]
 
 
 async def test_the_cache_serves_what_the_file_holds(store: SqliteStore) -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
@@ -18,7 +20,7 @@ import apsw
 
 from gateway.runtime.errors import StoreError, StoreUnavailable
 from gateway.store.sqlite import search
-from gateway.store.sqlite.connection import connect_reader, connect_writer, make_private, unavailable
+from gateway.store.sqlite.connection import connect_reader, connect_writer, unavailable
 from gateway.store.sqlite.lock import LockFile
 from gateway.store.sqlite.mark import check_whole
 from gateway.store.sqlite.migrations import check_readable, migrate, next_generation
@@ -156,25 +158,32 @@ class Database:
     def _copy(self, target: Path) -> None:
         if target.resolve() == self._path.resolve():
             raise StoreError("A backup cannot replace the store it is made from: choose another path.")
-        partial = target.with_name(target.name + ".partial")
         try:
-            partial.unlink(missing_ok=True)
-            make_private(partial)
-            destination = apsw.Connection(str(partial))
+            # A file of its own, for its owner alone: another process may make a backup under this name meanwhile.
+            descriptor, partial = tempfile.mkstemp(prefix=target.name, suffix=".partial", dir=target.parent)
             try:
-                source = connect_reader(self._path)
-                try:
-                    with destination.backup("main", source, "main") as copy:
-                        copy.step(-1)  # one read transaction: no writer can make it start anew
-                finally:
-                    source.close()
+                os.close(descriptor)
+                self._fill(partial)
+                os.replace(partial, target)
             finally:
-                destination.close()
-            os.replace(partial, target)
+                with suppress(FileNotFoundError):
+                    os.unlink(partial)
         except apsw.Error as error:
             raise unavailable(error, target) from error
         except OSError as error:
             raise StoreUnavailable(f"The backup {target} cannot be written: {error.strerror}.") from error
+
+    def _fill(self, copy: str) -> None:
+        destination = apsw.Connection(copy)
+        try:
+            source = connect_reader(self._path)
+            try:
+                with destination.backup("main", source, "main") as backup:
+                    backup.step(-1)  # one read transaction: no writer can make it start anew
+            finally:
+                source.close()
+        finally:
+            destination.close()
 
     async def _in(self, thread: ThreadPoolExecutor, call: Callable[[], T]) -> T:
         try:
