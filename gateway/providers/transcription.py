@@ -132,11 +132,11 @@ def _transcript(text: str) -> Transcript:
     usage = usage if isinstance(usage, dict) else {}
     return Transcript(
         text=told["text"],
-        seconds=_number(told.get("duration")) or _number(usage.get("seconds")),
+        seconds=_amount(told.get("duration")) or _amount(usage.get("seconds")),
         silent=_is_silent(told.get("segments")),
         usage=CanonicalUsage(
-            input_tokens=int(_number(usage.get("input_tokens")) or 0),
-            output_tokens=int(_number(usage.get("output_tokens")) or 0),
+            input_tokens=int(_amount(usage.get("input_tokens"))),
+            output_tokens=int(_amount(usage.get("output_tokens"))),
         ),
     )
 
@@ -156,9 +156,14 @@ def _number(value: Any) -> float | None:
     """A finite number; some servers write them as texts."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
-    return number if abs(number) < 1e9 else None
+    return number if abs(number) < 1e9 and not isinstance(value, bool) else None
+
+
+def _amount(value: Any) -> float:
+    """A number of something; 0 for what is none."""
+    return max(0.0, _number(value) or 0.0)
 
 
 def _multipart(fields: Mapping[str, str], name: str, mime: str, content: bytes, boundary: str) -> bytes:

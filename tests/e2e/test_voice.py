@@ -126,6 +126,20 @@ async def test_a_failure_is_told_and_the_message_is_answered_all_the_same(
         assert world.heard().startswith("what do I say?\n[sent with this message: a voice message, which could not be")
 
 
+@pytest.mark.parametrize("number", ["9" * 400, "-5", "1e999", "NaN", "true", '"7 s"', "[]"])
+async def test_a_server_that_counts_wrongly_is_believed_its_words_alone(
+    world: World, scribe: TranscriptionServer, number: str
+) -> None:
+    counts = f'"duration": {number}, "usage": {{"input_tokens": {number}, "output_tokens": {number}}}'
+    scribe.refusals = [Refusal(status=200, body=f'{{"text": "Buy milk and call Ann.", {counts}}}')]
+    async with world.bot(transcription=by(scribe, usd_per_minute=0.6)) as bot:
+        world.sends("voice", opus(12.5))
+        await bot.until_shown(QUOTE, "seen")
+        (spent,) = [each for each in await bot.gateway.store.usage(0.0, "purpose") if each.label == "transcription"]
+        assert spent.cost_usd == pytest.approx(0.125)
+        assert spent.usage.input_tokens == spent.usage.output_tokens == 0
+
+
 async def test_a_key_is_presented_and_never_shown(world: World) -> None:
     async with (
         TranscriptionServer("hi", api_key="sk-right") as scribe,
