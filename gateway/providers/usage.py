@@ -7,19 +7,19 @@ prompt tokens are always their sum, whoever reported them.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from gateway.domain.usage import CanonicalUsage
 
+_MOST: Final = 10**12  # tokens of a call; a store holds the sums of many
 Api = Literal["chat_completions", "responses", "messages"]
 
 
 def normalize_usage(raw: Any, api: Api) -> CanonicalUsage:
     """The buckets of `raw`, a dict or an object as `api` reports usage. Counts are tokens.
 
-    Never raises: what is missing, negative or not a number counts as 0.
+    Never raises: what is missing, negative, beyond all measure or not a number counts as 0.
     """
     if raw is None or isinstance(raw, (str, bytes, int, float)):
         return CanonicalUsage()
@@ -90,6 +90,6 @@ def _field(raw: Any, name: str) -> Any:
 def _count(raw: Any, *path: str) -> int:
     for name in path:
         raw = _field(raw, name)
-    if isinstance(raw, bool) or not isinstance(raw, (int, float)) or not math.isfinite(raw):
+    if isinstance(raw, bool) or not isinstance(raw, (int, float)) or not 0 <= raw <= _MOST:
         return 0
-    return max(0, int(raw))
+    return int(raw)

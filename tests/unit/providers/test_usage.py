@@ -157,6 +157,13 @@ def test_garbage_gives_counts_that_are_never_negative(raw: Any, api: Api) -> Non
     assert all(count >= 0 for count in normalize_usage(raw, api).as_dict().values())
 
 
+@pytest.mark.parametrize("count", [10**13, 10**30, 10**400, 1e300, float("inf"), float("nan"), -1, True, "7"])
+def test_what_nobody_could_have_used_counts_as_nothing(count: Any) -> None:
+    assert normalize_usage({"prompt_tokens": count, "completion_tokens": 7}, "chat_completions") == CanonicalUsage(
+        output_tokens=7
+    )
+
+
 @pytest.mark.parametrize("raw", [None, "", 7, [], {}, object()])
 def test_nothing_usable_gives_zeros(raw: Any) -> None:
     for api in ("messages", "responses", "chat_completions"):
