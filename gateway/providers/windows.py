@@ -16,6 +16,7 @@ _WINDOW_KEYS: Final = (
     "max_context_length",
     "max_input_tokens",
 )
+_LARGEST: Final = 10**9  # tokens; a number beyond means that nobody knows
 
 
 def window_in(models: Any, name: str) -> int | None:
@@ -39,6 +40,6 @@ def _entries(models: Any) -> Iterator[Mapping[str, Any]]:
 def _window(entry: Mapping[str, Any]) -> int | None:
     for key in _WINDOW_KEYS:
         window = entry.get(key)
-        if isinstance(window, int) and not isinstance(window, bool) and window > 0:
+        if isinstance(window, int) and not isinstance(window, bool) and 0 < window <= _LARGEST:
             return window
     return None

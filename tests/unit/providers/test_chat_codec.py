@@ -222,6 +222,8 @@ def test_text_parts(content: Any, expected: tuple[str, str]) -> None:
         ({"data": [{"id": "m"}, None, 7]}, None),
         ({"data": {}}, None),
         ([], None),
+        ([{"id": "m", "context_length": int(1e30)}], None),  # "without a limit", as Hugging Face's tokenizers say it
+        ([{"id": "m", "max_model_len": 10**400, "max_context_length": 8_192}], 8_192),
     ],
 )
 def test_the_window_in_a_list_of_models(models: Any, window: int | None) -> None:
