@@ -48,8 +48,9 @@ def read_answer(result: Mapping[str, Any]) -> Answer:
         for piece in _pieces(part):
             files += isinstance(piece, Enclosed)
             pieces.append(piece if isinstance(piece, str) or files <= _MOST_FILES else _left_out(piece))
+    pieces = [piece for piece in pieces if isinstance(piece, Enclosed) or piece.strip()]
     structured = result.get("structuredContent")
-    if structured is not None and not any(isinstance(piece, str) and piece.strip() for piece in pieces):
+    if structured is not None and not any(isinstance(piece, str) for piece in pieces):
         pieces.append(json.dumps(structured, ensure_ascii=False))
     return Answer(pieces=tuple(pieces) or (EMPTY,), failed=result.get("isError") is True)
 

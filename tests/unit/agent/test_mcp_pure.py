@@ -231,7 +231,17 @@ def test_a_failure_says_so() -> None:
     assert read_answer({"content": [{"type": "text", "text": "no"}], "isError": True}).failed
 
 
-@pytest.mark.parametrize("result", [{}, {"content": None}, {"content": "text"}, {"content": []}])
+@pytest.mark.parametrize(
+    "result",
+    [
+        {},
+        {"content": None},
+        {"content": "text"},
+        {"content": []},
+        {"content": [{"type": "text", "text": ""}]},
+        {"content": [{"type": "text", "text": " \n"}, {"type": "text"}], "isError": True},
+    ],
+)
 def test_an_answer_without_anything_says_so(result: dict[str, Any]) -> None:
     assert read_answer(result).pieces == (EMPTY,)
 
