@@ -25,6 +25,7 @@ _HOW: Final = "/memory forget <n> takes one away, /memory search <words> finds s
 _WHICH: Final = "Say which one to forget by its number, for example: /memory forget 2"
 _SURE: Final = "That takes away everything that I remember here: {what}. To do it, send: /memory forget all yes"
 _STILL_SAID: Final = "What was said about it is still in the conversation; /forget <words> takes that away, too."
+_MOVED: Final = "Others have new numbers now: /memory lists them."
 _MOST_LISTED: Final = 60
 _MOST_FOUND: Final = 10
 _FORGET: Final = re.compile(r"(?:forget|remove|delete)\b\s*(.*)", re.IGNORECASE | re.DOTALL)
@@ -85,7 +86,9 @@ async def _forget(ctx: CommandContext, which: str) -> str:
         await ctx.sessions.show_memory(ctx.owned(), present)
     names = "\n".join(f"- {flat(fact.text)}" for fact in chosen[:_MOST_FOUND])
     rest = f"\n(and {len(chosen) - _MOST_FOUND} more)" if len(chosen) > _MOST_FOUND else ""
-    return f"Forgotten:\n{names}{rest}\n{_STILL_SAID}" if chosen else _NONE
+    left = [fact for fact in facts if fact not in chosen]
+    moved = f"\n{_MOVED}" if left != facts[: len(left)] else ""
+    return f"Forgotten:\n{names}{rest}{moved}\n{_STILL_SAID}" if chosen else _NONE
 
 
 async def _also_said(ctx: CommandContext, facts: Sequence[Fact]) -> list[Source]:

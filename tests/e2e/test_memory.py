@@ -426,6 +426,18 @@ async def test_memory_is_listed_with_sources_and_forgotten_for_good(tmp_path: Pa
         assert await texts(live) == []
 
 
+async def test_that_the_numbers_have_changed_is_said(tmp_path: Path) -> None:
+    named = ("Prefers tea", "Owns a boat", "Lives in Rome", "Has a cat")
+    model = FakeModel(in_turn(*[calling(action="add", text=each) for each in named], then=echo))
+    async with running(tmp_path, config=settings(tmp_path), model=model) as live:
+        for each in named:
+            await live.ask(f"remember: {each}")
+        assert await texts(live) == list(named)
+        assert "new numbers" in await live.ask("/memory forget 1")
+        assert "new numbers" not in await live.ask("/memory forget 3 2")
+        assert await texts(live) == ["Owns a boat"]
+
+
 async def test_what_was_forgotten_is_not_learned_again_from_the_words_that_said_it(tmp_path: Path) -> None:
     script = in_turn(calling(action="add", text="Owns a boat"), then=echo)
     model = FakeModel(script, flush=keeping("Owns a boat"))
