@@ -93,7 +93,9 @@ def test_a_folder_that_is_not_there_is_named(home: Path) -> None:
     on_store(home / "legato.db", nothing)
     failed = legato("backup", "nowhere/copy.db")
     assert failed.exit_code == 1
-    assert "nowhere/copy.db cannot be opened: check that its folder exists" in failed.stderr
+    assert (
+        "nowhere/copy.db cannot be written (No such file or directory): check that its folder exists" in failed.stderr
+    )
 
 
 async def test_a_redis_store_is_backed_up_elsewhere(tmp_path: Path) -> None:

@@ -171,7 +171,8 @@ class Database:
         except apsw.Error as error:
             raise unavailable(error, target) from error
         except OSError as error:
-            raise StoreUnavailable(f"The backup {target} cannot be written: {error.strerror}.") from error
+            why = f"{target} cannot be written ({error.strerror})"
+            raise StoreUnavailable(f"{why}: check that its folder exists and that you may write there.") from error
 
     def _fill(self, copy: str) -> None:
         destination = apsw.Connection(copy)
