@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import structlog
 
@@ -19,7 +18,7 @@ from gateway.context.state import classify
 from gateway.domain.message import Message, user
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
-from gateway.providers.base import Completed, ModelRequest, ModelSpec
+from gateway.providers.base import READ_TIMEOUT, Completed, ModelRequest, ModelSpec
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import (
     ContextOverflow,
@@ -32,8 +31,6 @@ from gateway.runtime.errors import (
 )
 
 log = structlog.get_logger(__name__)
-
-_PATIENCE: Final = 180.0  # seconds; no connection is kept longer without a word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,4 +132,4 @@ class AuxiliaryModel:
 
 def _unhurried(spec: ModelSpec) -> ModelSpec:
     """A model in whose place nobody answers, so its silence is borne as long as its connection is kept."""
-    return spec if spec.silence is None else replace(spec, silence=max(spec.silence, _PATIENCE))
+    return spec if spec.silence is None else replace(spec, silence=max(spec.silence, READ_TIMEOUT))

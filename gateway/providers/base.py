@@ -20,6 +20,7 @@ Feature = Literal[
     "tools", "parallel_calls", "schema_extras", "stream", "system_role", "temperature", "reasoning_effort"
 ]
 """What a model may refuse of a request (`providers.features`)."""
+READ_TIMEOUT: Final = 180.0  # seconds of silence; a thinking model may say nothing for minutes
 BEGINNING: Final = "(The conversation goes on.)"  # a person's, where an API wants one before the model's own words
 
 

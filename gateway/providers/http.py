@@ -20,10 +20,10 @@ import aiohttp
 import httpx
 from httpx_aiohttp import AiohttpTransport
 
+from gateway.providers.base import READ_TIMEOUT
 from gateway.runtime.errors import ProviderError, ProviderRejected, ProviderUnavailable
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds to open a connection
-READ_TIMEOUT: Final = 180.0  # seconds of silence; a thinking model may say nothing for minutes
 POOL_TIMEOUT: Final = 30.0  # seconds to get a connection, opening it included
 MAX_CONNECTIONS: Final = 512  # twice the default number of concurrent turns
 _AT_ONCE: Final = 256 * 1024  # bytes of a body that are written in one go

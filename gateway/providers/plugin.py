@@ -14,7 +14,7 @@ from pydantic import Field
 
 from gateway.domain.settings import AList, Contradiction, Count, Dollars, HttpUrl, Seconds, Secret, Section, Text
 from gateway.domain.usage import CanonicalUsage
-from gateway.providers.base import ModelRequest, ModelSpec
+from gateway.providers.base import READ_TIMEOUT, ModelRequest, ModelSpec
 from gateway.runtime.clock import Clock
 
 GROUP: Final = "legato.providers"
@@ -90,7 +90,7 @@ class ModelSettings(Section):
     silence: Seconds | None = Field(
         None,
         description="seconds that it may say nothing, not even a thought, before another model answers; null: 90 where "
-        "fallback_models names another, else 180",
+        f"fallback_models names another, else {READ_TIMEOUT:.0f}",
     )
 
     def contradictions(self) -> Iterator[Contradiction]:
