@@ -25,12 +25,11 @@ _HOW: Final = "/memory forget <n> takes one away, /memory search <words> finds s
 _WHICH: Final = "Say which one to forget by its number, for example: /memory forget 2"
 _SURE: Final = "That takes away everything that I remember here: {what}. To do it, send: /memory forget all yes"
 _STILL_SAID: Final = "What was said about it is still in the conversation; /forget <words> takes that away, too."
-_MOVED: Final = "Others have new numbers now: /memory lists them."
 _MOST_LISTED: Final = 60
 _MOST_FOUND: Final = 10
 _FORGET: Final = re.compile(r"(?:forget|remove|delete)\b\s*(.*)", re.IGNORECASE | re.DOTALL)
 _SEARCH: Final = re.compile(r"(?:search|find)\b\s*(.*)", re.IGNORECASE | re.DOTALL)
-_NUMBERS: Final = re.compile(r"\d{1,6}(?:[\s,]+\d{1,6})*")
+_NUMBERS: Final = re.compile(r"#?\d{1,6}(?:[\s,]+#?\d{1,6})*")
 
 
 @partial(
@@ -47,37 +46,34 @@ async def memory(ctx: CommandContext) -> str:
     """List what is remembered, find some of it, or take it away."""
     if forget := _FORGET.fullmatch(ctx.argument):
         return await _forget(ctx, forget[1].strip().lower())
-    facts = _numbered(await ctx.store.memory(_scope(ctx)))
+    remembered = await ctx.sessions.memories.of(_scope(ctx))
     if search := _SEARCH.fullmatch(ctx.argument):
-        return await _search(ctx, facts, search[1].strip())
+        return _search(ctx, remembered, search[1].strip())
     if ctx.argument.lower() not in ("", "list"):
         raise UserError(f"/memory shows what I remember. {_HOW}")
-    return _listed(ctx, facts) if facts else _NONE
+    return _listed(ctx, remembered.listed())
 
 
-async def _search(ctx: CommandContext, facts: Sequence[Fact], words: str) -> str:
+def _search(ctx: CommandContext, remembered: Memory, words: str) -> str:
     if not words:
         raise UserError("Say what to look for, for example: /memory search coffee")
-    number = {fact.id: place for place, fact in enumerate(facts, 1)}
-    hits = found(await ctx.store.memory(_scope(ctx)), words, _MOST_FOUND)
     lines = [
-        _line(ctx, number[fact.id], fact) if fact.id in number else f"(no longer true) {_said(ctx, fact)}"
-        for fact in hits
+        _line(ctx, fact) if fact.is_current else f"(no longer true) {_said(ctx, fact)}"
+        for fact in found(remembered, words, _MOST_FOUND)
     ]
     return "\n".join(lines) or f"I remember nothing about “{words[:80]}”. /recall looks through all that was said."
 
 
 async def _forget(ctx: CommandContext, which: str) -> str:
     scope = _scope(ctx)
-    remembered = await ctx.store.memory(scope)
-    facts = _numbered(remembered)
+    facts = (await ctx.sessions.memories.of(scope)).listed()
     if which in ("all", "everything"):
         what = counted(len(facts), "fact")
         return _SURE.format(what=what) if facts else _NONE
     if which.removesuffix("yes").strip() in ("all", "everything"):
         chosen = list(facts)
     elif _NUMBERS.fullmatch(which):
-        chosen = [_of_number(facts, int(number)) for number in dict.fromkeys(re.split(r"[\s,]+", which))]
+        chosen = [_of_number(facts, number) for number in dict.fromkeys(map(int, re.findall(r"\d+", which)))]
     else:
         raise UserError(f"{_WHICH}\n{_listed(ctx, facts)}" if facts else _NONE)
     present = await ctx.present()
@@ -86,9 +82,7 @@ async def _forget(ctx: CommandContext, which: str) -> str:
         await ctx.sessions.show_memory(ctx.owned(), present)
     names = "\n".join(f"- {flat(fact.text)}" for fact in chosen[:_MOST_FOUND])
     rest = f"\n(and {len(chosen) - _MOST_FOUND} more)" if len(chosen) > _MOST_FOUND else ""
-    left = [fact for fact in facts if fact not in chosen]
-    moved = f"\n{_MOVED}" if left != facts[: len(left)] else ""
-    return f"Forgotten:\n{names}{rest}{moved}\n{_STILL_SAID}" if chosen else _NONE
+    return f"Forgotten:\n{names}{rest}\n{_STILL_SAID}" if chosen else _NONE
 
 
 async def _also_said(ctx: CommandContext, facts: Sequence[Fact]) -> list[Source]:
@@ -105,33 +99,31 @@ def _scope(ctx: CommandContext) -> SessionKey:
     return scope_of(ctx.key, ctx.inbound.source.chat_type)
 
 
-def _numbered(memory: Memory) -> list[Fact]:
-    """Return the current facts in the order of their numbers: oldest first, so that a new fact moves no other."""
-    return memory.current("person") + memory.current("notes")
-
-
 def _of_number(facts: Sequence[Fact], number: int) -> Fact:
-    if not 1 <= number <= len(facts):
-        raise UserError(f"There is no number {number}; /memory lists what I remember.")
-    return facts[number - 1]
+    found = next((fact for fact in facts if fact.number == number), None)
+    if found is None:
+        raise UserError(f"There is no number {number} any more; /memory lists what I remember.")
+    return found
 
 
 def _listed(ctx: CommandContext, facts: Sequence[Fact]) -> str:
+    if not facts:
+        return _NONE
     alone = is_alone(ctx.key, ctx.inbound.source.chat_type)
     lines: list[str] = []
-    for place, fact in enumerate(facts[:_MOST_LISTED], 1):
-        if place == 1 or fact.about != facts[place - 2].about:
+    for place, fact in enumerate(facts[:_MOST_LISTED]):
+        if place == 0 or fact.about != facts[place - 1].about:
             heading = "What I know about you:" if fact.about == "person" else "My own notes:"
             lines.append(heading if alone else "What I remember of this conversation:")
-        lines.append(_line(ctx, place, fact))
+        lines.append(_line(ctx, fact))
     if len(facts) > _MOST_LISTED:
         lines.append(f"There are {len(facts) - _MOST_LISTED} more.")
     whose = "" if alone else " Everybody here sees it."
     return "\n".join([*lines, f"{_HOW}{whose}"])
 
 
-def _line(ctx: CommandContext, number: int, fact: Fact) -> str:
-    return f"{number}. {_said(ctx, fact)}"
+def _line(ctx: CommandContext, fact: Fact) -> str:
+    return f"{fact.number}. {_said(ctx, fact)}"
 
 
 def _said(ctx: CommandContext, fact: Fact) -> str:

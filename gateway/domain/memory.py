@@ -6,7 +6,7 @@ people share. No fact is ever seen in another scope."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from gateway.domain.chat import ChatType, SessionKey
@@ -25,7 +25,8 @@ class Fact:
     `about`: the person, or anything else, which is the bot's own note. `message_id`, `session_id`, `said_by` (the
     platform's id of a person, "" unknown) and `said_at` are the message that said it. `used_at`: when a search found
     the fact last, `uses` how often that was, or how often it was said again. A fact that no longer holds names its
-    successor (`superseded_by`) and the time. Times are seconds since the epoch.
+    successor (`superseded_by`) and the time. Times are seconds since the epoch. `number`: by which people name the
+    fact; the scope never gives it to another one. 0: none yet.
 
     A fact with `forgotten` has no text: a person had its message forgotten, so nothing is to be learned from the
     message again."""
@@ -45,6 +46,7 @@ class Fact:
     superseded_by: str | None = None
     superseded_at: float | None = None
     forgotten: bool = False
+    number: int = 0
 
     @property
     def is_current(self) -> bool:
@@ -59,14 +61,28 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """The facts of a scope, oldest first. `version` rises with every change."""
+    """The facts of a scope, oldest first. `version` rises with every change. `last_number`: the highest number that a
+    fact ever had, as far as the store knows."""
 
     facts: tuple[Fact, ...] = ()
     version: int = 0
+    last_number: int = 0
 
     def current(self, about: About | None = None) -> list[Fact]:
         """The facts that hold, of one kind or of both."""
         return [each for each in self.facts if each.is_current and about in (None, each.about)]
+
+    def listed(self) -> list[Fact]:
+        """The facts that hold, as people are shown them."""
+        return self.current("person") + self.current("notes")
+
+    def numbered(self) -> Memory:
+        """The same, with a new number for each fact that holds and has none."""
+        last = max((self.last_number, *(each.number for each in self.facts)))
+        bare = [each.id for each in self.listed() if not each.number]
+        given = {fact_id: number for number, fact_id in enumerate(bare, last + 1)}
+        facts = tuple(replace(each, number=given[each.id]) if each.id in given else each for each in self.facts)
+        return replace(self, facts=facts, last_number=last + len(given))
 
     @property
     def barred(self) -> frozenset[str]:
@@ -76,11 +92,12 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryChange:
-    """A change of the memory of `scope` that has this `version`: facts that are written as they are here, and the ids
-    of those that go."""
+    """A change of the memory of `scope` that has this `version`: facts that are written as they are here, the ids of
+    those that go, and the highest number that is given away."""
 
     scope: SessionKey
     version: int
+    last_number: int = 0
     kept: tuple[Fact, ...] = ()
     gone: tuple[str, ...] = ()
 

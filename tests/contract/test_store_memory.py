@@ -60,6 +60,18 @@ async def test_a_change_writes_and_removes_in_one_step(store: Store) -> None:
     assert memory.version == 2
 
 
+async def test_numbers_last_and_the_highest_outlives_its_fact(bench: Bench) -> None:
+    store = await bench.open()
+    bare, numbered = fact(1), replace(fact(2), number=7)
+    change = MemoryChange(scope=ANNA, version=0, last_number=7, kept=(bare, numbered))
+    assert await store.change_memory(change)
+    assert await store.change_memory(MemoryChange(scope=ANNA, version=1, last_number=7, gone=("f2",)))
+    store = await bench.crash(store)
+    memory = await store.memory(ANNA)
+    assert memory == Memory(facts=(bare,), version=2, last_number=7)
+    assert memory.numbered() == Memory(facts=(replace(bare, number=8),), version=2, last_number=8)
+
+
 async def test_a_change_of_an_old_version_changes_nothing(store: Store) -> None:
     await keep(store, fact(1))
     late = MemoryChange(scope=ANNA, version=0, kept=(fact(2),), gone=("f1",))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway.agent.memory.snapshot import MemorySettings
+from gateway.agent.memory.snapshot import MemorySettings, day
 from gateway.app.config import Config
 from gateway.app.config.models import Sessions
 from gateway.context.policy import CompressionSettings
@@ -426,16 +426,40 @@ async def test_memory_is_listed_with_sources_and_forgotten_for_good(tmp_path: Pa
         assert await texts(live) == []
 
 
-async def test_that_the_numbers_have_changed_is_said(tmp_path: Path) -> None:
+async def test_a_number_names_one_fact_for_ever(tmp_path: Path) -> None:
     named = ("Prefers tea", "Owns a boat", "Lives in Rome", "Has a cat")
-    model = FakeModel(in_turn(*[calling(action="add", text=each) for each in named], then=echo))
+    adds = [each for text in (*named, "Plays chess") for each in (calling(action="add", text=text), Say(text="noted"))]
+    model = FakeModel(in_turn(*adds, then=echo))
     async with running(tmp_path, config=settings(tmp_path), model=model) as live:
         for each in named:
             await live.ask(f"remember: {each}")
         assert await texts(live) == list(named)
-        assert "new numbers" in await live.ask("/memory forget 1")
-        assert "new numbers" not in await live.ask("/memory forget 3 2")
-        assert await texts(live) == ["Owns a boat"]
+        assert "- Prefers tea" in await live.ask("/memory forget 1")
+        assert "There is no number 1 any more" in await live.ask("/memory forget 1")
+        assert "There is no number 9 any more" in await live.ask("/memory forget 2 9")
+        assert await texts(live) == ["Owns a boat", "Lives in Rome", "Has a cat"]
+        await live.ask("/memory forget #4, 3")
+        await live.ask("remember: Plays chess")
+        assert (await live.ask("/memory")).splitlines()[1:3] == [
+            f"{number}. {text} (you, {day((await facts(live))[0].said_at, None)})"
+            for number, text in ((2, "Owns a boat"), (5, "Plays chess"))
+        ]
+
+
+async def test_the_tool_takes_the_number_that_a_search_shows(tmp_path: Path) -> None:
+    script = in_turn(
+        *[calling(action="add", text=each) for each in ("Prefers tea", "Owns 2 boats")],
+        calling(action="search", words="boats"),
+        calling(action="remove", fact="#2"),
+        calling(action="remove", fact="#2"),
+        then=says_results,
+    )
+    async with running(tmp_path, config=settings(tmp_path), model=FakeModel(script)) as live:
+        assert "No fact has the number 2 now" in await live.ask("I own two boats")
+        results = [text_of(each) for each in live.model.requests[-1].messages if each["role"] == "tool"]
+        assert "#2 " in results[2]
+        assert results[3] == "Forgotten: Owns 2 boats"
+        assert await texts(live) == ["Prefers tea"]
 
 
 async def test_what_was_forgotten_is_not_learned_again_from_the_words_that_said_it(tmp_path: Path) -> None:

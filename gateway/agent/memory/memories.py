@@ -30,6 +30,10 @@ class Memories:
     settings: MemorySettings
     zone: tzinfo | None = None
 
+    async def of(self, scope: SessionKey) -> Memory:
+        """The memory of a scope, with the numbers by which people name its facts."""
+        return (await self.store.memory(scope)).numbered()
+
     async def snapshot(self, session: Session) -> str:
         """The memory of a session's scope, as its prompt shows it from now on."""
         memory = await self.store.memory(scope_of(session.key, session.chat_type))
@@ -40,7 +44,7 @@ class Memories:
         """Change a memory; `step` may be asked again, of a newer one. Raises the errors of the decision."""
         for _ in range(_TRIES):
             before = await self.store.memory(scope)
-            after = step(before)
+            after = step(before.numbered()).numbered()
             difference = change(scope, before, after)
             if not difference.kept and not difference.gone:
                 return after
@@ -78,17 +82,17 @@ class TurnMemory:
         return await self._edited(lambda edit, memory: edit.add(memory, about, text))
 
     async def replace(self, words: str, text: str) -> str:
-        """Put a text in the place of the fact with these words. Raises ToolError."""
+        """Put a text in the place of the fact with these words, or this #number. Raises ToolError."""
         return await self._edited(lambda edit, memory: edit.replace(memory, words, text))
 
     async def remove(self, words: str) -> str:
-        """Forget the fact with these words. Raises ToolError."""
+        """Forget the fact with these words, or this #number. Raises ToolError."""
         return await self._edited(lambda edit, memory: edit.remove(memory, words))
 
     async def search(self, words: str, limit: int) -> Sequence[Fact]:
         """The facts that fit best, which count as used."""
         scope, now = scope_of(self.session.key, self.session.chat_type), self.memories.clock.now()
-        facts = found(await self.memories.store.memory(scope), words, limit)
+        facts = found(await self.memories.of(scope), words, limit)
         if facts:
             await self.memories.change(scope, lambda memory: used(memory, _still(memory, facts), now))
         return facts

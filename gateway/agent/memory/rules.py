@@ -1,11 +1,12 @@
 """The rules of memory: pure steps from a memory to a memory, each with a sentence for the model.
 
-A fact is named by words of it. Two facts are one if they say the same words, however spelled and whichever filler words
-stand between. A fact that is replaced stays, dated, and is never shown as if it held.
+A fact is named by words of it, or by its number: #3. Two facts are one if they say the same words, however spelled and
+whichever filler words stand between. A fact that is replaced stays, dated, and is never shown as if it held.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -29,6 +30,7 @@ from gateway.store.shared.text import normalised, question, terms
 
 _LOOKED_AT: Final = 20_000  # characters of a message
 _NAMED: Final = 5  # facts that a sentence to the model names
+_NUMBER: Final = re.compile(r"#(\d{1,6})")
 _FILLERS: Final = frozenset({"a", "an", "the", "is", "are", "be", "that", "user", "person", "they", "their", "them"})
 
 NOT_OWN: Final = (
@@ -128,7 +130,8 @@ class Edit:
         source = self.source
         if known.message_id == source.message_id and known.text == text:
             return memory
-        said = replace(self._fact(known.about, text), id=known.id, made_at=known.made_at, uses=known.uses + 1)
+        said = self._fact(known.about, text)
+        said = replace(said, id=known.id, number=known.number, made_at=known.made_at, uses=known.uses + 1)
         return _with(memory, said)
 
     def _fact(self, about: About, text: str) -> Fact:
@@ -222,6 +225,7 @@ def change(scope: SessionKey, before: Memory, after: Memory) -> MemoryChange:
     return MemoryChange(
         scope=scope,
         version=before.version,
+        last_number=after.last_number,
         kept=tuple(fact for fact in left if held.get(fact.id) != fact),
         gone=tuple(fact_id for fact_id in held if fact_id not in now),
     )
@@ -265,9 +269,14 @@ def _terms(text: str) -> frozenset[str]:
 
 
 def _named(memory: Memory, words: str) -> Fact:
-    """The only fact with these words. Raises ToolError."""
+    """The only fact with these words, or with this number. Raises ToolError."""
     plain = " ".join(normalised(words).split())
     facts = memory.current()
+    if number := _NUMBER.fullmatch(words.strip()):
+        of_number = [each for each in facts if each.number == int(number[1])]
+        if not of_number:
+            raise ToolError(f"No fact has the number {number[1]} now; `search` finds what there is.")
+        return of_number[0]
     if not plain:
         raise ToolError("`fact` is empty: name words of the fact that is meant.")
     exact = [each for each in facts if normalised(each.text) == plain]

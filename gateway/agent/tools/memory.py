@@ -30,7 +30,8 @@ PROPERTIES: Final[Mapping[str, Mapping[str, Any]]] = {
     "fact": {
         "type": "string",
         "maxLength": _LONGEST_WORDS,
-        "description": "Of replace and remove: words of the fact that is meant, enough to tell it from the others.",
+        "description": "Of replace and remove: words of the fact that is meant, enough to tell it from the others, "
+        "or its number in /memory and in `search`, such as #3.",
     },
     "words": {"type": "string", "maxLength": _LONGEST_WORDS, "description": "Of search: what to look for."},
 }
@@ -78,10 +79,10 @@ def _given(arguments: Mapping[str, Any], name: str) -> str:
 
 
 def _line(fact: Fact) -> str:
-    said = f"- {day(fact.said_at, UTC)}: {flat(fact.text)}"
+    said = f"{day(fact.said_at, UTC)}: {flat(fact.text)}"
     if fact.is_current:
-        return said
-    return f"{said} (no longer true since {day(fact.superseded_at or fact.made_at, UTC)})"
+        return f"- #{fact.number} {said}"
+    return f"- {said} (no longer true since {day(fact.superseded_at or fact.made_at, UTC)})"
 
 
 TOOLS = (lambda _: MemoryTool(),)

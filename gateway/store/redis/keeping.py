@@ -3,7 +3,8 @@
 `files:<key>` holds the document of each file by its ref, `filed:<key>` their order, and `content:<key>:<digest>` a
 content in pieces, so that a long content holds up no other step of this process. The document is written last: a file
 is there when its document is. `facts:<scope>` holds the document of each fact by its id, `facts_version:<scope>` how
-often they were changed, and `facts_by:<person>` the scopes of a person's words.
+often they were changed, `facts_number:<scope>` their highest number, and `facts_by:<person>` the scopes of a person's
+words.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ def pieces(content: bytes) -> Iterator[str]:
 async def read_memory(wire: Wire, scope: SessionKey) -> Memory:
     """A scope's facts. The version is read first, so facts that changed meanwhile have another one."""
     partition = partition_of_key(scope)
-    version = await wire.ask(partition, "GET", f"facts_version:{scope}")
+    counters = ("facts_version", "facts_number")
+    version, number = await wire.ask_all((partition, ("GET", f"{name}:{scope}")) for name in counters)
     documents = await wire.ask(partition, "HVALS", f"facts:{scope}")
-    return Memory(facts=in_order(map(fact_from, documents)), version=int(version or 0))
+    return Memory(facts=in_order(map(fact_from, documents)), version=int(version or 0), last_number=int(number or 0))
 
 
 def fact_texts(fact: Fact) -> tuple[str, str, str]:

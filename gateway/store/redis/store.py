@@ -558,7 +558,7 @@ class RedisStore(Store):
         return await read_memory(self._wire, scope)
 
     async def change_memory(self, change: MemoryChange) -> bool:
-        parts = [str(change.scope), str(change.version), *arguments.listed(change.gone)]
+        parts = [str(change.scope), str(change.version), str(change.last_number), *arguments.listed(change.gone)]
         parts += [str(len(change.kept)), *(text for each in change.kept for text in fact_texts(each))]
         return await self._wire.run(partition_of_key(change.scope), "change_memory", *parts, read=_whether)
 

@@ -17,13 +17,14 @@ _COLUMNS: Final = ", ".join(FACT.names)
 
 def memory(connection: apsw.Connection, scope: SessionKey) -> Memory:
     """A scope's facts; none if nothing was ever remembered."""
+    version, last_number = _counters(connection, scope)
     rows = many(connection, f"SELECT {_COLUMNS} FROM facts WHERE scope = ?", (str(scope),))
-    return Memory(facts=in_order(map(FACT.of_row, rows)), version=_version(connection, scope))
+    return Memory(facts=in_order(map(FACT.of_row, rows)), version=version, last_number=last_number)
 
 
 def change_memory(connection: apsw.Connection, wanted: MemoryChange) -> bool:
     """Change a scope's facts; False, and nothing is written, if somebody else did so since they were read."""
-    if _version(connection, wanted.scope) != wanted.version:
+    if _counters(connection, wanted.scope)[0] != wanted.version:
         return False
     scope = str(wanted.scope)
     for gone in wanted.gone:
@@ -33,9 +34,8 @@ def change_memory(connection: apsw.Connection, wanted: MemoryChange) -> bool:
         change(connection, f"INSERT OR REPLACE INTO facts({_COLUMNS}) VALUES ({marks(_COLUMNS)})", row)
     change(
         connection,
-        "INSERT INTO memory_versions(scope, version) VALUES (?,?)"
-        " ON CONFLICT (scope) DO UPDATE SET version = excluded.version",
-        (scope, wanted.version + 1),
+        "INSERT OR REPLACE INTO memory_versions(scope, version, last_number) VALUES (?,?,?)",
+        (scope, wanted.version + 1, wanted.last_number),
     )
     return True
 
@@ -46,6 +46,7 @@ def scopes_of(connection: apsw.Connection, person: str) -> list[SessionKey]:
     return [SessionKey.parse(scope) for (scope,) in rows]
 
 
-def _version(connection: apsw.Connection, scope: SessionKey) -> int:
-    row = one(connection, "SELECT version FROM memory_versions WHERE scope = ?", (str(scope),))
-    return 0 if row is None else int(row[0])
+def _counters(connection: apsw.Connection, scope: SessionKey) -> tuple[int, int]:
+    """A memory's version, and the highest number of its facts."""
+    row = one(connection, "SELECT version, last_number FROM memory_versions WHERE scope = ?", (str(scope),))
+    return (0, 0) if row is None else (int(row[0]), int(row[1]))

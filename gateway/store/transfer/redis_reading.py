@@ -242,7 +242,7 @@ class Reading:
         async for places in self._named("facts"):
             for documents in await self._of(places, "HVALS", "facts"):
                 facts = sorted(map(json.loads, documents), key=lambda fact: (fact["made_at"], fact["id"]))
-                yield [Record("memory", fact) for fact in facts]
+                yield [Record("memory", {"number": 0, **fact}) for fact in facts]
 
     async def _reminders(self) -> AsyncIterator[list[Record]]:
         async for places in self._named("reminders"):

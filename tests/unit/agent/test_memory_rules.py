@@ -50,6 +50,23 @@ def test_what_says_the_same_is_brought_up_to_date(first: str, again: str) -> Non
     assert (fact.message_id, fact.said_at, fact.made_at, fact.uses) == ("2", 102.0, 1_001.0, 1)
 
 
+def test_numbers_are_those_of_the_list_and_stay() -> None:
+    memory = remembering("Prefers tea", "Owns a boat")
+    memory, _ = edit(1).add(memory, "notes", "Rome trip in May")
+    memory, _ = edit(4).add(memory, "person", "Has a cat")
+    memory = memory.numbered()
+    assert [(each.number, each.text) for each in memory.listed()] == [
+        *((1, "Prefers tea"), (2, "Owns a boat"), (3, "Has a cat")),
+        (4, "Rome trip in May"),
+    ]
+    memory, _ = edit(5).replace(memory, "#2", "Sold the boat")
+    memory, _ = edit(6).add(memory, "person", "prefers tea")
+    memory, _ = edit(7).remove(memory.numbered(), "#4")
+    memory, _ = edit(8).add(memory, "notes", "Oslo trip in June")
+    numbers = [(each.number, each.text) for each in memory.numbered().listed()]
+    assert numbers == [(1, "prefers tea"), (3, "Has a cat"), (5, "Sold the boat"), (6, "Oslo trip in June")]
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
