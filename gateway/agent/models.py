@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -24,7 +25,8 @@ from gateway.runtime.metrics import Counter, Metrics
 
 log = structlog.get_logger(__name__)
 
-_ASK_SECONDS = 3.0
+_ASK_SECONDS: Final = 3.0
+_ASK_AGAIN: Final = 300.0  # seconds after a server could not be asked
 
 TOKENS: Final = Counter(name="tokens", text="Tokens that models used.", labels=("model", "purpose", "kind"))
 COST: Final = Counter(
@@ -85,6 +87,9 @@ class Models:
     learned: LearnedWindows = field(default_factory=LearnedWindows)
     _offered: dict[tuple[str, str | None, str], int] = field(default_factory=dict)  # windows by server and name
     _reported: str | None = None  # the model whose window its provider reported
+    # When a server is asked again which models it has; a server that said so is not.
+    _asked: dict[tuple[str, str | None], float] = field(default_factory=dict)
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def learn_window(self, clock: Clock) -> None:
         """Ask the providers for the windows of all models that have none configured. The order
@@ -120,7 +125,29 @@ class Models:
         known = {(home.provider, home.base_url, each.name): each.window for each in found if each.window}
         others = {name: window for name, window in self._offered.items() if name[:2] != (home.provider, home.base_url)}
         self._offered = others | known
+        self._asked[home.provider, home.base_url] = math.inf
         return found
+
+    async def know_chosen(self, session: Session) -> None:
+        """Ask the server of a session's model for its window, where a person chose the model before this process
+        began, or in another one. A server that cannot be asked is left alone for a while."""
+        home = self.home(session)
+        if not self.is_chosen(session) or session.model == home.name:
+            return
+        server = (home.provider, home.base_url)
+        if not self._is_to_ask(server):
+            return
+        async with self._asking:
+            if not self._is_to_ask(server):
+                return
+            try:
+                await self.offered(self.clock, home)
+            except (ProviderError, TimeoutError) as error:
+                self._asked[server] = self.clock.monotonic() + _ASK_AGAIN
+                log.info("models_not_listed", model=session.model, error=str(error))
+
+    def _is_to_ask(self, server: tuple[str, str | None]) -> bool:
+        return self.clock.monotonic() >= self._asked.get(server, -math.inf)
 
     def home(self, session: Session) -> ModelSpec:
         """Return the model that is configured for a session's chat."""

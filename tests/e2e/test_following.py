@@ -152,6 +152,38 @@ async def test_a_smaller_model_is_met_by_a_compaction_before_its_first_call(tmp_
         assert (tip.model, tip.compaction_count) == ("small-2", 1)
 
 
+async def test_a_chosen_model_keeps_its_window_after_a_restart(tmp_path: Path) -> None:
+    async with listing(tmp_path) as live:
+        await live.ask("hello")
+        await live.ask("/model small-2")
+    async with listing(tmp_path) as live:
+        assert "9,000" in await live.ask("/context")
+        await live.ask("hello")
+        assert live.model.specs[-1].context_length == 9_000
+    async with listing(tmp_path) as live:
+        for number in range(16):
+            await live.ask(f"message {number} {WORDS}")
+        assert {spec.context_length for spec in live.model.specs} == {9_000}
+        assert (tip := await live.tip()) is not None
+        assert tip.compaction_count
+
+
+async def test_a_silent_list_is_not_asked_at_every_message(tmp_path: Path) -> None:
+    async with listing(tmp_path) as live:
+        await live.ask("/model small-2")
+    asked: list[str] = []
+
+    async def down(spec: ModelSpec) -> Sequence[OfferedModel]:
+        asked.append(spec.name)
+        raise ProviderUnavailable("down")
+
+    async with listing(tmp_path) as live:
+        live.gateway.metering.models.ask_models = down
+        assert await live.ask("hello") == "echo: hello"
+        assert await live.ask("hello") == "echo: hello"
+        assert asked == ["fake"]
+
+
 async def test_a_silent_list_refuses_no_model(tmp_path: Path) -> None:
     async with listing(tmp_path) as live:
         await live.ask("hello")
