@@ -118,6 +118,7 @@ def model_spec(entry: ModelSettings, windows: Windows, *, replaceable: bool = Fa
         pictures=plugin.pictures if entry.pictures == "auto" else entry.pictures,
         sounds=entry.sounds,
         silence=_SILENCE if entry.silence is None and replaceable else entry.silence,
+        whole_answer=entry.whole_answer,
         settings=entry,
     )
 

@@ -21,6 +21,7 @@ Feature = Literal[
 ]
 """What a model may refuse of a request (`providers.features`)."""
 READ_TIMEOUT: Final = 180.0  # seconds of silence; a thinking model may say nothing for minutes
+WHOLE_ANSWER: Final = 300.0  # seconds for an answer in one piece; less than a turn may take without a sign of life
 BEGINNING: Final = "(The conversation goes on.)"  # a person's, where an API wants one before the model's own words
 
 
@@ -40,6 +41,7 @@ class ModelSpec:
     pictures: bool | None = None  # whether it takes them; None: to be found out
     sounds: tuple[str, ...] = ()  # formats that it hears, as providers call them
     silence: float | None = None  # seconds that a stream may take to begin; None: as long as the connection is kept
+    whole_answer: float = WHOLE_ANSWER  # seconds that an answer may take which is not streamed
     settings: Any = None  # its section of the configuration, with the keys that only its provider knows
 
     @property

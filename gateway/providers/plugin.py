@@ -14,7 +14,7 @@ from pydantic import Field
 
 from gateway.domain.settings import AList, Contradiction, Count, Dollars, HttpUrl, Seconds, Secret, Section, Text
 from gateway.domain.usage import CanonicalUsage
-from gateway.providers.base import READ_TIMEOUT, ModelRequest, ModelSpec
+from gateway.providers.base import READ_TIMEOUT, WHOLE_ANSWER, ModelRequest, ModelSpec
 from gateway.runtime.clock import Clock
 
 GROUP: Final = "legato.providers"
@@ -91,6 +91,9 @@ class ModelSettings(Section):
         None,
         description="seconds that it may say nothing, not even a thought, before another model answers; null: 90 where "
         f"fallback_models names another, else {READ_TIMEOUT:.0f}",
+    )
+    whole_answer: Seconds = Field(
+        WHOLE_ANSWER, description="seconds that an answer may take which does not grow (stream: false)"
     )
 
     def contradictions(self) -> Iterator[Contradiction]:

@@ -6,6 +6,7 @@ go on with the half of an answer, because no API continues a stream.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -25,7 +26,7 @@ class Retrying:
 
     `attempts` counts the first one too. No new attempt begins later than `deadline` seconds after
     the first, or after the end of an attempt that said something: a wait that would end after it is not begun, and the
-    error goes up at once. A model that was silent as long as its `silence` allows is not asked again.
+    error goes up at once. A model that was silent as long as its `silence` or `whole_answer` allows is not asked again.
     """
 
     def __init__(
@@ -55,7 +56,8 @@ class Retrying:
                 pause, now = self._pause(backoff.pause(), error), self._clock.monotonic()
                 if begun:
                     latest = now + self._deadline
-                was_silent = not begun and spec.silence is not None and now - began >= spec.silence
+                timed_out = not begun and isinstance(error, ProviderUnavailable) and error.timed_out
+                was_silent = timed_out and now - began >= min(spec.silence or math.inf, spec.whole_answer)
                 if was_silent or backoff.failures >= self._attempts or now + pause > latest:
                     raise
             if begun:

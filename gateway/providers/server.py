@@ -7,6 +7,7 @@ is read event by event, and every failure becomes one of `ProviderError`'s tree.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, nullcontext
 from functools import lru_cache
@@ -29,6 +30,7 @@ _SAID: Final = 8_000_000  # characters of words and thoughts
 # Characters of one event, or of an answer in one piece: the last event of some APIs repeats the answer, the prompt and
 # the tools, escaped. Its JSON is read in 50 ms, for which everybody else waits.
 _AT_ONCE: Final = 4_000_000
+_LINE_END: Final = re.compile(rb"[\r\n]")
 
 
 class Answer(Protocol):
@@ -87,24 +89,27 @@ class ModelServer:
         body: Mapping[str, Any],
         answer: Answer,
         *,
-        silence: float | None = None,
+        spec: ModelSpec,
     ) -> AsyncGenerator[ModelEvent, None]:
-        """Send `body` and give the answer's events, `Completed` last. `silence`: the seconds that a stream may take to
-        begin, and the connection is kept for at least as long. Raises Refused before the first event, and
-        ProviderError."""
+        """Send `body` and give the answer's events, `Completed` last. A stream begins within the `silence` of `spec`,
+        any other answer ends within its `whole_answer`, and the connection is kept for at least as long. Raises
+        Refused before the first event, and ProviderError."""
         content, length = sendable(json_bytes(body))
-        limited = self._clock.limit(silence) if silence is not None and body.get("stream") else nullcontext()
+        patience = spec.silence if body.get("stream") else spec.whole_answer
         keeping = httpx.Timeout(self._client.timeout)
-        keeping.read = max(keeping.read or 0.0, silence or 0.0)
+        keeping.read = max(keeping.read or 0.0, patience or 0.0)
+        ends = None if body.get("stream") else self._clock.monotonic() + spec.whole_answer
         try:
             async with AsyncExitStack() as stack:
-                async with limited:
+                async with nullcontext() if patience is None else self._clock.limit(patience):
                     everything = {**headers, **length}
                     posted = self._client.stream(
                         "POST", _url(url), content=content, headers=everything, timeout=keeping
                     )
                     response = await stack.enter_async_context(posted)
                     chunks = await stack.enter_async_context(aclosing(_chunks(response)))
+                    if ends is not None:
+                        chunks = await stack.enter_async_context(aclosing(_until(ends, self._clock, chunks)))
                     first = await _until_it_speaks(chunks) if response.is_success else b""
                 events = await stack.enter_async_context(aclosing(self._events(response, answer, first, chunks)))
                 async for event in events:
@@ -259,6 +264,16 @@ async def _chunks(response: httpx.Response) -> AsyncGenerator[bytes, None]:
         yield chunk
 
 
+async def _until(ends: float, clock: Clock, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    """The chunks that come before this moment. Raises TimeoutError."""
+    while True:
+        async with clock.limit(max(0.0, ends - clock.monotonic())):
+            chunk = await anext(chunks, None)
+        if chunk is None:
+            return
+        yield chunk
+
+
 async def _all(first: bytes, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
     yield first
     async for chunk in chunks:
@@ -271,7 +286,7 @@ async def _until_it_speaks(chunks: AsyncIterator[bytes]) -> bytes:
     read, line = bytearray(), b""
     async for chunk in chunks:
         read += chunk
-        *ended, line = (line[:1] + chunk if line.startswith(b":") else line + chunk).split(b"\n")
+        *ended, line = _LINE_END.split(line[:1] + chunk if line.startswith(b":") else line + chunk)
         if len(read) > _AT_ONCE or any(each.strip() and not each.startswith(b":") for each in (*ended, line)):
             break
     return bytes(read)

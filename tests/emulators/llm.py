@@ -233,7 +233,7 @@ class LlmServer:
             return response
         if isinstance(answer, SlowLoris):
             response = await _stream(request, [])
-            for byte in itertools.cycle(b": still thinking\n"):
+            for byte in itertools.cycle(answer.said):
                 if self._closing.is_set():
                     break
                 await response.write(bytes([byte]))

@@ -90,9 +90,10 @@ class ErrorInside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowLoris:
-    """Bytes that never add up to an answer: one every `interval` seconds."""
+    """Bytes that never add up to an answer: one of `said`, over and over, every `interval` seconds."""
 
     interval: float = 0.01
+    said: bytes = b": still thinking\n"
 
 
 Answer = Reply | Refuse | Hang | Cut | Garbage | EmptyChoices | ErrorInside | SlowLoris

@@ -245,6 +245,54 @@ async def test_a_stream_that_does_not_begin_in_time_is_given_up(server: LlmServe
     await patient.aclose()
 
 
+@pytest.mark.parametrize("fault", [Hang(), SlowLoris(interval=0.001), SlowLoris(interval=0.001, said=b" ")])
+async def test_an_answer_in_one_piece_that_does_not_end_in_time_is_given_up(server: LlmServer, fault: Answer) -> None:
+    clock = ManualClock()
+    patient = ChatCompletions(http_client(), str, clock=clock)
+    spec, request = replace(spec_of(server), silence=1, whole_answer=300), asking(omit=frozenset({"stream"}))
+    server.reply = Script(fault)
+    call = asyncio.create_task(complete(patient, spec, request))
+    await server.until(lambda: bool(server.requests))
+    await clock.advance(299)
+    assert not call.done(), "it takes longer than a stream takes to begin"
+    await clock.advance(2)
+    with pytest.raises(ProviderUnavailable) as caught:
+        await call
+    assert caught.value.timed_out
+    assert (await complete(patient, spec, request)).text == "echo: hello there"
+    assert not clock.pending
+    await patient.aclose()
+
+
+@pytest.mark.parametrize("said", [b"\n", b"\r", b"\r\n"])
+async def test_comments_of_any_line_ends_hold_no_answer_up(said: bytes) -> None:
+    """A router sends comments; then the words, and goes on thinking about the next ones."""
+    more = asyncio.Event()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(b": wait" + said + said)
+        frame = json.dumps({"choices": [{"index": 0, "delta": {"content": "one"}}]}).encode()
+        await response.write(b": wait" + said + b"data: " + frame + said + said + b": on" + said)
+        await more.wait()
+        return response
+
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", answer)
+    runner = web.AppRunner(app, shutdown_timeout=0)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    patient = ChatCompletions(http_client(read_timeout=2), str)
+    spec = ModelSpec(provider="openai", name="m", base_url=f"http://127.0.0.1:{runner.addresses[0][1]}/v1")
+    async with aclosing(patient.stream(spec, asking())) as events:
+        assert await anext(events) == TextDelta(text="one")
+    more.set()
+    await patient.aclose()
+    await runner.cleanup()
+
+
 @pytest.mark.parametrize("silence", [None, 90.0])
 @pytest.mark.parametrize("fault", [Hang(), SlowLoris(interval=0.001)])
 async def test_giving_up_ends_the_call_at_the_server(

@@ -55,7 +55,7 @@ class Messages:
             answer = MessagesAnswer(spec.name, lambda: self._ids.new("call"))
             try:
                 async with aclosing(
-                    self._server.call(endpoint(spec), _headers(spec), body, answer, silence=spec.silence)
+                    self._server.call(endpoint(spec), _headers(spec), body, answer, spec=spec)
                 ) as events:
                     async for event in events:
                         yield event

@@ -57,7 +57,7 @@ class ChatCompletions:
             try:
                 unopened = self._unopened.get(model, thinks_by_name(spec.name))
                 answer = ChatAnswer(lambda: self._ids.new("call"), unopened=unopened)
-                call = self._server.call(endpoint(spec), bearer(spec), body, answer, silence=spec.silence)
+                call = self._server.call(endpoint(spec), bearer(spec), body, answer, spec=spec)
                 async with aclosing(call) as events:
                     async for event in events:
                         yield event

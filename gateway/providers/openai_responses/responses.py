@@ -49,9 +49,7 @@ class Responses:
             body = encode_request(spec, request, habits, thoughts=thoughts)
             answer = ResponsesAnswer(spec.name, lambda: self._ids.new("call"))
             try:
-                async with aclosing(
-                    self._server.call(endpoint(spec), bearer(spec), body, answer, silence=spec.silence)
-                ) as events:
+                async with aclosing(self._server.call(endpoint(spec), bearer(spec), body, answer, spec=spec)) as events:
                     async for event in events:
                         yield event
                 return

@@ -194,12 +194,21 @@ class Silent:
     async def aclose(self) -> None: ...
 
 
-@pytest.mark.parametrize(("seconds", "calls"), [(10.0, 1), (2.0, 3)], ids=["silent", "not reached"])
-async def test_a_model_that_was_silent_as_long_as_it_may_be_is_not_asked_again(seconds: float, calls: int) -> None:
+@pytest.mark.parametrize(
+    ("seconds", "calls", "spec"),
+    [
+        (10.0, 1, replace(SPEC, silence=10.0)),
+        (10.0, 1, replace(SPEC, whole_answer=10.0)),
+        (2.0, 3, replace(SPEC, silence=10.0)),
+    ],
+    ids=["silent", "not whole", "not reached"],
+)
+async def test_a_model_that_was_silent_as_long_as_it_may_be_is_not_asked_again(
+    seconds: float, calls: int, spec: ModelSpec
+) -> None:
     clock = ManualClock()
     silent = Silent(clock, seconds)
     made = Retrying(silent, clock=clock, rng=random.Random(1))
-    spec = replace(SPEC, silence=10.0)
     task = asyncio.create_task(_all(made, spec))
     for _ in range(60):
         await clock.advance(1)
