@@ -11,7 +11,8 @@ from gateway.runtime.redaction.plausible import (
     holds_cookies,
     holds_mixed,
     is_mixed_twice,
-    is_numbered,
+    is_strewn,
+    names_nothing,
 )
 from gateway.runtime.redaction.vendors import PREFIXED, PREFIXES, SHORTEST
 
@@ -43,6 +44,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         _START + r"(sk-(?:(?:proj|svcacct|admin|lf|oh)-[A-Za-z0-9_-]{16,}|[A-Za-z0-9]{20,}"
         r"|(?=[A-Za-z_]{0,64}\d)[A-Za-z0-9_]{20,}))",
         run=22,
+        plausible=names_nothing,
     ),
     kind("anthropic key", "sk-ant-", _START + r"(sk-ant-[A-Za-z0-9_-]{16,})", run=23),
     kind("openrouter key", "sk-or-", _START + r"(sk-or-[A-Za-z0-9_-]{16,})", run=22),
@@ -60,7 +62,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         _START + r"(gl(?:pat|ptt|dt|rt|soat|ft|imt|oas|cbt|agent|ffct)-[A-Za-z0-9_.=-]{20,})",
         run=25,
     ),
-    kind("slack token", "xox xapp-", r"((?:xox[a-z][.-]|xapp-)[A-Za-z0-9.-]{10,})", run=15),
+    kind("slack token", "xox xapp-", r"((?:xox[a-z][.-]|xapp-)[A-Za-z0-9.-]{10,})", run=15, plausible=names_nothing),
     kind(
         "slack webhook",
         "hooks.slack.com/",
@@ -165,7 +167,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         needs="@",
     ),
     kind("oracle's url", ":thin:", r"(?i):thin:[^\s/@\"']{1,64}/([^\s@\"']{3,128}+)@", needs="@"),
-    kind("vendor's token", PREFIXES, _DOTTED_START + PREFIXED, run=SHORTEST, heads=True),
+    kind("vendor's token", PREFIXES, _DOTTED_START + PREFIXED, run=SHORTEST, heads=True, plausible=names_nothing),
     # Prefixes nobody knows yet. Ids have such prefixes, too, but are shorter or in one case.
     kind(
         "token with a prefix",
@@ -200,22 +202,24 @@ KINDS: Final[tuple[Kind, ...]] = (
         r"(?:[_-](?:live|test|prod|dev|user|apikey))?[_-][A-Za-z0-9]{16,}+(?:[_-][A-Za-z0-9]{1,64}+){0,8})(?![.(])",
         run=17,
         probe=r"(?:sk|rk|pat|oat|secret|apikey|live|prod|dev|user|test)[_-][A-Za-z0-9]{16}",
-        plausible=is_numbered,
+        plausible=is_strewn,
     ),
     kind(
         "dotted token",
         "",
-        _DOTTED_START + r"([a-z][a-z0-9]{0,3}\.(?:[A-Za-z0-9_-]{20,}+\.){1,3}[A-Za-z0-9_-]{20,}+)(?![.(])",
+        _DOTTED_START
+        + r"([a-z][a-z0-9_]{0,9}\.(?:[A-Za-z0-9]{8}\.)?(?:[A-Za-z0-9_-]{20,}+\.){1,3}[A-Za-z0-9_-]{20,}+)(?![.(])",
         run=21,
         probe=r"\.[A-Za-z0-9_-]{20,}+\.[A-Za-z0-9_-]{20}",
         plausible=ends_random,
     ),
     kind(
         "uuid that is a key",
-        "pat- sdk- waka_",
-        _START + r"((?:pat|sdk|waka)(?:[-_][a-z0-9]{2,4})?[-_]"
+        "pat- sdk- waka_ xaat- xapt- persona_",
+        _START + r"((?:pat|sdk|waka|xaat|xapt|persona)(?:[-_][a-z0-9]{2,10})?[-_]"
         r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})",
     ),
+    kind("yandex token", "t1.", _DOTTED_START + r"(t1\.[A-Za-z0-9_=-]{4,64}+\.[A-Za-z0-9_-]{80,}+={0,2})", run=80),
     kind("fly token", "fm1a_ fm1r_ fm2_", _START + r"(fm(?:1a|1r|2)_[A-Za-z0-9+/=]{80,})"),
     kind("mailchimp key", "", r"(?<![A-Za-z0-9])([0-9a-f]{32}-us\d{1,2})(?![A-Za-z0-9])", run=35, probe=r"-us\d"),
     kind(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Final
 
 from gateway.runtime.redaction.places import MARK
@@ -15,8 +16,22 @@ _PLACEHOLDER: Final = re.compile(
 )
 _CODE: Final = re.compile(r"(?i)(?:os\.|process\.env|env\.|getenv).*|[\w.]++\(.*|[a-z_][a-z_.]*+\[\w*+")
 _PATH: Final = re.compile(r"(?:~|\.{1,2})?/(?:\w[\w.@-]*+/)*+(?:\w[\w.@-]*+)?|[A-Za-z]:\\.*|(?:~|\.{1,2})/.*")
-_DIGITS: Final = re.compile(r"\d+")
-_HEX: Final = re.compile(r"[0-9a-f]+")
+_DATE: Final = re.compile(r"(?i)20\d\d[01]\d[0-3]\d(?:t?\d{4,6}z?)?")
+_COMMIT: Final = re.compile(r"(?:live|prod)-[0-9a-f]{40}")  # in the tags of images
+_HEAD: Final = re.compile(r"\A[A-Za-z0-9]+[._-]")
+_GROUP: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_LENGTH: Final = 2.7  # characters of a group in a name, on average; a machine's have 1.9 to 2.5
+_HASH: Final = re.compile(r"(?<![A-Za-z0-9])(?=[a-f]{0,64}\d)[0-9a-f]{16,}")
+_LOOKED_AT: Final = 400  # characters of a name
+_FEWEST_PAIRS: Final = 8
+# The 200 pairs of letters that words have most often: the first, and all that follow it. Counted over the words of the
+# standard library's source and of docs/, they are 86 of 100 pairs.
+_FOLLOW: Final = {
+    "a": "abcdgilmnprstu", "b": "aeilou", "c": "aehiklortu", "d": "adeilorsu", "e": "acdefglmnpqrstvwx",
+    "f": "aefilor", "g": "eirs", "h": "aeio", "i": "abcdefglmnoprstvxz", "k": "e", "l": "adeilostuy", "m": "aeimops",
+    "n": "acdefginostu", "o": "bcdglmnoprstuw", "p": "aeiloprsty", "q": "u", "r": "acdegimnorstuy", "s": "acehiopstu",
+    "t": "acdehiloprstuy", "u": "belmnprst", "v": "aei", "w": "ai", "x": "t", "y": "pt", "z": "e",
+}  # fmt: skip
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*+(?:_[a-z0-9]++){2,}")
 _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z_.]*+")
 
@@ -72,15 +87,33 @@ def ends_mixed(match: re.Match[str]) -> bool:
 
 
 def ends_random(match: re.Match[str]) -> bool:
-    """Say whether the last part of group 1 is mixed by a machine, or plain hexadecimal."""
+    """Say whether the last part of group 1 has letters and numbers as only a machine mixes them."""
     part = match[1].rpartition(".")[2]
-    return ends_mixed(match) or (bool(_HEX.fullmatch(part)) and _has_both(part))
+    return _has_both(part) and not is_worded(part)
 
 
-def is_numbered(match: re.Match[str]) -> bool:
-    """Say whether the longest part of group 1 has letters and three digits or more, in several places."""
+def is_worded(text: str) -> bool:
+    """Say whether `text` is a name of words and numbers, such as `live-stream2024session1080p`: its letters and
+    digits stand in groups, and two thirds of the letters follow each other as they do in words. Of a machine's less
+    than a third do. Hexadecimal is no word."""
+    groups = _GROUP.findall(text[:_LOOKED_AT])
+    pairs = [pair for group in groups if group.isalpha() for pair in pairwise(group.lower())]
+    usual = sum(second in _FOLLOW.get(first, "") for first, second in pairs)
+    in_groups = sum(map(len, groups)) >= _LENGTH * len(groups) and len(pairs) >= _FEWEST_PAIRS
+    return in_groups and usual * 3 >= len(pairs) * 2 and not _HASH.search(text)
+
+
+def names_nothing(match: re.Match[str]) -> bool:
+    """Say whether group 1, without its prefix, is no name of words and numbers."""
+    return not is_worded(_HEAD.sub("", match[1], count=1))
+
+
+def is_strewn(match: re.Match[str]) -> bool:
+    """Say whether the longest part of group 1 has letters and numbers as only a machine mixes them: no words, no date,
+    no hash of a commit behind `prod-`."""
     part = max(re.split(r"[_-]", match[1]), key=len)
-    return sum(map(str.isdigit, part)) > 2 and len(_DIGITS.findall(part)) > 1
+    rest = _DATE.sub("", part)
+    return len(rest) >= 12 and _has_both(rest) and not is_worded(part) and not _COMMIT.fullmatch(match[1])
 
 
 def is_mixed_twice(match: re.Match[str]) -> bool:
