@@ -162,8 +162,9 @@ def nothing_lost(facts: Facts) -> Iterator[str]:
 
 def messages(facts: Facts) -> Iterator[str]:
     """Per key, what was said reads as one turn after the other: a message, its tool calls each with
-    one result, its answer; every message once, in the order of the events."""
+    one result, its answer, unless the model failed; every message once, in the order of the events."""
     wanted: dict[str, list[str]] = defaultdict(list)
+    failed = {event.token for event in facts.events if facts.outcome(event) == "failed"}
     for event in facts.events:
         if event.token and event.id in facts.last.inbox and not facts.refused(event):
             wanted[facts.last.inbox[event.id][1]].append(event.token)
@@ -175,7 +176,7 @@ def messages(facts: Facts) -> Iterator[str]:
             body = facts.bodies[number]
             text = str(body.get("content") or "")
             if body["role"] == "user":
-                if (turn and not facts.joins) or open_calls:
+                if (turn and not facts.joins and turn not in failed) or open_calls:
                     yield f"{key}: {text[-40:]} came into the middle of {turn}'s turn"
                 turn = asked(text)[1]
                 said.append(turn)
@@ -189,7 +190,7 @@ def messages(facts: Facts) -> Iterator[str]:
                     yield f"{key}: {text[:40]} was said in {turn}'s turn, with {len(open_calls)} calls open"
                 open_calls = [call["id"] for call in body.get("tool_calls", ())]
                 turn = turn if open_calls else ""
-        if (turn and not facts.joins) or open_calls:
+        if (turn and not facts.joins and turn not in failed) or open_calls:
             yield f"{key}: {turn}'s turn has no end"
         if said != wanted[key]:
             yield f"{key}: was told {wanted[key]} and holds {said}"

@@ -20,6 +20,9 @@ from typing import Final
 from gateway.runtime.clock import Deadline, SystemClock
 
 PACE: Final = 8.0
+LEASE: Final = 1.5  # real seconds after which a silent process is taken for dead
+# Real seconds of silence that may cost a lease. A third of it passes before it is renewed; the rest holds three.
+LATE: Final = LEASE / 5
 # Between attempts at an item: as the program's, but a message that kills has killed often enough after a second.
 SHORT_PAUSES: Final = (0.0, 0.0, 0.5, 1.0, 2.0)
 _SHIFT: Final = struct.Struct("d")

@@ -24,7 +24,7 @@ from tests.chaos.watched_model import Call
 from tests.emulators.llm import LlmServer
 from tests.support.forks import Child, forks
 
-PATIENCE: Final = 30.0  # seconds for one process; it needs well under one
+PATIENCE: Final = 100.0  # seconds for one process; it needs well under one
 _LOOK: Final = 0.05
 _ASKED_AGAIN = 3.0  # seconds
 ANSWERS: Final = ("reply", "command", "error")

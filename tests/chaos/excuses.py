@@ -11,11 +11,10 @@ from collections.abc import Iterable
 from math import inf
 from typing import Final
 
-from tests.chaos.findings import Findings, Hit
+from tests.chaos.findings import OUTAGES, Findings, Hit
 from tests.chaos.socket_platform import Send
 
 _BEFALL: Final = ("kill", "stop", "starved")
-_OUTAGES: Final = ("restart", "freeze", "pause")
 _ENDS_OF_AN_ATTEMPT: Final = ("marked", "retried")
 # Real seconds in which a process that has just woken passes the point of what it had taken before.
 _WAKING: Final = 1.0
@@ -47,11 +46,11 @@ class Excuses:
 
     def of_server(self, begun: float, ended: float) -> str | None:
         """The outage of the store that lay between, at least in part."""
-        return _kind(hit for hit in self._hits if hit.kind in _OUTAGES and _meets(hit, begun, ended))
+        return _kind(hit for hit in self._hits if hit.kind in OUTAGES and _meets(hit, begun, ended))
 
     def faults_of(self, process: int) -> int:
         """Return the number of faults that struck a process or the store."""
-        return sum((hit.process == process and hit.kind in _BEFALL) or hit.kind in _OUTAGES for hit in self._hits)
+        return sum((hit.process == process and hit.kind in _BEFALL) or hit.kind in OUTAGES for hit in self._hits)
 
     def repeated_send(self, first: Send, second: Send) -> str | None:
         """Return the excuse for a row that was shown again: nobody heard of the first time, or its process could not
@@ -96,8 +95,10 @@ class Excuses:
         still hangs."""
         if any(hit.process == process and hit.kind == "kill" and hit.begun <= at for hit in self._hits):
             return "kill"  # the last it asked for may be heard of after its death
-        if befallen := self.of_process(process, polled, at):
-            return befallen
+        unrenewed = (hit for hit in self._hits if hit.process == process and hit.kind == "starved")
+        befallen = self.of_process(process, polled, at)
+        if befallen or any(_meets(hit, polled - _UNRENEWED, at) for hit in unrenewed):
+            return befallen or "starved"
         if left_open:
             return None
         return "leaving" if self._leaving <= at else self.of_server(polled - _UNRENEWED, at)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
+from typing import Final
 
+from tests.chaos.clocks import LATE
 from tests.chaos.schedule import Schedule
 from tests.chaos.snapshot import Snapshot
 from tests.chaos.socket_platform import Poll, Send
 from tests.chaos.watched_model import Call
+
+OUTAGES: Final = ("restart", "freeze", "pause")  # of the store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,21 +55,23 @@ class Findings:
         return [(int(number), text) for number, _, text in (row.partition(" ") for row in rows)]
 
     def starved(self) -> list[Hit]:
-        """Return the times when processes did not get to run, though nobody had stopped them: the machine was too
-        busy."""
-        stops = [hit for hit in self.hits if hit.kind == "stop"]
-        late = [
+        """Return the times when processes did not get to run, or the server did not answer them, for longer than the
+        schedule's own stops and outages took: the machine was too busy."""
+        silences = [
             Hit(kind="starved", begun=at - float(words[1]), ended=at, process=process)
             for at, process, words in self.trace()
             if words[0] == "late"
         ]
-        return [
-            hit
-            for hit in late
-            if not any(
-                stop.process == hit.process and stop.begun < hit.ended and hit.begun < stop.ended for stop in stops
-            )
-        ]
+        return [silence for silence in silences if self._unplanned(silence) > LATE]
+
+    def _unplanned(self, silence: Hit) -> float:
+        """Return the seconds of a process's silence in which nobody had stopped it or the server."""
+        left, until = 0.0, silence.begun
+        for hit in sorted(self.hits, key=lambda hit: hit.begun):
+            if hit.kind in OUTAGES or (hit.kind == "stop" and hit.process == silence.process):
+                left += max(0.0, min(hit.begun, silence.ended) - until)
+                until = max(until, hit.ended)
+        return left + max(0.0, silence.ended - until)
 
     def trace(self) -> list[tuple[float, int, list[str]]]:
         """Return the deeds of the processes: (when, process, words) in order."""

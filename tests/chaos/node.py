@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -28,13 +29,13 @@ from gateway.runtime.points import Point
 from gateway.runtime.redaction import Redactor
 from gateway.store.records import Sent
 from gateway.store.redis import RedisStore
-from tests.chaos.clocks import PACE, SHORT_PAUSES, HurriedClock, Shift, StoreClock
+from tests.chaos.clocks import LATE, LEASE, PACE, SHORT_PAUSES, HurriedClock, Shift, StoreClock
 from tests.chaos.parts import Record, RecordingEngine, configuration, subject, tools
 from tests.chaos.socket_adapter import PollingSocketAdapter, SocketAdapter
 from tests.chaos.terminal import pipes
 
-LEASE: Final = 1.5  # real seconds after which a silent process is taken for dead
 _TICK: Final = 0.1
+_WELL: Final = b"+PONG\r\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +52,13 @@ class Strike:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """The order of a node: its number among the run's processes, its slot (which survives a restart), where
-    everything is, and how the run is configured. `terminal`: it is one, and no worker."""
+    everything is, and how the run is configured. `server`: the port of the store's server, which `store` may reach by
+    way of a proxy; `terminal`: it is one, and no worker."""
 
     number: int
     slot: int
     store: str
+    server: int
     model: str
     platform: str
     origin: float
@@ -153,14 +156,28 @@ class NodeStore(RedisStore):
         self._trace.add("hook_done", session_id)
 
 
-async def _watch_the_loop(trace: Trace) -> None:
-    """Note when this process could not run for so long that others may take it for dead."""
+async def _watch(trace: Trace, server: int) -> None:
+    """Note when this process had no word of the server for so long that its leases may have lapsed: it could not run,
+    or the server did not answer. It asks by a connection of its own, whatever the store does with its."""
+    heard = time.monotonic()
     while True:
-        before = time.monotonic()
+        with contextlib.suppress(OSError):
+            reader, writer = await asyncio.open_connection("127.0.0.1", server)
+            try:
+                while answer := await _asked(reader, writer):
+                    if answer == _WELL:
+                        late, heard = time.monotonic() - heard - _TICK, time.monotonic()
+                        if late > LATE:
+                            trace.add("late", f"{late:.3f}")
+                    await asyncio.sleep(_TICK)
+            finally:
+                writer.close()
         await asyncio.sleep(_TICK)
-        late = time.monotonic() - before - _TICK
-        if late > LEASE * 2 / 3:
-            trace.add("late", f"{late:.3f}")
+
+
+async def _asked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    writer.write(b"PING\r\n")
+    return await reader.readline()
 
 
 def _adapter(setting: Setting, folder: Path, clock: Clock) -> Adapter:
@@ -199,7 +216,7 @@ async def run(setting: Setting, folder: Path) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
     trace.add("began")
-    watching = asyncio.create_task(_watch_the_loop(trace))
+    watching = asyncio.create_task(_watch(trace, setting.server))
     try:
         return 0 if await gateway.run() else 1
     finally:

@@ -6,17 +6,22 @@ Several processes, a Redis server, a platform that confirms and a model; `make c
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from itertools import count
 from pathlib import Path
 
 from tests.chaos.campaign import campaign
+from tests.chaos.check_store import Facts, messages
+from tests.chaos.drive import Evidence
 from tests.chaos.excuses import Excuses
 from tests.chaos.faults import KINDS
 from tests.chaos.findings import Findings, Hit
 from tests.chaos.fleet_run import fleets
 from tests.chaos.schedule import directed, make_schedule
+from tests.chaos.script import Event, Plan
 from tests.chaos.shrink import Shrinking
+from tests.chaos.snapshot import Snapshot
 from tests.chaos.socket_platform import Poll
 from tests.chaos.verdict_readers import one_reader
 
@@ -50,9 +55,40 @@ async def test_a_failing_schedule_is_shrunk_to_what_makes_it_fail() -> None:
     assert (shortest.said, shortest.faults) == ((guilty,), ())
 
 
-def polled(*spans: tuple[int, float, float], **left: object) -> list[str]:
+def told(*outcomes: str) -> list[str]:
+    """Return the verdict on a chat in which no message got an answer, and each turn ended so."""
+    tokens = [f"tok{number:02}abcde" for number in range(len(outcomes))]
+    lines = tuple(
+        Event(id=token, chat="a", user=None, kind="say", text=f"say {token}", token=token) for token in tokens
+    )
+    left = Snapshot(
+        messages={
+            number: ("a", "s", "user", json.dumps({"role": "user", "content": f"say {token}"}), None)
+            for number, token in enumerate(tokens)
+        },
+        transcripts={},
+        inbox={token: (0, "a", outcome, 1, False) for token, outcome in zip(tokens, outcomes, strict=True)},
+        sessions={},
+        outbox={},
+        compactions=[],
+        tips={},
+    )
+    plan = Plan(seed=0, lines=lines, kills=(), ahead=1, again=0.0)
+    return list(messages(Facts(Evidence(plan=plan, folder=Path("/nonexistent"), snapshots=[left]))))
+
+
+def test_a_turn_has_no_end_only_if_its_model_failed() -> None:
+    """All faults of the model may meet one turn: who asks when is the machine's affair."""
+    assert told("failed", "failed") == []
+    (problem,) = told("failed", "answered")
+    assert "tok01abcde's turn has no end" in problem
+    (problem,) = told("answered", "failed")
+    assert "came into the middle of tok00abcde's turn" in problem
+
+
+def polled(*spans: tuple[int, float, float], folder: Path = Path("/nonexistent"), **left: object) -> list[str]:
     """Return the verdict on an account that these processes polled, from when to when."""
-    findings = Findings(schedule=make_schedule(0), folder=Path("/nonexistent"), **left)  # type: ignore[arg-type]
+    findings = Findings(schedule=make_schedule(0), folder=folder, **left)  # type: ignore[arg-type]
     findings.polls = [Poll(process=process, begun=begun, ended=ended) for process, begun, ended in spans]
     return list(one_reader(findings, Excuses(findings), Counter()))
 
@@ -71,3 +107,25 @@ def test_a_reader_that_is_dead_or_still_is_followed_by_another_and_once_awake_re
     assert polled((0, 1.0, 1.1), (1, 2.6, 2.8), hits=[killed]) == []
     assert polled((0, 1.0, 3.5), (1, 2.6, 2.8), (0, 3.6, 3.7), (1, 3.7, 3.9), hits=[stopped]) == []
     assert len(polled((0, 1.0, 3.5), (1, 2.6, 2.8), (0, 3.6, 3.7), (0, 3.7, 3.9), hits=[stopped])) == 1
+
+
+def test_a_reader_that_the_store_did_not_answer_may_have_lost_its_lease(tmp_path: Path) -> None:
+    (tmp_path / "trace").write_text("0 2.400000 late 0.900\n")  # before its last poll, so that it renewed nothing
+
+    assert polled((0, 2.5, 2.6), (1, 3.6, 3.8), folder=tmp_path) == []
+    goes_on = (0, 2.5, 2.6), (1, 2.7, 2.9), (0, 2.9, 3.0), (0, 3.0, 3.1)  # though the other has a lease
+    assert len(polled(*goes_on, folder=tmp_path)) == 1
+    assert len(polled((0, 5.0, 5.1), (1, 6.1, 6.3), folder=tmp_path)) == 1  # long since renewed
+
+
+def test_a_silence_that_the_schedule_explains_is_no_starving(tmp_path: Path) -> None:
+    (tmp_path / "trace").write_text("0 2.000000 late 0.900\n")
+
+    def starved(*hits: Hit) -> bool:
+        return bool(Findings(schedule=make_schedule(0), folder=tmp_path, hits=list(hits)).starved())
+
+    assert starved()
+    assert not starved(Hit(kind="freeze", begun=1.2, ended=2.0))
+    assert not starved(Hit(kind="stop", begun=1.2, ended=1.6, process=0), Hit(kind="freeze", begun=1.4, ended=1.9))
+    assert starved(Hit(kind="stop", begun=1.2, ended=2.0, process=1))
+    assert starved(Hit(kind="freeze", begun=1.1, ended=1.5))

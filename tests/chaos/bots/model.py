@@ -45,19 +45,21 @@ def _asked(body: Mapping[str, Any]) -> tuple[str, str]:
 
 
 class SlowModel(LlmServer):
-    """The emulator, which writes as slowly as a real one does. `rng` is replaced for every run."""
+    """The emulator, which writes as slowly as a real one does, or so many times `slower`. Both `rng` and that are
+    replaced for every run."""
 
     def __init__(self) -> None:
         # The platform is in the same process and must not stand still while the vocabulary is read.
         super().__init__(answer, count=lambda text: len(text) // 4)
         self.rng = random.Random(0)
+        self.slower = 1.0
 
     async def _answer(self, call: Call, answer: Answer, prompt: int) -> web.StreamResponse:
         if not isinstance(answer, Reply):
             return await super()._answer(call, answer, prompt)
         kind, _ = _asked(call.body)
         frames = list(self._frames(call, answer, prompt))
-        pause = self.rng.uniform(0.2, 1.0) * _SECONDS[kind] / _PAUSES
+        pause = self.rng.uniform(0.2, 1.0) * _SECONDS[kind] * self.slower / _PAUSES
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         size = max(1, len(frames) // _PAUSES)
         with contextlib.suppress(ConnectionError):  # who asked may have been killed

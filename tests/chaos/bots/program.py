@@ -15,7 +15,7 @@ from gateway.app.config import Config
 from gateway.domain.adapter import Adapter
 from gateway.runtime.clock import SystemIds
 from tests.chaos.bots.run import STALLS
-from tests.chaos.bots.stalls import watch
+from tests.chaos.bots.stalls import Beat, watch
 from tests.chaos.clocks import HurriedClock, Shift
 from tests.chaos.launch import KillAt, serve
 from tests.chaos.parts import Record
@@ -64,7 +64,7 @@ async def be_the_bot(
     )
     points = KillAt(order, Record(folder / "trace", order.number))
     stalls = Record(folder / STALLS, order.number)
-    watching = asyncio.create_task(watch(lambda stall: stalls.add(*map(str, stall))))
+    watching = asyncio.create_task(watch(lambda stall: stalls.add(*map(str, stall)), Beat(folder, order.number).keep))
     try:
         return await serve(config, [adapter], Parts(clock=clock, ids=SystemIds(), points=points, tools=with_tools))
     finally:

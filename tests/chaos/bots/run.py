@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from tests.chaos.bots.script import Kill, Said, Trouble
-from tests.chaos.bots.stalls import Stall
+from tests.chaos.bots.stalls import Beat, Stall
 from tests.chaos.campaign import listed
 from tests.chaos.snapshot import settled
 from tests.emulators.journal import Call, Journal
 from tests.support.forks import Child, forks
 
-PATIENCE: Final = 40.0  # real seconds for one process; it needs a few
+PATIENCE: Final = 100.0  # real seconds for one process; it needs a few
 STALLS: Final = "stalls"
 _LOOK: Final = 0.05
 
@@ -134,13 +134,14 @@ class Stage(Protocol):
 @dataclass(slots=True, kw_only=True)
 class Record:
     """The traces of a run's processes. `rows` is the outbox at its end, in the order of emission; `stalls`: when the
-    laboratory or a bot stood still."""
+    laboratory or a bot stood still; `last_stalls`: of bots, until they were killed."""
 
     folder: Path
     deaths: list[Death] = field(default_factory=list)
     exit_status: int | None = None
     rows: tuple[Row, ...] = ()
     stalls: list[Stall] = field(default_factory=list)
+    last_stalls: list[Stall] = field(default_factory=list)
 
 
 class Run:
@@ -161,7 +162,7 @@ class Run:
                 self._record.rows = rows(self._record.folder)
             else:
                 await self._until_nothing_is_late()
-                self._note_death(status, at)
+                self._note_death(number, status, at)
 
     def _of(self, process: int, *, down: bool) -> list[Said]:
         return [each for each in self._schedule.said if (each.process, each.down) == (process, down)]
@@ -173,7 +174,10 @@ class Run:
             await asyncio.sleep(_LOOK)
             late = any(call.fault == "Slow" and not call.status for call in self._stage.journal.calls)
 
-    def _note_death(self, status: int, at: float) -> None:
+    def _note_death(self, number: int, status: int, at: float) -> None:
+        beat = Beat(self._record.folder, number).last()
+        if beat is not None:
+            self._record.last_stalls.append((beat, at))
         calls = self._stage.journal.calls
         last = calls[-1].number if calls else 0
         self._record.deaths.append(Death(status=status, at=at, last_call=last, rows=rows(self._record.folder)))

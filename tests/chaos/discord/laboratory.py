@@ -72,7 +72,7 @@ async def perform(schedule: Schedule, model: SlowModel, stalls: Sequence[Stall])
                 stage.aclose()
         evidence.paid = _paid(folder / PAID)
         evidence.stored = frozenset(snapshot(folder / "store.db").inbox)
-        evidence.stalls = [*stalls, *stalls_of_bots(folder)]
+        evidence.stalls = [*stalls, *stalls_of_bots(folder), *evidence.last_stalls]
         found = [*problems(evidence, counts), *model.violations]
         faults += _took_place(evidence)
     except TimeoutError:

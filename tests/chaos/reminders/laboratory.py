@@ -29,7 +29,7 @@ from tests.chaos.reminders.script import Kill, Plan, Planted
 from tests.support.forks import Child, forks
 from tests.support.redis_server import RedisServer
 
-_PATIENCE: Final = 40.0  # real seconds
+_PATIENCE: Final = 100.0  # real seconds
 _LOOK: Final = 0.1
 _MISSED: Final = re.compile(r"(\d[\d,]*) earlier times? missed")
 

@@ -46,7 +46,7 @@ async def perform(schedule: Schedule, model: SlowModel, stalls: Sequence[Stall])
     """One run in a folder of its own, which is removed. `stalls` are the laboratory's own."""
     started = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix=f"legato-telegram-{schedule.seed}-"))
-    model.rng = random.Random(schedule.seed)
+    model.rng, model.slower = random.Random(schedule.seed), schedule.slower
     model.violations.clear()
     counts, faults = Counter[str](), Counter[str]()
     evidence: Evidence | None = None
@@ -57,7 +57,7 @@ async def perform(schedule: Schedule, model: SlowModel, stalls: Sequence[Stall])
             telegram.faults.schedule = Planned(schedule.faults)
             evidence = Evidence(schedule=schedule, street=Street.of(telegram, moves=schedule.moves), folder=folder)
             await Run(schedule, _Stage(evidence, model.url, origin), evidence).carry_out()
-        evidence.stalls = [*stalls, *stalls_of_bots(folder)]
+        evidence.stalls = [*stalls, *stalls_of_bots(folder), *evidence.last_stalls]
         found = [*problems(evidence, counts), *model.violations]
         faults += _took_place(evidence)
     except TimeoutError:

@@ -37,7 +37,8 @@ _SEEN: Final = ("sendMessage", "editMessageText")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
     """One run. `kills[n]` is what ends process n; the one after them is asked to leave when all is done. `called`:
-    Telegram calls the bot, instead of being asked. `drafts`: replies grow as drafts where they may."""
+    Telegram calls the bot, instead of being asked. `drafts`: replies grow as drafts where they may; `slower`: so many
+    times as slowly as else."""
 
     seed: int
     said: tuple[Said, ...]
@@ -45,6 +46,7 @@ class Schedule:
     faults: tuple[Trouble, ...]
     called: bool = False
     drafts: bool = False
+    slower: float = 1.0
 
     @property
     def patience(self) -> float:

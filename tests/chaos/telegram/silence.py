@@ -48,7 +48,6 @@ def _came_before(call: Call, violation: Violation) -> bool:
 
 
 def _could_not_know(begun: float, violation: Violation, evidence: Evidence) -> bool:
-    awake = violation.at - begun - stood_still(evidence.stalls, begun, violation.at)
-    if awake <= ON_ITS_WAY:
-        return True
-    return any(begun <= death.at <= begun + ON_ITS_WAY for death in evidence.deaths)
+    deaths = [death.at for death in evidence.deaths if death.at >= begun]
+    awake = (until - begun - stood_still(evidence.stalls, begun, until) for until in (violation.at, *deaths))
+    return any(seconds <= ON_ITS_WAY for seconds in awake)
