@@ -142,8 +142,7 @@ async def test_a_disk_without_room_for_a_file_has_some_for_the_answer(tmp_path: 
     config, adapter = config_in(tmp_path, model=SEEING), FilingAdapter({"r1": PIXEL})
     async with running(tmp_path, config=config, adapter=adapter, store=store, clock=clock) as live:
         event = await sent(live, "look", PICTURE)
-        while not live.model.requests:
-            await clock.advance(1)
+        await live.advance_until(lambda: live.model.requests, seconds=1.0)
         await live.answer(event)
         assert "which could not be kept here: The disk is full" in live.model.spoken()[-1][1]
     assert adapter.fetched == ["r1"]

@@ -69,7 +69,7 @@ async def test_an_adapter_that_fails_to_send_with_a_foreign_error_is_asked_once_
     adapter.failures = [ValueError("a bug")]
     async with running(tmp_path, adapter=adapter, clock=clock) as live:
         event = await live.tell("hello")
-        assert await patient(live, clock, event) == "echo: hello"
+        assert await patient(live, event) == "echo: hello"
 
 
 # -- the disk while a turn runs ------------------------------------------------------------------
@@ -182,13 +182,10 @@ class Hanging(RecordingEngine):
         return self
 
 
-async def patient(live: Live, clock: ManualClock, event: str) -> str:
+async def patient(live: Live, event: str) -> str:
     """The answer, with as much virtual time as it takes."""
-    async with asyncio.timeout(8):
-        while (answer := live.adapter.answer_to(event)) is None:
-            await asyncio.sleep(0.01)
-            await clock.advance(30)
-    return answer.text
+    await live.advance_until(lambda: live.adapter.answer_to(event), seconds=5.0)
+    return (await live.answer(event)).text
 
 
 @pytest.mark.parametrize("blocking", [True, False])
@@ -201,7 +198,7 @@ async def test_an_engine_that_hangs_does_not_hold_up_its_chat_for_ever(
     engine = Hanging(method, blocking=blocking)
     try:
         async with running(tmp_path, engine=lambda: engine, clock=clock) as live:
-            assert await patient(live, clock, await live.tell("hello")) == "echo: hello"
+            assert await patient(live, await live.tell("hello")) == "echo: hello"
             assert engine.called
     finally:
         engine.release.set()
@@ -212,8 +209,8 @@ async def test_an_engine_that_hangs_at_a_sessions_end_does_not_keep_the_next_one
 ) -> None:
     engine = Hanging("on_session_end", blocking=False)
     async with running(tmp_path, engine=lambda: engine, clock=clock) as live:
-        assert await patient(live, clock, await live.tell("hello")) == "echo: hello"
-        assert "fresh session" in await patient(live, clock, await live.tell("/new"))
+        assert await patient(live, await live.tell("hello")) == "echo: hello"
+        assert "fresh session" in await patient(live, await live.tell("/new"))
 
 
 class Toolish(RecordingEngine):
@@ -240,7 +237,7 @@ async def test_an_engines_tools_neither_shadow_the_gateways_nor_run_without_a_li
     async with running(tmp_path, model=model, engine=lambda: Toolish([]), clock=clock) as live:
         event = await live.tell("hello")
         await model.until(lambda: model.requests)  # time that passed before would be the schemas'
-        assert await patient(live, clock, event) == "echo: hello"
+        assert await patient(live, event) == "echo: hello"
         offered = [tool["function"]["name"] for tool in model.requests[0].tools]
         assert len(offered) == len(set(offered))
         assert "broken" not in offered

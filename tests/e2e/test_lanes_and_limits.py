@@ -291,9 +291,7 @@ async def test_rows_of_a_chat_are_shown_in_order_whatever_the_platform_does(tmp_
             ValueError("a bug of the adapter"),
         ]
         events = [await live.tell(f"message {number}") for number in range(3)]
-        while live.adapter.failures or len(live.adapter.sent) < 3:
-            await clock.advance(60)
-            await asyncio.sleep(0.005)
+        await live.advance_until(lambda: not live.adapter.failures and len(live.adapter.sent) == 3, seconds=5.0)
         assert [row.answers for row in live.adapter.sent] == events
         live.adapter.failures = [DeliveryRefused("the message is forbidden")]
         event = await live.tell("and one that is refused")

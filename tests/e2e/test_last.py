@@ -29,8 +29,7 @@ async def test_an_answer_that_was_lost_is_told_of_and_shown_again(tmp_path: Path
     async with running(tmp_path, clock=clock) as live:
         live.adapter.failures = [Ambiguous("lost"), Ambiguous("lost")]
         await live.tell("hello")
-        while not live.adapter.sent:
-            await clock.advance(1.0)
+        await live.advance_until(lambda: live.adapter.sent, seconds=1.0)
         assert live.adapter.shown() == [MAYBE_MISSING]
         await live.ask("/version")  # its answer comes after that sentence was noted as shown
         _, newest, lost = await live.store.outbox(None, 9)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -40,9 +39,7 @@ async def test_replies_come_as_fast_as_the_platform_allows_and_no_faster(tmp_pat
     async with running(tmp_path, adapter=adapter, clock=clock) as live:
         adapter.failures = [RateLimited("slow down", retry_after=5.0)]
         events = [await live.tell(f"m{number}", chat=f"c{number}") for number in range(7)]
-        while len(adapter.sent) < 7:
-            await clock.advance(0.25)
-            await asyncio.sleep(0.002)  # the store's threads have time of their own
+        await live.advance_until(lambda: len(adapter.sent) == 7, seconds=0.25)
         assert sorted([(await live.answer(event)).text for event in events]) == [f"echo: m{n}" for n in range(7)]
         assert all(
             last - first >= 10.0 - GRACE for first, last in zip(adapter.moments, adapter.moments[2:], strict=False)

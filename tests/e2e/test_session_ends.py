@@ -71,14 +71,14 @@ async def test_an_end_that_the_store_refused_once_comes_with_a_later_sweep(tmp_p
         await clock.advance(WEEK)
         await live.gateway.expiry.sweep()
         await clock.until_pending()
-        for _ in range(3):
-            await clock.advance(30)
-            await live.store.status()  # gives the writer's thread its turn
-        assert store.refused
+        await live.advance_until(lambda: store.refused > 1, seconds=10.0)
         store.failing = False
-        await clock.advance(60)
+
+        async def ended() -> bool:
+            return await live.tip() is None
+
+        await live.advance_until(ended, seconds=10.0)
         await live.quiet()
-        assert await live.tip() is None
         assert live.adapter.shown("c") == ["echo: hello", PUT_AWAY]
 
 

@@ -7,6 +7,7 @@ async with running(tmp_path, model=Model(says("hi"))) as live:
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -219,6 +220,18 @@ class Live:
         """The present session of whoever would speak from there."""
         arrival = self.gateway.reception.arrival(self.adapter.inbound("x", **where))
         return await self.store.tip(arrival.key)
+
+    async def advance_until(self, holds: Callable[[], Any], *, seconds: float) -> None:
+        """Let time pass, so many seconds a step, until it (awaited if need be) holds. Before each step the store's
+        threads do what they were asked to, and any other has a moment: on a busy machine time would else run ahead of
+        them, beyond every limit."""
+        assert isinstance(self.clock, ManualClock)
+        async with asyncio.timeout(PATIENCE):
+            while not (await each if inspect.isawaitable(each := holds()) else each):
+                await self.store.set_notes("nobody", {})
+                await self.store.status()
+                await asyncio.sleep(0.002)
+                await self.clock.advance(seconds)
 
     async def quiet(self) -> None:
         """Return when nothing is accepted, running or being shown, and no hook is owed any more."""
