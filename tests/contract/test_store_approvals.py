@@ -213,5 +213,5 @@ async def test_words_before_a_question_end_the_reply_that_streams(bench: Bench) 
 
 async def claimed_again(store: Store) -> Claim:
     """The item that an earlier process had."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         return await store.claim_next("w")

@@ -86,10 +86,10 @@ async def test_a_change_shows_its_rows_and_puts_its_item_into_the_lane(bench: Be
     first = await added(store, "r1")
     changed = await store.change_reminder(first.changed(due_at=None, state="done"), [outbound("o1")], own("s1"))
     assert [row.id for row in changed.outbound] == ["o1"]
-    claim = await asyncio.wait_for(store.claim_next("w"), 5)
+    claim = await asyncio.wait_for(store.claim_next("w"), 60)
     assert (claim.item.inbound.event_id, claim.item.inbound.kind, claim.item.attempts) == ("s1", "schedule", 1)
     store = await bench.crash(store)
-    again = await asyncio.wait_for(store.claim_next("w"), 5)
+    again = await asyncio.wait_for(store.claim_next("w"), 60)
     assert again.item.inbound == claim.item.inbound
 
 

@@ -18,7 +18,7 @@ BOTH = {"e1", "e2"}
 
 async def claim(store: Store) -> Claim:
     """The next claim; a store that never makes it fails instead of waiting for ever."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         return await store.claim_next("w")
 
 

@@ -112,7 +112,7 @@ async def test_a_silent_worker_loses_its_lane_and_can_write_nothing_more(process
     claim, session = await in_session(silent, *exchange(1))
     await put(silent, "e2")
     other = await process()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         taken = await other.claim_next("other")
     assert (taken.item.id, taken.item.attempts) == (claim.item.id, 2)
     assert taken.lease.fence > claim.lease.fence

@@ -51,7 +51,7 @@ def said(log: Path) -> list[str]:
 
 
 async def lines(log: Path, count: int) -> list[str]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             found = said(log)
             if len(found) >= count:
@@ -92,5 +92,5 @@ async def test_a_parent_that_is_killed_takes_its_workers_along(tmp_path: Path) -
 
 async def test_workers_that_cannot_run_at_all_are_not_tried_again(tmp_path: Path) -> None:
     workers = Workers(command=[sys.executable, "-c", "import sys; sys.exit(2)"], size=3, clock=ManualClock())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert await workers.run() == 2

@@ -14,7 +14,7 @@ from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Restarted, StopReason, TextDelta
 from gateway.providers.offline.model import is_memory_request, is_summary_request
 
-PATIENCE = 20.0  # seconds until a test that hangs is failed rather than waited for
+PATIENCE = 60.0  # seconds until a test that hangs is failed rather than waited for
 
 
 class Changing:

@@ -6,7 +6,9 @@ killed, started again on the same file, stopped in its tracks and let go on.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import secrets
 import shutil
 import signal
 import socket
@@ -21,8 +23,10 @@ import pytest
 import redis
 from redis.exceptions import RedisError
 
-_PATIENCE = 20.0  # seconds for a server to come up, or a cluster to form
+_PATIENCE = 60.0  # seconds for a server to come up, or a cluster to form
 _SLOTS = 16_384
+_TO_BUS = 10_000  # a cluster's second port lies so far above the first
+_BELOW_CONNECTIONS = range(11_000, 32_768 - _TO_BUS)  # Linux gives connections 32768 and up
 
 
 def server_program() -> str:
@@ -37,12 +41,13 @@ def server_program() -> str:
 
 
 def free_port() -> int:
-    """A port that nobody listens on, with room for a cluster's second one above it."""
+    """A port that nobody listens on, as is that of a cluster's bus. Connections take theirs from above: none gets it
+    before a server listens there, or while one is away to come back."""
     while True:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port: int = probe.getsockname()[1]
-        if port < 55_000:
+        port = _BELOW_CONNECTIONS.start + secrets.randbelow(len(_BELOW_CONNECTIONS))
+        with contextlib.suppress(OSError), socket.socket() as probe, socket.socket() as bus:
+            probe.bind(("127.0.0.1", port))
+            bus.bind(("127.0.0.1", port + _TO_BUS))
             return port
 
 

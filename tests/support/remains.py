@@ -11,7 +11,7 @@ from tests.support.redis_server import RedisServer
 from tests.support.store_kit import Bench
 from tests.support.stores import RedisBench, SqliteBench
 
-_PATIENCE = 10.0  # seconds for what is written beside the store's work
+_PATIENCE = 60.0  # seconds for what is written beside the store's work
 
 
 async def remains(bench: Bench, *words: str) -> list[str]:

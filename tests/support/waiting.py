@@ -11,7 +11,7 @@ from typing import Any
 from gateway.runtime.errors import StoreUnavailable
 
 
-async def eventually(condition: Callable[[], Any], *, within: float = 20.0) -> Any:
+async def eventually(condition: Callable[[], Any], *, within: float = 60.0) -> Any:
     """Return the value of `condition()`, awaited if need be, once that is true. `within` is generous: nothing is
     measured here, and something that never happens must not hang."""
     async with asyncio.timeout(within):
