@@ -124,7 +124,7 @@ async def test_a_turn_is_put_off_while_the_store_is_away_and_answered_when_it_is
 ) -> None:
     gate = Gate()
     model = FakeModel(in_turn(Say(calls=[("clock", "{}")], gate=gate), then=echo))
-    store = RedisStore(server.url, clock=SystemClock(), timeout=0.5, patience=0.1)
+    store = RedisStore(server.url, clock=SystemClock(), timeout=3.0, patience=1.0)
     async with gateway_running(tmp_path, model=model, adapter=FakeAdapter(), store=store) as live:
         await live.tell("what time is it?")
         await gate.until_waiting()
