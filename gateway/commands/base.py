@@ -93,12 +93,12 @@ def _parameters(argument: str, *, proposes: bool) -> tuple[Parameter, ...]:
 class Answer:
     """The answer of a command, where a text is not enough.
 
-    The model answers `then` as if a person had sent it, with `files` beside those of the command's own
-    message. Everything in `conversation` that is not stored yet is stored with the answer. `again`: rows that a
-    command which bypasses its lane shows once more, under ids of their own.
+    The model answers `then` as if a person had sent it, with `files` beside those of the command's own message; the
+    text is not shown. Everything in `conversation` that is not stored yet is stored with the answer. `again`: rows
+    that a command which bypasses its lane shows once more, under ids of their own.
     """
 
-    text: str
+    text: str = ""
     kind: OutboundKind = "command"
     then: str | None = None
     files: tuple[Attachment, ...] = ()

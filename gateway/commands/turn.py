@@ -58,7 +58,7 @@ async def queue(ctx: CommandContext) -> Answer:
     stored it as a command all the same."""
     if not ctx.argument:
         raise UserError("Say what to ask next, for example: /queue and then summarise it")
-    return Answer(text="", then=ctx.argument)
+    return Answer(then=ctx.argument)
 
 
 @partial(Command, name="retry", group="Conversation", help="ask your last message again", elsewhere=("regenerate",))
@@ -83,7 +83,7 @@ def _again(ctx: CommandContext, request: Message) -> Answer:
     note = note_of(request)
     files = tuple(file_in(file) for file in note.get("files", ()))
     words = note["said"] if "said" in note else text_of(request)
-    return Answer(text="", then=unspoken(ctx.key, ctx.inbound.source, words), files=files)
+    return Answer(then=unspoken(ctx.key, ctx.inbound.source, words), files=files)
 
 
 @partial(
@@ -141,7 +141,7 @@ async def go_on(ctx: CommandContext) -> Answer:
     goes on with an answer of its own accord."""
     if not any(message["role"] == "assistant" for message in await ctx.messages(await ctx.present())):
         raise UserError("There is no answer to go on with yet; send a message first.")
-    return Answer(text="", then=GO_ON)
+    return Answer(then=GO_ON)
 
 
 COMMANDS = (stop, steer, queue, retry, last, go_on)
