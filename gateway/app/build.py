@@ -49,6 +49,7 @@ from gateway.context.registry import EngineRegistry, builtin_engines
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter, Limits, ShowsProposals, TakesNotes, account_of
 from gateway.domain.recurrence import zone_named
+from gateway.domain.turn import TurnRules
 from gateway.people.access import Access
 from gateway.people.approvals import Approvals
 from gateway.people.pairing import Pairing
@@ -67,7 +68,7 @@ from gateway.runtime.tokens import TokenCounter
 from gateway.store.port import Store
 from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
-from gateway.turns.reception import Reception, TurnRules
+from gateway.turns.reception import Reception
 from gateway.turns.reminders import ReminderSweep
 from gateway.turns.turn import Turns
 from gateway.turns.turn_files import TurnFiles
@@ -436,15 +437,11 @@ def _reception(base: _Base, people: _PeopleParts, commands: CommandRunner) -> Re
 
 def _turn_rules(config: Config) -> TurnRules:
     return TurnRules(
-        groups=config.sessions.groups,
-        threads=config.sessions.threads,
-        busy_mode=config.sessions.busy_mode,
-        deadline=config.turns.deadline,
-        inactivity=config.turns.inactivity,
-        lane_cap=config.turns.lane_cap,
-        groups_of=config.by_place("groups"),
-        threads_of=config.by_place("threads"),
-        busy_mode_of=config.by_place("busy_mode"),
+        sessions=config.sessions,
+        turns=config.turns,
+        groups=config.by_place("groups"),
+        threads=config.by_place("threads"),
+        busy_mode=config.by_place("busy_mode"),
     )
 
 

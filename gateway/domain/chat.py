@@ -29,7 +29,7 @@ InboundKind = Literal[
     "renamed",
 ]
 OutboundKind = Literal["reply", "remark", "notice", "question", "command", "error", "reminder"]
-Sharing = Literal["shared", "per_user"]
+Sharing = Literal["per_user", "shared"]
 
 CUT: Final = "cut"  # what looks like the beginning of a longer text, whose white space at the cut is gone
 TORN: Final = "torn"  # the same, cut because nothing more fitted: no white space is missing

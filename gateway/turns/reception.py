@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import structlog
 
@@ -20,10 +19,10 @@ from gateway.commands.base import Answer
 from gateway.commands.runner import CommandRunner
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Accepted, Adapter
-from gateway.domain.chat import Inbound, SessionKey, Sharing, Source, session_key
+from gateway.domain.chat import Inbound, SessionKey
 from gateway.domain.command import Proposal
-from gateway.domain.place import names, narrowest
 from gateway.domain.quoting import CORRECTED
+from gateway.domain.turn import BusyMode, TurnRules
 from gateway.people.approvals import NOT_YOURS, Approvals
 from gateway.people.pairing import Pairing
 from gateway.people.reminders import Reminders
@@ -38,8 +37,6 @@ from gateway.store.records import Arrival, InboxItem, Receipt
 from gateway.turns.albums import Overheard
 from gateway.turns.notices import Quota, Throttle, tell_of_outage
 from gateway.turns.parts import is_continuation
-
-BusyMode = Literal["queue", "collect", "steer", "interrupt"]
 
 log = structlog.get_logger(__name__)
 
@@ -58,38 +55,6 @@ BUSY = "I am still working on your earlier message; this one comes right after i
 ASKING = "I still wait for your yes or no; answer y or n. This message comes after it."
 ASKING_IN_GROUP = "I still wait for your yes or no: /approve or /deny. This message comes after it."
 PASSED_ON = "Noted: it joins what I am doing right now, or comes right after it."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnRules:
-    """The configured behaviour of turns; times in seconds."""
-
-    groups: Sharing
-    threads: Sharing
-    busy_mode: BusyMode
-    deadline: float
-    inactivity: float
-    lane_cap: int
-    # Of places with rules of their own.
-    groups_of: Mapping[str, Sharing] = field(default_factory=dict)
-    threads_of: Mapping[str, Sharing] = field(default_factory=dict)
-    busy_mode_of: Mapping[str, BusyMode] = field(default_factory=dict)
-
-    def key(self, source: Source) -> SessionKey:
-        """Return the key of a conversation in which somebody speaks."""
-        named = names(source) if self.groups_of or self.threads_of else ()
-        groups = narrowest(self.groups_of, source.platform, named)
-        threads = narrowest(self.threads_of, source.platform, named)
-        return session_key(
-            source,
-            groups=groups.value if groups else self.groups,
-            threads=threads.value if threads else self.threads,
-        )
-
-    def busy(self, source: Source) -> BusyMode:
-        """Return a message's effect on a running turn."""
-        found = narrowest(self.busy_mode_of, source.platform, names(source)) if self.busy_mode_of else None
-        return found.value if found else self.busy_mode
 
 
 @dataclass(slots=True, kw_only=True)
@@ -125,7 +90,7 @@ class Reception:
         the messages that were taken are known by then."""
         self.points("accept.before")
         arrivals, too_many = self._within_quota(adapter, await self._arrivals(batch))
-        receipts = await self.store.accept(arrivals, cap=self.rules.lane_cap) if arrivals else []
+        receipts = await self.store.accept(arrivals, cap=self.rules.turns.lane_cap) if arrivals else []
         self.points("accept.after")
         # Before anything that may fail: the store gives out such an item only once.
         said = {receipt.event_id: self.run_bypassed(receipt.item) for receipt in receipts if receipt.item is not None}
@@ -238,7 +203,7 @@ class Reception:
     async def _is_part(self, arrival: Arrival, before: Sequence[Arrival]) -> bool:
         """Say whether a message goes on with one that waits in its lane or comes `before` it in its batch. The store
         is asked, because another process may have taken the part before."""
-        waiting = await self.store.waiting(arrival.key, self.rules.lane_cap)
+        waiting = await self.store.waiting(arrival.key, self.rules.turns.lane_cap)
         running = await self.store.running(arrival.key)
         coming = [
             InboxItem(id="", key=each.key, inbound=each.inbound, accepted_at=each.at, attempts=0)
@@ -331,7 +296,7 @@ class Reception:
             await self._say_busy(arrival, BUSY)
             return
         # In this order: an item that begins to run in between is then in both, not in neither.
-        waiting = await self.store.waiting(arrival.key, self.rules.lane_cap)
+        waiting = await self.store.waiting(arrival.key, self.rules.turns.lane_cap)
         running = await self.store.running(arrival.key)
         if is_continuation(inbound.event_id, [running, *waiting] if running else waiting):
             return  # the message that it is a part of was acted on, or runs

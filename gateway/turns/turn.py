@@ -40,6 +40,7 @@ from gateway.domain.chat import Inbound, Outbound, OutboundKind, readable
 from gateway.domain.command import CommandCall
 from gateway.domain.message import Message
 from gateway.domain.session import Session
+from gateway.domain.turn import BusyMode, TurnRules
 from gateway.people.approvals import Approvals, TurnQuestions
 from gateway.people.pairing import Pairing
 from gateway.people.reminders import Reminders, row_of_run
@@ -54,7 +55,6 @@ from gateway.store.records import MOST_ATTEMPTS, Cap, InboxItem, ItemOutcome, Le
 from gateway.turns.notices import Throttle
 from gateway.turns.observer import STOPPED, TurnObserver
 from gateway.turns.parts import following, joined, patience
-from gateway.turns.reception import BusyMode, TurnRules
 from gateway.turns.recorder import TurnRecorder
 from gateway.turns.reminded import reminded
 from gateway.turns.reminders import ReminderSweep
@@ -260,7 +260,7 @@ class Turns:
         """The other parts of a message that its client had to send in several, when all have come. They end with
         the step that stores their words; until then the lane would find them again."""
         while item.inbound.part_of is not None:
-            behind = await self.store.waiting(item.key, self.rules.lane_cap)
+            behind = await self.store.waiting(item.key, self.rules.turns.lane_cap)
             seconds = patience(item, behind, self.clock.now())
             if not seconds:
                 return following(item, behind)
@@ -373,8 +373,8 @@ class Turns:
             running_turns=self.running_turns,
             background=self.background,
             clock=self.clock,
-            deadline=self.rules.deadline,
-            inactivity=self.rules.inactivity,
+            deadline=self.rules.turns.deadline,
+            inactivity=self.rules.turns.inactivity,
         )
 
     def _metering(self, inbound: Inbound) -> Metering:
@@ -450,7 +450,7 @@ class Turns:
         conversation, parts = None, list[InboxItem]()
         journal = await self.store.journal(item)
         if journal is None or not journal.begun:  # its other parts would only do the same again
-            parts = following(item, await self.store.waiting(item.key, self.rules.lane_cap))
+            parts = following(item, await self.store.waiting(item.key, self.rules.turns.lane_cap))
         if journal is not None or parts:
             session = await self.sessions.open(recorder.lease, item.inbound.source)
             conversation = await self.sessions.conversation(session)

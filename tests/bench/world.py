@@ -18,12 +18,12 @@ from gateway.agent.tools.base import Tool, ToolContext
 from gateway.app.build import Parts, build
 from gateway.app.config import Config
 from gateway.app.config.models import Store as StoreSettings
-from gateway.app.config.models import Turns
 from gateway.app.gateway import Gateway
 from gateway.context.policy import HygieneRules
 from gateway.domain.adapter import Accept, Limits
 from gateway.domain.chat import Inbound, Outbound, Source
 from gateway.domain.message import ToolCall
+from gateway.domain.turn import Turns
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Provider, TextDelta
 from gateway.providers.plugin import ModelSettings as Model

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from gateway.app.config.models import Sessions, Tools, Turns
+from gateway.app.config.models import Tools
 from gateway.context.policy import HygieneRules
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey
+from gateway.domain.turn import Sessions, Turns
 from gateway.people.approvals import GONE, NOT_YOURS, WITHDRAWN
 from gateway.turns.reception import ASKING, BUSY
 from tests.support.asking import CommandContext, results, scene

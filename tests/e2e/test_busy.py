@@ -11,9 +11,9 @@ import pytest
 
 from gateway.agent.tools.base import ToolContext
 from gateway.app.config import Config
-from gateway.app.config.models import Sessions
 from gateway.domain.chat import ChatAddress
 from gateway.domain.message import text_of
+from gateway.domain.turn import Sessions
 from gateway.store.sqlite.store import SqliteStore
 from gateway.turns.observer import INTERRUPTED, STOPPED
 from gateway.turns.reception import BUSY, PASSED_ON

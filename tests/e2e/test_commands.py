@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from gateway import __version__
-from gateway.app.config.models import Access, Sessions
+from gateway.app.config.models import Access
 from gateway.app.plugins import all_commands
 from gateway.commands.runner import BROKEN
 from gateway.commands.sessions import greeting
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import text_of
+from gateway.domain.turn import Sessions
 from gateway.runtime.errors import ProviderUnavailable
 from tests.support.gateway import (
     FakeAdapter,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gateway.app.config.models import Turns
+from gateway.domain.turn import Turns
 from gateway.store.sqlite.store import SqliteStore
 from tests.emulators.discord import Channel, DiscordServer, Refuse, Slow, User
 from tests.support.discord_live import Bot, on_discord

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.agent.memory.snapshot import MemorySettings
-from gateway.app.config.models import Sessions
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Attachment
 from gateway.domain.message import text_of
+from gateway.domain.turn import Sessions
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import SessionConflict
 from gateway.store.redis import RedisStore

@@ -11,9 +11,10 @@ import pytest
 
 from gateway.agent.tools.base import ToolContext
 from gateway.app.config import Config
-from gateway.app.config.models import Context, Turns
+from gateway.app.config.models import Context
 from gateway.context.policy import CompressionSettings
 from gateway.domain.message import is_request, is_summary, text_of
+from gateway.domain.turn import Turns
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.errors import ProviderUnavailable

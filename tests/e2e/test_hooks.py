@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from gateway.app.config import Config
-from gateway.app.config.models import Sessions
 from gateway.domain.expiry import ExpiryPolicy
+from gateway.domain.turn import Sessions
 from gateway.runtime.points import Point
 from gateway.store.records import EXPIRY_CLAIM
 from gateway.turns.turn import PUT_AWAY

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from gateway.agent.loop import NO_WORDS_LEFT, OUT_OF_STEPS
-from gateway.app.config.models import Turns
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Outbound
 from gateway.domain.message import text_of
+from gateway.domain.turn import Turns
 from gateway.runtime.clock import SystemClock
 from gateway.store.records import Arrival, Claim
 from gateway.store.sqlite.store import SqliteStore

@@ -10,13 +10,13 @@ import pytest
 
 from gateway.agent.memory.snapshot import MemorySettings, day
 from gateway.app.config import Config
-from gateway.app.config.models import Sessions
 from gateway.context.policy import CompressionSettings
 from gateway.domain.chat import SessionKey
 from gateway.domain.expiry import ExpiryPolicy
 from gateway.domain.memory import Fact
 from gateway.domain.message import note_of, text_of
 from gateway.domain.notes import MEMORY_REQUEST
+from gateway.domain.turn import Sessions
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelSettings
 from gateway.runtime.errors import ProviderUnavailable

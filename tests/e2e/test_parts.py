@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from gateway.app.config import Config
-from gateway.app.config.models import Sessions
 from gateway.domain.chat import CUT, TORN, Attachment, Inbound
 from gateway.domain.message import text_of
+from gateway.domain.turn import Sessions
 from gateway.runtime.points import Point
 from gateway.store.records import MOST_ATTEMPTS
 from gateway.turns.observer import STOPPED

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from gateway.app.config.models import Access, Sessions, Tools
+from gateway.app.config.models import Access, Tools
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import text_of
 from gateway.domain.pin import LONGEST_PIN, MOST_PINS, Pins
+from gateway.domain.turn import Sessions
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.clock import SystemClock
 from gateway.turns.turn import PUT_AWAY

@@ -12,10 +12,10 @@ import pytest
 
 from gateway.agent.quotes import MOST, MOST_TOKENS
 from gateway.app.config.models import Context
-from gateway.app.config.models import Sessions as SessionSettings
 from gateway.domain.message import text_of, wire
 from gateway.domain.notes import QUOTES as OPENER
 from gateway.domain.notes import QUOTES_END as END
+from gateway.domain.turn import Sessions as SessionSettings
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tokens import TokenCounter

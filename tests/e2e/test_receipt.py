@@ -13,11 +13,11 @@ from structlog.testing import capture_logs
 
 from gateway.app import build as bootstrap
 from gateway.app.config import Config
-from gateway.app.config.models import Sessions
-from gateway.app.config.models import Turns as TurnsEntry
 from gateway.domain.adapter import Limits
 from gateway.domain.approval import Approval
 from gateway.domain.chat import ChatAddress, Inbound, InboundKind, Outbound, SessionKey
+from gateway.domain.turn import Sessions
+from gateway.domain.turn import Turns as TurnsEntry
 from gateway.people.approvals import GONE
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import SessionNotFound, StoreError, StoreUnavailable

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from gateway.app.config.models import Access, Sessions
+from gateway.app.config.models import Access
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Outbound
 from gateway.domain.expiry import ExpiryPolicy
 from gateway.domain.message import text_of
 from gateway.domain.pairing import GuestBook
 from gateway.domain.reminder import ReminderRules
+from gateway.domain.turn import Sessions
 from gateway.people import reminders as people
 from gateway.providers.plugin import ModelPrices
 from gateway.providers.plugin import ModelSettings as ModelEntry

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.app.config.models import Sessions
 from gateway.domain.chat import Attachment
+from gateway.domain.turn import Sessions
 from gateway.runtime.clock import SystemClock
 from gateway.store.redis import RedisStore
 from gateway.turns.observer import STOPPED

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from gateway.app.config.models import Access, Config, Sessions
+from gateway.app.config.models import Access, Config
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Source, session_key
 from gateway.domain.pairing import Guest, GuestBook
+from gateway.domain.turn import Sessions
 from gateway.runtime.clock import SystemClock
 from gateway.store.sqlite import SqliteStore
 from gateway.turns.observer import STOPPED

@@ -9,8 +9,8 @@ from typing import NoReturn
 
 import pytest
 
-from gateway.app.config.models import Turns
 from gateway.delivery.outbox import MAYBE_MISSING
+from gateway.domain.turn import Turns
 from gateway.runtime.errors import TookTooLong
 from gateway.turns.reception import FULL
 from tests.emulators.telegram import Disconnect, Flood, Limits, LoseAnswer, Refuse, TelegramServer

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from gateway.app.config.models import Sessions, Tools
+from gateway.app.config.models import Tools
+from gateway.domain.turn import Sessions
 from gateway.people.approvals import GONE, NOT_YOURS, WITHDRAWN
 from gateway.runtime.clock import SystemClock
 from gateway.store.sqlite.store import SqliteStore

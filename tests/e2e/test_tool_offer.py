@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from gateway.agent.tools.runtime import UNKNOWN_OUTCOME
-from gateway.app.config.models import Sessions, Tools
+from gateway.app.config.models import Tools
 from gateway.domain.message import text_of
+from gateway.domain.turn import Sessions
 from gateway.providers.base import ModelRequest
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from tests.support.gateway import FakeModel, KillAt, Say, config_in, in_turn, running

@@ -32,7 +32,6 @@ from gateway.agent.metering import Caps
 from gateway.agent.tools.shell import ShellSettings
 from gateway.agent.tools.web_fetch import WebSettings
 from gateway.context.policy import CompressionSettings, HygieneRules
-from gateway.domain.expiry import ExpiryPolicy
 from gateway.domain.place import Listen
 from gateway.domain.platform import AdapterSettings
 from gateway.domain.reminder import ReminderRules
@@ -48,6 +47,7 @@ from gateway.domain.settings import (
     Text,
     Texts,
 )
+from gateway.domain.turn import Sessions, Turns
 from gateway.providers.plugin import ModelSettings
 
 _SOUNDS_SECRET = re.compile(r"auth|key|token|secret|passw|credential", re.IGNORECASE)
@@ -107,19 +107,6 @@ class Context(Section):
     recall: Flag = Field(True, description="quote earlier messages beside a new one that names their subject")
 
 
-class Sessions(Section):
-    """The people who share a conversation, a message's effect on a running turn, and the end of quiet sessions."""
-
-    groups: Literal["per_user", "shared"] = Field(
-        "per_user", description="in a group, one conversation each, or one for all"
-    )
-    threads: Literal["per_user", "shared"] = Field("shared", description="the same in a thread")
-    busy_mode: Literal["queue", "collect", "steer", "interrupt"] = Field(
-        "queue", description="messages during a turn wait, are answered as one, join it, or end it"
-    )
-    expiry: ExpiryPolicy = ExpiryPolicy()
-
-
 def _store_url(value: str) -> str:
     if value.startswith(("redis://", "rediss://")):
         return _redis_url(value)
@@ -158,16 +145,6 @@ class Store(Section):
         """The database file; relative to the working directory. None for another kind of store."""
         path = self.url.removeprefix("sqlite:///")
         return Path(path) if path != self.url else None
-
-
-class Turns(Section):
-    """Limits of turns and of the lanes they run in."""
-
-    concurrent: Count = Field(256, description="turns at once, over all chats")
-    deadline: Seconds = Field(1_800, description="seconds a turn may take")
-    inactivity: Seconds = Field(600, description="seconds a turn may take without any sign of life")
-    max_steps: Count = Field(90, description="model calls in one turn")
-    lane_cap: Count = Field(100, description="messages that may wait in one conversation")
 
 
 class Access(Section):

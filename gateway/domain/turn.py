@@ -1,0 +1,64 @@
+"""The rules of turns: the people who share a conversation, a message's effect on a running turn, and the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import Field
+
+from gateway.domain.chat import SessionKey, Sharing, Source, session_key
+from gateway.domain.expiry import ExpiryPolicy
+from gateway.domain.place import names, narrowest
+from gateway.domain.settings import Count, Seconds, Section
+
+BusyMode = Literal["queue", "collect", "steer", "interrupt"]
+
+
+class Sessions(Section):
+    """The people who share a conversation, a message's effect on a running turn, and the end of quiet sessions."""
+
+    groups: Sharing = Field("per_user", description="in a group, one conversation each, or one for all")
+    threads: Sharing = Field("shared", description="the same in a thread")
+    busy_mode: BusyMode = Field(
+        "queue", description="messages during a turn wait, are answered as one, join it, or end it"
+    )
+    expiry: ExpiryPolicy = ExpiryPolicy()
+
+
+class Turns(Section):
+    """Limits of turns and of the lanes they run in."""
+
+    concurrent: Count = Field(256, description="turns at once, over all chats")
+    deadline: Seconds = Field(1_800, description="seconds a turn may take")
+    inactivity: Seconds = Field(600, description="seconds a turn may take without any sign of life")
+    max_steps: Count = Field(90, description="model calls in one turn")
+    lane_cap: Count = Field(100, description="messages that may wait in one conversation")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRules:
+    """The configured behaviour of turns. `groups`, `threads` and `busy_mode`: of places with rules of their own."""
+
+    sessions: Sessions
+    turns: Turns
+    groups: Mapping[str, Sharing] = field(default_factory=dict)
+    threads: Mapping[str, Sharing] = field(default_factory=dict)
+    busy_mode: Mapping[str, BusyMode] = field(default_factory=dict)
+
+    def key(self, source: Source) -> SessionKey:
+        """Return the key of a conversation in which somebody speaks."""
+        named = names(source) if self.groups or self.threads else ()
+        groups = narrowest(self.groups, source.platform, named)
+        threads = narrowest(self.threads, source.platform, named)
+        return session_key(
+            source,
+            groups=groups.value if groups else self.sessions.groups,
+            threads=threads.value if threads else self.sessions.threads,
+        )
+
+    def busy(self, source: Source) -> BusyMode:
+        """Return a message's effect on a running turn."""
+        found = narrowest(self.busy_mode, source.platform, names(source)) if self.busy_mode else None
+        return found.value if found else self.sessions.busy_mode
