@@ -43,6 +43,8 @@ def judge_length(text: str) -> PromptTooLong | OutputTooLong | None:
     plain = _plain(text)
     if _OTHER.search(plain):
         return None
+    if _NO_ROOM.search(plain):
+        return PromptTooLong(limit=None, because="less than no room is left for the output")
     sentences = _SENTENCE.split(plain)
     blames_output = _OUTPUT_TOO_MUCH.search(plain) is not None or _BLAMES_OUTPUT.search(plain) is not None
     numbers = _Numbers.of(sentences, of_output=blames_output)
@@ -68,6 +70,11 @@ _MAX_TOKENS: Final = r"\bmax(?:imum)? ?(?:completion |new |output ?)?tokens(?![a
 _FIELD: Final = (
     r"[\\\"]{1,9}(?:message|msg|error|detail|type|code|param|error_msg|status_msg)[\\\"]{1,9}: ?|[\\\"]{1,9},"
 )
+# Another setting that a sentence is about: "logit_bias may contain at most …".
+_SETTING_NAMED: Final = (
+    r"(?<![\w.])(?!(?:prompt|input|message|token|total|max|context|request|text|seq)s?_)[a-z]+(?:_[a-z]+)+"
+    r"(?= (?:must|should|may|can|cannot|has to)\b)"
+)
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")  # "PromptTooLong", "maxOutputTokens"
 _PLAIN: Final = tuple(
     (re.compile(pattern), plain)
@@ -76,6 +83,7 @@ _PLAIN: Final = tuple(
         (r"\\{1,9}n|\s+", " "),
         (_FIELD, ". "),
         (r"[\\\"'`*“”’$]", ""),
+        (_SETTING_NAMED, "a setting"),
         (r"(?<=[a-z])_(?=[a-z])", " "),
         (r"(?<![\w.=:-])[a-z][a-z-]{0,40}\d[\w.-]{0,60}", "model"),  # "deepseek-v3-0324" says no number of tokens
         (r"\[\d{1,16}, ?(\d{1,16})\]|between \d{1,16} and (\d{1,16})", r"at most \1\2"),
@@ -105,8 +113,8 @@ def _plain(text: str) -> str:
 
 # A number of tokens; one with more digits is none. No thousands ("128k"), nothing that counts something else.
 _OTHER_UNIT: Final = (
-    r"\b(?:char|byte|pixel|item|pages|element|string|expected max length|million|[km]b\b|per\b"
-    r"|(?:many|number of) messages)"
+    r"\b(?:char|byte|pixel|item|pages|element|string|expected max length|million|[km]b\b|per\b|concurrent"
+    r"|(?:many|number of) (?:messages|sequences))"
 )
 _NUMBER: Final = re.compile(
     rf"(?<![a-z0-9_.-])(\d{{1,16}})(?!(?!tokens?\b)[a-z0-9_]|\.\d| ?(?:{_OTHER_UNIT}|个?[字条轮张]))"
@@ -179,7 +187,7 @@ class _Numbers:
     def of(cls, sentences: list[str], *, of_output: bool) -> _Numbers:
         """`of_output`: limits are the output's."""
         numbers = cls()
-        summed = _SUM.search(". ".join(sentences))
+        summed = _SUM.search(". ".join(each for each in sentences if not _ANOTHER_THING.search(each)))
         if summed:
             used, window = summed[1] or summed[4], summed[2] or summed[3]
             numbers.windows.append(int(window))
@@ -239,7 +247,8 @@ class _Sign(NamedTuple):
 _ANOTHER_THING: Final = re.compile(
     r"\b(?:images?(?! and text)|pictures?|audio|speech|video|files?|attachments?|upload|pdf|pixels?|cookies?|header"
     r"|ur[il]|query parameter|field|id exceeds?|name|description|metadata|cache key|stop|array|list|elements?"
-    r"|properties|schemas?|grammar|(?:tool|function)s?|blocks|thinking|reasoning|temperature|dimensions"
+    r"|properties|schemas?|grammar|(?:tool|function)s?|blocks|thinking|reasoning|temperature|dimensions|a setting"
+    r"|num ctx|cach(?:ed|ing)"
     r"|(?<!position )embeddings?|batch size|cache control|budget tokens|(?:many|multiple) system|inputs per|states"
     r"|ret(?:ries|rying)|memory|stored)\b"
     r"|#/texts|工具|图|视频|音频|文件|字段|格式|解析|维度"
@@ -257,13 +266,14 @@ _SIGNS: Final = tuple(
             2,
             r"\b(?:prompts?|contexts?|n ctx|conversation|history|transcript|sequences?|inputs?|tokens|messages|content"
             r"|question|seq len(?:gth)?|position embeddings|model len|kv cache|cache size)\b"
-            r"|\btoken (?:count|limit|length|quantity)|上下文|提示词|对话|序列|输入|内容|消息|tokens?(?=限制|上限|数)",
+            r"|\btoken (?:count|limit|length|quantity)|入力|プロンプト"
+            r"|上下文|提示词|对话|序列|输入|内容|消息|tokens?(?=限制|上限|数)",
         ),
         (
             "text",
             1,
-            r"\b(?:message|request|payload|body|text|session|query|document|thread|chat|input ids)\b|\btoken exceed"
-            r"|length limit|请求|文本|问题|模型|字数",
+            r"\b(?:message|request|payload|body|text|session|query|document|thread|chat|input ids|string value)\b"
+            r"|\btoken exceed|length limit|请求|文本|问题|模型|字数",
         ),
         # The excess: said, advised against, or the reason why a limit is named at all.
         ("too long", 3, r"(?<!took )\btoo (?:long|lengthy)\b|过长|太长|(?<!支持)超长"),
@@ -273,8 +283,9 @@ _SIGNS: Final = tuple(
             r"\bexceed(?!\w* the (?:limit|maximum) of \d{1,2}\b)|(?<!integer )(?<!stack )overflow|\bsurpass|\bbeyond\b"
             r"|\btoo (?:large|many|big|much)\b|\bfull\b|\bonly \d{3}"
             r"|\b(?:at most|(?:no )?more than|(?:less|fewer|shorter) than)\b(?! equal)"
-            r"(?!(?: or equal to)? (?:\d{1,2}|one|two|an?)\b)"
-            r"|\b(?:long|larg|great|bigg|high)er than\b|\b(?:not|nt) fit\b|\bnot enough space\b"
+            r"(?!(?: or equal to| the allowed)? (?:\d{1,2}|one|two|an?)\b)"
+            r"|\b(?:long|larg|great|bigg|high)er than\b(?! (?:\d{1,2}|one|two)\b)"
+            r"|\b(?:not|nt) fit\b|\bnot enough space\b"
             r"|\bout of (?:context|room|space)\b|\b(?:over|above) (?:the |its |your )?(?:max|limit|context|token)"
             r"|\breduce the (?:length|size|number)\b|\boutside (?:the )?(?:\w{1,20} )?range\b"
             r"|\d\)? ?[<>]=?|[<>]=? ?\d|^\W*token limit\W*$|(?<!支持)超(?!时)|过大|太大|过多|太多|已满|压缩上下文",
@@ -320,7 +331,7 @@ _SIGNS: Final = tuple(
             "credential",
             -4,
             r"\b(?:jwt|bearer|api key|authentication|credentials?|expired)\b"
-            r"|\b(?:the|this|your|access|id) token\b(?! (?:count|limit|length|quantity|budget|window|size))",
+            r"|\b(?:the|this|your|access|session|id) token\b(?! (?:count|limit|length|quantity|budget|window|size))",
         ),
         (
             "too little",
@@ -337,6 +348,8 @@ _OUTPUT_TOO_MUCH: Final = re.compile(
     r" (?:too (?:large|big|high)|(?:great|larg|high|bigg)er than|above|over|beyond|exceed(?!ed in)|limited|参数超|超"
     r"|过大|太大)"
 )
+# "max_tokens must be at least 1, got -950": the server's own sum, of the window without the prompt.
+_NO_ROOM: Final = re.compile(rf"{_MAX_TOKENS}[^.;]{{0,60}}(?:\bgot|:|=|\() ?-\d")
 # A field that stands alone, as in "param": "max_tokens", or that has a wrong value.
 _BLAMES_OUTPUT: Final = re.compile(rf"\. {_MAX_TOKENS}\.? ?[.}}]|\binvalid value for {_MAX_TOKENS}")
 _LESS_OUTPUT: Final = re.compile(r"\b(?:lower|reduce|decrease) (?:the )?max tokens|\bmax tokens to a (?:lower|smaller)")
