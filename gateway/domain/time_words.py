@@ -12,7 +12,7 @@ from gateway.domain.recurrence import Unit
 # "in two hours", "через два часа", "两小时后"
 NUMBERS: Final[dict[int, str]] = {
     1: "an?|one|eine[rmn]?|ein|un[ae]?|один|одну|一",
-    2: "two|zwei|dos|deux|дв[ае]|二|两|兩",
+    2: "two|a couple of|zwei|dos|deux|дв[ае]|二|两|兩",
     3: "three|drei|tres|trois|три|三",
     4: "four|vier|cuatro|quatre|четыре|四",
     5: "five|fünf|cinco|cinq|пять|五",
@@ -25,7 +25,11 @@ NUMBERS: Final[dict[int, str]] = {
     12: "twelve|zwölf|doce|douze|двенадцать|十二",
     15: "fifteen|fünfzehn|quince|quinze|пятнадцать|十五",
     20: "twenty|zwanzig|veinte|vingt|двадцать|二十",
+    25: "twenty[- ]five|fünfundzwanzig|veinticinco|vingt-cinq|двадцать пять|二十五",
     30: "thirty|dreißig|treinta|trente|тридцать|三十",
+    40: "forty|vierzig|cuarenta|quarante|сорок|四十",
+    45: "forty[- ]five|fünfundvierzig|cuarenta y cinco|quarante-cinq|сорок пять|四十五",
+    50: "fifty|fünfzig|cincuenta|cinquante|пятьдесят|五十",
 }
 
 UNITS: Final[dict[Unit | str, str]] = {
@@ -42,6 +46,18 @@ HALF_HOUR: Final = (
     "half an hour|half hour|einer halben stunde|(?:eine )?halbe stunde|media hora|(?:une )?demi-heure|полчаса"
     "|半个?小时|半個?小時"
 )
+# Other lengths of time, in minutes.
+PARTS_OF_AN_HOUR: Final[dict[int, str]] = {
+    30: HALF_HOUR,
+    15: "(?:a )?quarter of an hour|(?:eine[r]? )?viertelstunde|(?:un )?cuarto de hora|(?:un )?quart d['’]heure"
+    "|четверть часа|一刻[钟鐘]",
+    45: "three[- ]quarters of an hour|(?:eine[r]? )?dreiviertelstunde|tres cuartos de hora|trois quarts d['’]heure"
+    "|三刻[钟鐘]",
+    90: "anderthalb stunden|hora y media|полтора часа",
+}
+# "two and a half hours", "zweieinhalb Stunden"; "deux heures et demie"
+AND_A_HALF_BEFORE: Final = r"\s*and a half\s+|\s*½\s*|\s*einhalb\s+|\s+с половиной\s+|\s*[个個]?半"
+AND_A_HALF_BEHIND: Final = "and a half|et demie?|y media"
 IN: Final = "in|dentro de|en|dans|через"
 AFTERWARDS: Final = "from now|后|後|之后|之後|以后|以後"
 AND: Final = "and|und|y|et|и"
@@ -61,6 +77,12 @@ PARTS_OF_HOUR: Final[dict[int, str]] = {
     -15: "(?:a )?quarter (?:to|before|of)|viertel vor",
     -30: "halb",
 }
+# Behind the number of an hour: "a las seis y media".
+PARTS_OF_HOUR_BEHIND: Final[dict[int, str]] = {
+    30: "y media|et demie?",
+    15: "y cuarto|et quart",
+    -15: "menos cuarto|moins le quart",
+}
 
 AT: Final = "at|@|um|gegen|a las?|à|в|к|以"
 OF_DAY: Final[dict[str, str]] = {  # what stands behind or, in Chinese, before an hour
@@ -73,17 +95,28 @@ OF_DAY: Final[dict[str, str]] = {  # what stands behind or, in Chinese, before a
 OF_DAY_BEFORE: Final[dict[str, str]] = {"am": "早上|早晨|上午|凌晨|清晨", "pm": "下午|晚上|傍晚|晚间|晚間"}
 HOURS: Final = r"uhr|o['’]?clock|heures?|h|час(?:а|ов)?|点钟?|點鐘?|时|時"  # behind the number of an hour
 
-THIS: Final = "this|esta|cet?te?"  # "this evening"
+THIS: Final = "this|diese[nrs]?|est[ae]|ce(?:t(?:te)?)?|эт(?:от|у|ой|о)|[这這本]个?"  # "this evening", "this friday"
 # Times of day that have a name, as hour and minute.
 NAMED_TIMES: Final[dict[str, str]] = {
     "12:00": "noon|midday|mittags?|zu mittag|mediod[ií]a|al mediod[ií]a|midi|полдень|中午|正午",
     "00:00": "midnight|mitternachts?|medianoche|minuit|полночь|午夜|半夜",
+}
+# Parts of a day, with the time that each means alone: "tomorrow evening". Beside an hour, they say which half of the
+# day the hour is in: "tomorrow evening at 8".
+PARTS_OF_DAY: Final[dict[str, str]] = {
     "09:00": (
-        "in the morning|morning|früh|vormittags?|am morgen|am vormittag|por la mañana|le matin|matin|утром|早上|上午"
+        "in the morning|morning|früh|morgens?|vormittags?|am morgen|am vormittag|por la mañana|le matin|matin|утром"
+        "|早上|上午"
     ),
     "15:00": "in the afternoon|afternoon|nachmittags?|am nachmittag|por la tarde|après-midi|днём|днем|下午",
     "19:00": "in the evening|evening|abends?|am abend|le soir|soir|вечером|晚上|傍晚",
     "21:00": "at night|night|nachts|por la noche|la nuit|ночью|夜里|夜裡",
+}
+EVERY_PART_OF_DAY: Final[dict[str, str]] = {  # behind "every"
+    "09:00": "mornings?|morgen|vormittag|mañanas?|matins?|утро|早|早上|早晨|上午",
+    "15:00": "afternoons?|nachmittag|tardes?|après-midis?|下午",
+    "19:00": "evenings?|abend|soirs?|вечер|晚|晚上|傍晚",
+    "21:00": "nights?|nacht|noches?|nuits?|ночь|夜",
 }
 
 DAYS: Final[dict[int, str]] = {  # from today
@@ -92,7 +125,7 @@ DAYS: Final[dict[int, str]] = {  # from today
     1: "tomorrow|tmrw|morgen|mañana|demain|завтра|明天|明日",
     2: "(?:the )?day after tomorrow|übermorgen|pasado mañana|après-demain|послезавтра|后天|後天",
 }
-TONIGHT: Final = "tonight|heute nacht|esta noche|cette nuit|今晚"
+NIGHTS: Final[dict[int, str]] = {0: "tonight|heute nacht|esta noche|cette nuit|今晚", 1: "明晚"}  # from today
 
 WEEKDAYS: Final[tuple[str, ...]] = (
     r"mon(?:days?)?|montags?|lunes|lundis?|понедельник(?:ам)?|пн|(?:周|週|星期|礼拜|禮拜)一",
@@ -100,11 +133,17 @@ WEEKDAYS: Final[tuple[str, ...]] = (
     r"wed(?:s|nesdays?)?|mittwochs?|mi[ée]rcoles|mercredis?|сред[уаы]м?|средам|ср|(?:周|週|星期|礼拜|禮拜)三",
     r"thu(?:rs|rsdays?)?|donnerstags?|jueves|jeudis?|четверг(?:ам)?|чт|(?:周|週|星期|礼拜|禮拜)四",
     r"fri(?:days?)?|freitags?|viernes|vendredis?|пятниц[уаы]м?|пятницам|пт|(?:周|週|星期|礼拜|禮拜)五",
-    r"sat(?:urdays?)?|samstags?|sonnabends?|s[áa]bados?|samedis?|суббот[уаы]м?|субботам|сб|(?:周|週|星期|礼拜|禮拜)六",
+    r"sat(?:urdays?)?|(?:at |on |over )?(?:the )?weekend|wochenende|week-end|fin de semana"
+    r"|周末|週末|samstags?|sonnabends?|s[áa]bados?|samedis?|суббот[уаы]м?|субботам|сб|(?:周|週|星期|礼拜|禮拜)六",
     r"sun(?:days?)?|sonntags?|domingos?|dimanches?|воскресень[еяюем]+|вс|(?:周|週|星期|礼拜|禮拜)[日天]",
 )
 NEXT: Final = "next|nächsten?r?s?|kommenden?|pr[óo]xim[oa]|prochaine?|следующ(?:ий|ую|ее)|下个?|下個?"
-ON: Final = "on|am|el|los|le|les|во?|по"
+NEXT_BEHIND: Final = "prochaine?|pr[óo]xim[oa]|que viene"  # "mardi prochain"
+NEXT_WEEK: Final = (
+    "next week|(?:in der )?nächsten? woche|kommenden? woche|la semaine prochaine|la pr[óo]xima semana"
+    "|la semana que viene|на следующей неделе|下个?(?:周|星期|礼拜)|下個?(?:週|星期|禮拜)"
+)
+ON: Final = "on|by|am|el|los|le|les|во?|по"
 
 MONTHS: Final[tuple[str, ...]] = (
     "jan(?:uary|uar|vier)?|enero|января",
@@ -121,17 +160,38 @@ MONTHS: Final[tuple[str, ...]] = (
     "dec(?:ember)?|dez(?:ember)?|diciembre|décembre|декабря",
 )
 
+EVERY_ON: Final = r"по(?=\s+\w+[ая]м\b)|(?:on|am|los|les)(?=\s+\w+s\b)"  # "on mondays"
+EXCEPT: Final = "except|but not|außer|ausser|excepto|menos|sauf|кроме|除了?"
 EVERY: Final = (
     "every|each|jede[nrsm]?|alle|cada|tod[oa]s l[oa]s|chaque|tou(?:s|tes) les|кажд(?:ый|ую|ое|ые)|每隔?个?|每個?"
 )
+# "the last day of the month", and whose month that is
+LAST_DAY: Final = "last day|letzte[rn]? tag|[úu]ltimo d[ií]a|dernier jour|последний день|最后一天|最後一天"
+FIRST_DAY: Final = "first(?: day)?|erste[rn]?(?: tag)?|primer d[ií]a|premier(?: jour)?|первый день|第一天"
+MONTH_END: Final = (
+    "(?:at )?(?:the )?end|(?:am |zum )?ende|(?:a |à la |en )?fin(?:al(?:es)?|es)?|в конце|в последний день"
+)
+OF_MONTH: Final = (
+    "of (?:the|this) month|de[sr] monats|dieses monats|del? (?:este )?mes|d(?:u|e ce) mois|(?:этого )?месяца"
+)
+OF_EVERY_MONTH: Final = (
+    "of (?:every|each|any) month|(?:eines )?jede[sn] monats?|de cada mes|de chaque mois|каждого месяца"
+)
+MONTH_END_ALONE: Final = "(?:am |zum )?monatsende|(?:en )?fin de mois|[这這本]?个?月[底末]"
+THIS_MONTH: Final = "这个?月|這個?月|本月"
 OTHER: Final = "other|second|zweite[nrs]?|второй|вторую"
 # Rules in one word or two.
 RULES: Final[dict[str, str]] = {
     "1 week on mon,tue,wed,thu,fri": (
-        "(?:every |each |on )?weekdays?|(?:on )?workdays|(?:an )?werktags?|(?:an )?wochentags?|unter der woche"
-        "|(?:de )?lunes a viernes|en semaine|(?:по|в) будн(?:ям|и|ие дни)|每?个?工作日"
+        "(?:every |each |on )?(?:week|work(?:ing )?)days?|(?:jeden |an )?(?:werk|wochen|arbeits)tags?|unter der woche"
+        "|(?:an )?(?:werk|wochen|arbeits)tagen|mon(?:day)?s?(?: to | through | till |-|–)fri(?:day)?s?"
+        "|(?:von )?(?:montags? bis freitags?|mo(?:-|–| bis )fr)"
+        "|(?:du )?lundi au vendredi|(?:chaque )?jour ouvr(?:é|able)"
+        "|(?:de )?lunes a viernes|en semaine|(?:каждый )?(?:будний|рабочий) день|с понедельника по пятницу"
+        "|(?:по|в) будн(?:ям|и|ие дни)|(?:每个?)?(?:周|星期)一[到至](?:周|星期)?五|每?个?工作日"
     ),
-    "1 week on sat,sun": "(?:every |each |on )?weekends?|am wochenende|по выходным|每?个?周末",
+    "1 week on sat,sun": "(?:every|each) weekend|(?:on )?weekends|jedes wochenende|an wochenenden|по выходным"
+    "|每个?(?:周|週)末|(?:todos )?los fines de semana|cada fin de semana|tous les week-ends|chaque week-end",
     "1 day": "daily|täglich|diariamente|a diario|quotidiennement|ежедневно|每[天日]",
     "1 hour": "hourly|stündlich|ежечасно|每小时|每小時",
     "1 week": "weekly|wöchentlich|semanalmente|еженедельно",
@@ -141,5 +201,7 @@ RULES: Final[dict[str, str]] = {
 
 # What may stand between a time and what is to be said: "remind me to …".
 LEAD: Final = (
-    "me to|me about|me that|me|that|to|about|mich daran|mich an|mich|dass|daran|an|zu|que|de|a|что|о|чтобы|提醒我|我|要"
+    "remind me(?: to| about| that)?|erinnere? mich(?: daran| an)?|rappelle-moi(?: de| que)?|recuérdame(?: que| de)?"
+    "|напомни(?: мне)?(?: о)?|me to|me about|me that|me|that|to|about"
+    "|mich daran|mich an|mich|dass|daran|an|zu|que|de|a|что|о|чтобы|提醒我|我|要"
 )

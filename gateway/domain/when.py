@@ -9,6 +9,7 @@ of a text are read, so a long text costs no more than a short one.
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, tzinfo
@@ -24,6 +25,9 @@ _FURTHEST: Final = 50 * 366 * 86_400.0  # seconds
 _READ: Final = 120  # characters of each end of a text
 _MORNING: Final = time(9)  # of a day without a time
 _EVENING: Final = time(20)  # "tonight"
+_EARLY: Final = 5  # an hour before this one is at night, not in the evening
+_SHORT: Final = 3  # letters: "sun" at the end of a text is perhaps no day
+_LAST_DAY: Final = 32  # of a month, whichever its number is
 
 EXAMPLES: Final = (
     "in 20 minutes",
@@ -60,13 +64,43 @@ def read(text: str, now: float, zone: tzinfo) -> When:
     parts, rest = _at_beginning(text)
     if parts is None:
         parts, rest = _at_end(text)
-    elif parts.time is None and not parts.spans:
-        behind, shorter = _at_end(rest)
-        if behind is not None and behind.is_time_only:
-            parts.time, rest = behind.time, shorter
-    if parts is None:
+    elif not parts.spans:
+        parts, rest = _with_end(parts, text, rest)
+    if parts is None or not parts.is_whole:
         raise NoTime(text[:_READ])
+    _check_rest(parts, text, rest)
     return _resolved(parts, _cleaned(rest), now, zone)
+
+
+def _check_rest(parts: _Parts, text: str, rest: str) -> None:
+    """Raises BadTime if the time goes on in the rest: a part of it that is passed over makes another time of it."""
+    if not text.endswith(rest):
+        return
+    if _EXCEPT.match(rest) and parts.rule is not None:
+        raise BadTime(f"I cannot leave out days. Name those that are meant: {_SOME_DAYS}.")
+    more = _AND_MORE.match(rest[:_READ])
+    if more is not None and _scan(rest[:_READ], more.end())[1] > more.end():
+        raise BadTime(f'There are two times, and I can keep one at a time: "{text[: len(text) - len(rest)].strip()}".')
+
+
+def _with_end(parts: _Parts, text: str, rest: str) -> tuple[_Parts, str]:
+    """The parts at the beginning, with what the end adds: "tomorrow call mum at 9". Raises BadTime for two times."""
+    behind, shorter = _at_end(rest)
+    if behind is None or behind.spans or behind.rule is not None:
+        return parts, rest
+    if behind.is_time_only:
+        if parts.clock is None and (behind.clock or not parts.part_of_day):
+            parts.clock, parts.part_of_day = behind.clock, parts.part_of_day or behind.part_of_day
+            return parts, shorter
+        return parts, rest
+    said = rest[len(shorter) :].strip(_SIGNS)
+    if behind.clock is not None and parts.is_vague:
+        _, before = _at_end(text)
+        return behind, before  # "morning run tomorrow at 7"
+    if parts.is_time_only and (len(said) > _SHORT or said >= "\u4e00"):
+        first = text[: len(text) - len(rest)].strip(_SIGNS)
+        raise BadTime(f'There are two times, "{first}" and "{said}". Put the whole time first: {EXAMPLES[1]} call Ann.')
+    return parts, rest
 
 
 def read_exactly(text: str, now: float, zone: tzinfo) -> When:
@@ -94,22 +128,54 @@ class _Parts:
 
     spans: list[tuple[int, str]] = field(default_factory=list)
     rule: Recurrence | None = None
-    month_day: int | None = None
+    month_day: int | None = None  # or _LAST_DAY
+    is_sure: bool = True  # that the number is a day of a month, even if no time of day is said
     day: date | None = None  # of the year 1: of the next year in which it is yet to come
     offset: int | None = None
     weekday: int | None = None
     after_today: bool = False
-    time: time | None = None
+    next_week: bool = False
+    next_month: bool = False
+    clock: time | None = None
+    part_of_day: time | None = None  # "in the evening", as the time that this means alone
+
+    @property
+    def at(self) -> time | None:
+        """The time of day: "in the evening" says of an hour which half of the day it is in."""
+        part, said = self.part_of_day, self.clock
+        if said is None or part is None or part.hour < 12 or not 1 <= said.hour <= 12:
+            return part if said is None else said
+        if said.hour == 12:
+            return said if part.hour < 19 else said.replace(hour=0)
+        return said if said.hour < _EARLY and part >= _EVENING else said.replace(hour=said.hour + 12)
+
+    @property
+    def is_by_night(self) -> bool:
+        """Say whether the time is after midnight, but belongs to the day before: "tonight at 2"."""
+        part, at = self.part_of_day, self.at
+        return part is not None and at is not None and part.hour >= 19 and at.hour < _EARLY
 
     @property
     def is_time_only(self) -> bool:
         """Say whether nothing but a time of day was read."""
-        return self.time is not None and not self.spans and self.rule is None and not self.has_day
+        return self.at is not None and not self.spans and self.rule is None and not self.has_day
+
+    @property
+    def is_vague(self) -> bool:
+        """Say whether it may be no time at all, but the first words of what is to be said: "morning run"."""
+        bare = self.is_time_only and self.clock is None
+        return bare or (self.month_day is not None and self.rule is None and self.at is None)
+
+    @property
+    def is_whole(self) -> bool:
+        """Say whether the parts are a time: "am 15." alone may begin anything."""
+        return self.month_day is None or self.is_sure or self.rule is not None or self.at is not None
 
     @property
     def has_day(self) -> bool:
         """Say whether a day was read."""
-        return self.day is not None or self.offset is not None or self.weekday is not None
+        others = self.month_day is not None or self.next_week or self.next_month
+        return others or self.day is not None or self.offset is not None or self.weekday is not None
 
 
 _CJK: Final = "\u4e00-\u9fff"
@@ -168,27 +234,51 @@ def _any(alternatives: Iterable[str]) -> str:
 
 
 _SPAN_END: Final = rf"(?:(?<=[{_CJK}])|(?![^\W\d{_CJK}]))"  # "1h30m"
-_SPAN: Final = rf"(?:{words.HALF_HOUR}|{_NUMBER}{_any(words.UNITS.values())}){_SPAN_END}"
+_HOURS_NUMBER: Final = rf"(?:\d{{1,3}}|{_any(words.NUMBERS.values())})"
+_HALVES: Final = (
+    rf"{_HOURS_NUMBER}(?:{words.AND_A_HALF_BEFORE})(?:{words.UNITS['hour']})"
+    rf"|{_HOURS_NUMBER}\s+(?:{words.UNITS['hour']})\s+(?:{words.AND_A_HALF_BEHIND})"
+    rf"|\d{{1,3}}[.,]\d{{1,2}}\s*(?:{words.UNITS['hour']})"
+)
+_PART_OF_AN_HOUR: Final = _choice(words.PARTS_OF_AN_HOUR, _SPAN_END)
+_SPAN: Final = (
+    rf"(?:{_any(words.PARTS_OF_AN_HOUR.values())}|{_HALVES}|{_NUMBER}{_any(words.UNITS.values())}){_SPAN_END}"
+)
 _SPANS: Final = _Pattern(
     rf"(?P<before>(?:{words.IN})\s+)?"
     rf"(?P<spans>{_SPAN}(?:\s*(?:,\s*|(?:{words.AND})\s+)?{_SPAN}){{0,4}}|(?:(?<=через\s)){_any(words.UNITS.values())}{_END})"
     rf"(?:\s*(?P<behind>(?:{words.AFTERWARDS}){_END}))?"
 )
 _ONE_SPAN: Final = _Pattern(
-    rf"(?P<half>{words.HALF_HOUR})|(?P<number>{_NUMBER})(?P<unit>{_any(words.UNITS.values())}){_SPAN_END}"
+    rf"(?P<part>{_any(words.PARTS_OF_AN_HOUR.values())}){_SPAN_END}|(?P<halves>{_HALVES}){_SPAN_END}"
+    rf"|(?P<number>{_NUMBER})(?P<unit>{_any(words.UNITS.values())}){_SPAN_END}"
 )
+_LEADING_NUMBER: Final = _Pattern(rf"\d{{1,3}}[.,]\d{{1,2}}|{_HOURS_NUMBER}")
 _NAMED_RULE: Final = _choice(words.RULES, _END)
 _RULE: Final = _Pattern(
-    rf"(?:{words.EVERY})\s*(?:(?P<other>{words.OTHER})\s+|(?P<number>{_NUMBER}))?(?P<unit>{_any(words.UNITS.values())}){_END}"
+    rf"(?:{words.EVERY})(?:\s+|(?<=[{_CJK}]))(?:(?P<other>{words.OTHER})\s+|(?P<number>{_NUMBER}))?(?P<unit>{_any(words.UNITS.values())}){_END}"
 )
 _RULE_DAYS: Final = _Pattern(
-    rf"(?:{words.EVERY}|(?:{words.ON})(?=\s+\w+s\b))\s*"
+    rf"(?:{words.EVERY}|{words.EVERY_ON})\s*"
     rf"(?P<days>{_any(words.WEEKDAYS)}{_END}(?:\s*(?:[,，、]|(?:{words.AND})\b|和)?\s*(?:{words.ON})?\s*"
     rf"{_any(words.WEEKDAYS)}{_END}){{0,6}})"
 )
-_MONTH_DAY: Final = _Pattern(
-    rf"(?:(?:{words.ON})\s+)?(?:the\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.|号|號|日|-?го)(?!\d)"
+_RULE_PART: Final = _choice(
+    {at: rf"(?:{words.EVERY})(?:\s+|(?<=[{_CJK}]))(?:{text})" for at, text in sorted(words.EVERY_PART_OF_DAY.items())},
+    rf"(?:(?<=[{_CJK}])|{_END})",
 )
+_OF_MONTH: Final = rf"(?:\s+(?:(?P<every>{words.OF_EVERY_MONTH})|(?P<this>{words.OF_MONTH})){_END})"
+_MONTH_DAY: Final = _Pattern(
+    rf"(?:(?P<lead>{words.EVERY})\s+)?(?:(?P<on>{words.ON})\s+)?(?:the\s+)?(?:d[ií]a\s+)?"
+    rf"(?:(?P<day>\d{{1,2}})(?P<sign>st|nd|rd|th|er|\.|号|號|日|-?го|-?е)?(?P<number>\s+числ[ао])?|(?P<first>{words.FIRST_DAY}))"
+    rf"(?![\d:.]|\w*[^\W\d{_CJK}]){_OF_MONTH}?"
+)
+_MONTH_END: Final = _Pattern(
+    rf"(?:(?P<lead>{words.EVERY})\s+)?(?:(?:{words.ON})\s+)?(?:the\s+)?(?:{words.LAST_DAY}|{words.MONTH_END}){_OF_MONTH}"
+    rf"|(?:(?P<alone_every>{words.EVERY})\s*)?(?:{words.MONTH_END_ALONE}){_END}"
+    rf"|(?:{words.THIS_MONTH})(?:的)?(?:{words.LAST_DAY})"
+)
+_LAST_OF_RULE: Final = _Pattern(rf"的?(?:(?:{words.ON})\s+)?(?:the\s+)?(?:{words.LAST_DAY}){_END}")
 _ISO: Final = _Pattern(
     rf"(?:(?:{words.ON})\s+)?(?P<year>\d{{4,9}})-(?P<month>\d{{1,2}})-(?P<day>\d{{1,2}})(?!\d)(?:T(?=\d))?"
 )
@@ -206,15 +296,21 @@ _MONTH_NAME_DAY: Final = _Pattern(
 _CHINESE_DATE: Final = _Pattern(r"(?:(?P<year>\d{4,9})年)?(?P<month>\d{1,2})月(?P<day>\d{1,2})[日号號]?")
 _DAYS: Final = _choice({days: words.DAYS[days] for days in sorted(words.DAYS, reverse=True)}, _END)
 _WEEKDAY: Final = _Pattern(
-    rf"(?:(?:{words.ON})\s+)?(?:(?P<next>{words.NEXT})\s*)?(?P<weekday>{_any(words.WEEKDAYS)}){_END}"
+    rf"(?:(?:{words.ON})\s+)?(?:(?:{words.THIS})(?:\s+|(?<=[{_CJK}])))?(?:(?P<next>{words.NEXT})\s*)?"
+    rf"(?P<weekday>{_any(words.WEEKDAYS)})(?:{_END}|(?={_any(words.PARTS_OF_DAY.values())}{_END})"
+    rf"|(?=(?:{words.NAMED_TIMES['12:00']}){_END}))"
+    rf"(?:\s+(?P<behind>{words.NEXT_BEHIND}){_END})?"
 )
 _ONE_WEEKDAY: Final = _Pattern(rf"(?<![^\W{_CJK}]){_any(words.WEEKDAYS)}{_END}")
 _NEXT_UNIT: Final = _Pattern(rf"(?:{words.NEXT})\s*(?P<unit>{_any(words.UNITS.values())}){_END}")
+_NEXT_WEEK: Final = _Pattern(rf"(?:{words.NEXT_WEEK})(?:{_END})")
 _WEEKDAYS: Final = _choice(dict(enumerate(words.WEEKDAYS)))
 _MONTHS: Final = _choice(dict(enumerate(words.MONTHS, 1)))
 _UNITS: Final = _choice(words.UNITS)
 _NUMBERS: Final = _choice({**words.NUMBERS, 1: f"{words.NUMBERS[1]}|eins", 2: f"{words.NUMBERS[2]}|两"})
 _PARTS_OF_HOUR: Final = _choice(words.PARTS_OF_HOUR)
+_PARTS_BEHIND: Final = _choice(words.PARTS_OF_HOUR_BEHIND)
+_PART_BEHIND: Final = rf"(?:\s+(?P<behind>{_any(words.PARTS_OF_HOUR_BEHIND.values())}))?"
 _HALF: Final = _choice({half: f"{text}|{words.OF_DAY_BEFORE[half]}" for half, text in words.OF_DAY.items()})
 _AT: Final = rf"(?:{words.AT})(?:\s+|(?<=@))"
 _OF_DAY: Final = rf"(?:\s*(?P<half>{_any(words.OF_DAY.values())})(?!\w))?"
@@ -224,32 +320,41 @@ _TIMES: Final = (
     _Pattern(rf"(?:{_AT})?(?P<hour>\d{{1,2}})\s*(?P<half>{_any(words.OF_DAY.values())})(?!\w)"),
     _Pattern(
         rf"(?:{_AT})?(?P<before>{_any(words.OF_DAY_BEFORE.values())}|中午)?\s*(?P<hour>\d{{1,2}}|十[一二]|[一二两三四五六七八九十])"
-        r"[点點时時](?:钟|鐘)?(?:(?P<minute>\d{1,2})分?|(?P<halfpast>半))?"
+        r"[点點时時](?:钟|鐘)?(?:(?P<minute>\d{1,2})分?|(?P<halfpast>半)|(?P<quarter>[一三])刻)?"
     ),
     _Pattern(
         rf"(?:{_AT})?(?P<hour>\d{{1,2}}|(?:{words.HOURS_IN_FULL})(?=\s))\s*(?:{words.HOURS})"
-        rf"(?:\s*(?P<minute>\d{{2}})(?!\d))?{_END}{_OF_DAY}"
+        rf"(?:\s*(?P<minute>\d{{2}})(?!\d))?{_END}{_PART_BEHIND}{_OF_DAY}"
     ),
     _Pattern(
         rf"(?:{_AT})?(?P<part>{_any(words.PARTS_OF_HOUR.values())})\s+(?P<hour>\d{{1,2}}|{words.HOUR_NUMBERS}){_END}{_OF_DAY}"
     ),
-    _Pattern(rf"{_AT}(?P<hour>\d{{1,2}}|{words.HOUR_NUMBERS})(?![\d/]|[.:]\d){_END}{_OF_DAY}"),
+    _Pattern(rf"{_AT}(?P<hour>\d{{1,2}}|{words.HOUR_NUMBERS})(?![\d/]|[.:]\d){_END}{_PART_BEHIND}{_OF_DAY}"),
 )
 _LAST_HOUR: Final = _Pattern(r"(?P<hour>\d{1,2})\s*\Z")  # "tomorrow 9", and nothing behind it
 _NAMED_TIMES: Final = _choice(
     {at: rf"(?:{_AT}|(?:{words.THIS})\s+)?(?:{text})" for at, text in words.NAMED_TIMES.items()}, _END
 )
-_TONIGHT: Final = _Pattern(rf"(?:{words.TONIGHT}){_END}")
-_LEAD: Final = _Pattern(rf"(?:{words.LEAD})(?:\s+|(?<=[{_CJK}]))")
+_PARTS_OF_DAY: Final = _choice(
+    {at: rf"(?:{_AT}|(?:{words.THIS})\s+)?(?:{text})" for at, text in words.PARTS_OF_DAY.items()}, _END
+)
+_NIGHTS: Final = _choice(words.NIGHTS, _END)
+_OPEN_END: Final = _Pattern(rf".*(?<![^\W{_CJK}])(?:{words.EVERY})\s*")
+_LEAD: Final = _Pattern(rf"(?:{words.LEAD})(?:\s+|(?<=[{_CJK}]))|d['’](?=\w)")
+_EXCEPT: Final = _Pattern(rf"[\s,，]*(?:{words.EXCEPT})(?:\s|(?<=[{_CJK}]))")
+_AND_MORE: Final = _Pattern(rf"[\s,，]*(?:(?:{words.AND}|or|oder|ou|или)\s+|[和跟])")
+_SOME_DAYS: Final = "every monday, tuesday and thursday at 9"
 _SIGNS: Final = " \t\r\n,，、:：-–—"
 
 
 def _span(parts: _Parts, text: str, at: int) -> int:
     found = _SPANS.match(text, at)
-    if found is None or parts.spans or parts.rule is not None or parts.has_day or parts.time is not None:
+    if found is None or parts.spans or parts.rule is not None or parts.has_day or parts.clock is not None:
         return at
     spans = [
-        (30, "minute") if each["half"] else (_number(each["number"]), _UNITS.of(each["unit"]))
+        (_minutes(each[0]), "minute")
+        if each["part"] or each["halves"]
+        else (_number(each["number"]), _UNITS.of(each["unit"]))
         for each in _ONE_SPAN.finditer(found["spans"])
     ] or [(1, _UNITS.of(found["spans"]))]
     is_bare = not found["before"] and not found["behind"]
@@ -259,16 +364,30 @@ def _span(parts: _Parts, text: str, at: int) -> int:
     return found.end()
 
 
+def _minutes(said: str) -> int:
+    """The minutes of "half an hour", "zweieinhalb Stunden" or "1.5 hours"."""
+    if part := _PART_OF_AN_HOUR.match(said, 0):
+        return part[0]
+    number = _LEADING_NUMBER.match(said)
+    assert number is not None, "each of them begins with a number"
+    if "." in number[0] or "," in number[0]:
+        return round(float(number[0].replace(",", ".")) * 60)
+    return _number(number[0]) * 60 + 30
+
+
 def _rule(parts: _Parts, text: str, at: int) -> int:
     if parts.rule is not None or parts.spans:
         return at
+    if (each := _RULE_PART.match(text, at)) and parts.part_of_day is None:
+        parts.rule, parts.part_of_day = Recurrence(unit="day"), time.fromisoformat(each[0])
+        return each[1]
+    if named := _NAMED_RULE.match(text, at):
+        parts.rule = Recurrence.parse(named[0])
+        return named[1]
     if found := _RULE_DAYS.match(text, at):
         days = {_WEEKDAYS.of(each[0]) for each in _ONE_WEEKDAY.finditer(found["days"])}
         parts.rule = Recurrence(unit="week", weekdays=tuple(sorted(days)))
         return found.end()
-    if named := _NAMED_RULE.match(text, at):
-        parts.rule = Recurrence.parse(named[0])
-        return named[1]
     if (found := _RULE.match(text, at)) is None:
         return at
     unit, count = _UNITS.of(found["unit"]), 2 if found["other"] else _number(found["number"])
@@ -281,13 +400,36 @@ def _rule(parts: _Parts, text: str, at: int) -> int:
 
 
 def _month_day(parts: _Parts, text: str, at: int) -> int:
-    if parts.rule is None or parts.rule.unit != "month" or parts.month_day is not None:
+    monthly = parts.rule is not None and parts.rule.unit == "month"
+    if (parts.has_day and not parts.next_month) or parts.spans or not (monthly or parts.rule is None):
         return at
-    found = _MONTH_DAY.match(text, at)
-    if found is None or not 1 <= int(found["day"]) <= 31:
+    if parts.month_day is not None:
         return at
-    parts.month_day = int(found["day"])
+    if found := _MONTH_END.match(text, at):
+        day, is_rule = _LAST_DAY, bool(found["lead"] or found["every"] or found["alone_every"])
+    elif monthly and (found := _LAST_OF_RULE.match(text, at)):
+        day, is_rule = _LAST_DAY, True
+    elif (found := _MONTH_DAY.match(text, at)) and _names_day(found, monthly):
+        day, is_rule = int(found["day"] or 1), bool(found["lead"] or found["every"])
+        english = found["sign"] in ("st", "nd", "rd", "th")
+        parts.is_sure = bool(parts.next_month or found["this"] or found["number"] or (found["on"] and english))
+    else:
+        return at
+    parts.month_day = day
+    if is_rule and not monthly:
+        parts.rule = Recurrence(unit="month")
     return found.end()
+
+
+def _names_day(found: re.Match[str], monthly: bool) -> bool:
+    """Say whether a number is the day of a month: its month is said, or it has a sign of a day."""
+    if found["this"] or found["every"]:
+        return 1 <= int(found["day"] or 1) <= 31
+    if not found["day"] or not 1 <= int(found["day"]) <= 31 or (found["lead"] and not found["number"]):
+        return False
+    if found["sign"] and (monthly or found["on"] or found["sign"] in "号號"):
+        return True
+    return bool(found["number"]) or (found["on"] or "").lower() in ("le", "el")
 
 
 def _date(parts: _Parts, text: str, at: int) -> int:
@@ -313,38 +455,61 @@ def _day(year: int, month: int, day: int) -> date:
 
 
 def _relative_day(parts: _Parts, text: str, at: int) -> int:
-    if parts.has_day or parts.spans:
+    if parts.spans:
         return at
-    if found := _TONIGHT.match(text, at):
-        parts.offset, parts.time = 0, parts.time or _EVENING
+    if parts.weekday is not None and not parts.next_week and (found := _NEXT_WEEK.match(text, at)):
+        parts.next_week = True
         return found.end()
+    if parts.weekday is not None or (parts.has_day and not parts.next_week):
+        return at
+    if found := _WEEKDAY.match(text, at):
+        parts.weekday, following = _WEEKDAYS.of(found["weekday"]), found["next"] or found["behind"]
+        parts.after_today = bool(following)
+        parts.next_week = parts.next_week or (found["next"] or "").startswith("下")
+        return found.end()
+    if parts.next_week:
+        return at
+    if night := _NIGHTS.match(text, at):
+        parts.offset, parts.part_of_day = night[0], _EVENING
+        return night[1]
     if day := _DAYS.match(text, at):
         parts.offset, end = day
         return end
-    if found := _WEEKDAY.match(text, at):
-        parts.weekday, parts.after_today = _WEEKDAYS.of(found["weekday"]), bool(found["next"])
+    if parts.rule is None and (found := _NEXT_WEEK.match(text, at)):
+        parts.next_week = True
         return found.end()
     if found := _NEXT_UNIT.match(text, at):
-        parts.spans.append((1, _UNITS.of(found["unit"])))
+        unit = _UNITS.of(found["unit"])
+        parts.next_month = unit == "month" and parts.rule is None
+        if not parts.next_month:
+            parts.spans.append((1, unit))
         return found.end()
     return at
 
 
 def _time(parts: _Parts, text: str, at: int) -> int:
-    if parts.time is not None or any(unit in ("second", "minute", "hour") for _, unit in parts.spans):
+    if any(unit in ("second", "minute", "hour") for _, unit in parts.spans):
+        return at
+    if parts.part_of_day is None and (part := _PARTS_OF_DAY.match(text, at)):
+        parts.part_of_day = time.fromisoformat(part[0])
+        return part[1]
+    if parts.clock is not None:
         return at
     for pattern in _TIMES:
         if found := pattern.match(text, at):
             said = found.groupdict()
             minute = 30 if said.get("halfpast") else int(said.get("minute") or 0)
+            minute = {"一": 15, "三": 45}.get(said.get("quarter") or "", minute)
             named = _time_of(_number(said["hour"]), minute, _half(said), found[0].strip())
-            parts.time = _moved(named, _PARTS_OF_HOUR.of(said["part"]) if said.get("part") else 0)
+            more = _PARTS_OF_HOUR.of(said["part"]) if said.get("part") else 0
+            more = _PARTS_BEHIND.of(said["behind"]) if said.get("behind") else more
+            parts.clock = _moved(named, more)
             return found.end()
     if (parts.has_day or parts.rule) and (found := _LAST_HOUR.match(text, at)):
-        parts.time = _time_of(int(found["hour"]), 0, "", found[0])
+        parts.clock = _time_of(int(found["hour"]), 0, "", found[0])
         return found.end("hour")
     if moment := _NAMED_TIMES.match(text, at):
-        parts.time = time.fromisoformat(moment[0])
+        parts.clock = time.fromisoformat(moment[0])
         return moment[1]
     return at
 
@@ -376,9 +541,9 @@ def _time_of(hour: int, minute: int, half: str, said: str) -> time:
 
 _PARTS: Final[tuple[Callable[[_Parts, str, int], int], ...]] = (
     _span,
-    _rule,
-    _month_day,
     _date,
+    _month_day,
+    _rule,
     _relative_day,
     _time,
 )
@@ -421,7 +586,8 @@ def _at_end(text: str) -> tuple[_Parts | None, str]:
             continue  # perhaps the middle of a word
         parts, end = _scan(f" {tail}", begin + 1)  # no span without a word before it
         if end == len(tail) + 1:
-            return parts, text[: len(text) - len(tail) + begin]
+            rest = text[: len(text) - len(tail) + begin]
+            return (None, text) if _OPEN_END.fullmatch(rest[-_READ:]) else (parts, rest)
     return None, text
 
 
@@ -429,7 +595,8 @@ def _beginnings(text: str) -> Iterator[int]:
     """Yield the places where a word begins, or may begin: Chinese words have no space before them."""
     for at, sign in enumerate(text):
         before = text[at - 1] if at else " "
-        if not sign.isspace() and (not before.isalnum() or sign >= "\u4e00" or before >= "\u4e00"):
+        within = before in ":.," and sign.isdecimal() and text[at - 2 : at - 1].isdecimal()  # "8:30"
+        if not sign.isspace() and not within and (not before.isalnum() or sign >= "\u4e00" or before >= "\u4e00"):
             yield at
 
 
@@ -447,6 +614,8 @@ def _resolved(parts: _Parts, rest: str, now: float, zone: tzinfo) -> When:
     try:
         if parts.rule is not None:
             return _checked(_repeated(parts, parts.rule, rest, now, zone), now, zone)
+        if (parts.next_week and parts.weekday is None) or (parts.next_month and parts.month_day is None):
+            parts.spans.append((1, "week" if parts.next_week else "month"))
         if parts.spans:
             return _checked(_later(parts, rest, now, zone), now, zone)
         start = _once(parts, local_of(now, zone))
@@ -488,8 +657,8 @@ def _later(parts: _Parts, rest: str, now: float, zone: tzinfo) -> When:
             if months > 12_000:
                 raise BadTime(_TOO_FAR)
             local = Timetable(start=local, zone=zone, rule=Recurrence(unit="month", count=1)).local(months)
-    if parts.time is not None:
-        local = datetime.combine(local.date(), parts.time)
+    if parts.at is not None:
+        local = datetime.combine(local.date(), parts.at)
     by_calendar = local != local_of(now, zone)
     due = (utc_of(local, zone) if by_calendar else now) + seconds
     return When(start=local_of(due, zone), due=due, rest=rest)
@@ -500,14 +669,20 @@ _EXACT: Final = {"second": 1, "minute": 60, "hour": 3_600}
 
 def _once(parts: _Parts, local: datetime) -> datetime:
     """The next local time of a day, or of a time of day alone."""
-    at = parts.time or _MORNING
+    at = parts.at or _MORNING
     if parts.day is not None:
         return _next_year(parts.day, at, local)
+    if parts.month_day is not None:
+        return _next_month(parts.month_day, at, local, 1 if parts.next_month else 0)
     if parts.offset is not None:
-        return datetime.combine(local.date() + timedelta(days=parts.offset), at)
+        by_night = parts.is_by_night or (at == time.min and not parts.offset)  # "today at midnight"
+        return datetime.combine(local.date() + timedelta(days=parts.offset + by_night), at)
+    if parts.weekday is not None and parts.next_week:
+        monday = local.date() - timedelta(days=local.weekday())
+        return datetime.combine(monday + timedelta(days=7 + parts.weekday + parts.is_by_night), at)
     if parts.weekday is not None:
         ahead = (parts.weekday - local.weekday()) % 7
-        found = datetime.combine(local.date() + timedelta(days=ahead), at)
+        found = datetime.combine(local.date() + timedelta(days=ahead + parts.is_by_night), at)
         return found + timedelta(days=7) if found <= local or (parts.after_today and not ahead) else found
     found = datetime.combine(local.date(), at)
     return found if found > local else found + timedelta(days=1)
@@ -527,19 +702,32 @@ def _next_year(day: date, at: time, local: datetime) -> datetime:
     raise BadTime(_TOO_FAR)
 
 
+def _next_month(day: int, at: time, local: datetime, ahead: int) -> datetime:
+    """The next day of this number in a month that has it, or the last day of a month; so many months ahead."""
+    months = local.year * 12 + local.month - 1
+    for year, month in (divmod(months + more, 12) for more in range(ahead, ahead + 9)):
+        last = monthrange(year, month + 1)[1]
+        if day == _LAST_DAY or day <= last:
+            found = datetime.combine(date(year, month + 1, min(day, last)), at)
+            if found > local:
+                return found
+    raise BadTime(_TOO_FAR)
+
+
 def _repeated(parts: _Parts, rule: Recurrence, rest: str, now: float, zone: tzinfo) -> When:
     local = local_of(now, zone)
-    if rule.unit in ("minute", "hour") and parts.time is None and not parts.has_day:
+    if rule.unit in ("minute", "hour") and parts.at is None and not parts.has_day:
         first = now + rule.count * _EXACT[rule.unit]
         return When(start=local_of(first, zone), due=first, rule=rule, rest=rest)
     if parts.weekday is not None and rule.unit == "week":
         rule, parts.weekday = Recurrence(unit="week", count=rule.count, weekdays=(parts.weekday,)), None
-    at = parts.time or _MORNING
-    start = _once(parts, local) if parts.has_day else datetime.combine(local.date(), at)
+    at = parts.at or _MORNING
+    dated = parts.has_day and parts.month_day is None
+    start = _once(parts, local) if dated else datetime.combine(local.date(), at)
     if parts.month_day is not None:
         long_month = local.month if local.month in _LONG else local.month - 1 or 12
         year = local.year - 1 if long_month > local.month else local.year
-        start = datetime.combine(date(year, long_month, parts.month_day), at)
+        start = datetime.combine(date(year, long_month, min(parts.month_day, 31)), at)
     due = Timetable(start=start, zone=zone, rule=rule).after(now)
     if due is None:
         raise BadTime(_TOO_FAR)

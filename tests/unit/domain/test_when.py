@@ -105,6 +105,208 @@ tous les lundis à 8h poubelle | 30 08:00 | every Monday | poubelle
 """.strip().splitlines()
 
 
+# Read on Wednesday, 2026-03-25, 14:30 in Berlin.
+EVERYDAY = """
+tomorrow evening at 8 call mum | 03-26 20:00 | call mum
+tonight at 8 bins | 03-25 20:00 | bins
+this evening at 7:30 dinner | 03-25 19:30 | dinner
+tomorrow afternoon at 3 meeting | 03-26 15:00 | meeting
+tomorrow morning at 8 run | 03-26 08:00 | run
+call mum at 8 tomorrow evening | 03-26 20:00 | call mum
+tomorrow evening call mum at 8 | 03-26 20:00 | call mum
+tonight at 11:30 pm sleep | 03-25 23:30 | sleep
+in an hour and a half stretch | 03-25 16:00 | stretch
+in 1.5 hours stretch | 03-25 16:00 | stretch
+in one and a half hours stretch | 03-25 16:00 | stretch
+in a quarter of an hour tea | 03-25 14:45 | tea
+in a couple of hours tea | 03-25 16:30 | tea
+on the 15th at 10 dentist | 04-15 10:00 | dentist
+next week friday at 5pm beer | 04-03 17:00 | beer
+friday next week at 5pm beer | 04-03 17:00 | beer
+next week on tuesday bins | 03-31 09:00 | bins
+next month pay | 04-25 14:30 | pay
+on the last day of the month pay rent | 03-31 09:00 | pay rent
+at the end of the month pay rent | 03-31 09:00 | pay rent
+every last day of the month at 10 pay rent | 03-31 10:00 | every month | pay rent
+on the last day of every month at 10 pay rent | 03-31 10:00 | every month | pay rent
+on the 1st of every month at 9 rent | 04-01 09:00 | every month | rent
+every 1st of the month rent | 04-01 09:00 | every month | rent
+the first of every month rent | 04-01 09:00 | every month | rent
+every morning at 7 run | 03-26 07:00 | every day | run
+every evening at 8 pills | 03-25 20:00 | every day | pills
+every night at 10 pills | 03-25 22:00 | every day | pills
+every evening pills | 03-25 19:00 | every day | pills
+pills every morning | 03-26 09:00 | every day | pills
+weekdays at 9 standup | 03-26 09:00 | every weekday | standup
+call mum in the evening | 03-25 19:00 | call mum
+every other day pills | 03-27 09:00 | every 2 days | pills
+every friday evening at 6 beer | 03-27 18:00 | every Friday | beer
+sunday evening at 9 call | 03-29 21:00 | call
+heute Abend um 8 Müll | 03-25 20:00 | Müll
+morgen Abend um 8 Müll | 03-26 20:00 | Müll
+morgen Nachmittag um 3 Kaffee | 03-26 15:00 | Kaffee
+heute Abend 20 Uhr Müll | 03-25 20:00 | Müll
+jeden Werktag um 8:30 Uhr Standup | 03-26 08:30 | every weekday | Standup
+morgen um 8:30 Uhr Standup | 03-26 08:30 | Standup
+morgen um 8.30 Uhr Standup | 03-26 08:30 | Standup
+um 18:45 Uhr los | 03-25 18:45 | los
+in anderthalb Stunden Kuchen | 03-25 16:00 | Kuchen
+in eineinhalb Stunden Kuchen | 03-25 16:00 | Kuchen
+in 1,5 Stunden Kuchen | 03-25 16:00 | Kuchen
+in einer Viertelstunde Tee | 03-25 14:45 | Tee
+am 15. um 10 Uhr Zahnarzt | 04-15 10:00 | Zahnarzt
+jeden Abend um 8 Tabletten | 03-25 20:00 | every day | Tabletten
+jeden Morgen um 7 laufen | 03-26 07:00 | every day | laufen
+am letzten Tag des Monats Miete | 03-31 09:00 | Miete
+am Monatsende Miete | 03-31 09:00 | Miete
+am letzten Tag jedes Monats Miete | 03-31 09:00 | every month | Miete
+am 1. jedes Monats um 9 Miete | 04-01 09:00 | every month | Miete
+jeden 1. des Monats Miete | 04-01 09:00 | every month | Miete
+nächste Woche Dienstag um 9 Müll | 03-31 09:00 | Müll
+ce soir à 8h poubelles | 03-25 20:00 | poubelles
+demain soir à 20h poubelles | 03-26 20:00 | poubelles
+dans une heure et demie gâteau | 03-25 16:00 | gâteau
+dans un quart d'heure thé | 03-25 14:45 | thé
+le 15 à 10h dentiste | 04-15 10:00 | dentiste
+à la fin du mois loyer | 03-31 09:00 | loyer
+le dernier jour du mois loyer | 03-31 09:00 | loyer
+le 1er de chaque mois loyer | 04-01 09:00 | every month | loyer
+tous les matins à 7h courir | 03-26 07:00 | every day | courir
+tous les soirs à 8h pilule | 03-25 20:00 | every day | pilule
+mardi prochain à 9h poubelles | 03-31 09:00 | poubelles
+du lundi au vendredi à 9h réunion | 03-26 09:00 | every weekday | réunion
+esta noche a las 8 basura | 03-25 20:00 | basura
+mañana por la tarde a las 5 café | 03-26 17:00 | café
+en hora y media pastel | 03-25 16:00 | pastel
+en una hora y media pastel | 03-25 16:00 | pastel
+en un cuarto de hora té | 03-25 14:45 | té
+el día 15 a las 10 dentista | 04-15 10:00 | dentista
+el último día del mes alquiler | 03-31 09:00 | alquiler
+a fin de mes alquiler | 03-31 09:00 | alquiler
+el 1 de cada mes alquiler | 04-01 09:00 | every month | alquiler
+todas las noches a las 10 pastilla | 03-25 22:00 | every day | pastilla
+todas las mañanas a las 7 correr | 03-26 07:00 | every day | correr
+el próximo martes a las 9 basura | 03-31 09:00 | basura
+сегодня вечером в 8 мусор | 03-25 20:00 | мусор
+завтра вечером в 8 мусор | 03-26 20:00 | мусор
+через полтора часа пирог | 03-25 16:00 | пирог
+через час пирог | 03-25 15:30 | пирог
+через четверть часа чай | 03-25 14:45 | чай
+15 числа в 10 зубной | 04-15 10:00 | зубной
+в последний день месяца аренда | 03-31 09:00 | аренда
+в конце месяца аренда | 03-31 09:00 | аренда
+каждый вечер в 8 таблетки | 03-25 20:00 | every day | таблетки
+каждое утро в 7 бег | 03-26 07:00 | every day | бег
+1 числа каждого месяца аренда | 04-01 09:00 | every month | аренда
+на следующей неделе во вторник мусор | 03-31 09:00 | мусор
+今晚8点倒垃圾 | 03-25 20:00 | 倒垃圾
+明晚8点倒垃圾 | 03-26 20:00 | 倒垃圾
+明天晚上八点半倒垃圾 | 03-26 20:30 | 倒垃圾
+一个半小时后拿蛋糕 | 03-25 16:00 | 拿蛋糕
+一刻钟后喝茶 | 03-25 14:45 | 喝茶
+15号上午10点看牙医 | 04-15 10:00 | 看牙医
+月底交房租 | 03-31 09:00 | 交房租
+这个月最后一天交房租 | 03-31 09:00 | 交房租
+每月1号交房租 | 04-01 09:00 | every month | 交房租
+每月最后一天交房租 | 03-31 09:00 | every month | 交房租
+每天早上7点跑步 | 03-26 07:00 | every day | 跑步
+每晚8点吃药 | 03-25 20:00 | every day | 吃药
+每天晚上吃药 | 03-25 19:00 | every day | 吃药
+下周五下午5点喝啤酒 | 04-03 17:00 | 喝啤酒
+下周一开会 | 03-30 09:00 | 开会
+下星期三上午10点开会 | 04-01 10:00 | 开会
+这周五下午5点喝啤酒 | 03-27 17:00 | 喝啤酒
+本周五下午5点喝啤酒 | 03-27 17:00 | 喝啤酒
+明天9点15分开会 | 03-26 09:15 | 开会
+明天9点一刻开会 | 03-26 09:15 | 开会
+remind me tomorrow at 7pm to feed the cat | 03-26 19:00 | feed the cat
+in 45 min check laundry | 03-25 15:15 | check laundry
+at quarter past six call Bob | 03-26 06:15 | call Bob
+next monday morning submit report | 03-30 09:00 | submit report
+submit report by friday noon | 03-27 12:00 | submit report
+every tuesday and thursday evening at 7 choir | 03-26 19:00 | every Tuesday and Thursday | choir
+on May 2 at 3pm vet | 05-02 15:00 | vet
+2nd of May vet | 05-02 09:00 | vet
+on the first day of every month budget | 04-01 09:00 | every month | budget
+an hour from now leave | 03-25 15:30 | leave
+in ten minutes tea | 03-25 14:40 | tea
+in twenty-five minutes tea | 03-25 14:55 | tea
+a week from now x | 04-01 14:30 | x
+two days from now at noon x | 03-27 12:00 | x
+at the weekend mow the lawn | 03-28 09:00 | mow the lawn
+erinnere mich morgen um 7 an die Katze | 03-26 07:00 | die Katze
+in einer Stunde los | 03-25 15:30 | los
+nächsten Montag um 9 Bericht | 03-30 09:00 | Bericht
+um viertel nach sechs Bob anrufen | 03-26 06:15 | Bob anrufen
+jeden Dienstag und Donnerstag um 19 Uhr Chor | 03-26 19:00 | every Tuesday and Thursday | Chor
+am 2. Mai um 15 Uhr Tierarzt | 05-02 15:00 | Tierarzt
+Freitagmittag Essen | 03-27 12:00 | Essen
+morgen Mittag Essen | 03-26 12:00 | Essen
+alle 2 Stunden trinken | 03-25 16:30 | every 2 hours | trinken
+in 14 Tagen Müll | 04-08 14:30 | Müll
+heute um Mitternacht x | 03-26 00:00 | x
+rappelle-moi demain à 19h de nourrir le chat | 03-26 19:00 | nourrir le chat
+dans dix minutes thé | 03-25 14:40 | thé
+lundi prochain à 9h rapport | 03-30 09:00 | rapport
+le 2 mai à 15h vétérinaire | 05-02 15:00 | vétérinaire
+demain matin à 8h30 courir | 03-26 08:30 | courir
+vendredi à midi déjeuner | 03-27 12:00 | déjeuner
+toutes les 2 heures boire | 03-25 16:30 | every 2 hours | boire
+dans 15 jours poubelle | 04-09 14:30 | poubelle
+tous les mardis et jeudis à 19h chorale | 03-26 19:00 | every Tuesday and Thursday | chorale
+à 18h30 Bob | 03-25 18:30 | Bob
+recuérdame mañana a las 7 de la tarde dar de comer al gato | 03-26 19:00 | dar de comer al gato
+en diez minutos té | 03-25 14:40 | té
+el lunes por la mañana informe | 03-30 09:00 | informe
+el 2 de mayo a las 15:00 veterinario | 05-02 15:00 | veterinario
+cada 2 horas beber | 03-25 16:30 | every 2 hours | beber
+los martes y jueves a las 19:00 coro | 03-26 19:00 | every Tuesday and Thursday | coro
+el viernes al mediodía comer | 03-27 12:00 | comer
+a las 6 y media cena | 03-26 06:30 | cena
+dentro de una semana x | 04-01 14:30 | x
+напомни завтра в 7 вечера покормить кота | 03-26 19:00 | покормить кота
+через десять минут чай | 03-25 14:40 | чай
+в понедельник утром отчёт | 03-30 09:00 | отчёт
+2 мая в 15:00 ветеринар | 05-02 15:00 | ветеринар
+каждые 2 часа пить | 03-25 16:30 | every 2 hours | пить
+по вторникам и четвергам в 19:00 хор | 03-26 19:00 | every Tuesday and Thursday | хор
+через неделю x | 04-01 14:30 | x
+в следующую пятницу в 12 обед | 03-27 12:00 | обед
+сегодня в 18:30 Боб | 03-25 18:30 | Боб
+提醒我明天晚上7点喂猫 | 03-26 19:00 | 喂猫
+十分钟后喝茶 | 03-25 14:40 | 喝茶
+周一早上交报告 | 03-30 09:00 | 交报告
+5月2日下午3点看兽医 | 05-02 15:00 | 看兽医
+每两小时喝水 | 03-25 16:30 | every 2 hours | 喝水
+每周二和周四晚上7点合唱 | 03-26 19:00 | every Tuesday and Thursday | 合唱
+周五中午吃饭 | 03-27 12:00 | 吃饭
+一周后x | 04-01 14:30 | x
+今天下午六点半找Bob | 03-25 18:30 | 找Bob
+二十五分钟后喝茶 | 03-25 14:55 | 喝茶
+tonight at midnight x | 03-26 00:00 | x
+today at midnight x | 03-26 00:00 | x
+tonight at 2 x | 03-26 02:00 | x
+tonight at 12 x | 03-26 00:00 | x
+tomorrow night at 12 x | 03-27 00:00 | x
+friday night at 1 x | 03-28 01:00 | x
+at the weekend mow the lawn | 03-28 09:00 | mow the lawn
+on the 3rd floor meet Tom tomorrow at 9 | 03-26 09:00 | on the 3rd floor meet Tom
+on the 31st at 9 x | 03-31 09:00 | x
+end of the month report tomorrow at 9 | 03-26 09:00 | end of the month report
+morning run tomorrow at 7 | 03-26 07:00 | morning run
+at 7 walk in the sun | 03-26 07:00 | walk in the sun
+Montagabend um 8 x | 03-30 20:00 | x
+next month on the 3rd x | 04-03 09:00 | x
+下个月3号 x | 04-03 09:00 | x
+in 2,25 hours x | 03-25 16:45 | x
+zweieinhalb Stunden lesen morgen um 9 | 03-26 09:00 | zweieinhalb Stunden lesen
+in zweieinhalb Stunden x | 03-25 17:00 | x
+every month on the last day at 8 x | 03-31 08:00 | every month | x
+fin de mes informe mañana a las 9 | 03-26 09:00 | fin de mes informe
+demain à 9h d'appeler maman | 03-26 09:00 | appeler maman
+""".strip().splitlines()
+
+
 def found(text: str) -> tuple[str, When]:
     when = read(text, NOW, BERLIN)
     return f"{datetime.fromtimestamp(when.due, BERLIN):%d %H:%M:%S}", when
@@ -126,6 +328,17 @@ def test_a_time_and_what_is_to_be_said(lines: list[str]):
         text, *expected = line.split(" | ")
         if (read_as := as_read(text)) != expected:
             wrong.append(f"{line}, but read as {read_as}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_how_people_say_times():
+    wednesday, wrong = datetime(2026, 3, 25, 14, 30, tzinfo=BERLIN).timestamp(), []
+    for line in EVERYDAY:
+        text, *expected = line.split(" | ")
+        when = read(text, wednesday, BERLIN)
+        local = f"{datetime.fromtimestamp(when.due, BERLIN):%m-%d %H:%M}"
+        if (said := [local, *([when.rule.said] if when.rule else []), when.rest]) != expected:
+            wrong.append(f"{line}, but read as {said}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -155,7 +368,19 @@ def test_dates(text: str, due: str):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "tea", "5 apples", "call mom", "in a while tea", "2 days before christmas", "buy cable 5m", "😀" * 200]
+    "text",
+    [
+        "",
+        "tea",
+        "5 apples",
+        "call mom",
+        "in a while tea",
+        "2 days before christmas",
+        "buy cable 5m",
+        "am 1. Advent",
+        "3号线停运",
+        "😀" * 200,
+    ],
 )
 def test_no_time_is_guessed(text: str):
     with pytest.raises(NoTime):
@@ -178,6 +403,13 @@ def test_no_time_is_guessed(text: str):
         ("every 5000 days x", "a number from 1 to 1,000"),
         ("every 0 minutes x", "a number from 1 to 1,000"),
         ("every 5 seconds x", "more often than each minute"),
+        ("at 5pm call mum tomorrow", 'two times, "at 5pm" and "tomorrow"'),
+        ("every weekday except friday at 9 x", "I cannot leave out days"),
+        (
+            "every evening at 8 and every morning at 7 x",
+            'two times, and I can keep one at a time: "every evening at 8"',
+        ),
+        ("noon meeting tomorrow at 11", 'two times, "noon" and "tomorrow at 11"'),
     ],
 )
 def test_a_time_that_cannot_be_says_why(text: str, sentence: str):
