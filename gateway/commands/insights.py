@@ -99,12 +99,18 @@ def _table(what: str, totals: Sequence[UsageTotal]) -> list[str]:
     for total in islice(ranked, _ROWS):
         share = weigh(total) / whole
         filled = round(_BAR * share)
-        cost = written(round(1_000_000 * total.cost_usd))
         label = total.label if len(total.label) <= _LABEL else f"{total.label[: _LABEL - 1]}…"
-        lines.append(f"  [{'█' * filled}{'░' * (_BAR - filled)}] {share:4.0%}  {label}: {cost}, {_tokens(total)}")
+        bar = "█" * filled + "░" * (_BAR - filled)
+        lines.append(f"  [{bar}] {share:.0%}  {label}: {_cost(total)}, {_tokens(total)}")
     if len(ranked) > _ROWS:
         lines.append(f"  and {len(ranked) - _ROWS} more")
     return lines
+
+
+def _cost(total: UsageTotal) -> str:
+    if total.unpriced_calls == total.calls:
+        return "no price known"
+    return written(round(1_000_000 * total.cost_usd))
 
 
 def _tokens(total: UsageTotal) -> str:

@@ -26,6 +26,7 @@ DEAR = ModelSettings(
     max_output_tokens=10,
     prices=ModelPrices(input=100, output=100),
 )
+UNPRICED = DEAR.model_copy(update={"prices": None})
 CHEAP = DEAR.model_copy(update={"name": "cheap", "prices": ModelPrices(input=0.1, output=0.1)})
 
 USUAL = DEAR.model_copy(
@@ -56,7 +57,7 @@ async def test_insights_of_a_conversation_and_of_everybody(tmp_path: Path) -> No
         everybody = (await live.ask("/insights 30")).splitlines()
         assert everybody[0].startswith("Last 30 days, everybody: 3 calls, 3,000 tokens in, 9 out, $0.30")
         assert "  [██████████] 100%  dear: $0.3009, 3,009 tokens" in everybody
-        assert everybody[everybody.index("By person:") + 1].startswith("  [███████░░░]  67%  fake:c")
+        assert everybody[everybody.index("By person:") + 1].startswith("  [███████░░░] 67%  fake:c")
         assert [line for line in everybody if line.startswith("By ")] == [
             "By model:",
             "By purpose:",
@@ -66,6 +67,12 @@ async def test_insights_of_a_conversation_and_of_everybody(tmp_path: Path) -> No
         assert (await live.ask("/insights x")).startswith("Say how many days to look back")
         await clock.advance(8 * 86_400)
         assert (await live.ask("/insights")).startswith("Nothing was used")
+
+
+async def test_insights_call_no_model_free_whose_price_nobody_knows(tmp_path: Path) -> None:
+    async with running(tmp_path, config=settings(tmp_path, Caps(), model=UNPRICED), model=counting(1_000)) as live:
+        await live.ask("hello")
+        assert "  [██████████] 100%  dear: no price known, 1,003 tokens" in (await live.ask("/insights")).splitlines()
 
 
 async def test_who_is_no_admin_sees_the_own_conversation(tmp_path: Path) -> None:
