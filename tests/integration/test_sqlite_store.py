@@ -397,6 +397,28 @@ async def test_two_backups_to_one_file_do_not_meet(
     assert not [name for name in os.listdir(tmp_path) if "partial" in name]
 
 
+async def test_a_backup_removes_what_a_killed_one_left(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        (half,) = tmp_path.glob("copy.db*.partial")
+        half.with_name(f"{half.name}-journal").touch()
+        raise KeyboardInterrupt
+
+    def partials() -> list[str]:
+        return sorted(name for name in os.listdir(tmp_path) if "partial" in name)
+
+    (tmp_path / "other.db1.partial").touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(store._database, "_fill", killed)
+        patch.setattr("os.unlink", lambda name: None)
+        with pytest.raises(KeyboardInterrupt):
+            store._database._copy(tmp_path / "copy.db")
+    assert len(partials()) == 3
+    await store.backup(tmp_path / "copy.db")
+    assert partials() == ["other.db1.partial"]
+
+
 async def test_a_backup_that_fails_leaves_nothing(store: SqliteStore, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(StoreUnavailable, match="folder cannot be written"):

@@ -8,6 +8,8 @@ one for searches, in another thread: a search ranks megabytes of texts, and nobo
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import glob
 import os
 import tempfile
 from collections.abc import Callable
@@ -32,6 +34,7 @@ P = ParamSpec("P")
 Query: TypeAlias = Callable[Concatenate[apsw.Connection, P], T]
 
 _READERS = 3  # connections: for single rows, for long queries, for searches
+_HALF = ".partial"  # the end of the name of a backup that is being made
 
 
 class Database:
@@ -159,13 +162,15 @@ class Database:
         if target.resolve() == self._path.resolve():
             raise StoreError("A backup cannot replace the store it is made from: choose another path.")
         try:
+            _remove_halves(target)
             # A file of its own, for its owner alone: another process may make a backup under this name meanwhile.
-            descriptor, partial = tempfile.mkstemp(prefix=target.name, suffix=".partial", dir=target.parent)
+            descriptor, partial = tempfile.mkstemp(prefix=target.name, suffix=_HALF, dir=target.parent)
             try:
-                os.close(descriptor)
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
                 self._fill(partial)
                 os.replace(partial, target)
             finally:
+                os.close(descriptor)
                 with suppress(FileNotFoundError):
                     os.unlink(partial)
         except apsw.Error as error:
@@ -192,3 +197,20 @@ class Database:
         except RuntimeError as error:  # the thread takes nothing after its shutdown
             raise StoreUnavailable("The store is closed.") from error
         return await called
+
+
+def _remove_halves(target: Path) -> None:
+    """Remove what killed backups left under this name. Whoever still makes one holds a lock on it."""
+    for half in target.parent.glob(f"{glob.escape(target.name)}*{_HALF}"):
+        try:
+            descriptor = os.open(half, os.O_RDWR | os.O_NOFOLLOW)
+        except OSError:
+            continue  # somebody else's, or gone by now
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for name in (half, half.with_name(f"{half.name}-journal"), half.with_name(f"{half.name}-wal")):
+                name.unlink(missing_ok=True)
+        except OSError:
+            continue  # it is being made, or may not be removed
+        finally:
+            os.close(descriptor)
