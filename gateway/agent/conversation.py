@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -12,11 +13,11 @@ from gateway.agent.files.references import References, references_in
 from gateway.agent.models import Calibration
 from gateway.context import identifiers, instructions
 from gateway.context.guard import GuardedEngine
-from gateway.domain.message import Message, note_of, noted, noted_tokens, same
+from gateway.domain.message import Message, note_of, noted, noted_tokens, same, text_of
 from gateway.domain.session import Session, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.providers.base import ModelRequest, ModelSpec
-from gateway.runtime.tokens import TokenCounter
+from gateway.runtime.tokens import LONG_TO_MEASURE, TokenCounter
 from gateway.store.records import Patch, StepRecord
 
 
@@ -109,6 +110,11 @@ class Conversation:
         """Return the message with its tokens, identifiers and standing instructions. It may be called in a thread."""
         told = {"instructions": instructions.found(message)} if message["role"] == "user" else {}
         return noted(message, tokens=self.counter.message(message), identifiers=identifiers.found(message), **told)
+
+    async def measured_aside(self, message: Message) -> Message:
+        """The same; a long message is measured in a thread, so that nobody else waits."""
+        size = len(text_of(message)) + sum(len(call["function"]["arguments"]) for call in message.get("tool_calls", ()))
+        return await asyncio.to_thread(self.measured, message) if size > LONG_TO_MEASURE else self.measured(message)
 
     def show(self, tools: tuple[str, ...], schema_tokens: int) -> None:
         """Show the model these tools from now on. The provider's last report is changed as if the old prompt had been

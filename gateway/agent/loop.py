@@ -330,7 +330,7 @@ class Agent:
                 completed, text=completed.text if completed.text.strip() else NO_WORDS_LEFT, tool_calls=()
             )
         completed = replace(completed, tool_calls=_distinct(completed.tool_calls))
-        self._add(conversation, message_of(completed))
+        self._add(conversation, await conversation.measured_aside(message_of(completed)))
         self.partial_text = ""
         return completed
 

@@ -33,6 +33,7 @@ from gateway.runtime.errors import ConfigError
 VOCABULARY_SHA256: Final = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 PIECE_CHARS: Final = 16_384  # at most 64 KB of UTF-8: a code point takes four bytes at most
 EXACT_CHARS: Final = 4_000_000  # counted in full up to here; under a second at worst
+LONG_TO_MEASURE: Final = 4_000  # characters, from which on a count takes more than a millisecond
 MESSAGE_OVERHEAD: Final = 4  # tokens a chat format spends on role and delimiters
 IMAGE_TOKENS: Final = 1_600  # of one image part: a large image at full detail
 

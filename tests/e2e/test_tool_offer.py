@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from gateway.agent.tools import find_tools
+from gateway.agent.tools.base import HiddenTool
 from gateway.agent.tools.runtime import UNKNOWN_OUTCOME
 from gateway.app.config.models import Tools
 from gateway.domain.message import text_of
 from gateway.domain.turn import Sessions
 from gateway.providers.base import ModelRequest
 from gateway.providers.plugin import ModelSettings as ModelEntry
+from gateway.runtime.tokens import TokenCounter
 from tests.support.gateway import FakeModel, KillAt, Say, config_in, in_turn, running
 from tests.support.tools import Payment
 
@@ -92,6 +101,33 @@ async def test_what_was_called_much_is_shown_first_after_a_restart_too(tmp_path:
             await live.ask("hello")
             assert "send_letter" in names(model.requests[-1])
     assert "find_tools" in names(model.requests[-1]), "others have no room"
+
+
+async def test_long_calls_and_many_descriptions_are_read_beside_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: dict[str, set[int]] = {"count": set(), "find": set()}
+    count, find = TokenCounter.message, find_tools.best
+
+    def counted(self: TokenCounter, message: Mapping[str, Any]) -> int:
+        if message.get("tool_calls"):
+            threads["count"].add(threading.get_ident())
+        return count(self, message)
+
+    def found(words: str, tools: Sequence[HiddenTool]) -> list[HiddenTool]:
+        threads["find"].add(threading.get_ident())
+        return find(words, tools)
+
+    monkeypatch.setattr(TokenCounter, "message", counted)
+    monkeypatch.setattr(find_tools, "best", found)
+    model = FakeModel(in_turn(Say(calls=[("find_tools", json.dumps({"words": "字" * 9_000}))]), Say(text="none")))
+    config = config_in(tmp_path, model=ModelEntry(provider="offline", name="fake", context_length=50_000))
+    many = [Payment() for _ in range(40)]
+    for number, tool in enumerate(many):
+        tool.name, tool.description = f"pay_{number}", "Pays somebody else. " * 300
+    async with running(tmp_path, config=config, model=model, tools=many) as live:
+        assert await live.ask("find one") == "none"
+    assert all(seen and threading.get_ident() not in seen for seen in threads.values())
 
 
 async def test_hidden_tools_are_found_and_stay(tmp_path: Path) -> None:
