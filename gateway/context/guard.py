@@ -219,7 +219,7 @@ class GuardedEngine:
         state = await self._try("dump_state")
         if not isinstance(state, Mapping):
             return {}
-        if _is_too_long(dict(state)) or not _is_json(dict(state)):
+        if not self._ours and (_is_too_long(dict(state)) or not _is_json(dict(state))):
             self._log.warning("context_engine_state_refused", engine=self._engine.name)
             return {}
         return dict(state)

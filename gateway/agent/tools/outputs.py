@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gateway.agent.files.references import picture_part
-from gateway.agent.tools.base import Files, LimitsResults, Recalls, Tool
+from gateway.agent.tools.base import Files, Tool
 from gateway.context.persisted import block
 from gateway.context.prompts import neutralise
 from gateway.domain.message import Message, text_of, tool_result
+from gateway.runtime.tokens import LONG_TO_MEASURE
 
-_LONG: Final = 4_000  # characters, from which on the counting of a result takes more than a millisecond
 _RESULT_SHARE: Final = 0.15  # of the window
 _STEP_SHARE: Final = 0.30
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]+")
@@ -54,14 +54,15 @@ class Outputs:
     ) -> Message:
         """The result of a call as a message: all of it, or its beginning and the name of the file that has all; and the
         pictures, by their digests."""
-        limit = tool.result_chars if isinstance(tool, LimitsResults) else self.limits.result
-        note: dict[str, Any] = {"recalled": True} if isinstance(tool, Recalls) else {}
+        # As `isinstance` of LimitsResults and Recalls says, which takes 60 µs before Python 3.12.
+        limit: int | None = getattr(tool, "result_chars", self.limits.result)
+        note: dict[str, Any] = {"recalled": True} if hasattr(tool, "recalls") else {}
         if limit is not None and await self._is_beyond([text], limit, _RESULT_SHARE):
             return _pictured(tool_result(call_id, await self._kept(name, text), **note), pictures)
         if limit is not None:
             self._whole[call_id] = name, text
         message = _pictured(tool_result(call_id, neutralise(text), **note), pictures)
-        return await asyncio.to_thread(self.measured, message) if len(text) > _LONG else message
+        return await asyncio.to_thread(self.measured, message) if len(text) > LONG_TO_MEASURE else message
 
     async def fit(self, results: dict[str, Message], among: Collection[str]) -> None:
         """Keep the longest results `among` these calls as files until all results of the step fit together."""
