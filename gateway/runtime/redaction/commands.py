@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from gateway.runtime.redaction.kind import Kind, kind
@@ -11,6 +12,9 @@ from gateway.runtime.redaction.plausible import holds_mixed
 _OPTIONS = r"(?:[^\n|;&\"'\\]|\"[^\"\n]{0,80}\"|'[^'\n]{0,80}'){0,80}?"
 
 DASH: Final = " -"
+PASS: Final = "pass:"  # with which the one kind begins that has no option of its own
+# In a text without any of these options are none of the others.
+OPTION: Final = re.compile(r"-(?<=\s-)(?:[abpuwPU]|-(?:user|proxy-user|cookie))")
 COMMANDS: Final[tuple[Kind, ...]] = (
     kind(
         "user and password of curl",
@@ -52,5 +56,5 @@ COMMANDS: Final[tuple[Kind, ...]] = (
         rf"\b(?:zip|unzip|7z[a-z]?)\b{_OPTIONS}\s(?:-P\s{{0,3}}|-p)[\"']?((?!\$)[^\s\"']{{4,200}}+)",
         plausible=holds_mixed,
     ),
-    kind("password of openssl", "pass:", r"(?<=[\s=\"'])pass:((?!\$)[^\s\"']{4,200}+)", plausible=holds_mixed),
+    kind("password of openssl", PASS, r"(?<=[\s=\"'])pass:((?!\$)[^\s\"']{4,200}+)", plausible=holds_mixed),
 )

@@ -19,7 +19,8 @@ class Kind:
     (`folded`); none where a match begins with no literal. `run`: how many characters out of `A-Za-z0-9_.=-`
     are next to each other in every match at least; 0 for less than `SHORTEST_RUN`. `needs`: a
     literal that is in every text with a match, so that nothing else is looked for without it.
-    `probe`: a simpler pattern that finds something wherever `pattern` does, and begins with a literal.
+    `probe`: a simpler pattern that finds something wherever `pattern` does, and begins with a literal. `is_run`:
+    whether a match of it is part of a run.
     `within`: whether a run holds the literal as well, which then need not be looked for elsewhere.
     `foreign`: whether a literal has letters beyond ASCII. `plausible`: what a match must be like, too.
     `heads`: the first three letters of `starts`, of which one begins a run,
@@ -34,6 +35,7 @@ class Kind:
     needs: str = ""
     probe: re.Pattern[str] | None = None
     within: bool = False
+    is_run: bool = False
     foreign: bool = False
     plausible: Callable[[re.Match[str]], bool] = bool
     heads: frozenset[str] = frozenset()
@@ -61,6 +63,7 @@ def kind(
         run=run,
         needs=needs,
         probe=None if probe is None else re.compile(probe),
+        is_run=bool(run and probe) and not str(probe).startswith(":"),
         within=bool(run and literals) and not folded and all(map(IN_RUN.match, "".join(literals))),
         foreign=not "".join(literals).isascii(),
         plausible=plausible,

@@ -89,6 +89,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         "discord",
         r"(?i)discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\d{5,25}/([A-Za-z0-9_-]{20,})",
         run=20,
+        needs="hook",
     ),
     kind(
         "aws key id",
@@ -218,14 +219,16 @@ KINDS: Final[tuple[Kind, ...]] = (
         "pat- sdk- waka_ xaat- xapt- persona_",
         _START + r"((?:pat|sdk|waka|xaat|xapt|persona)(?:[-_][a-z0-9]{2,10})?[-_]"
         r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})",
+        run=40,
     ),
     kind("yandex token", "t1.", _DOTTED_START + r"(t1\.[A-Za-z0-9_=-]{4,64}+\.[A-Za-z0-9_-]{80,}+={0,2})", run=80),
     kind("fly token", "fm1a_ fm1r_ fm2_", _START + r"(fm(?:1a|1r|2)_[A-Za-z0-9+/=]{80,})"),
-    kind("mailchimp key", "", r"(?<![A-Za-z0-9])([0-9a-f]{32}-us\d{1,2})(?![A-Za-z0-9])", run=35, probe=r"-us\d"),
+    kind("mailchimp key", "", r"(?<![A-Za-z0-9])([0-9a-f]{32}-us\d{1,2})(?![A-Za-z0-9])", run=35, probe=r"-us"),
     kind(
         "1password secret key",
         "A3-",
         _START + r"(A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3})",
+        run=39,
     ),
     kind("asana token", "", r"(?<![\d/])([12]/\d{13,20}/\d{13,20}:[0-9a-f]{32})", run=32, probe=r":[0-9a-f]{32}"),
     kind(
@@ -255,6 +258,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         "azure secret",
         "",
         r"(?<![A-Za-z0-9_~.-])([A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34})(?![A-Za-z0-9_~.-])",
+        needs="~",
         probe=r"Q~[A-Za-z0-9_~.-]{31}",
     ),
     kind(
@@ -302,11 +306,13 @@ KINDS: Final[tuple[Kind, ...]] = (
         ("machine ", "default login"),
         r"\b(?:machine\s{1,20}[^\s\"']{1,128}|default(?= login))"
         r"\s{1,20}login\s{1,20}[^\s\"']{1,128}\s{1,20}password\s{1,20}([^\s\"'\\]{3,200}+)",
+        needs="pass",
     ),
     kind(
         "pgpass",
         "",
         r"(?<![A-Za-z0-9.*:-])[A-Za-z0-9.*-]{1,128}+:(?:\d{2,5}|\*):[A-Za-z_*][\w-]{0,63}+:[A-Za-z_][\w.-]{0,63}+:([^\s:/\"'\\]{4,128}+)(?![:/])",
+        needs=":",
         probe=r":(?:\d{2,5}|\*):[A-Za-z_*][\w-]{0,63}+:[A-Za-z_]",
         plausible=holds_mixed,
     ),
@@ -316,6 +322,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         "hash of a password",
         "",
         r"\$(?:2[aby]|1|5|6|y|argon2(?:id|i|d))\$([A-Za-z0-9./$,=+]{30,}+)",
+        needs="$",
         probe=r"\$(?:2[aby]|1|5|6|y|argon2(?:id|i|d))\$",
     ),
     kind("putty key", "Private-Lines:", r"Private-Lines:\s{0,3}\d{1,4}((?:(?:\s|\\[nr])++[A-Za-z0-9+/=]{16,}+)++)"),

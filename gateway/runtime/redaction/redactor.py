@@ -7,12 +7,14 @@ patterns alone: a test compares the two."""
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from gateway.runtime.redaction.assignments import ASSIGNMENT, KEY, NAMES, assigned, value_of
 from gateway.runtime.redaction.blocks import cut_keys, held_in_blocks
-from gateway.runtime.redaction.commands import COMMANDS, DASH
+from gateway.runtime.redaction.commands import COMMANDS, DASH, OPTION, PASS
 from gateway.runtime.redaction.configured import SHORTEST_SECRET, Configured
 from gateway.runtime.redaction.encodings import decoded, halves, original
 from gateway.runtime.redaction.kind import IN_RUN, SHORTEST_RUN, Kind
@@ -26,14 +28,16 @@ Redact = Callable[[str], str]
 __all__ = ["SHORTEST_SECRET", "Redact", "Redactor", "by_patterns"]
 
 _PASSES: Final = 4  # two are enough for nearly every text that has credentials, and one for any other
-_AT: Final = "@"
-_NEEDED: Final = (*NAMES, KEY, _AT)
+# A sign takes a fiftieth of the time of a word. The rarer ones come first, because a literal needs the first it holds.
+_NEEDED: Final = ("~", "$", "&", "@", *NAMES, KEY, "hook", "?", "=", "/", ":", "_", "-")
+_ASSIGNED: Final = (*NAMES, KEY)
 ALL_KINDS: Final = (*KINDS, *COMMANDS, *NAMED)
 _PROBED: Final = tuple(kind for kind in KINDS if kind.probe is not None)
 _TOKENS: Final = tuple(kind for kind in KINDS if kind.within)
 _STARTS: Final = tuple(start for kind in _TOKENS for start in kind.starts)
 _RUNS: Final = bytes(ord("x") if IN_RUN.match(chr(code)) else ord(" ") for code in range(256))
 _RUN: Final = b"x" * SHORTEST_RUN
+_COMMON: Final = string.ascii_lowercase.encode() + string.whitespace.encode()
 # Signs that a pattern which takes any case takes for one of our letters, though they are neither of its two.
 _ODD: Final = "\u0130\u0131\u017f\u1c82\u212a"
 _PLAIN: Final = str.maketrans(_ODD, "iis\u043ek")  # the letters that such a pattern takes them for
@@ -42,13 +46,38 @@ _CASED: Final = "ñÑпПşŞłŁöÖ"
 _UNCASED: Final = "码碼口पパ비"
 
 
-def _literals(kinds: Iterable[Kind], wanted: Callable[[Kind], bool]) -> tuple[tuple[str, str, tuple[Kind, ...]], ...]:
-    """(literal, what its kinds need, the kinds that begin with it) for each literal of the wanted kinds."""
+@dataclass(frozen=True, slots=True)
+class _Literal:
+    """`text`, with which the `kinds` begin, and their shortest run. `rest`: the literal without small letters."""
+
+    text: str
+    rest: str
+    run: int
+    kinds: tuple[Kind, ...]
+
+
+_Literals = tuple[tuple[str, tuple[_Literal, ...]], ...]
+"""Literals by what a text with one of them holds, too: one of `_NEEDED`, or "" for nothing."""
+
+
+def _literals(kinds: Iterable[Kind], wanted: Callable[[Kind], bool] = bool) -> _Literals:
+    """The literals of the wanted kinds."""
     found: dict[tuple[str, str], list[Kind]] = {}
     for kind in filter(wanted, kinds):
         for start in kind.starts:
-            found.setdefault((start, kind.needs), []).append(kind)
-    return tuple((start, needs, tuple(given)) for (start, needs), given in found.items())
+            needs = kind.needs or next((each for each in _NEEDED if each in start), "")
+            found.setdefault((needs, start), []).append(kind)
+    grouped: dict[str, list[_Literal]] = {}
+    for (needs, start), given in found.items():
+        literal = _Literal(start, _rest(start), min(kind.run for kind in given), tuple(given))
+        grouped.setdefault(needs, []).append(literal)
+    return tuple((needs, tuple(given)) for needs, given in grouped.items())
+
+
+def _rest(text: str) -> str:
+    """What is left of a text without blanks and small letters: not much of most texts, so it is quickly searched. What
+    stands in the text side by side does so in the rest."""
+    return text.encode("ascii", "replace").translate(None, _COMMON).decode("ascii")
 
 
 # Which literals are looked for where: in the runs, in the text, in the text in lower case, in that of any letters.
@@ -58,7 +87,7 @@ _IN_LOWER: Final = _literals(KINDS, lambda kind: kind.folded and not kind.foreig
 _ABROAD: Final = _literals(KINDS, lambda kind: kind.foreign)
 _BY_HEAD: Final = {start[:3]: kind for kind in KINDS if kind.heads for start in kind.starts}
 _PREFIXES: Final = tuple(start for kind in KINDS if kind.heads for start in kind.starts)
-_OF_COMMANDS: Final = _literals(COMMANDS, bool)
+_OF_COMMANDS: Final = _literals(COMMANDS)
 
 _Find = Callable[[str], Iterable[Span]]
 
@@ -120,29 +149,53 @@ def _found(text: str) -> Iterator[Span]:
     # In Turkish, such signs stand in every line.
     plain = text.translate(_PLAIN) if not text.isascii() and any(sign in text for sign in _ODD) else text
     lower = folded(plain)
-    present = [literal for literal in _NEEDED if literal in lower]
+    held = {"", *(needed for needed in _NEEDED if needed in lower)}
     runs, longest = _runs(plain)
+    rest = _rest(plain)
     # Plain lists: this is asked for every text there is.
-    held = {"", *present}
-    seen = [kinds for literal, needs, kinds in _IN_LOWER if needs in held and literal in lower]
-    seen += [kinds for literal, needs, kinds in _IN_TEXT if needs in held and literal in plain]
+    seen = [
+        each.kinds
+        for needs, some in _IN_LOWER
+        if needs in held
+        for each in some
+        if each.run <= longest and each.text in lower
+    ]
+    seen += [
+        each.kinds
+        for needs, some in _IN_TEXT
+        if needs in held
+        for each in some
+        if each.run <= longest and each.rest in rest and each.text in plain
+    ]
     if longest:
-        seen += [kinds for literal, _, kinds in _IN_RUNS if literal in runs]
+        seen += [each.kinds for needs, some in _IN_RUNS if needs in held for each in some if each.text in runs]
         words = runs.replace("=", " ").split()
         seen += [(_BY_HEAD[word[:3]],) for word in words if word[:3] in _BY_HEAD and word.startswith(_PREFIXES)]
     if abroad := _lowered(plain):
-        seen += [kinds for literal, _, kinds in _ABROAD if literal in abroad]
+        seen += [each.kinds for _, some in _ABROAD for each in some if each.text in abroad]
     if DASH in plain:
-        seen += [kinds for literal, _, kinds in _OF_COMMANDS if literal in plain]
+        optional = OPTION.search(plain) is not None
+        seen += [
+            each.kinds
+            for needs, some in _OF_COMMANDS
+            if needs in held
+            for each in some
+            if (optional or each.text == PASS) and each.text in plain
+        ]
     for kind in dict.fromkeys(kind for kinds in seen for kind in kinds):
         if kind.run <= longest:
             yield from _groups(kind, matches(text, _places(kind, plain, lower), kind.pattern))
     for kind in _PROBED:
-        if kind.run <= longest and kind.probe is not None and kind.probe.search(text):
+        if (
+            kind.run <= longest
+            and kind.needs in held
+            and kind.probe is not None
+            and kind.probe.search(runs if kind.is_run else text)
+        ):
             yield from _groups(kind, kind.pattern.finditer(text))
-    if KEY in present:
+    if KEY in held:
         yield from cut_keys(text)
-    if present and present != [_AT]:
+    if not held.isdisjoint(_ASSIGNED):
         named = assigned(lower)
         for kind in NAMED:
             yield from _groups(kind, matches(text, named, kind.pattern))

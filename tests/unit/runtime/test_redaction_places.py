@@ -32,10 +32,10 @@ def stretches(parsed):
     length = 0
     for operation, argument in parsed:
         if operation in (parser.MAX_REPEAT, parser.MIN_REPEAT, parser.POSSESSIVE_REPEAT):
-            least, most, body = argument
+            least, _, body = argument
             pure = len(body) == 1 and only_in_runs(*body[0])
             inner = [least] if pure else [least * one for one in stretches(body)]
-            whole = pure or (least == most == 1 and len(inner) == 1)
+            whole = len(inner) == 1
         elif operation is parser.BRANCH:
             branches = [list(stretches(branch)) for branch in argument[1]]
             inner = [min(max(branch) for branch in branches)]
@@ -63,6 +63,7 @@ def test_a_kind_promises_no_longer_run_than_its_pattern_takes(kind):
     assert kind.run == 0 or kind.run >= SHORTEST_RUN
     assert not kind.within or len(found) == 1
     assert kind.needs in ("", *_NEEDED)
+    assert not kind.is_run or len(list(stretches(re._parser.parse(kind.probe.pattern)))) == 1
 
 
 joints = st.sampled_from(["", " ", "\n", "\u3000", "\x1f", "\\n", "/", "字", ".", "=", "-", ": ", "\n[user] "])
