@@ -126,25 +126,25 @@ class _Room:
     """The characters and tokens that are left."""
 
     def __init__(self, chars: int, tokens: int) -> None:
-        self._low = (chars * (1 - _NEWEST), tokens * (1 - _NEWEST))
+        self._low_chars, self._low_tokens = chars * (1 - _NEWEST), tokens * (1 - _NEWEST)
         self.chars, self.tokens = chars, tokens
         self.refused = 0
         self.each = 1  # characters that a block costs beside its own
 
     def takes(self, block: str, tokens: int) -> bool:
         """Take the room for a block, if there is enough; whether there was."""
-        if len(block) + self.each > self.chars or tokens + self.each // 2 > self.tokens:
+        chars, tokens = self.chars - len(block) - self.each, self.tokens - tokens - self.each // 2
+        if chars < 0 or tokens < 0:
             self.refused += 1
             self.each = _GAP_CHARS  # any later block may stand behind a gap
             return False
-        self.chars -= len(block) + self.each
-        self.tokens -= tokens + self.each // 2
+        self.chars, self.tokens = chars, tokens
         return True
 
     @property
     def low(self) -> bool:
         """Say whether the newest have had their share."""
-        return self.chars < self._low[0] or self.tokens < self._low[1]
+        return self.chars < self._low_chars or self.tokens < self._low_tokens
 
     @property
     def full(self) -> bool:
@@ -160,11 +160,13 @@ def _order(middle: Sequence[Message], room: _Room, blocks: Mapping[int, str]) ->
         yield index
     for telling in (_is_telling_request, _is_telling, bool):
         room.refused, room.each = 0, _GAP_CHARS
+        if room.full:
+            break
         for place in range(index - 1, -1, -1):
-            if room.full:
-                break
             if place not in blocks and telling(middle[place]):
                 yield place
+                if room.full:
+                    break
 
 
 def _is_telling_request(message: Message) -> bool:

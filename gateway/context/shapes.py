@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, cast, get_args
+from typing import Any, Final, NamedTuple, cast, get_args
 
 from gateway.domain.message import HOST, Message, Role, note_of
 from gateway.runtime.tokens import IMAGE_TYPES, TokenCounter
@@ -37,8 +36,7 @@ _KEPT: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One tool call of any shape. `arguments` is its JSON text."""
 
     ids: tuple[str, ...]
@@ -98,6 +96,9 @@ def plain_call(call: Any, read: Call) -> Any:
 
 def result_id(message: Mapping[str, Any]) -> str | None:
     """Return the id of the call that a tool message answers, or None."""
+    own = message.get("tool_call_id")
+    if type(own) is str and own:
+        return own  # nearly always
     return next((str(value) for name in ("tool_call_id", "call_id") if is_id(value := message.get(name))), None)
 
 
