@@ -75,7 +75,10 @@ def _in_order(messages: Sequence[Message], index: Calls) -> bool:
     for message in messages:
         if type(message) is not dict:
             return False
-        role, content = message.get("role"), message.get("content")
+        try:
+            role, content = message["role"], message["content"]
+        except KeyError:
+            role, content = message.get("role"), message.get("content")
         if type(content) is str and content and not waiting and "tool_calls" not in message:
             if (role == "user" or role == "assistant") and not content.isspace():
                 continue  # nearly every message

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 from gateway.context.archive import Archive
@@ -207,9 +207,10 @@ def _fitting(kept: list[Message], most: int, counter: TokenCounter) -> list[Mess
 def _originals(summarised: Sequence[str], middle: Sequence[Message], rows: list[str]) -> list[str]:
     """Return the row ids that a summary of the `middle` stands for, each once. `summarised`: those of the earlier
     summaries, of which one may also name a message that it was merged into. `rows`: those of the middle."""
-    if "" in rows:
-        rows = [name for message in middle for name in sources(message)]
-    return list(dict.fromkeys([*summarised, *rows]))
+    named = dict.fromkeys(chain(summarised, rows))
+    if "" in named:
+        named = dict.fromkeys(chain(summarised, *map(sources, middle)))
+    return list(named)
 
 
 def _newest_requests(turns: Sequence[Message]) -> list[str]:

@@ -62,8 +62,13 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
     head_limit: int | None = None
     last = next((index for index in range(len(messages) - 1, -1, -1) if messages[index].get("role") == "user"), -1)
     for index, message in enumerate(messages):
-        note: Any = message.get(HOST)
-        if type(note) is not dict or not note or "summary" in note:
+        note: Any
+        try:
+            note = message[HOST]
+            counted, row, plain = note["tokens"], note["id"], "summary" not in note
+        except (KeyError, TypeError):
+            plain = False
+        if not plain:
             parts = _split(message, by_text=index < last)
             if parts is not None:
                 head_limit = len(turns) if head_limit is None else head_limit
@@ -76,9 +81,9 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
                     continue
                 message = _restored(message, parts[1], counter)
             note = note_of(message)
-        if message.get("role") == "user" and note.get("instructions", True):
+            counted, row = note.get("tokens"), note.get("id")
+        if message["role"] == "user" and note.get("instructions", True):
             telling.append(len(turns))
-        counted, row = note.get("tokens"), note.get("id")
         turns.append(message)
         tokens.append(counted if type(counted) is int and counted > 0 else counter.message(message))
         rows.append(row if type(row) is str else "")
