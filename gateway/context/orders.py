@@ -74,16 +74,15 @@ _ORDERS: Final = (
 def orders_in(notes: str, spoken: str = "") -> str:
     """Return the kind of the first order in notes, "" if there is none. `spoken`: words of people, which are no orders
     where they stand in the notes on a line of their own."""
-    for line in _QUOTED.sub(" ", notes).splitlines():
+    unquoted = _QUOTED.sub(" ", notes)
+    said = unquoted.lower()
+    told = [order for order in _ORDERS if any(map(said.__contains__, order[1]))]
+    for line in unquoted.splitlines() if told else ():
         if len(line) > _LINE:
             continue
         lowered = line.lower()
         kind = next(
-            (
-                kind
-                for kind, words, pattern in _ORDERS
-                if any(map(lowered.__contains__, words)) and pattern.search(line)
-            ),
+            (kind for kind, words, pattern in told if any(map(lowered.__contains__, words)) and pattern.search(line)),
             "",
         )
         if kind and _BULLET.sub("", line, count=1).strip() not in spoken:

@@ -135,7 +135,7 @@ def make_plan(
     if not force and len(layout.middle) <= 1:  # the budget would protect everything
         layout = find_layout(turns, tokens, _limits(own, settings, short, found.head_limit))
 
-    frame = counter.text(framed("")) + _LINE
+    frame = counter.constant(framed("")) + _LINE
     reserve = overhead + frame + min(4 * LEAST_NOTES, own.max_summary_tokens)
     kept = _fitting(_kept(turns, layout, calls, counter), own.usable_tokens - reserve, counter)
     middle = layout.middle_of(turns)

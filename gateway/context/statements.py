@@ -31,6 +31,10 @@ _ALIKE: Final = 0.65  # of the weight of an older statement's words must be in t
 _END: Final = re.compile(
     rf"(?:(?<=[.!?])(?!(?<=\d\.)\s{identifiers.GERMAN_MONTHS})|(?<=[.!?][)\]\"'”’»]))\s+|(?<=[。！？।])(?![」』”）])|\n+"
 )
+# The same for ASCII. The blank stands in front, because a search for one of some characters is fast.
+_END_ASCII: Final = re.compile(
+    rf"\s(?:(?:(?<=[.!?]\s)(?!(?<=\d\.\s){identifiers.GERMAN_MONTHS})|(?<=[.!?][)\]\"']\s))\s*|(?<=\n)\n*)"
+)
 # Words that tell of a change, in lower case, because a search in lower case takes a third of the time. The second
 # group may be parts of other words or be written without spaces.
 _CHANGED: Final = (
@@ -208,7 +212,7 @@ def context_in(previous: str, value: str) -> str:
 
 def around(value: str, text: str) -> str:
     """Return the sentence of `text` around `value`, with a gap in the place of `value`; "" if there are no words."""
-    sentence = next((one.strip() for one in _END.split(text) if identifiers.mentions(one, value)), "")
+    sentence = next((one.strip() for one in _sentences(text) if identifiers.mentions(one, value)), "")
     before, _, after = " ".join(sentence.split()).partition(value)
     words = _WORD.findall(before + after)
     if len(sentence) > _LONGEST or (len(words) < _LEAST_WORDS and not any(map(_DENSE.search, words))):
@@ -216,6 +220,10 @@ def around(value: str, text: str) -> str:
     before = before if len(before) <= _AROUND else f"{GAP} {before[-_AROUND:].partition(' ')[2]}"
     after = after if len(after) <= _AROUND else f"{after[:_AROUND].rpartition(' ')[0]} {GAP}"
     return f"{before}{GAP}{after}".replace(CONTEXT, " ").strip()
+
+
+def _sentences(text: str) -> list[str]:
+    return (_END_ASCII if text.isascii() else _END).split(text)
 
 
 def _speaks(message: Message) -> bool:
@@ -235,7 +243,7 @@ def _newest(spoken: Sequence[Message]) -> list[Statement]:
 def _of(message: Message) -> Iterator[Statement]:
     """Return the statements of a message, in order; of a long message those near its ends."""
     values = identifiers.of(message)
-    for sentence in _END.split(identifiers.ends(text_of(message))):
+    for sentence in _sentences(identifiers.ends(text_of(message))):
         if len(sentence) <= _LONGEST:
             yield from _statement(sentence, values, said=True, asserted=message.get("role") == "user")
 

@@ -318,8 +318,8 @@ class Summariser:
 
     def _parts(self, plan: Plan, wish: Wish, order: _Order) -> list[material.Part]:
         """Return the middle as the summariser reads it, request by request, each within its window."""
-        fixed = (prompts.INSTRUCTIONS, wish.memory, wish.focus, *order.recent)
-        room = order.window - order.limit - _SLACK - sum(self._counter.text(text) for text in fixed)
+        given = sum(self._counter.text(text) for text in (wish.memory, wish.focus, *order.recent))
+        room = order.window - order.limit - _SLACK - self._counter.constant(prompts.INSTRUCTIONS) - given
         earlier = min(order.limit, self._counter.text(plan.previous))
         return material.parts(
             plan.middle,

@@ -66,6 +66,7 @@ class TokenCounter:
     def __init__(self) -> None:
         self._encoding: tiktoken.Encoding | None = None
         self._loading = threading.Lock()
+        self._constants: dict[str, int] = {}
 
     def text(self, text: str) -> int:
         """Tokens of `text`. Lone surrogates count as the replacement character they become."""
@@ -82,6 +83,13 @@ class TokenCounter:
         pieces = [text[start : start + PIECE_CHARS] for start in sample]
         counted = sum(len(encode(piece)) for piece in pieces)
         return math.ceil(counted * length / sum(map(len, pieces)))
+
+    def constant(self, text: str) -> int:
+        """Tokens of a text that the program itself brings along and needs again and again: counted once."""
+        tokens = self._constants.get(text)
+        if tokens is None:
+            tokens = self._constants[text] = self.text(text)
+        return tokens
 
     def message(self, message: Mapping[str, Any]) -> int:
         """Tokens a message takes in a prompt: overhead, content, reasoning and tool calls."""
