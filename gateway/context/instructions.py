@@ -299,7 +299,7 @@ def written(
     if not standing:
         return ""
     opening = f"{HEADING}\n{_KEEP_SHARED if any(each.by for each in standing) else _KEEP}"
-    room -= counter.text(opening) + 2
+    room -= counter.constant(opening) + 2
     left = None if chars is None else chars - len(opening)
     lines: list[str] = []
     for each in reversed(standing):

@@ -121,7 +121,7 @@ def completed(
     told = set(listing.unsuspected((value for value in gone.values() if value in ledger), ledger, redact))
     changed = {value: present if present in told else "" for value, present in gone.items()}
     bare = "\n\n".join(filter(None, (statements.marked(without_lists(notes), changed), standing)))
-    left = listing.Room(room - counter.text(bare) - counter.text(listing.HEADING) - 4, counter)
+    left = listing.Room(room - counter.text(bare) - counter.constant(listing.HEADING) - 4, counter)
     lines = listing.lines_of(bare, ledger, left, redact, previous)
     while True:
         raw = f"{bare}\n\n{listing.HEADING}\n" + "\n".join(lines) if lines else bare

@@ -29,7 +29,7 @@ __all__ = ["SHORTEST_SECRET", "Redact", "Redactor", "by_patterns"]
 
 _PASSES: Final = 4  # two are enough for nearly every text that has credentials, and one for any other
 # A sign takes a fiftieth of the time of a word. The rarer ones come first, because a literal needs the first it holds.
-_NEEDED: Final = ("~", "$", "&", "@", *NAMES, KEY, "hook", "?", "=", "/", ":", "_", "-")
+_NEEDED: Final = ("", "~", "$", "&", "@", *NAMES, KEY, "hook", "?", "=", "/", ":", "_", "-")
 _ASSIGNED: Final = (*NAMES, KEY)
 ALL_KINDS: Final = (*KINDS, *COMMANDS, *NAMED)
 _PROBED: Final = tuple(kind for kind in KINDS if kind.probe is not None)
@@ -57,7 +57,7 @@ class _Literal:
 
 
 _Literals = tuple[tuple[str, tuple[_Literal, ...]], ...]
-"""Literals by what a text with one of them holds, too: one of `_NEEDED`, or "" for nothing."""
+"""Literals by what a text with one of them holds, too: one of `_NEEDED`."""
 
 
 def _literals(kinds: Iterable[Kind], wanted: Callable[[Kind], bool] = bool) -> _Literals:
@@ -65,7 +65,7 @@ def _literals(kinds: Iterable[Kind], wanted: Callable[[Kind], bool] = bool) -> _
     found: dict[tuple[str, str], list[Kind]] = {}
     for kind in filter(wanted, kinds):
         for start in kind.starts:
-            needs = kind.needs or next((each for each in _NEEDED if each in start), "")
+            needs = kind.needs or next((each for each in _NEEDED[1:] if each in start), "")
             found.setdefault((needs, start), []).append(kind)
     grouped: dict[str, list[_Literal]] = {}
     for (needs, start), given in found.items():
@@ -149,7 +149,7 @@ def _found(text: str) -> Iterator[Span]:
     # In Turkish, such signs stand in every line.
     plain = text.translate(_PLAIN) if not text.isascii() and any(sign in text for sign in _ODD) else text
     lower = folded(plain)
-    held = {"", *(needed for needed in _NEEDED if needed in lower)}
+    held = {needed for needed in _NEEDED if needed in lower}
     runs, longest = _runs(plain)
     rest = _rest(plain)
     # Plain lists: this is asked for every text there is.
