@@ -141,7 +141,7 @@ async def test_a_wrong_token_ends_the_program_with_a_sentence(
 
 
 async def test_a_lost_answer_is_no_second_message(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
-    async with live(tmp_path, discord, anna, patience=0.3) as bot:
+    async with live(tmp_path, discord, anna, patience=1.2) as bot:
         discord.faults.add(LoseAnswer(), method=POST)
         bot.says("Hello")
         await bot.until_shown("echo: Hello")
@@ -155,7 +155,7 @@ async def test_a_lost_answer_is_found_when_its_nonce_is_forgotten(
     monkeypatch.setattr("adapters.discord.adapter._NONCE_SECONDS", 0.0)
     async with DiscordServer(Settings(identify_every=0, nonces=0.0), limits=None) as discord:
         anna = discord.people.person("Anna")
-        async with live(tmp_path, discord, anna, patience=0.3) as bot:
+        async with live(tmp_path, discord, anna, patience=1.2) as bot:
             discord.faults.add(LoseAnswer(), method=POST)
             bot.says("Hello")
             await bot.until_shown("echo: Hello")

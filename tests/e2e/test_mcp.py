@@ -71,7 +71,10 @@ async def test_the_tools_of_the_last_start_are_on_offer_at_once(tmp_path: Path) 
         assert results(model) == ["no waiting"]
 
 
-async def test_the_first_turn_after_the_very_first_start_has_the_tools(tmp_path: Path) -> None:
+async def test_the_first_turn_after_the_very_first_start_has_the_tools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.agent.mcp.servers._PATIENCE", 60.0)
     model = FakeModel(in_turn(wants("demo_echo", text="at once"), Say(text="done")))
     async with running(tmp_path, config=config(tmp_path, demo=raw(), gone=raw("exits")), model=model) as live:
         assert await live.ask("hello") == "done"

@@ -210,7 +210,7 @@ async def test_a_message_that_was_deleted_is_sent_anew(tmp_path: Path, telegram:
 async def test_what_is_sent_anew_is_repeated_once_like_any_other(tmp_path: Path, telegram: TelegramServer) -> None:
     anna, gate = telegram.people.person("Anna"), Gate()
     model = FakeModel(in_turn(Say(text="and its end.", first=LONG, gate=gate)))
-    async with on_telegram(tmp_path, telegram, anna, model=model, patience=0.3) as bot:
+    async with on_telegram(tmp_path, telegram, anna, model=model, patience=1.2) as bot:
         bot.says("tell me")
         await bot.until(lambda: bot.shown())
         telegram.people.delete(telegram.shown(bot.chat)[0])
@@ -224,7 +224,7 @@ async def test_what_is_sent_anew_is_repeated_once_like_any_other(tmp_path: Path,
 async def test_an_answer_that_is_lost_is_repeated_once(tmp_path: Path, telegram: TelegramServer) -> None:
     anna = telegram.people.person("Anna")
     telegram.faults.add(LoseAnswer(), method="sendMessage")
-    async with on_telegram(tmp_path, telegram, anna, patience=0.3) as bot:
+    async with on_telegram(tmp_path, telegram, anna, patience=1.2) as bot:
         bot.says("hello")
         await bot.until_shown("echo: hello", "echo: hello")
         await bot.quiet()
@@ -238,7 +238,7 @@ async def test_a_send_in_doubt_is_repeated_once_telegram_answers(
     tmp_path: Path, telegram: TelegramServer, lost: Disconnect | LoseAnswer | Refuse
 ) -> None:
     anna = telegram.people.person("Anna")
-    async with on_telegram(tmp_path, telegram, anna, patience=0.3) as bot:
+    async with on_telegram(tmp_path, telegram, anna, patience=1.2) as bot:
         bot.says("before")
         await bot.until_shown("echo: before")
         telegram.faults.add(lost, method="sendMessage")

@@ -197,7 +197,7 @@ async def test_what_telegram_does_to_the_answer_of_a_press_stops_nothing(
 
 async def test_an_edit_that_fails_is_made_again(tmp_path: Path, telegram: TelegramServer) -> None:
     anna, till = telegram.people.person("Anna"), Till(50)
-    async with till.on(tmp_path, telegram, anna) as bot:
+    async with till.on(tmp_path, telegram, anna, patience=1.2) as bot:
         bot.says("pay")
         message = await question(bot)
         telegram.faults.add(LoseAnswer(), method="editMessageText")

@@ -14,17 +14,19 @@ from gateway.agent.tools.base import ToolContext
 from gateway.agent.tools.shell import ShellTool
 from gateway.domain.chat import SessionKey
 from gateway.domain.session import Session
-from gateway.runtime.clock import SystemClock
+from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.errors import ToolError
+from tests.support.fakes import ManualClock
 from tests.support.tools import called, fitting
-from tests.support.waiting import written
+from tests.support.waiting import eventually, written
 
 
-def tool(folder: Path, *allow: str, seconds: float = 20.0, secret: str = "") -> ShellTool:
+def tool(folder: Path, *allow: str, secret: str = "", clock: Clock | None = None) -> ShellTool:
     def redact(text: str) -> str:
         return text.replace(secret, "[REDACTED]") if secret else text
 
-    return ShellTool(folder=folder, allow=allow, admins_only=True, seconds=seconds, clock=SystemClock(), redact=redact)
+    time = clock or SystemClock()
+    return ShellTool(folder=folder, allow=allow, admins_only=True, seconds=60.0, clock=time, redact=redact)
 
 
 def context(chat: str = "c") -> ToolContext:
@@ -182,15 +184,21 @@ def alive(pid: int) -> bool:
 
 
 async def test_what_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> None:
-    said = await run(tmp_path, "sleep 300 & echo $!; echo early; sleep 300", seconds=0.5)
+    clock = ManualClock()
+    shell = tool(tmp_path, clock=clock)
+    command = f"sleep 300 & echo $!; echo early; mkdir {tmp_path}/said; sleep 300"
+    running = asyncio.create_task(shell.run({"command": command}, context()))
+    await eventually((tmp_path / "said").exists)
+    await clock.advance(60)
+    said = await running
     first, pid, *_ = said.splitlines()
-    assert first == "ended after 0.5 seconds, because it took longer"
+    assert first == "ended after 60 seconds, because it took longer"
     assert said.endswith("early")
     assert not alive(int(pid))
 
 
 async def test_what_it_leaves_behind_is_ended_and_not_waited_for(tmp_path: Path) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         said = await run(tmp_path, "sleep 300 & echo $!")
     assert not alive(int(said.splitlines()[1]))
 
@@ -212,7 +220,7 @@ async def test_a_turn_that_ends_while_the_command_starts_ends_all_of_it(tmp_path
     running = asyncio.create_task(run(tmp_path, f"sleep 300 & echo $! > {tmp_path}/pid; wait"))
     for _ in range(2):
         await asyncio.sleep(0)
-    started, _, _ = select.select([pipe], [], [], 20.0)  # the loop stands still, so nobody knows of the shell yet
+    started, _, _ = select.select([pipe], [], [], 60.0)  # the loop stands still, so nobody knows of the shell yet
     child = int(os.read(pipe, 100)) if started else 0
     os.close(pipe)
     running.cancel()

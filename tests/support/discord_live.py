@@ -73,7 +73,7 @@ async def on_discord(
     anna: User,
     *,
     model: FakeModel | None = None,
-    patience: float = 2.0,
+    patience: float = 10.0,
     silence: float = 48.0,
     allow: tuple[str, ...] = (),
     admins: tuple[str, ...] = (),

@@ -81,7 +81,7 @@ async def on_telegram(
     *,
     model: FakeModel | None = None,
     paced: bool = False,
-    patience: float = 2.0,
+    patience: float = 10.0,
     allow: tuple[str, ...] = (),
     admins: tuple[str, ...] = (),
     pairing: bool = False,

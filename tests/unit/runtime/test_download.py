@@ -70,7 +70,7 @@ async def test_names_that_nobody_answers_for_hold_up_no_other_work(monkeypatch: 
     released = threading.Event()
 
     def silent(*_: Any, **__: Any) -> Any:
-        released.wait(20)
+        released.wait(100)
         raise OSError("nobody knows")
 
     monkeypatch.setattr(socket, "getaddrinfo", silent)
@@ -78,7 +78,7 @@ async def test_names_that_nobody_answers_for_hold_up_no_other_work(monkeypatch: 
     asked = [asyncio.create_task(downloader.get(f"http://{number}.example.org/")) for number in range(40)]
     try:
         await asyncio.sleep(0)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             assert await asyncio.to_thread(lambda: "done") == "done"
     finally:
         released.set()
