@@ -16,6 +16,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.store.records import InboxItem, ItemOutcome, Lease, StepRecord, Transcript, TurnEnd
 from gateway.store.sqlite.store import SqliteStore
 from tests.support.gateway import FakeAdapter, FakeModel, Gate, RecordingEngine, Say, in_turn, running
+from tests.support.waiting import eventually
 
 
 class Pay:
@@ -116,6 +117,7 @@ async def test_a_hook_that_cannot_be_called_does_not_keep_back_the_others(tmp_pa
             await live.ask("hello", chat=chat)
             await live.ask("/new", chat=chat)
         ended = [session for session in await store.sessions(None, 10) if session.ended_at is not None]
+        await eventually(lambda: [told[0] for told in heard].count("end") == 3)
         heard.clear()
         store.broken = True
         await live.gateway.sessions.pay_hooks(sorted(ended, key=lambda session: session.key.chat))
