@@ -138,5 +138,7 @@ def configuration(*, number: int, model: str, window: int, store: str, sessions:
             "sessions": dict(sessions),
             "access": {"allow": ["socket:*", "console:*"]},
             "store": {"url": store},
+            # Few enough for such a window: one that is not shown at first would be looked for.
+            "tools": {"offered": {"*": ["clock", "effect", "memory", "note"]}},
         }
     )
