@@ -13,7 +13,8 @@ from math import isfinite
 from typing import Any, Final
 
 from gateway.domain.message import ToolCall
-from gateway.providers.base import ModelEvent, ReasoningDelta, Restarted, StopReason, TextDelta
+from gateway.domain.usage import CanonicalUsage
+from gateway.providers.base import Completed, ModelEvent, ReasoningDelta, Restarted, StopReason, TextDelta
 from gateway.providers.thinking import Thinking
 from gateway.runtime.errors import EmptyAnswer, ProviderUnavailable
 
@@ -141,7 +142,31 @@ class PendingCall:
         return bool(self.pieces) and is_object(self.arguments)
 
 
-def named(calls: Iterable[PendingCall], new_id: Callable[[], str]) -> tuple[ToolCall, ...]:
+def completed(
+    speech: Speech,
+    begun: Sequence[PendingCall],
+    stop: StopReason,
+    *,
+    ended: bool,
+    done: bool = False,
+    new_id: Callable[[], str],
+    usage: CanonicalUsage | None,
+) -> Completed:
+    """Return a whole answer. `begun`: its calls of tools, the last of which the output limit may have cut off. `ended`:
+    the model said that the answer is whole; `done`: only the server said that nothing follows. Raises
+    ProviderUnavailable (malformed) if the answer is cut off, and EmptyAnswer."""
+    calls = _whole(speech.text, begun, stop, ended=ended, done=done)
+    return Completed(
+        text=speech.text,
+        tool_calls=_named(calls, new_id),
+        reasoning=speech.reasoning,
+        stop=stop,
+        usage=usage,
+        cut_call=len(calls) < len(begun),
+    )
+
+
+def _named(calls: Iterable[PendingCall], new_id: Callable[[], str]) -> tuple[ToolCall, ...]:
     """The calls with ids that are present and differ."""
     used: set[str] = set()
     found: list[ToolCall] = []
@@ -184,12 +209,11 @@ def short_id(call_id: Any, limit: int) -> str:
     return text if len(text) <= limit else "call_" + hashlib.sha256(text.encode(errors="replace")).hexdigest()[:32]
 
 
-def whole_calls(
-    text: str, calls: Sequence[PendingCall], stop: StopReason, *, ended: bool, done: bool = False
+def _whole(
+    text: str, calls: Sequence[PendingCall], stop: StopReason, *, ended: bool, done: bool
 ) -> Sequence[PendingCall]:
-    """The calls of an answer that is whole, without a call that the output limit cut off. `ended`: the model said that
-    the answer is whole; `done`: only the server said that nothing follows, which suffices where something was said and
-    every call is complete. Raises ProviderUnavailable (malformed) if the answer is cut off, and EmptyAnswer."""
+    """The calls without one that the output limit cut off. The server's word alone, `done`, suffices where something
+    was said and every call is complete."""
     said = bool(text.strip() or calls)
     if not ended and not (done and said and all(is_object(call.arguments) for call in calls)):
         raise ProviderUnavailable("The model's answer broke off. Try again.", malformed=True)

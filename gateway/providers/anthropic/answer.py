@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway.domain.message import Original
 from gateway.domain.usage import CanonicalUsage
-from gateway.providers.answer import PendingCall, Speech, is_object, named, whole_calls, whole_characters
+from gateway.providers.answer import PendingCall, Speech, completed, is_object, whole_characters
 from gateway.providers.anthropic.codec import API, words_of
 from gateway.providers.base import Completed, ModelEvent, StopReason
 from gateway.providers.ends import stop_reason
@@ -165,21 +165,14 @@ class MessagesAnswer:
         """The whole answer. Raises ProviderUnavailable (malformed) if it is cut off or empty, and ContextOverflow if
         the window was full before it ended."""
         self._speech.say(last=True)
-        text = self._speech.text
         blocks = [self._blocks[index] for index in sorted(self._blocks)]
         begun = [block.call for block in blocks if block.call is not None and block.call.name] or self._speech.calls
         stop = self._reason(begun)
-        calls = whole_calls(text, begun, stop, ended=self._stop is not None, done=self._over)
-        cut = len(calls) < len(begun)
-        return Completed(
-            text=text,
-            tool_calls=named(calls, self._new_id),
-            reasoning=self._speech.reasoning,
-            stop=stop,
-            usage=self._canonical_usage(),
-            cut_call=cut,
-            original=None if cut else self._original(text, [block.whole() for block in blocks]),
-        )
+        ended, usage = self._stop is not None, self._canonical_usage()
+        whole = completed(self._speech, begun, stop, ended=ended, done=self._over, new_id=self._new_id, usage=usage)
+        if whole.cut_call:
+            return whole
+        return replace(whole, original=self._original(whole.text, [block.whole() for block in blocks]))
 
     def _reason(self, calls: list[PendingCall]) -> StopReason:
         if self._stop == "pause_turn":  # the model would go on: its answer is no whole one

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gateway.domain.usage import CanonicalUsage
-from gateway.providers.answer import PendingCall, Speech, named, whole_calls
+from gateway.providers.answer import PendingCall, Speech, completed
 from gateway.providers.base import Completed, ModelEvent, StopReason
 from gateway.providers.ends import stop_reason
 from gateway.providers.openai.codec import text_parts
@@ -153,17 +153,11 @@ class ChatAnswer:
         """The whole answer. Raises ProviderUnavailable (malformed) if it is cut off or empty, and ContextOverflow if
         the window was full before it ended."""
         self._speech.say(last=True)
-        text = self._speech.text
         begun = [call for call in self._calls if call.name] or self._speech.calls
         stop = self._stop(begun)
-        calls = whole_calls(text, begun, stop, ended=self._finish is not None, done=self._done)
-        return Completed(
-            text=text,
-            tool_calls=named(calls, self._new_id),
-            reasoning=self._speech.reasoning,
-            stop=stop,
-            usage=self._usage,
-            cut_call=len(calls) < len(begun),
+        ended = self._finish is not None
+        return completed(
+            self._speech, begun, stop, ended=ended, done=self._done, new_id=self._new_id, usage=self._usage
         )
 
     def _stop(self, calls: list[PendingCall]) -> StopReason:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from gateway.domain.message import Original
 from gateway.domain.usage import CanonicalUsage
-from gateway.providers.answer import PendingCall, Speech, named, whole_calls
+from gateway.providers.answer import PendingCall, Speech, completed
 from gateway.providers.base import Completed, ModelEvent, StopReason
 from gateway.providers.ends import stop_reason
 from gateway.providers.openai_responses.codec import API, words_in, words_of
@@ -147,22 +148,14 @@ class ResponsesAnswer:
         """The whole answer. Raises ProviderUnavailable (malformed) if it is cut off or empty, and ContextOverflow if
         the window was full before it ended."""
         self._speech.say(last=True)
-        text = self._speech.text
         made = [self._calls[place] for place in sorted(self._calls) if self._calls[place].name]
         begun = made or self._speech.calls
         stop = self._stop(begun)
         ended = self._status in ("completed", "incomplete")
-        calls = whole_calls(text, begun, stop, ended=ended, done=self._done)
-        cut = len(calls) < len(begun)
-        return Completed(
-            text=text,
-            tool_calls=named(calls, self._new_id),
-            reasoning=self._speech.reasoning,
-            stop=stop,
-            usage=self._usage,
-            cut_call=cut,
-            original=None if cut or stop == "length" else self._original(text),
+        whole = completed(
+            self._speech, begun, stop, ended=ended, done=self._done, new_id=self._new_id, usage=self._usage
         )
+        return whole if whole.cut_call or stop == "length" else replace(whole, original=self._original(whole.text))
 
     def _stop(self, calls: list[PendingCall]) -> StopReason:
         if self._status == "incomplete":
