@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
@@ -19,7 +19,9 @@ from gateway.runtime.errors import ConfigError, GatewayError
 
 if TYPE_CHECKING:
     from gateway.app.config import Config
+    from gateway.app.gateway import Gateway
     from gateway.cli.purge import Purge
+    from gateway.domain.adapter import Adapter, Finding
     from gateway.runtime.redaction import Redactor
     from gateway.store.port import Store
 
@@ -412,28 +414,35 @@ async def _purge(settings: Config, what: Purge, went: dict[str, int]) -> int:
 
 async def _check(settings: Config, path: Path | None) -> int:
     from gateway.app.build import Parts, build
-    from gateway.app.config import find_config
-    from gateway.app.models import caching_note, configured_transcriber
-    from gateway.app.plugins import platforms
     from gateway.app.serving import adapters
-    from gateway.app.store import configured_store, home
-    from gateway.cli.check import findings, may_talk, of_files, of_offered, of_tools, of_transcription
-    from gateway.domain.adapter import Finding
+    from gateway.app.store import configured_store
 
     _log_to(settings, None)
     redact, worst = _redactor(settings), 0
-
-    def tell(finding: Finding) -> None:
-        nonlocal worst
+    served = adapters(settings)
+    gateway = build(settings, served, Parts(store=configured_store(settings, waits=False)))
+    async for finding in _findings(settings, path, gateway, served):
         mark = {True: "ok", False: "FAIL", None: "note"}[finding.ok]
         show(redact(f"{finding.what:<16} {mark:<5} {finding.detail}"))
         worst = max(worst, int(finding.ok is False))
+    for close in (*(adapter.aclose for adapter in served), *gateway.close):
+        await close()
+    return worst
 
-    served, access = adapters(settings), settings.access
-    gateway = build(settings, served, Parts(store=configured_store(settings, waits=False)))
-    models = gateway.metering.models
+
+async def _findings(
+    settings: Config, path: Path | None, gateway: Gateway, served: Sequence[Adapter]
+) -> AsyncIterator[Finding]:
+    """Yield the findings about everything that the configuration names. The gateway is built by now: that finds
+    mistakes that no single value can show."""
+    from gateway.app.config import find_config
+    from gateway.app.models import caching_note, configured_transcriber
+    from gateway.app.plugins import platforms
+    from gateway.app.store import home
+    from gateway.cli.check import findings, may_talk, of_files, of_offered, of_tools, of_transcription
+
+    models, access = gateway.metering.models, settings.access
     database = settings.store.sqlite_path
-    # Only now: building finds what no single value can show.
     files = of_files(find_config(path), os.environ, database=database, home=home(settings))
     known, tools = gateway.sessions.toolbox.installed, settings.tools
     lists = {f"offered for {whom}": names for whom, names in tools.offered.items()} | {"admins_only": tools.admins_only}
@@ -443,7 +452,7 @@ async def _check(settings: Config, path: Path | None) -> int:
         *of_tools("tools", lists, known, tools.mcp),
         *of_offered(tools.offered, [*platforms()]),
     ):
-        tell(finding)
+        yield finding
     await models.learn_window(gateway.clock)
     async for finding in findings(
         gateway.store,
@@ -455,14 +464,11 @@ async def _check(settings: Config, path: Path | None) -> int:
         people=may_talk(access.allow, access.admins, pairing=access.pairing) if served else None,
         database=database,
     ):
-        tell(finding)
+        yield finding
     async for finding in gateway.mcp.probe():
-        tell(finding)
+        yield finding
     if (transcriber := configured_transcriber(settings, gateway.clock)) is not None:
-        tell(await of_transcription(transcriber))
-    for close in (*(adapter.aclose for adapter in served), *gateway.close):
-        await close()
-    return worst
+        yield await of_transcription(transcriber)
 
 
 app.add_typer(access_app(_read), name="access")
