@@ -20,7 +20,7 @@ from gateway.domain.message import Message, note_of, text_of
 _SPAN: Final = r"(?: \(said from ([\d-]{10} [\d:]{5}) to ([\d-]{10} [\d:]{5}) UTC\))?"
 _LINE: Final = re.compile(rf"^([\d,]{{1,15}}) older messages?{_SPAN} left view\..*$", re.MULTILINE)
 _MOST: Final = 10**12  # messages; a higher number in a note is none of ours
-_EDGE: Final = 128  # messages at either end whose times are read: they stand in the order in which they were said
+_EDGE: Final = 128  # messages at either end whose times are read: they stand in the order of the conversation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

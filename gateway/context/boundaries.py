@@ -19,7 +19,7 @@ from gateway.context.policy import MIN_TAIL_MESSAGES, TAIL_OVERRUN
 from gateway.domain.message import Message, is_request, text_of
 
 _T = TypeVar("_T")
-_STUB_TOKENS = 70  # what a tool result in the head takes at most once it is pruned
+_STUB_TOKENS = 70  # of a pruned tool result in the head, at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

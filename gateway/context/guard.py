@@ -100,7 +100,7 @@ class GuardedEngine:
 
     @property
     def engine(self) -> ContextEngine:
-        """The engine itself, whose state the host reads."""
+        """The engine itself; the host reads its state."""
         return self._engine
 
     @property

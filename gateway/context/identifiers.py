@@ -116,7 +116,7 @@ _OTHER_MONTHS: Final = (
     r"|августа|сентября|октября|ноября|декабря)"
 )
 _YEAR: Final = r"(?:,? (?:de |del )?\d{4}(?!\d))?"
-# Most numbers are no days, and a look at what stands beside them is much faster than the pattern of all days.
+# Most numbers are no days, and a look at their neighbours is much faster than the pattern of all days.
 _BEFORE_DAY: Final = re.compile(r"(?:J(?:an|un|ul)|Feb|Ma[ry]|A(?:pr|ug)|Sep|Oct|Nov|Dec)[a-z]{0,6}\.? (?:the )?\d")
 _BEHIND_DAY: Final = re.compile(r"\d(?:st|nd|rd|th|er|\.)? ?(?:of |de |di )?([^\W\d_]{3})")
 _DAY_BY_NUMBERS: Final = re.compile(r"\d[./]\d{1,2}[./]|\d[月월]")

@@ -191,8 +191,8 @@ _EVERYTHING: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruction:
-    """A sentence that holds for good. `by`: who said it, where several people talk, and whom alone it binds. `at`: when
-    it was said, in seconds since the epoch; 0.0 if unknown."""
+    """A sentence that holds for good. `by`: its author, where several people talk, and the only person that it binds.
+    `at`: when it was said, in seconds since the epoch; 0.0 if unknown."""
 
     text: str
     by: str = ""
@@ -255,7 +255,7 @@ def stands(said: str) -> bool:
 
 
 def _clauses(said: str) -> Iterator[str]:
-    """Return a sentence, and what follows in it after a colon, or after a reason."""
+    """Return a sentence, and its rest after a colon, or after a reason."""
     yield said
     opened = _OPENED.search(said)
     if opened:
@@ -445,7 +445,7 @@ def _about(text: str) -> _About:
 
 
 def _telling(text: str) -> Iterator[str]:
-    """Return the words of a text that say what it is about, without most endings; pairs of characters where it is
+    """Return the words of a text that name its subject, without most endings; pairs of characters where it is
     written without spaces."""
     for run in _WORDS.findall(text.lower()):
         if _DENSE.search(run):

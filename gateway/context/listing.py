@@ -4,7 +4,7 @@
 - All others share lines, those of one day and one role together, and those of one word share a cell:
   `- 2026-05-28, user | 512 MB | QWXZKP #W8841`.
 
-The list is written from the best identifier on, as long as there is room, so whatever is far down costs nothing.
+The list is written from the best identifier on, as long as there is room, so the rest costs nothing.
 Since a piece of a credential may look like an identifier outside its line, every identifier is checked in its line.
 """
 
@@ -130,7 +130,7 @@ def _origins(previous: str) -> dict[str, str]:
 
 
 def _origin(message: Message | None) -> str:
-    """Return the day of a message and the role of who said it; "" where the day is not known."""
+    """Return the day of a message and the role of its speaker; "" where the day is not known."""
     at = note_of(message).get("at") if message is not None else None
     if message is None or not isinstance(at, int | float) or not 0 < at < _LAST_DAY:
         return ""

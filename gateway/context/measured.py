@@ -46,7 +46,7 @@ class MeasuredEngine(ContextEngine):
         self._corrections: dict[str, Correction] = {}
         self._budgets = budgets(UNKNOWN_WINDOW, settings, reserved_output(UNKNOWN_WINDOW, None))
 
-    # -- what the host tells ----------------------------------------------------------------
+    # -- told by the host -------------------------------------------------------------------
 
     def on_session_start(self, session_id: str, **info: Any) -> None:
         window = positive(info.get("context_length")) or self.context_length
@@ -93,7 +93,7 @@ class MeasuredEngine(ContextEngine):
         """Forget the reasons to hold passes back."""
         self._strikes = Strikes()
 
-    # -- what the host asks -----------------------------------------------------------------
+    # -- asked by the host ------------------------------------------------------------------
 
     @property
     def automatic_blocked(self) -> bool:

@@ -1,6 +1,6 @@
 """Notes that give orders to the assistant that reads them, which a poisoned text may make a model write.
 
-Words of people are recorded where they wanted something, and what is left to do stands in a list of tasks: both may be
+Words of people are recorded where they wanted something, and open work stands in a list of tasks: both may be
 imperatives. So an order is one only if it takes back its reader's instructions ("ignore all previous …"), calls upon
 the reader ("you must now …", "your next step is to …"), or speaks to the assistant by that name.
 """
@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 _LINE: Final = 2_000  # characters; a longer line is pasted and no order
-# In quotation marks stands what somebody said.
+# Quotation marks enclose somebody's words.
 _QUOTED: Final = re.compile(
     r"“[^”\n]{1,160}”|«[^»\n]{1,160}»|„[^“”\n]{1,160}[“”]|「[^」\n]{1,160}」|\"[^\"\n]{1,160}\"|`[^`\n]{1,160}`"
 )

@@ -38,6 +38,6 @@ def block(text: str, name: str, shown: int) -> str:
 
 
 def persisted(text: str) -> Persisted | None:
-    """Return what a tool result says of itself if it is such a block. No tool can imitate one: see `neutralise`."""
+    """Return the facts in a tool result that is such a block. No tool can imitate one: see `neutralise`."""
     found = _HEAD.match(text)
     return Persisted(name=found[2], size=int(found[1].replace(",", ""))) if found else None

@@ -7,8 +7,8 @@ subclass (its own, or one of its submodules') or defines `register(ctx)`, which 
 class or factory is called, an instance deep-copied; where that is impossible, because it holds a connection,
 `register(ctx)` is called anew. An engine of a folder may be written for hermes-agent (`foreign`). Built-in names win.
 
-What a plug-in offers is made once when it is looked up, so that a broken one is a ConfigError at the
-start and not an error in somebody's turn. An engine without a name bears the one it is found by.
+The engine of a plug-in is made once when it is looked up, so that a broken one is a ConfigError at the start and not an
+error in somebody's turn. An engine without a name bears the one it is found by.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ def _imported(module_name: str, path: Path, visiting: Visiting) -> ModuleType:
 
 
 def _made(name: str, offered: Any, anew: Callable[[], Any] | None = None) -> ContextEngine:
-    """An engine for one session from what a plug-in offers. An instance is copied; one that cannot be copied, because
+    """An engine for one session, made from a plug-in's offer. An instance is copied; one that cannot be copied, because
     it holds a connection or a lock, is offered `anew`."""
     is_instance = isinstance(offered, ContextEngine)
     if not is_instance and not callable(offered):

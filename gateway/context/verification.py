@@ -58,7 +58,7 @@ def accept(answer: Any, redact: Redact, *, limit: int, room: int, counter: Token
 
 
 def notes_in(answer: Any, *, limit: int, room: int, counter: TokenCounter, spoken: str = "") -> str:
-    """Return the notes in a summariser's answer. Raises SummaryRefused, whose text completes "because".
+    """Return the notes in a summariser's answer. Raises SummaryRefused; its text completes "because".
 
     `limit`: the output cap of the request; an answer that reaches it was cut off. `room`: the most tokens that the
     notes may take, so that the transcript really becomes shorter. `spoken`: the newest requests of people, which may

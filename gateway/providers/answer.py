@@ -20,8 +20,8 @@ from gateway.runtime.errors import EmptyAnswer, ProviderUnavailable
 
 
 class Speech:
-    """The words and the thoughts of one answer, as deltas and in full. What stands in the words and is none of them is
-    told apart (`thinking`). `unopened`: the model is expected to begin with thoughts in its words."""
+    """The words and the thoughts of one answer, as deltas and in full. Thoughts and calls among the words are told
+    apart (`thinking`). `unopened`: the model is expected to begin with thoughts in its words."""
 
     def __init__(self, *, unopened: bool = False) -> None:
         self._text: list[str] = []
@@ -51,7 +51,7 @@ class Speech:
         return [PendingCall(name=name, pieces=[arguments]) for name, arguments in self._thinking.calls]
 
     def say(self, text: str = "", thoughts: str = "", *, last: bool = False) -> list[ModelEvent]:
-        """The deltas of what arrived; `Restarted` where the words before it were thoughts. `last`: no words follow, so
+        """The deltas of a piece; `Restarted` where the words before it were thoughts. `last`: no words follow, so
         nothing is held back any more."""
         if thoughts:
             self._thinking.apart()
@@ -108,7 +108,7 @@ class _Halves:
         return whole_characters(text[: len(text) - len(self._half)])
 
     def flush(self) -> str:
-        """A sign for a half whose other half never came."""
+        """A sign for a half that stayed alone."""
         half, self._half = self._half, ""
         return "\ufffd" if half else ""
 

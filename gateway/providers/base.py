@@ -139,14 +139,14 @@ class Provider(Protocol):
 
 @runtime_checkable
 class HasOneModel(Protocol):
-    """A provider that has but one model, whatever name it is asked for by."""
+    """A provider with a single model, which answers to any name."""
 
     has_one_model: Literal[True]
 
 
 @runtime_checkable
 class ReportsWindow(Protocol):
-    """A provider whose server can say how long a model's window is."""
+    """A provider with a server that knows how long a model's window is."""
 
     async def reported_window(self, spec: ModelSpec) -> int | None:
         """Tokens; None if the server does not say. Raises ProviderError if it cannot be asked."""
@@ -162,7 +162,7 @@ class OfferedModel:
 
 @runtime_checkable
 class ListsModels(Protocol):
-    """A provider whose server can say which models it has."""
+    """A provider with a server that lists its models."""
 
     async def models(self, spec: ModelSpec) -> Sequence[OfferedModel]:
         """The models at the address of `spec`, in the server's order; none if it has no such list. Raises
@@ -177,7 +177,7 @@ class Windows(Protocol):
 
 
 class Prices(Protocol):
-    """Knows what calls cost. Nothing raises for an unknown model."""
+    """Knows the costs of calls. Nothing raises for an unknown model."""
 
     def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
         """US dollars, or None if no price is known."""

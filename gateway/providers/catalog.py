@@ -2,7 +2,7 @@
 
 The table takes about 35 MB and a third of a second, so this is the only module that imports the
 library, and it is only imported when a model that costs something is configured. Nothing is fetched: the
-table is as old as the installed library, and what it lacks is said in the configuration.
+table is as old as the installed library, and the configuration says the rest.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from gateway.providers.plugin import ModelPrices, ProviderPlugin, anywhere
 
 
 class PriceTable:
-    """`Windows` and `Prices` of the models of these providers; `own` are prices of one's own, by model. Remembers
-    what the table lacks: the library looks through all of it, every time, to find out."""
+    """`Windows` and `Prices` of the models of these providers; `own` are prices of one's own, by model. Remembers the
+    gaps of the table: the library looks through all of it, every time, to find out."""
 
     def __init__(
         self,

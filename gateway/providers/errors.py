@@ -60,7 +60,7 @@ _MASKED_KEY: Final = re.compile(
     r"(?:(?<![\w-])[\w-]{1,200}+)?\*{3,}+[\w*-]*+"
     r"|(?<![\w-])(?=[\w-]{0,200}[-_\d])[\w-]{5,200}+(?:…|\.{3})[\w-]*+|\b(?:sk|pk|rk|gsk|xai)-[\w-]++"
 )
-# What vendors call the sentence for people.
+# Vendors' names for the sentence for people.
 _ALIASES: Final = {"msg": "message", "detail": "message", "error_msg": "message", "errorMessage": "message"}
 # Vendors with two regions, where a key of one is unknown in the other; the paths behind the hosts are the same.
 _OTHER_REGION: Final = {
@@ -153,7 +153,7 @@ def _region_hint(host: str) -> str:
     return f" A key of the other region wants {other} in model.base_url." if other else ""
 
 
-# Words of a refusal that says what is wrong with a request. Without one of them, its length may be.
+# Words of a refusal that names a fault of a request. Without one of them, its length may be.
 _FAULT: Final = re.compile(
     r"support|unknown|unrecogni[sz]ed|unexpected|missing|required|must |should |invalid (?!request|input|param)|\brole"
     r"|tool|function|schema|json|pars(?:e|ing)|decod|not found|not exist|does not|deprecated|not (?:permitted|allowed)"

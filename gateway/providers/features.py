@@ -57,7 +57,7 @@ _WORDINGS: Final[Mapping[Feature, re.Pattern[str]]] = {
         r"|requires --enable-auto-tool-choice|tools param requires --jinja|endpoints found that support tool use"
     ),
 }
-# What all servers take in the schema of a tool's arguments.
+# Keys in the schema of a tool's arguments that all servers take.
 _PLAIN_KEYS: Final = frozenset({"type", "description", "properties", "items", "required", "enum", "anyOf"})
 
 
@@ -67,8 +67,8 @@ def refused_feature(lowered: str) -> Feature | None:
 
 
 class Adapting:
-    """A `Provider` around another one, which leaves out what a model refuses. What was learned holds for the life of
-    the process; the settings of a model may say so beforehand, or forbid it."""
+    """A `Provider` around another one. It leaves out the features that a model refuses. Each lesson holds for the life
+    of the process; the settings of a model may say so beforehand, or forbid it."""
 
     def __init__(self, provider: Provider) -> None:
         self.name = provider.name

@@ -1,4 +1,4 @@
-"""The one HTTP client that all providers share, and what its failures mean to Legato.
+"""The one HTTP client that all providers share, and the meaning of its failures.
 
 httpx speaks through aiohttp's connection pool: with a hundred concurrent streams httpx's own
 costs about eight times the CPU. The price is a second family of exceptions: httpx-aiohttp
@@ -152,7 +152,7 @@ def json_bytes(data: Any) -> bytes:
 
     Lone surrogates (half an emoji, cut by a platform) become U+FFFD: they have no UTF-8 form, and
     their escapes are refused by strict parsers. NUL characters, which servers written in C take
-    for the end of the text, are left out. Raises ProviderRejected for what JSON cannot express.
+    for the end of the text, are left out. Raises ProviderRejected for values that JSON cannot express.
     """
     try:
         text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -7,7 +7,7 @@ some texts only mention tokens: rate limits, credentials, unsupported parameters
 The wording is the vendors' own and keeps changing, so no phrase of theirs stands here. The text is
 made plain and cut into sentences. Each number gets a role by the words around it: a limit, the
 input, the output that was asked for; arithmetic decides. Where numbers are missing, signs decide:
-what a sentence speaks of, and whether that is too much. A verdict names its signs, for the log.
+the subject of a sentence, and whether that is too much. A verdict names its signs, for the log.
 """
 
 from __future__ import annotations
@@ -120,10 +120,10 @@ _NUMBER: Final = re.compile(
     rf"(?<![a-z0-9_.-])(\d{{1,16}})(?!(?!tokens?\b)[a-z0-9_]|\.\d| ?(?:{_OTHER_UNIT}|个?[字条轮张]))"
 )
 _MOST_NUMBERS: Final = 50  # are looked at
-_LARGEST: Final = 10_000_000  # tokens of a window; what is larger counts bytes
+_LARGEST: Final = 10_000_000  # tokens of a window; a larger number counts bytes
 _FEWEST: Final = 100  # tokens of a window, where nothing else says that they are tokens
 _OF_TOKENS: Final = re.compile(r"token|len(?:gth)?\b")
-_NEAR: Final = 160  # characters around a number that say what it counts; words as near belong together
+_NEAR: Final = 160  # characters around a number that name its unit; words as near belong together
 
 # Beside a plus sign the bound is on the sum with the input.
 _SETTING: Final = (
@@ -256,7 +256,7 @@ _ANOTHER_THING: Final = re.compile(
 # Each sign counts once in a sentence. The sentence speaks of a prompt that is too long if it names a thing and an
 # excess and has enough points.
 _ENOUGH: Final = 4
-_MOST_PIECES: Final = 60  # of sentences are looked at; what a refusal says stands near its beginning
+_MOST_PIECES: Final = 60  # of sentences are looked at; a refusal names its reason near its beginning
 _SIGNS: Final = tuple(
     _Sign(name, points, re.compile(words))
     for name, points, words in (
@@ -303,7 +303,7 @@ _SIGNS: Final = tuple(
             r"\b(?:limit\w*|max\w*|window|length|len|size|budget|allowed|capacity|threshold|supported|configured"
             r"|available|\d{3,16})\b|长度|上限|限制|最大|窗口|超限|能力",
         ),
-        # What else has a length, a limit or tokens.
+        # Other things with a length, a limit or tokens.
         (
             "output",
             -2,

@@ -19,7 +19,7 @@ from gateway.runtime.clock import Clock
 
 GROUP: Final = "legato.providers"
 
-# What is documented of `input_audio`: OpenAI takes wav and mp3; https://openrouter.ai/docs/features/multimodal/audio
+# The documents on `input_audio`: OpenAI takes wav and mp3; https://openrouter.ai/docs/features/multimodal/audio
 # names more, which of them depends on the vendor.
 Sound = Literal["wav", "mp3", "ogg", "flac", "m4a", "aac", "aiff"]
 

@@ -22,7 +22,7 @@ LONGEST_DELAY: Final = 30.0  # seconds
 
 
 class Retrying:
-    """A `Provider` around another one, which repeats what may work later.
+    """A `Provider` around another one. It repeats calls that may work later.
 
     `attempts` counts the first one too. No new attempt begins later than `deadline` seconds after
     the first, or after the end of an attempt that said something: a wait that would end after it is not begun, and the

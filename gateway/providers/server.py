@@ -1,7 +1,7 @@
 """One call to a model's server over HTTP, the same for every API.
 
-An API's package says where to call, and what the events of an answer mean (`Answer`). Here a body is sent, its answer
-is read event by event, and every failure becomes one of `ProviderError`'s tree.
+An API's package knows the address, and the meaning of the events of an answer (`Answer`). Here a body is sent, its
+answer is read event by event, and every failure becomes one of `ProviderError`'s tree.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Answer(Protocol):
 
 
 class Refused(Exception):
-    """A call that ended before its answer began: the refusal's own text, and what it means."""
+    """A call that ended before its answer began: the refusal's own text, and its meaning."""
 
     def __init__(self, body: str, error: ProviderError) -> None:
         super().__init__(str(error))
@@ -71,7 +71,7 @@ class Refused(Exception):
 
 class ModelServer:
     """Calls of servers. `client` is `providers.http.http_client()` and belongs to this instance from then on; `redact`
-    takes credentials out of what is quoted in error texts."""
+    takes credentials out of quotes in error texts."""
 
     def __init__(self, client: httpx.AsyncClient, redact: Callable[[str], str], clock: Clock) -> None:
         self._client = client
@@ -165,7 +165,7 @@ class ModelServer:
                 yield event
 
     def _read(self, response: httpx.Response, name: str, data: str, answer: Answer, *, begun: bool) -> list[ModelEvent]:
-        """One event of a stream; nothing for what says nothing (heartbeats). Raises Refused and ProviderError."""
+        """One event of a stream; nothing for an empty event (heartbeats). Raises Refused and ProviderError."""
         if answer.over:
             return []
         try:

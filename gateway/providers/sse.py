@@ -1,7 +1,7 @@
 """Server-sent events, read from a body as it arrives, whatever the body is labelled as.
 
 Servers label streams in any case or wrongly, answer a streaming call with one JSON object, and send bytes that are no
-UTF-8. So the beginning of the body tells what it is, and nothing of it is lost either way. The format is the one of
+UTF-8. So the beginning of the body tells its kind, and no byte is lost either way. The format is the one of
 https://html.spec.whatwg.org/multipage/server-sent-events.html, without ids and retries, which no model API uses.
 """
 

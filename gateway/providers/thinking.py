@@ -48,7 +48,7 @@ _LINE: Final = 64  # characters of the text that are remembered to see where a l
 
 
 class Thinking:
-    """Splits the text of one answer, piece by piece. What might be half a mark is held back.
+    """Splits the text of one answer, piece by piece. A possible half of a mark is held back.
 
     `unopened`: the model is expected to begin with thoughts that no tag opens. After use: `calls`, the calls that were
     written as text, as (name, arguments); `void`: whether the text before the last piece turned out to be thoughts;
@@ -62,7 +62,7 @@ class Thinking:
         self._step: Callable[[], bool] = self._unopened if unopened else self._opening
         self._closing = ""  # the mark that ends the thoughts
         self._header = ""  # of a message in a channel
-        self._pieces: list[str] = []  # what is held in steps that wait long, joined once
+        self._pieces: list[str] = []  # pieces of steps that wait long, joined once
         self._said: list[str] = []  # all text so far
         self._tail = ""  # the end of that
         self._fences = 0  # in that
@@ -135,7 +135,7 @@ class Thinking:
             self._thought = True
             self._thoughts.append(text)
 
-    # Each step takes what it can from what is held; False: more text is needed.
+    # Each step takes its part of the held text; False: more text is needed.
 
     def _opening(self) -> bool:
         """Before the first word: tags that open the whole answer."""

@@ -38,7 +38,7 @@ class _Later(Exception):
 
 class TranscriptionServer:
     """Asks the server at `base_url`. `client` is `providers.http.http_client()`, and belongs to this instance from then
-    on. `language`: of what is spoken, as ISO 639-1; None: the server finds out."""
+    on. `language`: the spoken language, as ISO 639-1; None: the server finds out."""
 
     provider = "transcription"
     free = False
@@ -162,7 +162,7 @@ def _number(value: Any) -> float | None:
 
 
 def _amount(value: Any) -> float:
-    """A number of something; 0 for what is none."""
+    """A number of something; 0 for no amount."""
     return max(0.0, _number(value) or 0.0)
 
 

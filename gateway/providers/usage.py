@@ -1,6 +1,6 @@
 """The usage of a call, from every provider in one shape.
 
-Providers disagree on names and on what includes what: Anthropic counts cached tokens apart from
+Providers disagree on names and on the counts that include others: Anthropic counts cached tokens apart from
 the input, OpenAI counts them inside. `CanonicalUsage` keeps buckets that never overlap, so that
 prompt tokens are always their sum, whoever reported them.
 """

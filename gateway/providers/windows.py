@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from gateway.providers.base import OfferedModel
 
-# What servers call a model's window; what they run with comes before what the model was trained for.
+# Servers' names of a model's window; the one that they run with comes before the one of the model's training.
 _WINDOW_KEYS: Final = (
     "max_model_len",
     "loaded_context_length",

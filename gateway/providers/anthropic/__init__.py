@@ -1,4 +1,4 @@
-"""The Messages API, as Anthropic and what imitates it speak it: `model.provider: anthropic`."""
+"""The Messages API, as Anthropic and its imitators speak it: `model.provider: anthropic`."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -46,7 +46,7 @@ def listed(model: str) -> Iterator[tuple[str | None, str]]:
 
 
 def marks_cache(model: str, _: str | None) -> bool:
-    """Claude keeps what is marked; other models of compatible servers cache as they like."""
+    """Claude keeps marked prompts; other models of compatible servers cache as they like."""
     return "claude" in model.lower()
 
 

@@ -20,7 +20,7 @@ from gateway.providers.base import Completed, ModelEvent, StopReason
 from gateway.providers.ends import stop_reason
 from gateway.providers.usage import normalize_usage
 
-# What a delta adds to: the key of a block by the type of the delta. The delta's own key has the same name.
+# The key of a block that a delta adds to, by the type of the delta. The delta's own key has the same name.
 _GROWS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 
 

@@ -1,8 +1,8 @@
 """The Messages API as pure functions: a request as a dict.
 
-The format is https://platform.claude.com/docs/en/api/messages. What is sent keeps to its rules, whatever a transcript
-holds: the roles alternate and begin with the user's, results come first in their message, every id is unique, and no
-block is empty. The same transcript is always encoded alike, or prompt caches would miss.
+The format is https://platform.claude.com/docs/en/api/messages. Every request keeps to the API's rules, whatever a
+transcript holds: the roles alternate and begin with the user's, results come first in their message, every id is
+unique, and no block is empty. The same transcript is always encoded alike, or prompt caches would miss.
 
 What the model said before goes back as it said it (`Original`): signed and redacted thoughts, and blocks that nobody
 here knows. The thoughts of another model or another API stay at home; their words and calls go on.
@@ -25,8 +25,8 @@ API: Final = "anthropic"
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
 VERSION: Final = "2023-06-01"
 
-# https://platform.claude.com/docs/en/about-claude/models: what the models of a generation write at most. A request must
-# state a cap; later models have a larger one than is wanted of an answer.
+# https://platform.claude.com/docs/en/about-claude/models: the most that the models of a generation write. A request
+# must state a cap; later models have a larger one than is wanted of an answer.
 _CAPS: Final = ((re.compile(r"claude-3-(?:opus|sonnet|haiku)|claude-[12]|claude-instant"), 4_096),
                 (re.compile(r"claude-3-5"), 8_192))  # fmt: skip
 _USUAL_CAP: Final = 32_000  # tokens, thoughts included

@@ -26,7 +26,7 @@ class Messages:
     """`Provider` for Anthropic and servers with its API. One instance serves all sessions.
 
     `client` is `providers.http.http_client()` and belongs to this instance from then on; `redact`
-    takes credentials out of what is quoted in error texts.
+    takes credentials out of quotes in error texts.
     """
 
     name = "anthropic"

@@ -1,8 +1,8 @@
 """`Offline`: an embedded, deterministic model, so that all of Legato can be tried without a key.
 
 It has no intelligence and says so. What it does have makes the product around it visible: it
-streams, calls tools when asked to, remembers what is in its prompt and nothing else, reports
-usage, refuses what exceeds its window, and writes summaries by extraction.
+streams, calls tools when asked to, remembers its prompt and nothing else, reports
+usage, refuses prompts beyond its window, and writes summaries by extraction.
 """
 
 from __future__ import annotations

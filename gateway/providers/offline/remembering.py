@@ -1,6 +1,7 @@
 """The facts that the offline model saves: sentences of a few forms, copied and never made up.
 
-A request shows what is remembered already, a line each, and what was said, as lines that begin with `[1] person:`.
+A request shows the facts that are known already, a line each, and the conversation, as lines that begin with
+`[1] person:`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _FORMS: Final = tuple(
 
 
 def memories(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The arguments of the calls that answer a request for what is to be remembered."""
+    """The arguments of the calls that answer a request for facts."""
     prompt = "\n\n".join(text_of(message) for message in messages)
     known = [found["fact"] for found in _KNOWN.finditer(_between(prompt, "memory"))]
     calls: list[dict[str, Any]] = []

@@ -21,7 +21,7 @@ from gateway.providers.offline.remembering import remembered
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A tool to call and what to give it."""
+    """A tool to call, and its arguments."""
 
     tool: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -325,7 +325,7 @@ _BYE: Final = Answer(text="Goodbye! This conversation stays where it is; just wr
 
 
 def _echo(said: Asked) -> Answer:
-    """Nothing fits: say what was read, and what would work."""
+    """Nothing fits: repeat the words, and name commands that work."""
     if not said.request:
         return Answer(text="I see no text in that, and text is all I can read.")
     asked = requests_in(said.earlier)

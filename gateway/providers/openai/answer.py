@@ -164,7 +164,7 @@ class ChatAnswer:
         stop = stop_reason(self._finish)
         if self._refused and stop == "stop":
             return "refused"
-        if stop in ("stop", "tool_calls"):  # servers disagree about what a call ends with
+        if stop in ("stop", "tool_calls"):  # servers disagree about the end of a call
             return "tool_calls" if calls else "stop"
         return stop
 

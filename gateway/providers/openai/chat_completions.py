@@ -1,7 +1,7 @@
 """Chat Completions over HTTP: OpenAI and everything that imitates it.
 
 The codec is pure (`codec`, `answer`); here is only the conversation with the server.
-Servers differ in what they refuse: if one objects to an optional field, the call is made again
+Servers differ in their refusals: if one objects to an optional field, the call is made again
 without it, and what was learned is kept for the life of the process.
 """
 
@@ -26,7 +26,7 @@ class ChatCompletions:
     """`Provider` for any OpenAI-compatible server. One instance serves all sessions.
 
     `client` is `providers.http.http_client()` and belongs to this instance from then on; `redact`
-    takes credentials out of what is quoted in error texts; `ids` names tool calls that a server
+    takes credentials out of quotes in error texts; `ids` names tool calls that a server
     sends without an id.
     """
 

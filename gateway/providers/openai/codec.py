@@ -34,7 +34,7 @@ DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
 _EMPTY: Final = "(empty message)"
 _OF_TOOLS: Final = "[pictures of the tool results above]"
 _ID_LIMIT: Final = 40  # characters; OpenAI refuses longer tool call ids
-_NAME: Final = re.compile(r"[^\s<|\\/>]{1,64}")  # what OpenAI allows as a participant's name
+_NAME: Final = re.compile(r"[^\s<|\\/>]{1,64}")  # a participant's name, as OpenAI allows it
 _COMMON: Final = ("role", "content", "name", "cache_control")
 _KEYS: Final = {
     "system": _COMMON,
@@ -42,7 +42,7 @@ _KEYS: Final = {
     "assistant": (*_COMMON, "tool_calls", "refusal"),
     "tool": ("role", "content", "tool_call_id", "cache_control"),
 }
-# Vendors whose thinking models want their own reasoning back between tool calls; others refuse it.
+# Vendors with thinking models that want their own reasoning back between tool calls; others refuse it.
 _REASONING_BACK: Final = ("deepseek", "moonshot", "kimi", "glm", "bigmodel", "z.ai")
 
 

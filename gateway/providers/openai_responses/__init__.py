@@ -1,4 +1,4 @@
-"""The Responses API, as OpenAI and what imitates it speak it: `model.provider: openai-responses`."""
+"""The Responses API, as OpenAI and its imitators speak it: `model.provider: openai-responses`."""
 
 from collections.abc import Iterator
 

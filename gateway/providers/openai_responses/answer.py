@@ -34,7 +34,7 @@ class ResponsesAnswer:
         self._calls: dict[int, PendingCall] = {}  # by the place among the items
         self._items: dict[int, dict[str, Any]] = {}  # whole ones, by their place
         self._said: dict[int, int] = {}  # characters of the message at a place that were said
-        self._thought: set[int] = set()  # places whose thoughts were told as they came
+        self._thought: set[int] = set()  # the places of thoughts that were told as they came
         self._place = -1  # of the message that spoke last
         self._refused = False
         self._status: str | None = None
@@ -57,7 +57,7 @@ class ResponsesAnswer:
         self._done = True
 
     def refusal(self, data: Mapping[str, Any]) -> str | None:
-        """The error that an event or a response carries, as JSON text; None for any other. What else stands in a failed
+        """The error that an event or a response carries, as JSON text; None for any other. The rest of a failed
         response, such as the instructions, is no error's text."""
         inner = data.get("response")
         response = inner if isinstance(inner, Mapping) else data

@@ -111,7 +111,7 @@ def _input(messages: Sequence[Message], spec: ModelSpec, thoughts: bool) -> list
     names = CallNames(_ID_LIMIT)
     items: list[dict[str, Any]] = []
     for item in (each for message in messages for each in _items(message, names, spec.name if thoughts else None)):
-        if item.get("role") == "user" and items and items[-1].get("role") == "user":  # as a question whose turn failed
+        if item.get("role") == "user" and items and items[-1].get("role") == "user":  # as a question of a failed turn
             items[-1] = {**item, "content": [*items[-1]["content"], *item["content"]]}
         else:
             items.append(item)

@@ -21,7 +21,7 @@ class Responses:
     """`Provider` for OpenAI and servers with its newer API. One instance serves all sessions.
 
     `client` is `providers.http.http_client()` and belongs to this instance from then on; `redact`
-    takes credentials out of what is quoted in error texts.
+    takes credentials out of quotes in error texts.
     """
 
     name = "openai-responses"
