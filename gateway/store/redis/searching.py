@@ -139,7 +139,7 @@ async def enter_again(wire: Wire, some: Sequence[tuple[int, str]]) -> None:
 
 
 async def search(wire: Wire, words: str, key: SessionKey | None, limit: int, now: float) -> list[Passage]:
-    """The passages that answer best, best first: what was said, then what tools returned."""
+    """The passages that answer best, best first: people's and the model's words, then results of tools."""
     await wire.settled()  # by then the messages of this process are in the index
     if key is not None:
         partition = partition_of_key(key)
@@ -160,7 +160,7 @@ async def holding(wire: Wire, values: Sequence[str], key: SessionKey, limit: int
 
 
 async def around(wire: Wire, key: SessionKey, message_id: str, reach: int) -> list[Found]:
-    """A message of the key among what was said before and after it; empty for any other message."""
+    """A message of the key among its neighbours; empty for any other message."""
     partition = partition_of_key(key)
     stored = await _stored(wire, partition, [message_id])
     if not stored or message_from(*stored[0])[1]["k"] != str(key):
@@ -275,7 +275,7 @@ def _number(message_id: str) -> int:
 
 
 async def _stored(wire: Wire, partition: int, ids: Sequence[str]) -> list[tuple[str, str]]:
-    """(id, what is stored) of messages."""
+    """(id, stored form) of messages."""
     if not ids:
         return []
     first, *others = (f"message:{message_id}" for message_id in ids)

@@ -1,4 +1,4 @@
-"""The chats whose rows wait for a time. Memory only, event loop only.
+"""The chats with rows that wait for a time. Memory only, event loop only.
 
 The step that stores a row claims the row for sending, and the step that marks a row as sent claims the next. Left for
 later are rows with a time of their own (retries), and rows of a process that is gone.

@@ -74,7 +74,7 @@ def _span(match: re.Match[str], today: datetime) -> Iterator[Span]:
 
 
 def _days(said: dict[str, str], today: datetime) -> tuple[datetime, int]:
-    """The first day, and the number of days. Raises ValueError for what is no date."""
+    """The first day, and the number of days. Raises ValueError where there is no date."""
     if word := said.get("word"):
         back, days = _WORDS[word]
         return today - timedelta(days=back), days

@@ -96,7 +96,7 @@ WORDLESS: Final = "/forget"  # the text of an item that asked to forget, for ano
 
 
 def wordless(text: str, *, asked: bool) -> str:
-    """The document of an Inbound without what was said in it. `asked`: it is the one that asks to forget."""
+    """The document of an Inbound without its words. `asked`: it is the one that asks to forget."""
     try:
         data: dict[str, Any] = json.loads(text)
         kept = {name: data[name] for name in ("event_id", "source", "kind", "sent_at") if name in data}

@@ -63,7 +63,7 @@ def _may_lack(kind: Any) -> bool:
 
 
 class Shape(Generic[T]):
-    """The facts of a dataclass. `parts` are the fields whose own facts stand behind the others."""
+    """The facts of a dataclass. `parts`: fields with facts of their own, which stand behind the others."""
 
     def __init__(self, made_of: type[T], **parts: Shape[Any]) -> None:
         kinds = {name: kind for name, kind in get_type_hints(made_of).items() if name not in parts}
@@ -80,7 +80,7 @@ class Shape(Generic[T]):
         self.names: tuple[str, ...] = (*kinds, *(name for part in parts.values() for name in part.names))
 
     def fact(self, name: str, value: Any) -> Fact:
-        """One field's fact. Raises TypeError for what JSON cannot say, such as a strange engine's state."""
+        """One field's fact. Raises TypeError for a value that JSON cannot express, such as a strange engine's state."""
         write = self._forms[name].write
         fact: Fact = value if value is None or write is None else write(value)
         return fact

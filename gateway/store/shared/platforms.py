@@ -1,4 +1,4 @@
-"""The platforms whose work a process does, and the names of their chats."""
+"""The platforms that a process works for, and the names of their chats."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""Finds what answers a question among the messages of an index: one way for every store.
+"""Finds the messages of an index that answer a question: one way for every store.
 
 A store answers four small questions (`Index`); everything that decides stands here.
 
 1. The messages that hold any word of the question are listed. A word weighs by its rarity (idf).
 2. The 150 messages with the most weight are read, and their words weighed by BM25 (Robertson and Zaragoza, 2009; k1
    1.2, b 0.75). A message of the days that the question names weighs more. A message that only asks weighs less,
-   because who asks does not know.
+   because a person who asks does not know.
 3. A message answers together with the messages around it: a person says their name once, and three messages later the
    thing that is looked for. So each word counts where it stands nearest: whole in the message itself, half in the next
-   one, less up to the fourth. A tool's result counts among what was said around it, and the other way round.
+   one, less up to the fourth. A tool's result counts among the messages around it, and the other way round.
 4. The best are shown as passages, with two messages before and after, the talk around a tool's result, too. Passages do
    not overlap. What says almost the same as a better passage weighs half, so that the first ten show different things.
 
@@ -35,7 +35,7 @@ MOST_OF_A_TERM: Final = 4_000
 _MOST_LISTED: Final = 8_000
 _READ: Final = 150  # messages that are ranked by their text
 _LOOKED_AT: Final = 48  # for a value that messages must hold
-_SHARING: Final = 48  # of these, the ones whose neighbours are looked at
+_SHARING: Final = 48  # of these, the ones with neighbours that are looked at
 _FOR_RESULTS: Final = 4  # one of so many places, rounded up, and at most half of them
 REACH: Final = 2  # messages before and after a hit
 _SHARES: Final = (1.0, 0.5, 0.35, 0.25, 0.2)  # of a word, by the distance of the message that holds it
@@ -43,11 +43,11 @@ _NEAR: Final = len(_SHARES) - 1
 _SAME_STEP: Final = 0.8  # of a word, between results with nothing said between them
 _K1: Final = 1.2
 _B: Final = 0.75
-_IN_SPAN: Final = 1.5  # what the score of a message of the right day is multiplied by
+_IN_SPAN: Final = 1.5  # the factor for the score of a message of the right day
 _ONLY_ASKS: Final = 0.7  # and of one that is a question
 _WHOLE_RUN: Final = 1.25  # and pairs of characters, in a message that has them in a row
 _ALIKE: Final = 0.5  # the share of their words in common from which two messages say almost the same
-_AGAIN: Final = 0.5  # what a score is multiplied by if a better message is alike
+_AGAIN: Final = 0.5  # the factor for a score if a better message is alike
 _COMPARED: Final = 1_000  # characters of a message, for that
 _ASKED: Final = 2_000  # characters of a question in which a date is looked for
 _TEXT: Final = 20_000  # characters of a message that are looked at
@@ -92,7 +92,7 @@ class Index(Protocol):
 
 
 async def around(index: Index, number: Number, reach: int) -> list[Found]:
-    """A message, and what was said before and after it; empty if it is gone."""
+    """A message and its neighbours; empty if it is gone."""
     numbers = (await index.around([number], reach))[number]
     found = await index.read(numbers)
     return [found[each] for each in numbers if each in found] if number in found else []
@@ -145,9 +145,9 @@ async def search(index_of: Callable[[Kind], Index], words: str, limit: int, now:
 
 
 async def find(said: Index, returned: Index, sought: Sought, limit: int) -> list[Passage]:
-    """The passages that answer best, best first: what was said, then what tools returned, each with two messages before
-    and after. Some word of a question stands in many messages, so a quarter of the places is kept for results. The two
-    indexes number their messages together."""
+    """The passages that answer best, best first: people's and the model's words, then results of tools, each with two
+    messages before and after. Some word of a question stands in many messages, so a quarter of the places is kept for
+    results. The two indexes number their messages together."""
     if not sought.wanted.wanted or limit < 1:
         return []
     spoken, results = await _hits(said, sought, limit), await _hits(returned, sought, limit)
@@ -282,7 +282,7 @@ class _Nearby:
                 yield other, _SAME_STEP if of_one_step else _SHARES[between + 1]
 
 
-_Choice: TypeAlias = tuple[Number, list[Number], float]  # a message, what is shown with it, its score
+_Choice: TypeAlias = tuple[Number, list[Number], float]  # a message, the ones that are shown with it, its score
 
 
 def _chosen(

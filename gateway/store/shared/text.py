@@ -167,7 +167,7 @@ def _begun_by(starts: frozenset[str]) -> re.Pattern[str]:
     whole = sorted(each for each in starts if _WORD.fullmatch(each))
     first = "|".join(re.escape(each) for each in whole if len(each) == _KEPT)
     alone = "|".join(re.escape(each) for each in whole if len(each) < _KEPT)
-    # The characters are looked for first and what stands before them then: a text has many more beginnings of words.
+    # The characters are looked for first, and then the ones before them: a text has many more beginnings of words.
     return re.compile(rf"(?:{first or '(?!)'})(?<![^\W_]..)[^\W_]*|(?:{alone or '(?!)'})(?<![^\W_].)(?![^\W_])")
 
 

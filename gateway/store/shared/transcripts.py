@@ -1,8 +1,8 @@
-"""The transcripts that this process has loaded, so that a turn reads only what is new.
+"""The transcripts that this process has loaded, so that a turn reads only new messages.
 
 A transcript only ever grows, and its messages never change: a cached transcript that is long enough is
 right, and one that is too short lacks just its end. Forgetting is the one exception: a session counts how often that
-was done (`rewritten`), and what was cached before is dropped.
+was done (`rewritten`), and older copies are dropped.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 _OWNER: Final = 12  # bytes of a key's digest
 _STEMMED: Final = "search_stemmed_from"  # in `meta`: the messages from this number on are entered by their stems
-_OWNERS: Final = 256  # whose numbers are kept
+_OWNERS: Final = 256  # of which the numbers are kept
 _RENEWED: Final = 100  # messages entered anew in one transaction
 _MERGED: Final = 256  # pages of the index rewritten in one transaction
 
@@ -94,7 +94,8 @@ def leave(connection: apsw.Connection, numbers: Sequence[int]) -> None:
 
 
 def merge_some(connection: apsw.Connection, *, first: bool) -> bool:
-    """Rewrite some of the index without what was taken out of it; False: nothing is left to rewrite. `first`: begin."""
+    """Rewrite some of the index without the words that were taken out of it; False: nothing is left to rewrite.
+    `first`: begin."""
     before = connection.total_changes()
     pages = -_MERGED if first else _MERGED
     change(connection, "INSERT INTO message_search(message_search, rank) VALUES ('merge', ?)", (pages,))
@@ -141,7 +142,7 @@ def _holds(known: Sequence[int], number: int) -> bool:
 def passages(
     connection: apsw.Connection, entries: Entries, words: str, key: SessionKey | None, limit: int, now: float
 ) -> list[Passage]:
-    """The passages that answer best, best first: what was said, then what tools returned."""
+    """The passages that answer best, best first: people's and the model's words, then results of tools."""
     return _at_once(ranking.search(partial(SqliteIndex, connection, entries, key), words, limit, now))
 
 
@@ -153,7 +154,7 @@ def holding(
 
 
 def around(connection: apsw.Connection, entries: Entries, key: SessionKey, number: int, reach: int) -> list[Found]:
-    """A message of the key among what was said before and after it; empty for any other message."""
+    """A message of the key among its neighbours; empty for any other message."""
     if not is_of(connection, number, key):
         return []
     return _at_once(ranking.around(SqliteIndex(connection, entries, key, "said"), number, reach))
