@@ -82,7 +82,7 @@ def explained(error: ProviderError, fallbacks: Sequence[ModelSpec]) -> ProviderE
     """The error of a conversation's own model, with a word about the models that could have stood in."""
     if fallbacks:
         more = ALL_AWAY.format(names=", ".join(spec.name for spec in fallbacks))
-    elif rest(error) and not isinstance(error, ProviderRateLimited):
+    elif rest(error) and not (isinstance(error, ProviderRateLimited) and rest(error) <= _REST):  # soon over
         more = NO_FALLBACK
     else:
         return error

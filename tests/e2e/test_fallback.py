@@ -192,6 +192,13 @@ async def test_without_any_the_error_names_the_setting(tmp_path: Path) -> None:
         assert await live.ask("hello") == f"{AWAY} {NO_FALLBACK}"
 
 
+@pytest.mark.parametrize(("wait", "hint"), [(2.0, ""), (4_000.0, f" {NO_FALLBACK}")])
+async def test_a_long_wait_for_the_models_rate_names_the_setting(tmp_path: Path, wait: float, hint: str) -> None:
+    busy = ProviderRateLimited("Try again later.", retry_after=wait)
+    async with running(tmp_path, model=FakeModel(by_name(fake=busy))) as live:
+        assert await live.ask("hello") == f"Try again later.{hint}"
+
+
 async def test_a_smaller_window_is_compacted_for_first_and_is_not_kept(tmp_path: Path) -> None:
     clock, model = ManualClock(), FakeModel(by_name())
     compression = CompressionSettings(min_threshold_tokens=0, protect_first_n=0, protect_last_n=2)
