@@ -21,7 +21,7 @@ _COMMIT: Final = re.compile(r"(?:live|prod)-[0-9a-f]{40}")  # in the tags of ima
 _HEAD: Final = re.compile(r"\A[A-Za-z0-9]+[._-]")
 _GROUP: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _LENGTH: Final = 2.7  # characters of a group in a name, on average; a machine's have 1.9 to 2.5
-_HASH: Final = re.compile(r"(?<![A-Za-z0-9])(?=[a-f]{0,64}\d)[0-9a-f]{16,}")
+_HASH: Final = re.compile(r"(?=[a-f]{0,64}\d)[0-9a-f]{16,}")
 _LOOKED_AT: Final = 400  # characters of a name
 _FEWEST_PAIRS: Final = 8
 # The 200 pairs of letters that words have most often: the first, and all that follow it. Counted over the words of the
@@ -96,7 +96,8 @@ def is_worded(text: str) -> bool:
     """Say whether `text` is a name of words and numbers, such as `live-stream2024session1080p`: its letters and
     digits stand in groups, and two thirds of the letters follow each other as they do in words. Of a machine's less
     than a third do. Hexadecimal is no word."""
-    groups = _GROUP.findall(text[:_LOOKED_AT])
+    text = text[:_LOOKED_AT]
+    groups = _GROUP.findall(text)
     pairs = [pair for group in groups if group.isalpha() for pair in pairwise(group.lower())]
     usual = sum(second in _FOLLOW.get(first, "") for first, second in pairs)
     in_groups = sum(map(len, groups)) >= _LENGTH * len(groups) and len(pairs) >= _FEWEST_PAIRS

@@ -88,6 +88,13 @@ def test_what_a_machine_mixed_goes_behind_a_prefix_that_tells(prefix: str, lette
     assert len(stayed) <= 15, stayed
 
 
+@pytest.mark.parametrize("prefix", ["dapi", "key-", "sqp_", "fc-", "e2b_", "sk_"])
+def test_hexadecimal_behind_a_vendors_prefix_goes(prefix: str) -> None:
+    rng = random.Random(prefix)
+    tokens = [prefix + "".join(rng.choices("0123456789abcdef", k=48)) for _ in range(300)]
+    assert [token for token in tokens if redact(token) != MARK] == []
+
+
 @pytest.mark.parametrize(
     "token",
     [
