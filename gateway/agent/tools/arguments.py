@@ -104,6 +104,8 @@ class _Check:
             unknown = (_place([*error.instance_path, name]) for name in kind.unexpected)
             return f"There is no argument {', '.join(f'`{name}`' for name in unknown)}."[:_LONGEST]
         said = error.message[:_LONGEST]
+        if isinstance(kind, jsonschema_rs.ValidationErrorKind.Enum):
+            said = f"it must be one of {json.dumps(kind.options, ensure_ascii=False)}"[:_LONGEST]
         if isinstance(kind, jsonschema_rs.ValidationErrorKind.AnyOf | jsonschema_rs.ValidationErrorKind.OneOfNotValid):
             said = f"it must fit {_part(self._schema, error.schema_path)}"
         return f"`{where}`: {said}." if where else f"{said[0].upper()}{said[1:]}."

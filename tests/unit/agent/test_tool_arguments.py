@@ -50,7 +50,7 @@ def passes(arguments: object, schema: Mapping[str, Any]) -> bool:
         ({"items": 5}, '`items`: it is not of type "array".'),
         ({"items": [{"text": 1}]}, '`items[0].text`: it is not of type "string".'),
         ({"items": [{"status": "open"}]}, "`items[0].text` is missing."),
-        ({"items": [{"text": "a", "status": "opn"}]}, '`items[0].status`: it is not one of "open" or "done".'),
+        ({"items": [{"text": "a", "status": "opn"}]}, '`items[0].status`: it must be one of ["open", "done"].'),
         ({"items": [{"text": "a", "more": 1}]}, "There is no argument `items[0].more`."),
         ({"items": [], "limit": 21}, "`limit`: it is greater than the maximum of 20."),
         ({"items": [], "limit": True}, '`limit`: it is not of type "integer".'),
