@@ -365,7 +365,7 @@ _RULES: Final[tuple[tuple[re.Pattern[str], Rule], ...]] = (
                 re.I | re.S), _write_file),
     (re.compile(r"^(?:please )?(?:say|repeat|echo)(?: after me)?:? (?P<what>.+)", re.I | re.S), _repeat),
     (re.compile(r"\bwhat(?:'s| is) the (?:time|date)\b|\bwhat (?:time|day|date) is it\b|\btime in\b", re.I), _time),
-    (re.compile(r"^(?:please )?run(?: this)?(?: command)?:? (?P<command>.+)", re.I | re.S), _run),
+    (re.compile(r"^(?:please )?run(?: this| the)?(?: command)?:? (?P<command>.+)", re.I | re.S), _run),
     (_ADD_TODO, _todo),
     (re.compile(r"\b(?:show|what is on|what's on|list)\b.*\bto-?dos?\b", re.I), _todo),
     (re.compile(r"^(?:please )?(?:search|look) (?:in |through |the |my |our |your )*(?:history|memory) for "
