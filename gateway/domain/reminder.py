@@ -87,6 +87,14 @@ class Reminder:
         return Recurrence.parse(self.rule) if self.rule else None
 
     @property
+    def often(self) -> str:
+        """Return the rule in words; "": it fires once. The last day is that of each month, however long."""
+        rule = self.recurrence
+        if rule is None:
+            return ""
+        return f"{rule.said} on the last day" if rule.unit == "month" and self.local_start.day == 31 else rule.said
+
+    @property
     def timetable(self) -> Timetable | None:
         """The moments of its rule."""
         rule = self.recurrence
@@ -227,8 +235,7 @@ def asked(firing: Firing, now: float) -> str:
     reminder = firing.after
     who = speaker(reminder.source) if reminder.source.user_name else "the person"
     late = f", late by {roughly(firing.delay)}" if firing.delay >= LATE else ""
-    rule = reminder.recurrence
-    how = f"{rule.said} " if rule else ""
+    how = f"{reminder.often} " if reminder.rule else ""
     return (
         f"[scheduled {how}by {who}; it is {reminder.local(now)} now{late}; nobody waits at the screen]\n{reminder.text}"
     )
@@ -249,13 +256,13 @@ def written(moment: float, zone: str, *, seconds: bool = False, said: str = "") 
 
 def next_moments(reminder: Reminder, said: str = "") -> str:
     """Return the next moment and the rule in words; `said` is the zone that need not be named."""
-    rule, due = reminder.recurrence, reminder.due_at
+    often, due = reminder.often, reminder.due_at
     if reminder.parked:
         return "waits until somebody writes in its chat"
     if due is None:
-        return rule.said if rule else ""
+        return often
     following = written(due, reminder.zone, said=said)
-    return f"{rule.said}, next {following}" if rule else following
+    return f"{often}, next {following}" if often else following
 
 
 def notes_of(source: Source) -> str:
