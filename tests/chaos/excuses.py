@@ -33,9 +33,8 @@ class Excuses:
         self._terminals = findings.terminals
         self._passed: dict[str, Times] = defaultdict(lambda: defaultdict(list))
         for at, process, words in findings.trace():
-            if len(words) > 1:
-                name = "attempt ended" if words[0] in _ENDS_OF_AN_ATTEMPT else words[0]
-                self._passed[name][process, words[1]].append(at)
+            name = "attempt ended" if words[0] in _ENDS_OF_AN_ATTEMPT else words[0]
+            self._passed[name][process, words[1] if len(words) > 1 else ""].append(at)
 
     def of_process(self, process: int, begun: float, ended: float) -> str | None:
         """The kill or stop that befell a process at some time between; or that the machine was too busy
@@ -109,10 +108,11 @@ class Excuses:
         hits = (hit for hit in self._hits if hit.process == process and hit.kind in kinds)
         return next((hit for hit in hits if hit.ended <= at <= hit.ended + _WAKING), None)
 
-    def struck_attempts(self, row: str, sends: Iterable[Send]) -> int:
+    def struck_attempts(self, row: str, answers: str, sends: Iterable[Send]) -> int:
         """Return the attempts at a row that a fault struck before their outcome was stored: their processes were
-        killed or still in the midst of them, or did not hear the platform's answer. A terminal shows what may have
-        been shown however often it takes."""
+        killed or still in the midst of them, or did not hear the platform's answer. The end of the turn of `answers`
+        takes its row for sending, so whoever was killed behind it, and before the send, was in the midst, too. A
+        terminal shows what may have been shown however often it takes."""
         struck = 0
         unheard = [send for send in sends if send.row == row and not send.heard]
         for (process, name), began in self._passed["outbox.before_send"].items():
@@ -120,7 +120,19 @@ class Excuses:
                 end = self._next("attempt ended", process, row, at)
                 lost = any(send.process == process and at - _LAG <= send.at <= end for send in unheard)
                 struck += lost or self.of_process(process, at - _LAG, end) is not None
+        for (process, name), claimed in self._passed["turn.claimed"].items():
+            began = self._passed["outbox.before_send"].get((process, row))
+            if name == answers and process not in self._terminals and not began:
+                struck += self._ended_and_killed(process, claimed[-1])
         return struck
+
+    def _ended_and_killed(self, process: int, claimed: float) -> bool:
+        """Say whether a process ended a turn that it had claimed, and was killed at once."""
+        ended = self._next("turn.finished", process, "", claimed)
+        return any(
+            hit.process == process and hit.kind == "kill" and ended - _LAG <= hit.begun <= ended + _LAG
+            for hit in self._hits
+        )
 
     def _next(self, what: str, process: int, name: str, after: float) -> float:
         return next((at for at in self._passed[what].get((process, name), ()) if at > after), inf)

@@ -148,12 +148,12 @@ def seen(findings: Findings, facts: Facts, excuses: Excuses, excused: Counter[st
             yield f"something was sent that no row is behind: {send.text[:60]}"
     refused = {send.row for send in findings.sends if send.fault == "refused"}
     shown = {send.row for send in findings.sends if send.shown}
-    for row_id, (kind, text, _, state) in facts.last.outbox.items():
+    for row_id, (kind, text, answers, state) in facts.last.outbox.items():
         if len(texts[row_id]) > 1:
             yield f"the message {row_id} was shown with {len(texts[row_id])} texts"
         if state == "refused" and row_id in refused:
             continue
-        struck = excuses.struck_attempts(row_id, findings.sends)
+        struck = excuses.struck_attempts(row_id, answers, findings.sends)
         if state in ("sent", "refused") and struck >= MOST_SHOWN:
             excused[UNSEEN] += row_id not in shown
         elif state != "sent":

@@ -118,6 +118,20 @@ def test_a_reader_that_the_store_did_not_answer_may_have_lost_its_lease(tmp_path
     assert len(polled((0, 5.0, 5.1), (1, 6.1, 6.3), folder=tmp_path)) == 1  # long since renewed
 
 
+def test_a_kill_between_the_end_of_a_turn_and_its_send_is_an_attempt(tmp_path: Path) -> None:
+    (tmp_path / "trace").write_text("0 1.000000 turn.claimed e4\n0 1.100000 turn.finished\n")
+
+    def struck(killed_at: float, answers: str = "e4") -> int:
+        hits = [Hit(kind="kill", begun=killed_at, ended=killed_at, process=0)]
+        findings = Findings(schedule=make_schedule(0), folder=tmp_path, hits=hits)
+        return Excuses(findings).struck_attempts("o_1", answers, [])
+
+    assert struck(1.11) == 1
+    assert struck(1.11, answers="e5") == 0
+    assert struck(1.05 - 0.2) == 0
+    assert struck(3.0) == 0
+
+
 def test_a_silence_that_the_schedule_explains_is_no_starving(tmp_path: Path) -> None:
     (tmp_path / "trace").write_text("0 2.000000 late 0.900\n")
 
