@@ -64,6 +64,12 @@ def test_both_id_and_call_id_match() -> None:
     assert [m.get("tool_call_id") for m in result] == [None, None, "fc_1"]
 
 
+def test_the_result_of_another_call_answers_none() -> None:
+    result = sanitize([user("hi"), _calls("a"), _result("b", "of another"), user("and?")])
+    assert flaws(result) == []
+    assert "of another" not in [text_of(message) for message in result]
+
+
 @pytest.mark.parametrize("calls", [None, [], "x", [None], [{}], [{"id": ""}], {"id": "a"}])
 def test_calls_that_nothing_can_answer_are_stripped(calls: Any) -> None:
     spoken: Message = {"role": "assistant", "content": "words", "tool_calls": calls}
