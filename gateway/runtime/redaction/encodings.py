@@ -18,11 +18,12 @@ _ROUNDS: Final = 4  # an encoding inside an encoding inside an encoding, with co
 _INVISIBLE: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
 )
-# The first sign stands alone in front: a search for one of a few signs is fast. Escapes of terminals are ECMA-48's CSI,
-# OSC and those of two characters, each at most this long.
+# The first sign stands alone in front: a search for one of a few signs is fast. Escapes of terminals are ECMA-48's CSI
+# (one with a blank inside sets the cursor's form) and those of two characters. Titles and links stand between two of
+# these; they are read, because a title may be a command with its password.
 _UNSEEN: Final = re.compile(
     rf"[\x1b{_INVISIBLE}](?:(?<=[{_INVISIBLE}])"
-    r"|\[[0-?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\^_])"
+    r"|\[[0-?]{0,40}(?: (?=q))?[@-~]|(?P<edge>[\]\\])|[@-Z^_])"
 )
 _ENCODED: Final = re.compile(
     r"[%&\\](?:"
@@ -114,7 +115,7 @@ def original(readings: Iterable[Reading], span: Span) -> Span:
 
 def _once(text: str) -> Reading | None:
     if "\x1b" in text or (not text.isascii() and _ODD.search(text) is not None):
-        stripped = _built(text, ((match.start(), match.end(), "", 1) for match in _UNSEEN.finditer(text)))
+        stripped = _built(text, (_unseen(match) for match in _UNSEEN.finditer(text)))
         if len(stripped.text) < len(text):
             return replace(stripped, strips=True)
     if not (
@@ -126,6 +127,12 @@ def _once(text: str) -> Reading | None:
     found = (piece for match in _ENCODED.finditer(text) for piece in _pieces(match))
     reading = _built(text, _only_their_lines(text, found))
     return reading if len(reading.text) < len(text) else None
+
+
+def _unseen(match: re.Match[str]) -> _Piece:
+    """Leave it out; the edge of a title is the edge of a word."""
+    start, end = match.span()
+    return start, end, " " if match["edge"] else "", end - start
 
 
 def _only_their_lines(text: str, found: Iterable[_Piece]) -> Iterator[_Piece]:

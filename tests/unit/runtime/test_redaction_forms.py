@@ -34,6 +34,23 @@ def test_nearly_every_form_is_known_in_every_variant(forms, least, variant):
 
 
 @pytest.mark.parametrize(
+    "around",
+    [
+        "\x1b[ {}",
+        "\x1b[1 {}",
+        "\x1b[2 q{}",
+        "\x1b]0;login {}\x07$ ls",
+        "\x1b]0;login {}\x1b\\$ ls",
+        "\x1b]8;;https://h.example/?key={}\x1b\\a link\x1b]8;;\x1b\\",
+        "\x1b]8;;https://h.example/x\x1b\\{}\x1b]8;;\x1b\\",
+    ],
+)
+@pytest.mark.parametrize("secret", ["ghp_abcdefghijklmnopqrstuvwxyz0123456789", f"AGE-SECRET-KEY-1{'QPZRY9X8GF' * 6}"])
+def test_titles_and_links_of_a_terminal_hide_no_credential(around: str, secret: str) -> None:
+    assert redact(around.format(secret)) == around.format(MARK)
+
+
+@pytest.mark.parametrize(
     "before", ["\x1b[32m", "x%3D", "%22", "\\u0022", "&quot;", "\u200b", "\\t", "%253D", "\\\\u003d"]
 )
 def test_a_credential_right_after_an_encoded_sign_goes_alone(before):
