@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from gateway.context.identifiers import ends
+from gateway.context.statements import SENTENCE_END
 from gateway.domain.message import Message, is_request, note_of, own_words
 from gateway.domain.notes import INSTRUCTIONS, section
 from gateway.domain.rule import states_rule
@@ -34,7 +35,6 @@ _SHORTEST: Final = 4
 _EACH: Final = 8  # of one message
 _UNNOTED: Final = 200  # newest messages without the host's note that are read
 
-_END: Final = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][)\]\"'”’»]))\s+|(?<=[。！？।])(?![」』”）])|\n+")
 _QUOTE: Final = re.compile(r"[ \t]{0,8}[>|\"“„«「『`]")  # at the beginning of a line that repeats somebody's words
 _FENCE: Final = re.compile(r"^[ \t]{0,8}(?:```|~~~)", re.MULTILINE)
 _SPEAKER: Final = re.compile(r"\[([^\[\]\n]{1,80})\] ")
@@ -222,7 +222,7 @@ def found(message: Mapping[str, Any]) -> list[str]:
         if named:
             by, line = named[1], line[named.end() :]
         if line.strip() and not _QUOTE.match(line):
-            sentences = (" ".join(sentence.split()).lstrip("-*•– ") for sentence in _END.split(line))
+            sentences = (" ".join(sentence.split()).lstrip("-*•– ") for sentence in SENTENCE_END.split(line))
             told += [f"[{by}] {said}" if by else said for said in sentences if stands(said) or withdraws(said)]
     return list(dict.fromkeys(told))[:_EACH]
 

@@ -28,7 +28,7 @@ _LONGEST: Final = 300  # characters of a sentence; a longer one is not speech
 _LEAST_WORDS: Final = 2  # around an identifier; fewer say nothing
 _AROUND: Final = 40  # characters kept on either side of an identifier
 _ALIKE: Final = 0.65  # of the weight of an older statement's words must be in the newer one
-_END: Final = re.compile(
+SENTENCE_END: Final = re.compile(
     rf"(?:(?<=[.!?])(?!(?<=\d\.)\s{identifiers.GERMAN_MONTHS})|(?<=[.!?][)\]\"'”’»]))\s+|(?<=[。！？।])(?![」』”）])|\n+"
 )
 # The same for ASCII. The blank stands in front, because a search for one of some characters is fast.
@@ -223,7 +223,7 @@ def around(value: str, text: str) -> str:
 
 
 def _sentences(text: str) -> list[str]:
-    return (_END_ASCII if text.isascii() else _END).split(text)
+    return (_END_ASCII if text.isascii() else SENTENCE_END).split(text)
 
 
 def _speaks(message: Message) -> bool:

@@ -78,7 +78,8 @@ Can you check the logs?
 We were never told.
 Fix the bug in parser.py.
 Please check whether it ever worked.
-Was soll ich immer tun?"""
+Was soll ich immer tun?
+Ich möchte am 27. Mai nach Brno fliegen, nur hin."""
 
 
 def test_an_instruction_for_good_is_known_in_the_midst_of_a_message() -> None:
