@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from math import sqrt
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -28,7 +29,8 @@ HALF_LIFE: Final = 14  # messages
 WEIGHTS: Final[Mapping[str, float]] = {"user": 4.0, "assistant": 3.0, "tool": 1.0}
 EARLIER: Final = 4096  # of the earlier notes, at most; the room decides on their number in the next notes
 CORRECTION: Final = 5.0  # the highest weight: without a correction the messages in view mislead
-FADING: Final = 0.5 ** (1 / 6)  # of a weight at each further compaction without a mention: half after six
+FADING: Final = 0.5 ** (1 / 4)  # of a weight at each further compaction without a mention: half after four
+_LENGTH: Final = 3  # characters that stand for the gap in front of a value
 _HOUR: Final = 0.25  # of the weight of another value: a bare time of day tells hardly anything
 UNKNOWN: Final = WEIGHTS["assistant"]  # of an identifier of notes without weights
 SERIES: Final = 11  # more of one form in one message are rows of a table, and no row matters by itself
@@ -304,9 +306,10 @@ def ledger(
     """Return the identifiers that a summary of `middle` should hold, best first; the room decides how many it lists.
 
     They are up to `most` of the middle's own and those of `earlier` notes with their weights. Each is worth as much
-    as the highest role among its speakers, halved by every six compactions since; of equals, those with more and
+    as the highest role among its speakers, halved by every four compactions since; of equals, those with more and
     newer mentions come first. So the words of a person long ago outlive later results of tools. Rows and values only
-    passed to a tool come last. `corrections` come first and do not fade.
+    passed to a tool come last. `corrections` come first and do not fade. Since a long value takes the room of several
+    short ones, the worth is divided by the root of the length at the end.
     """
     tally = _tally(middle, most)
     weights = tally.weights
@@ -320,7 +323,11 @@ def ledger(
     for value in others[:EARLIER]:
         lasts = value in corrections or earlier[value] == CORRECTION
         chosen[value] = CORRECTION if lasts else earlier[value] * FADING
-    best = sorted(chosen, key=chosen.__getitem__, reverse=True)
+    ranks = {
+        value: weight if weight == CORRECTION else weight / sqrt(_LENGTH + len(value))
+        for value, weight in chosen.items()
+    }
+    best = sorted(ranks, key=ranks.__getitem__, reverse=True)
     return {value: Entry(tally.sources.get(value), chosen[value]) for value in best}
 
 

@@ -24,7 +24,7 @@ from gateway.context.orders import orders_in
 from gateway.context.prompts import unframed
 from gateway.context.shapes import calls_of
 from gateway.domain.message import Message, text_of
-from gateway.domain.notes import IDENTIFIERS, SECTIONS
+from gateway.domain.notes import IDENTIFIERS, SECTIONS, section, sections_of
 from gateway.runtime.errors import SummaryRefused
 from gateway.runtime.redaction import MARK, SHORTEST_SECRET, Redact
 from gateway.runtime.tokens import TokenCounter
@@ -120,7 +120,8 @@ def completed(
     """
     told = set(listing.unsuspected((value for value in gone.values() if value in ledger), ledger, redact))
     changed = {value: present if present in told else "" for value, present in gone.items()}
-    bare = "\n\n".join(filter(None, (statements.marked(without_lists(notes), changed), standing)))
+    own = _without_told(without_lists(notes), standing)
+    bare = "\n\n".join(filter(None, (statements.marked(own, changed), standing)))
     left = listing.Room(room - counter.text(bare) - counter.constant(listing.HEADING) - 4, counter)
     lines = listing.lines_of(bare, ledger, left, redact, previous)
     while True:
@@ -129,6 +130,20 @@ def completed(
         if not lines or whole == raw or counter.text(whole) <= room:
             return whole
         lines = lines[: len(lines) // 2]  # the marks of redaction took more room than the credentials
+
+
+def _without_told(notes: str, standing: str) -> str:
+    """Return notes without the lines that the list of instructions says word for word, and without the headings that
+    stood over nothing else."""
+    told = {line for line in standing.splitlines() if line.startswith("- ")}
+    if not told or not any(line in notes for line in told):
+        return notes
+    kept: list[str] = []
+    for title, text in sections_of(notes).items():
+        lines = [line for line in text.splitlines() if line not in told]
+        if lines or not text:
+            kept.append(section(title, "\n".join(lines)) if title else "\n".join(lines))
+    return "\n\n".join(kept)
 
 
 def held(notes: str, ledger: Ledger) -> dict[str, float]:

@@ -196,8 +196,17 @@ def test_what_earlier_notes_held_stays_by_who_said_it_and_fades_with_every_compa
     passed = known["said"].weight
     for _ in range(3):
         passed = ledger(middle, {"said": passed})["said"].weight
-    assert passed == pytest.approx(4 * 0.5 ** (4 / 6))  # half after six
+    assert passed == pytest.approx(4 * 0.5 ** (4 / 4))  # half after four
     assert known["again"].weight == 3.0  # mentioned again: it does not fade
+
+
+def test_short_values_come_before_longer_ones_of_the_same_worth_and_no_length_outranks_a_correction() -> None:
+    address = "https://a.example.com/reports/2026/week-48.html"
+    known = ledger([_turn("user", address, "QX-17"), _turn("tool", "harper@example.com", "ZK-20")])
+    assert list(known) == ["QX-17", address, "ZK-20", "harper@example.com"]
+    corrected = ledger([_turn("user", address, "QX-17")], corrections=frozenset({address}))
+    assert list(corrected) == [address, "QX-17"]
+    assert known[address].weight == known["QX-17"].weight  # the length is no part of what the next notes inherit
 
 
 def test_earlier_ones_are_bounded_the_lightest_are_let_go() -> None:

@@ -90,9 +90,20 @@ def test_what_a_summary_dropped_is_appended_letter_for_letter() -> None:
     whole = _completed("## Goal\nJIRA-77 is done.", middle)
     assert whole.startswith("## Goal\nJIRA-77 is done.\n\n" + LIST_HEADING)
     listed = [line.partition(" · ")[0] for line in whole.partition(LIST_HEADING)[2].split("\n- ")[1:]]
-    assert listed == ["src/a.py", "2026-12-01", "exit code 3", "512 MB", "src/deep/b.py"]
+    assert listed == ["src/a.py", "2026-12-01", "512 MB", "exit code 3", "src/deep/b.py"]
     # What was only passed to a tool is listed this once.
     assert list(held(whole, ledger(middle))) == [value for value in ledger(middle) if value != "src/deep/b.py"]
+
+
+def test_a_sentence_of_the_list_of_instructions_is_not_said_twice() -> None:
+    standing = "## Standing Instructions\nHold for good.\n- Never deploy on a Friday.\n- Answer in German."
+    ruled = "## Constraints & Preferences\n- Never deploy on a Friday.\n"
+    whole = _completed(f"## Goal\nx\n\n{ruled}\n## Blocked\nno", [], standing=standing)
+    assert whole == f"## Goal\nx\n\n## Blocked\nno\n\n{standing}"
+    more = _completed(f"{ruled}- Prefers tea.", [], standing=standing)
+    assert more == f"## Constraints & Preferences\n- Prefers tea.\n\n{standing}"
+    assert _completed(f"## Goal\nx\n{ruled.strip()}", [], standing=standing) == f"## Goal\nx\n\n{standing}"
+    assert _completed(ruled, []) == ruled
 
 
 def test_nothing_is_appended_to_notes_that_hold_everything() -> None:
