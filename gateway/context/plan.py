@@ -12,7 +12,7 @@ from gateway.context.archive import Archive
 from gateway.context.assembly import joined, sanitize, summary_message, with_system_note
 from gateway.context.boundaries import Layout, Limits, find_layout
 from gateway.context.instructions import Instruction, carried
-from gateway.context.policy import MIN_TAIL_MESSAGES, Budgets, CompressionSettings, fitted, summary_budget
+from gateway.context.policy import MIN_TAIL_MESSAGES, SLACK, Budgets, CompressionSettings, fitted, summary_budget
 from gateway.context.prompts import framed
 from gateway.context.pruning import prune, squeeze
 from gateway.context.shapes import Call, Calls, sources
@@ -142,7 +142,7 @@ def make_plan(
     told = [turns[index] for index in found.telling if layout.is_middle(index)]
     replaced = sum(layout.middle_of(tokens)) + counter.text(found.notes)
     free = own.threshold_tokens - overhead - total_tokens(kept, counter) - frame
-    ceiling = own.max_summary_tokens * 5 // 4 + own.ledger_tokens
+    ceiling = int(own.max_summary_tokens * SLACK) + own.ledger_tokens
     room = min(replaced - 1 - (0 if found.found else frame), ceiling, max(free, ceiling // 4))
     return Plan(
         lead=lead,

@@ -1,8 +1,9 @@
 """The time for a compaction, and the tokens for each part of a transcript: numbers in, numbers out.
 
 On a large window the plain figures hold (200,000: threshold 100,000, tail 20,000, summary 10,000, list of identifiers
-12,000, head 4,000). On a small one they would collide, and shares of the threshold win: head 10 %, summary 20 %,
-summary and list 35 %, tail 20 %. So head, summary, list and tail together leave at least a third of the threshold free.
+12,000, head 4,000). On a small one they would collide, and shares of the threshold win: head 10 %, summary 15 %,
+summary and list 32.5 %, tail 10 to 20 %. The tail yields so far that a pass, with an opening and a long message, leaves
+about half of the threshold.
 All sizes are tokens unless a name says `chars`.
 """
 
@@ -21,9 +22,11 @@ HEAD_TOKENS: Final = 4_000
 HEAD_SHARE: Final = 0.10
 SUMMARY_FLOOR: Final = 2_000
 SUMMARY_CEILING: Final = 12_000
+SLACK: Final = 1.25  # times its budget: so long may a summary be
 SUMMARY_WINDOW_SHARE: Final = 0.05
-SUMMARY_SHARE: Final = 0.20
-NOTES_SHARE: Final = 0.35  # of the threshold: the summary and the list of identifiers behind it
+SUMMARY_SHARE: Final = 0.15
+NOTES_SHARE: Final = 0.325  # of the threshold: the summary and the list of identifiers behind it
+LEAST_TAIL: Final = 0.50  # of the tail's budget: the least that a small window leaves it
 LEDGER_CEILING: Final = 12_000
 FALLBACK_CHARS: Final = 8_000
 USABLE_SHARE: Final = 0.85  # of the window without the reserved output: the highest threshold
@@ -44,6 +47,9 @@ class CompressionSettings(Section):
     threshold: Share = Field(0.50, description="the share of the window at which it begins")
     target_ratio: Annotated[float, Field(strict=True, ge=LEAST_TARGET, le=MOST_TARGET, allow_inf_nan=False)] = Field(
         0.20, description="how much of the threshold the newest messages keep, word for word"
+    )
+    left_ratio: Share = Field(
+        0.46, description="where more of the threshold would be left, the newest messages keep less, half at least"
     )
     max_tail_tokens: Count = Field(25_000, description="the newest messages keep no more than this, on any window")
     protect_first_n: Natural = Field(3, description="messages at the start that stay as they are")
@@ -116,13 +122,17 @@ def budgets(context_length: int, settings: CompressionSettings, reserved: int) -
     share = int(threshold * SUMMARY_SHARE)
     plain = min(int(context_length * SUMMARY_WINDOW_SHARE), SUMMARY_CEILING)
     summary = min(max(plain, min(SUMMARY_FLOOR, share)), share)
+    ledger = min(int(threshold * NOTES_SHARE) - summary, LEDGER_CEILING)
+    left = int(threshold * settings.left_ratio - summary * SLACK) - ledger
+    least = max(LEAST_TARGET, settings.target_ratio * LEAST_TAIL)
+    tail = min(int(threshold * settings.target_ratio), max(int(threshold * least), left))
     return Budgets(
         usable_tokens=usable,
         threshold_tokens=threshold,
-        tail_tokens=min(int(threshold * settings.target_ratio), settings.max_tail_tokens),
+        tail_tokens=min(tail, settings.max_tail_tokens),
         head_tokens=min(HEAD_TOKENS, int(threshold * HEAD_SHARE)),
         max_summary_tokens=summary,
-        ledger_tokens=min(int(threshold * NOTES_SHARE) - summary, LEDGER_CEILING),
+        ledger_tokens=ledger,
         fallback_chars=min(FALLBACK_CHARS, summary * 4),
     )
 

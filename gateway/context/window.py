@@ -91,8 +91,9 @@ class Window(MeasuredEngine):
 
 def for_window(settings: CompressionSettings) -> CompressionSettings:
     """Return the settings for `Window`. The defaults of two of them suit a summariser, which works best long before the
-    window is full; in their place this engine takes three quarters of the window and no floor."""
-    plain, changed = CompressionSettings(), dict[str, float]()
+    window is full; in their place this engine takes three quarters of the window and no floor. No notes take room from
+    the newest messages."""
+    plain, changed = CompressionSettings(), dict[str, float](left_ratio=1.0)
     if settings.threshold == plain.threshold:
         changed["threshold"] = Window.threshold_percent
     if settings.min_threshold_tokens == plain.min_threshold_tokens:

@@ -16,9 +16,9 @@ from tests.bench_context.report import missed, render
 from tests.bench_context.summarisers import NAMES
 from tests.bench_context.trace import write
 
-SMALL = 32_000  # tokens: a compaction every dozen turns
+SMALL = 32_000  # tokens: a compaction every fifteen turns
 TURNS = 40
-SHORT = 28  # turns: three compactions at SMALL, and nothing yet that is needed later
+SHORT = 28  # turns: two compactions at SMALL, and nothing yet that is needed later
 REFUSED = {"empty", "inflating", "truncated", "hanging", "429"}  # by the engine, which summarises by rule then
 QUICK = {"hanging", "injected", "echoes secrets"}
 
@@ -52,7 +52,7 @@ def sound(figures: Figures) -> bool:
 async def test_no_summariser_breaks_a_conversation(tmp_path: Path, counter: TokenCounter, summariser: str) -> None:
     turns = TURNS if summariser in REFUSED else SHORT  # a refused summary is prepared twice, so passes come later
     record = await replayed(tmp_path, counter, "compressor", summariser, turns=turns)
-    assert record.compactions >= 3
+    assert record.compactions >= 2
     assert record.problems == []
     assert sound(summed([record]))
     assert record.fallbacks == (record.compactions if summariser in REFUSED else 0)

@@ -42,6 +42,20 @@ def test_the_tail_is_capped_whatever_the_window() -> None:
     assert budgets(1_000_000, wider, 8_192).tail_tokens == 60_000
 
 
+@pytest.mark.parametrize(("window", "share"), [(16_000, 0.10), (32_000, 0.115), (128_000, 0.15), (200_000, 0.20)])
+def test_the_tail_yields_where_a_pass_would_leave_more_than_half(window: int, share: float) -> None:
+    made = budgets(window, PLAIN, reserved_output(window, None))
+    assert made.tail_tokens / made.threshold_tokens == pytest.approx(share, abs=0.005)
+    roomy = budgets(window, CompressionSettings(left_ratio=0.9), reserved_output(window, None))
+    assert roomy.tail_tokens == int(roomy.threshold_tokens * 0.20)
+
+
+def test_a_share_that_was_asked_for_yields_by_half_at_most() -> None:
+    wanted = CompressionSettings(target_ratio=0.6)
+    made = budgets(16_000, wanted, reserved_output(16_000, None))
+    assert made.tail_tokens == int(made.threshold_tokens * 0.3)
+
+
 @pytest.mark.parametrize(
     ("window", "output", "threshold"),
     [
@@ -62,8 +76,8 @@ def test_shares_of_the_threshold_win(window: int, floor: int, threshold: float, 
     plan = budgets(window, settings, reserved_output(window, None))
     assert 0 < plan.threshold_tokens <= 0.85 * window
     assert plan.head_tokens <= 0.10 * plan.threshold_tokens
-    assert plan.max_summary_tokens <= 0.20 * plan.threshold_tokens
-    assert plan.max_summary_tokens + plan.ledger_tokens <= 0.35 * plan.threshold_tokens
+    assert plan.max_summary_tokens <= 0.15 * plan.threshold_tokens
+    assert plan.max_summary_tokens + plan.ledger_tokens <= 0.325 * plan.threshold_tokens
     assert min(25_000, 0.09 * plan.threshold_tokens - 1) <= plan.tail_tokens <= 0.80 * plan.threshold_tokens
     assert plan.fallback_chars <= min(8_000, 4 * plan.max_summary_tokens)
 

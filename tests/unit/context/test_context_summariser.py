@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.context.listing import HEADING as LIST_HEADING
 from gateway.context.material import parts
+from gateway.context.policy import CompressionSettings
 from gateway.context.prompts import OPENER, framed
 from gateway.context.shapes import calls_by_id
 from gateway.domain.message import Message, text_of, user
@@ -28,6 +29,7 @@ from tests.support.transcripts import (
 )
 
 GOOD = "## Active Task\nthe last one\n## Goal\nAll parts fixed."
+ROOMY = CompressionSettings(min_threshold_tokens=0, left_ratio=0.9)  # the tail keeps its whole share
 SECRET = "tulip-meadow-77"
 
 
@@ -82,7 +84,7 @@ async def test_the_conversations_own_model_is_asked_in_place_and_nobody_else() -
 
 async def test_the_instruction_says_where_what_stays_in_view_begins() -> None:
     aligned = Aligned(GOOD)
-    result = await compressor(Scripted(), call_aligned=aligned).compress(conversation(20))
+    result = await compressor(Scripted(), call_aligned=aligned, settings=ROOMY).compress(conversation(20))
     quoted = aligned.asked[0][1].partition("<stays-in-view>\n")[2].partition("\n</stays-in-view>")[0]
     first = result[result.index(summaries(result)[0]) + 1]
     _, call = first["tool_calls"]
@@ -183,7 +185,7 @@ async def test_nothing_secret_is_in_the_instruction() -> None:
 
 async def test_a_small_window_is_fed_in_parts_each_of_which_updates_the_notes_before_it() -> None:
     model = Extractive(300)
-    engine = compressor(model, window=100_000, auxiliary_context_length=6_000)
+    engine = compressor(model, window=100_000, auxiliary_context_length=6_000, settings=ROOMY)
     result = await engine.compress(conversation(70))
     assert 2 <= len(model.requests) <= 4
     tasks = [text_of(request[-1]) for request in model.requests]

@@ -27,7 +27,7 @@ from tests.support.transcripts import (
     tokens,
 )
 
-SETTINGS = CompressionSettings(threshold=0.75, min_threshold_tokens=0, protect_last_n=6)
+SETTINGS = CompressionSettings(threshold=0.75, min_threshold_tokens=0, protect_last_n=6, left_ratio=0.9)
 
 
 def window(length: int = 8_000, settings: CompressionSettings = SETTINGS, **info: Any) -> Window:
