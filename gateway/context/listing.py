@@ -60,9 +60,12 @@ class Room:
         return tokens >= 0
 
 
-def lines_of(notes: str, ledger: Ledger, room: Room, redact: Redact, previous: str) -> list[str]:
+def lines_of(
+    notes: str, ledger: Ledger, room: Room, redact: Redact, previous: str, gone: Mapping[str, str]
+) -> list[str]:
     """Return the lines for as many of the ledger's identifiers as the room takes, of those that `notes` do not
-    mention. `previous`: the notes so far, which tell where the older ones were said."""
+    mention. `previous`: the notes so far, which tell where the older ones were said. `gone`: outdated values, which
+    no sentence around another value may say, and what holds now."""
     listed: list[str] = []
     near: dict[str, str] = {}
     bare = room.share(_BARE_SHARE)
@@ -75,7 +78,7 @@ def lines_of(notes: str, ledger: Ledger, room: Room, redact: Redact, previous: s
             listed += itertools.takewhile(lambda value: bare.takes(_cell(value)), some)
             break
     room.tokens = spare + bare.tokens
-    return _written(listed, ledger, near, room, previous)
+    return _written(listed, ledger, near, room, previous, gone)
 
 
 def _cell(value: str) -> str:
@@ -83,7 +86,14 @@ def _cell(value: str) -> str:
     return f"{SIDE if ' ' in value else ' '}{value}"
 
 
-def _written(listed: Sequence[str], ledger: Ledger, near: Mapping[str, str], room: Room, previous: str) -> list[str]:
+def _written(
+    listed: Sequence[str],
+    ledger: Ledger,
+    near: Mapping[str, str],
+    room: Room,
+    previous: str,
+    gone: Mapping[str, str],
+) -> list[str]:
     known = _origins(previous)
     of: dict[int, str] = {}  # by the identity of a message, for one may hold many
     origins: dict[str, str] = {}
@@ -100,6 +110,8 @@ def _written(listed: Sequence[str], ledger: Ledger, near: Mapping[str, str], roo
     said: dict[str, str] = {}
     for value in itertools.takewhile(lambda _: room.tokens > _LEAST_CONTEXT, listed[:_SAID]):
         context = _said(value, ledger[value], near[value], previous) if ledger[value].lasting else ""
+        if any(former in context and present != value for former, present in gone.items()):
+            continue
         if context and room.takes(f"\n- {CONTEXT}{context}"):
             said[value] = context
     together: dict[str, list[str]] = {}

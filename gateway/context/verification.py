@@ -123,7 +123,7 @@ def completed(
     own = _without_told(without_lists(notes), standing)
     bare = "\n\n".join(filter(None, (statements.marked(own, changed), standing)))
     left = listing.Room(room - counter.text(bare) - counter.constant(listing.HEADING) - 4, counter)
-    lines = listing.lines_of(bare, ledger, left, redact, previous)
+    lines = listing.lines_of(bare, ledger, left, redact, previous, gone)
     while True:
         raw = f"{bare}\n\n{listing.HEADING}\n" + "\n".join(lines) if lines else bare
         whole = redact(raw)

@@ -123,6 +123,19 @@ def test_what_was_said_of_an_identifier_stands_beside_it() -> None:
     }
 
 
+def test_the_sentence_beside_an_identifier_says_no_outdated_value() -> None:
+    middle: list[Message] = [
+        {"role": "user", "content": "The hotel adds up to $410 and $7715 for both."},
+        {"role": "user", "content": "After the change the flight went from $410 to $880."},
+    ]
+    known = {value: entry for value, entry in ledger(middle).items() if value != "$410"}
+    whole = completed("## Goal\nx", known, Redactor(), room=2_000, counter=COUNTER, gone={"$410": "$880"})
+    assert whole.partition(f"{LIST_HEADING}\n")[2].splitlines() == [
+        "- $880 · … change the flight went from $410 to ….",
+        "- $7715",
+    ]
+
+
 def test_a_list_that_was_copied_gives_way_to_the_new_one() -> None:
     copied = f"## Goal\nx\n\n{LIST_HEADING}\n- old/one.py\n- old/two.py · Look at …\n\n## Blocked\nno"
     assert without_lists(copied) == "## Goal\nx\n\n## Blocked\nno"
