@@ -47,7 +47,8 @@ _LAST_WORDS = 5.0  # seconds for messages that are being delivered when the gate
 @dataclass(slots=True, kw_only=True)
 class Gateway:
     """The running program, all of which is `run`. `close` are foreign resources, closed last. `leaves_questions`: the
-    person who reads is gone when the input ends, so questions that are open then are left for the next start."""
+    person who reads is gone when the input ends, so questions that are open then are left for the next start; else
+    they count as a no."""
 
     store: Store
     reception: Reception
@@ -156,9 +157,12 @@ class Gateway:
 
     async def _settle(self) -> None:
         """Return when everything accepted here is answered and shown, or cannot be shown now."""
+        await self.reception.bypassed_ended()  # among them may be an answer to a question
+        if not self.leaves_questions:
+            self.approvals.nobody_is_left()
         while True:
-            waiting = self.running_turns.waiting()
-            if self.leaves_questions and waiting and waiting == self.lanes.active and not self.outbox.in_flight:
+            left = self.running_turns.waiting() if self.leaves_questions else self.approvals.left()
+            if left and left == self.lanes.active and not self.outbox.in_flight:
                 self.stop(grace=0)
                 return
             if not self.lanes.active and not self.outbox.in_flight:

@@ -10,6 +10,8 @@ from gateway.domain.chat import SessionKey, Source
 Verdict = Literal["approved", "denied", "expired"]
 ApprovalState = Literal["open", "approved", "denied", "expired"]
 
+_WORDS: Final[dict[str, Literal["approve", "deny"]]] = {"y": "approve", "yes": "approve", "n": "deny", "no": "deny"}
+
 Labels: TypeAlias = tuple[str, str]  # of the buttons: the yes, and the no
 LABELS: Final[Labels] = ("Approve", "Deny")
 
@@ -48,3 +50,8 @@ class Approval:
         admin."""
         here = (source.platform, source.chat) == (self.key.platform, self.key.chat)
         return here and (admin or source.user == self.person)
+
+
+def command_meant(text: str) -> Literal["approve", "deny"] | None:
+    """The command that a plain y or n stands for while a question waits; None: the text is no such word."""
+    return _WORDS.get(text.strip().rstrip(".!").lower())

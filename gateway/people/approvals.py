@@ -11,23 +11,27 @@ import asyncio
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Literal
 
 from gateway.delivery.outbox import Outbox
-from gateway.domain.approval import LABELS, Approval, Labels, Verdict
+from gateway.domain.approval import LABELS, Approval, Labels, Verdict, command_meant
 from gateway.domain.chat import Button, Inbound, Outbound, SessionKey, Source
 from gateway.people.access import Access
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.tasks import unbroken
 from gateway.store.insist import insist
 from gateway.store.port import Store
-from gateway.store.records import Decision, InboxItem, Lease
+from gateway.store.records import Arrival, Decision, InboxItem, Lease
 
 _LOOK_AGAIN: Final = 5.0  # seconds: news of a decision may be lost on their way
 # Seconds that a person needs to read a question, at least. Words that were sent earlier answer another question.
 _READ_WITHIN: Final = 2.0
-_WORDS: Final = {"y": "approve", "yes": "approve", "n": "deny", "no": "deny"}  # what they mean while a question waits
+_BEHIND: Final = 20  # waiting items that are looked at for an answer: it stands first, or there is none
 
+NOBODY: Final = (
+    "Nobody could answer here, so it counted as a no: ask again in `legato chat`, or list commands that need no yes "
+    "in `tools.shell.allow` of the configuration."
+)
 ASKED: Final = "{question}\n\n{how}. Without an answer within {span} I take it as a no."
 DECIDED: Final[dict[Verdict, str]] = {
     "approved": "Approved.",
@@ -46,10 +50,18 @@ BEFORE: Final[dict[Verdict, str]] = {
 }
 
 
+@dataclass(slots=True)
+class _Wait:
+    """A turn that waits. `left`: its question is for the next start, because nobody here knows of it."""
+
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    left: bool = False
+
+
 @dataclass(slots=True, kw_only=True)
 class Approvals:
-    """The service of approvals. `seconds`: how long an answer may take. Only `_waiting` changes: the turns of this
-    process that wait for an answer."""
+    """The service of approvals. `seconds`: how long an answer may take. Two fields change: `_waiting` has the turns of
+    this process that wait for an answer, and `unattended` says that nobody can write here any more."""
 
     store: Store
     outbox: Outbox
@@ -57,7 +69,8 @@ class Approvals:
     clock: Clock
     ids: Ids
     seconds: float
-    _waiting: dict[SessionKey, asyncio.Event] = field(default_factory=dict)
+    unattended: bool = False
+    _waiting: dict[SessionKey, _Wait] = field(default_factory=dict)
 
     # -- asking -----------------------------------------------------------------------------
 
@@ -79,7 +92,8 @@ class Approvals:
         if labels != LABELS:
             yes, no = (f"{word} ({label.lower()})" for word, label in zip((yes, no), labels, strict=True))
         how, span = f"{'Answer ' if plain else ''}{yes} or {no}", _span(self.seconds)
-        *first, last = self.outbox.rows(item, "question", ASKED.format(question=question, how=how, span=span))
+        text = question if self.unattended else ASKED.format(question=question, how=how, span=span)
+        *first, last = self.outbox.rows(item, "question", text)
         buttons = (Button(label=labels[0], token=f"approve {token}"), Button(label=labels[1], token=f"deny {token}"))
         rows = [*before, *first, replace(last, buttons=(buttons,))]
         asked = Approval(
@@ -100,19 +114,30 @@ class Approvals:
         return asked
 
     @contextmanager
-    def listening(self, key: SessionKey) -> Iterator[asyncio.Event]:
-        """The event is set whenever something of this key may have been decided."""
-        news = self._waiting[key] = asyncio.Event()
+    def listening(self, key: SessionKey) -> Iterator[_Wait]:
+        """Its `news` are set whenever something of this key may have been decided."""
+        wait = self._waiting[key] = _Wait()
         try:
-            yield news
+            yield wait
         finally:
-            if self._waiting.get(key) is news:  # else another turn has the lane by now, and listens
+            if self._waiting.get(key) is wait:  # else another turn has the lane by now, and listens
                 del self._waiting[key]
 
     def heard(self, key: SessionKey) -> None:
         """Something was decided, here or in another process."""
-        if (news := self._waiting.get(key)) is not None:
-            news.set()
+        if (wait := self._waiting.get(key)) is not None:
+            wait.news.set()
+
+    def nobody_is_left(self) -> None:
+        """Nobody can write here any more: the turns of this process need not wait for an answer."""
+        if not self.unattended:
+            self.unattended = True
+            for wait in self._waiting.values():
+                wait.news.set()
+
+    def left(self) -> int:
+        """Return the number of turns whose question is left for the next start."""
+        return sum(wait.left for wait in self._waiting.values())
 
     # -- answering --------------------------------------------------------------------------
 
@@ -137,8 +162,8 @@ class Approvals:
 
     async def command_in(self, inbound: Inbound) -> str | None:
         """The name of the command that a plain y or n stands for, if a question waits for the person who says it."""
-        command = _WORDS.get(inbound.text.strip().rstrip(".!").lower())
-        if command is None or inbound.kind != "message" or inbound.attachments:
+        command = _word(inbound)
+        if command is None:
             return None
         there = await self.answerable(inbound.source)
         return command if any(each.person == inbound.source.user for each in there) else None
@@ -171,6 +196,21 @@ class Approvals:
             self.outbox.deliver(decision.outbound)
         return decision
 
+    async def answered_behind(self, approval: Approval, behind: Sequence[InboxItem]) -> bool:
+        """Take the first of the messages that wait behind a turn for the answer to its question, if it is a plain y or
+        n of the same person: a script writes it before anything can be asked. Say whether it was one."""
+        if not behind or behind[0].inbound.source.user != approval.person:
+            return False
+        item, word = behind[0], _word(behind[0].inbound)
+        if word is None:
+            return False
+        told = await self.answer(approval, "approved" if word == "approve" else "denied", item.inbound.source)
+        gone = Arrival(inbound=replace(item.inbound, kind="withdrawn"), key=item.key, at=item.accepted_at)
+        if await insist(lambda: self.store.amend(gone), clock=self.clock, what="take answer"):
+            rows = self.outbox.rows(item, "command", told)
+            await insist(lambda: self.outbox.emit(rows), clock=self.clock, what="tell answer")
+        return True
+
     async def withdrawn(self, item: InboxItem) -> list[Outbound]:
         """The rows to show under the questions of an item that ends without their answers."""
         asked = await self.store.approvals(item.inbound.source.address)
@@ -193,6 +233,8 @@ class TurnQuestions:
     item: InboxItem
     known: dict[str, Approval]
     labels: Labels = LABELS
+    unheard: bool = False  # whether a question counted as a no because nobody could answer it
+    _own: set[str] = field(default_factory=set)  # the calls about which this process asked
 
     def has_asked(self, call: str) -> bool:
         """Say whether this turn has asked about the call."""
@@ -203,31 +245,51 @@ class TurnQuestions:
         approvals, number = self.approvals, len(self.known) + 1
         before = await approvals.outbox.written(self.item, "remark", said, first_id=said_as) if said else []
         asking = approvals.ask(self.lease, self.item, call, question, number, before, self.labels)
+        self._own.add(call)
         self.known[call] = await unbroken(asking)
 
     async def answer(self, call: str) -> Verdict:
         """Wait until the question is decided, at the latest by its deadline."""
         approvals = self.approvals
-        with approvals.listening(self.item.key) as news:
+        with approvals.listening(self.item.key) as wait:
             while True:
-                news.clear()  # before looking: a decision in between is heard after it
+                wait.news.clear()  # before looking: a decision in between is heard after it
                 asked = await approvals.store.approvals(self.item.inbound.source.address)
                 self.known.update({each.call: each for each in asked if each.item == self.item.id})
                 approval = self.known[call]
                 if approval.state != "open":
                     return approval.state
                 left = approval.expires_at - approvals.clock.now()
-                if left > 0:
+                if left > 0 and approvals.unattended and not wait.left:
+                    wait.left = not await self._settled_alone(approval)
+                elif left > 0:
                     with suppress(TimeoutError):
                         async with approvals.clock.limit(min(left, _LOOK_AGAIN)):
-                            await news.wait()
+                            await wait.news.wait()
                 elif await approvals.decide(approval, "expired", None) is None:
                     return "expired"
+
+    async def _settled_alone(self, approval: Approval) -> bool:
+        """Decide a question that nobody can answer any more. False: it was asked by an earlier process, and nothing
+        waits behind it, so it is left for the next start."""
+        waiting = await self.approvals.store.waiting(self.item.key, _BEHIND)
+        behind = [each for each in waiting if each.inbound.kind != "withdrawn"]  # these answered earlier questions
+        if await self.approvals.answered_behind(approval, behind):
+            return True
+        if approval.call not in self._own and not behind:
+            return False
+        self.unheard = await self.approvals.decide(approval, "expired", None) is not None
+        return self.unheard
 
 
 def listed(approvals: Collection[Approval]) -> str:
     """Open questions with their numbers, one line each."""
     return "\n".join(f"{each.number}. {each.question}" for each in approvals)
+
+
+def _word(inbound: Inbound) -> Literal["approve", "deny"] | None:
+    """The command that a message stands for where a question waits."""
+    return command_meant(inbound.text) if inbound.kind == "message" and not inbound.attachments else None
 
 
 def _told(approval: Approval, verdict: Verdict, *, before: bool = False) -> str:

@@ -59,10 +59,10 @@ PASSED_ON = "Noted: it joins what I am doing right now, or comes right after it.
 
 @dataclass(slots=True, kw_only=True)
 class Reception:
-    """Receives for all adapters. Six fields change. `_told`, `_full` and `_reminded` note when each key was last told
+    """Receives for all adapters. Seven fields change. `_told`, `_full` and `_reminded` note when each key was last told
     that the bot is busy, that its lane is full, and that the bot waits for a yes or no. `_overflowed` has the keys
-    whose adapter was told of a full lane, `_answered` counts a key's commands beside its lane, and `_overheard` keeps
-    files of albums."""
+    whose adapter was told of a full lane, `_answered` counts a key's commands beside its lane, `_overheard` keeps
+    files of albums, and `_beside` has what is carried out beside the lanes."""
 
     store: Store
     outbox: Outbox
@@ -81,6 +81,7 @@ class Reception:
     _overflowed: Throttle = field(default_factory=lambda: Throttle(every=_FULL_FOR))
     _answered: Quota = field(default_factory=lambda: Quota(most=_ANSWERED, seconds=_MINUTE))
     _overheard: Overheard = field(default_factory=Overheard)
+    _beside: set[asyncio.Task[None]] = field(default_factory=set)
 
     # -- 1. a batch -------------------------------------------------------------------------
 
@@ -341,8 +342,15 @@ class Reception:
         """Carry out, beside the lane, a press or a command that must reach a running turn. Gives the sentence that
         the person is told, as soon as it is known."""
         said: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self.background.start(self._bypass(item, said), name=f"command {item.key} {item.id}")
+        task = self.background.start(self._bypass(item, said), name=f"command {item.key} {item.id}")
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
         return said
+
+    async def bypassed_ended(self) -> None:
+        """Return when nothing is carried out beside the lanes."""
+        if self._beside:
+            await asyncio.wait(self._beside)
 
     async def _bypass(self, item: InboxItem, said: asyncio.Future[str]) -> None:
         call = item.inbound.command

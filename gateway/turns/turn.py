@@ -41,7 +41,7 @@ from gateway.domain.command import CommandCall
 from gateway.domain.message import Message
 from gateway.domain.session import Session
 from gateway.domain.turn import BusyMode, TurnRules
-from gateway.people.approvals import Approvals, TurnQuestions
+from gateway.people.approvals import NOBODY, Approvals, TurnQuestions
 from gateway.people.pairing import Pairing
 from gateway.people.reminders import Reminders, row_of_run
 from gateway.runtime.clock import Clock
@@ -296,7 +296,9 @@ class Turns:
                 await self._hear(observer, conversation, said)
                 await self._clean(observer, conversation, agent)
                 outcome: ItemOutcome = "answered"
-                shown = [("reply", await agent.run(conversation, journal.intents) + agent.footer())]
+                reply = await agent.run(conversation, journal.intents)
+                reply += f"\n\n{NOBODY}" if questions.unheard else ""
+                shown = [("reply", reply + agent.footer())]
             told = [*agent.remarks, *await agent.warn(conversation)]
             told += announce(conversation, self.metrics, automatic=agent.automatic)
             shown += [("notice", text) for text in told]

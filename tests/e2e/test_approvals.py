@@ -426,10 +426,10 @@ async def test_a_turn_whose_lane_was_lost_takes_no_news_from_the_one_that_has_it
         approvals, key = live.gateway.approvals, SessionKey(platform="fake", chat="c")
         older, newer = approvals.listening(key), approvals.listening(key)
         older.__enter__()
-        news = newer.__enter__()
+        wait = newer.__enter__()
         older.__exit__(None, None, None)
         approvals.heard(key)
-        assert news.is_set()
+        assert wait.news.is_set()
         newer.__exit__(None, None, None)
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from gateway.people.approvals import WITHDRAWN
-from tests.support.program import Program, Row, chatting
+from gateway.people.approvals import NOBODY, WITHDRAWN
+from tests.support.program import Program, Row, chatting, legato
 from tests.support.waiting import written
 
 NO = "All right, I did not do that."
@@ -56,13 +56,60 @@ async def test_it_is_asked_answered_and_done(tmp_path: Path) -> None:
         assert status == 0, errors
 
 
-async def test_without_an_answer_the_end_of_input_comes_after_the_deadline(tmp_path: Path) -> None:
-    configure(tmp_path, approval_deadline=1)
+async def test_the_end_of_input_is_a_no_at_once(tmp_path: Path) -> None:
+    configure(tmp_path)
     async with chatting(tmp_path) as program:
         program.send({"id": "e1", "text": "run rm it"})
+        await question(program)
         status, errors = await program.finish()
         assert status == 0, errors
-    assert [row["text"] for row in program.lines if row["kind"] == "reply"] == [NO]
+    assert [row["text"] for row in program.lines if row["kind"] == "reply"] == [f"{NO}\n\n{NOBODY}"]
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+async def test_a_question_of_a_script_is_a_no_at_once(tmp_path: Path, form: tuple[str, ...]) -> None:
+    configure(tmp_path)
+    status, out, errors = await legato(tmp_path, "chat", *form, "run touch it", given=b"y\n")
+    assert status == 0, errors
+    assert (NO in out, NOBODY in out, (tmp_path / "it").exists()) == (True, True, False)
+    asked = out if form else errors
+    assert "Run this command? touch it" in asked
+    assert "Without an answer within" not in asked
+
+
+async def test_words_that_stand_behind_a_message_in_a_pipe_answer_its_question(tmp_path: Path) -> None:
+    configure(tmp_path)
+    given = b"run touch it\nY\nrun touch that\nno\nrun touch more\nrun touch last\ny\n"
+    status, out, errors = await legato(tmp_path, "chat", given=given)
+    assert status == 0, errors
+    done = "```\nexit code 0, and it printed nothing\n```"
+    said = ["Approved.", done, "Denied.", NO, NO, NOBODY, "Approved.", done]
+    assert out == "".join(f"{each}\n\n" for each in said)
+
+
+async def test_a_line_of_json_behind_a_message_answers_its_question(tmp_path: Path) -> None:
+    configure(tmp_path)
+    async with chatting(tmp_path) as program:
+        program.send({"id": "e1", "text": "run echo said"}, {"id": "y1", "text": "y"})
+        status, errors = await program.finish()
+        assert status == 0, errors
+        approved, done = await program.until_answered("y1", "e1")
+    assert (approved["kind"], approved["text"], "exit code 0\nsaid" in done["text"]) == ("command", "Approved.", True)
+
+
+async def test_a_question_of_another_chat_is_left_for_the_next_start(tmp_path: Path) -> None:
+    configure(tmp_path)
+    async with chatting(tmp_path) as program:
+        program.send({"id": "e1", "text": "run echo said"})
+        await question(program)
+        program.process.kill()
+        await program.process.wait()
+    status, out, errors = await legato(tmp_path, "chat", "run ls")
+    assert (status, "exit code 0" in out) == (0, True), errors
+    async with chatting(tmp_path) as program:
+        program.send({"id": "y1", "text": "/approve"})
+        (done,) = await program.until_answered("e1")
+        assert "exit code 0\nsaid" in done["text"]
 
 
 async def test_a_stop_ends_the_wait(tmp_path: Path) -> None:
