@@ -21,7 +21,8 @@ from adapters.console.intake import Intake
 from adapters.console.pipes import FileDescriptorLike, InputReader, Interrupted, OutputWriter
 from adapters.console.platform import LIMITS
 from gateway.domain.adapter import Accept
-from gateway.domain.chat import ChatAddress, Inbound, Outbound
+from gateway.domain.approval import command_meant
+from gateway.domain.chat import ChatAddress, Inbound, Outbound, SessionKey
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.errors import Disconnected
 
@@ -54,6 +55,7 @@ class _LineConsole(ABC):
         self._asked: str | None = None  # the event id of the question
         self._swallowed: str | None = None  # the event id of a message whose answer is not shown
         self._begun = asyncio.Event()  # the new session is there
+        self._asking = asyncio.Event()  # something is asked about the question, or it has its answer
         self._reader = InputReader(stdin)
         self._writer = OutputWriter(stdout)
         self._folder = Folder(files)
@@ -75,10 +77,12 @@ class _LineConsole(ABC):
 
     async def run(self, accept: Accept) -> None:
         """Read until the input ends, the output's reader leaves or the task is cancelled. With a question, ask it and
-        read nothing."""
+        read nothing but a person's yes or no at a terminal."""
         splitter = LineSplitter()
         try:
             await self._open(accept)
+            if self._question is not None and self._reader.is_terminal:
+                await self._hear_person(splitter, accept)
             while self._question is None and (chunk := await self._reader.read()):
                 await self._take(splitter.feed(chunk), accept)
             await self._take(splitter.end(), accept)
@@ -102,6 +106,23 @@ class _LineConsole(ABC):
             request = Request(text=codec.storable(self._question), chat=chat)
             await self._intake.offer([self._inbound(request, self._asked)], accept)
 
+    async def _hear_person(self, splitter: LineSplitter, accept: Accept) -> None:
+        """Read the answers of a person to what is asked about the question, until it has its own answer."""
+        await self._asking.wait()
+        while chunk := await self._reader.read():
+            for line in splitter.feed(chunk):
+                said = codec.decode_plain(line)
+                if isinstance(said, Request) and (command_meant(said.text) or said.text.startswith("/")):
+                    request = replace(said, chat=codec.QUESTIONS)
+                    await self._intake.offer([self._inbound(request, self._ids.new("line"))], accept)
+                else:
+                    await self._remind()
+
+    async def _remind(self) -> None:
+        key = SessionKey(platform=codec.PLATFORM, chat=codec.QUESTIONS)
+        id_ = self._ids.new("notice")
+        await self._show(Outbound(id=id_, key=key, to=key.address, kind="notice", text="Type y or n."))
+
     def _inbound(self, request: Request, event_id: str) -> Inbound:
         return codec.inbound(request, event_id=event_id, sent_at=self._clock.now())
 
@@ -110,6 +131,7 @@ class _LineConsole(ABC):
         if outbound.answers is not None and outbound.answers == self._swallowed:
             self._begun.set()
             return outbound.id
+        self._mind_asking(outbound)
         try:
             await self._show(outbound)
         except Disconnected:
@@ -118,6 +140,17 @@ class _LineConsole(ABC):
         self._note(outbound)
         self._intake.sent(outbound.to.chat)
         return outbound.id
+
+    def _mind_asking(self, outbound: Outbound) -> None:
+        """Let a person answer what is asked about the question. What they typed before was not meant for it."""
+        if self._question is None or not self._reader.is_terminal:
+            return
+        if outbound.kind == "question" and not self._asking.is_set():
+            self._reader.forget_typed()
+            self._asking.set()
+        elif outbound.kind in ("reply", "command", "error") and outbound.answers == self._asked:
+            self._reader.interrupt()
+            self._asking.set()
 
     def _note(self, outbound: Outbound) -> None:
         """Remember whether the one question failed."""

@@ -13,7 +13,9 @@ import asyncio
 import errno
 import os
 import select
+import termios
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Final, Protocol
 
 from gateway.runtime.errors import Disconnected
@@ -102,6 +104,16 @@ class InputReader:
                 if error.errno == errno.EIO:
                     return b""  # a terminal that hung up
                 raise
+
+    @property
+    def is_terminal(self) -> bool:
+        """Say whether a person types the input."""
+        return os.isatty(self._waiter.fd)
+
+    def forget_typed(self) -> None:
+        """Throw away what was typed at a terminal and not read."""
+        with suppress(termios.error):  # a terminal that hung up
+            termios.tcflush(self._waiter.fd, termios.TCIFLUSH)
 
     def interrupt(self) -> None:
         """Stop reading, for good: the present `read` and all later ones raise Interrupted."""

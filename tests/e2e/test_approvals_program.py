@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from gateway.people.approvals import NOBODY, WITHDRAWN
+from tests.support.console_terminal import chatting as terminal
 from tests.support.program import Program, Row, chatting, legato
 from tests.support.waiting import written
 
@@ -110,6 +111,27 @@ async def test_a_question_of_another_chat_is_left_for_the_next_start(tmp_path: P
         program.send({"id": "y1", "text": "/approve"})
         (done,) = await program.until_answered("e1")
         assert "exit code 0\nsaid" in done["text"]
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+async def test_a_person_at_the_terminal_answers_the_question_of_a_script(tmp_path: Path, form: tuple[str, ...]) -> None:
+    configure(tmp_path)
+    async with terminal(tmp_path, *form, "run echo said") as screen:
+        await screen.sees("Answer y or n")
+        screen.types("well\n")
+        await screen.sees("Type y or n")
+        screen.types("y\n")
+        await screen.sees("exit code 0")
+        assert await screen.left() == 0
+
+
+async def test_the_end_of_a_terminal_is_a_no(tmp_path: Path) -> None:
+    configure(tmp_path)
+    async with terminal(tmp_path, "run touch it") as screen:
+        await screen.sees("Answer y or n")
+        screen.types("\x04")
+        assert await screen.left() == 0
+        assert NOBODY in screen.text
 
 
 async def test_a_stop_ends_the_wait(tmp_path: Path) -> None:

@@ -62,13 +62,13 @@ class Terminal:
 
 
 @asynccontextmanager
-async def chatting(folder: Path, *, rows: int = 24, columns: int = 80) -> AsyncIterator[Terminal]:
-    """`legato chat` started in `folder`, in a terminal."""
+async def chatting(folder: Path, *arguments: str, rows: int = 24, columns: int = 80) -> AsyncIterator[Terminal]:
+    """`legato chat` with `arguments` started in `folder`, in a terminal."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (rows, columns))
     variables = environment(TERM="xterm", PROMPT_TOOLKIT_NO_CPR="1")
     program = await forks().start(
-        "gateway", "chat", descriptors=(theirs,) * 3, cwd=folder, environment=variables, leads=True
+        "gateway", "chat", *arguments, descriptors=(theirs,) * 3, cwd=folder, environment=variables, leads=True
     )
     os.close(theirs)
     try:
