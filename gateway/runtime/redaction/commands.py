@@ -11,7 +11,7 @@ from gateway.runtime.redaction.plausible import holds_mixed
 # A line of a command up to its option: the option of a command further on is another's.
 _OPTIONS = r"(?:[^\n|;&\"'\\]|\"[^\"\n]{0,80}\"|'[^'\n]{0,80}'){0,80}?"
 
-DASH: Final = " -"
+DASH: Final = "-"
 PASS: Final = "pass:"  # with which the one kind begins that has no option of its own
 # In a text without any of these options are none of the others.
 OPTION: Final = re.compile(r"-(?<=\s-)(?:[abpuwPU]|-(?:user|proxy-user|cookie))")
@@ -52,7 +52,7 @@ COMMANDS: Final[tuple[Kind, ...]] = (
     ),
     kind(
         "password of an archive",
-        "zip 7z",
+        "zip unzip 7z",
         rf"\b(?:zip|unzip|7z[a-z]?)\b{_OPTIONS}\s(?:-P\s{{0,3}}|-p)[\"']?((?!\$)[^\s\"']{{4,200}}+)",
         plausible=holds_mixed,
     ),

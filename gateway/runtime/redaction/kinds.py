@@ -216,7 +216,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     ),
     kind(
         "uuid that is a key",
-        "pat- sdk- waka_ xaat- xapt- persona_",
+        "pat- pat_ sdk- sdk_ waka- waka_ xaat- xaat_ xapt- xapt_ persona- persona_",
         _START + r"((?:pat|sdk|waka|xaat|xapt|persona)(?:[-_][a-z0-9]{2,10})?[-_]"
         r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})",
         run=40,
@@ -303,7 +303,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     # Separators here are those of the file, or of the file as a text of JSON.
     kind(
         "netrc",
-        ("machine ", "default login"),
+        ("machine", "default login"),
         r"\b(?:machine\s{1,20}[^\s\"']{1,128}|default(?= login))"
         r"\s{1,20}login\s{1,20}[^\s\"']{1,128}\s{1,20}password\s{1,20}([^\s\"'\\]{3,200}+)",
         needs="pass",

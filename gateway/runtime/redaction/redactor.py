@@ -151,6 +151,8 @@ def _found(text: str) -> Iterator[Span]:
     lower = folded(plain)
     held = {needed for needed in _NEEDED if needed in lower}
     runs, longest = _runs(plain)
+    if plain is not text:
+        runs, _ = _runs(text)  # no token has such a sign, but it may end at one
     rest = _rest(plain)
     # Plain lists: this is asked for every text there is.
     seen = [
@@ -173,7 +175,7 @@ def _found(text: str) -> Iterator[Span]:
         seen += [(_BY_HEAD[word[:3]],) for word in words if word[:3] in _BY_HEAD and word.startswith(_PREFIXES)]
     if abroad := _lowered(plain):
         seen += [each.kinds for _, some in _ABROAD for each in some if each.text in abroad]
-    if DASH in plain:
+    if DASH in held:
         optional = OPTION.search(plain) is not None
         seen += [
             each.kinds

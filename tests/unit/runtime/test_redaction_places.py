@@ -90,6 +90,28 @@ def test_looking_for_places_first_finds_what_the_patterns_find(parts, joint, dat
     assert redact(text[start:end]) == by_patterns(text[start:end])  # as a cut leaves it
 
 
+UUID = "7c1d88e0-5b1f-4a77-9d0c-51a2b3c4d5e6"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "unzip -P hunter2zip photos.zip",
+        "mysql\t-phunter2sql shop",
+        "sshpass\t-p\thunter2ssh ssh me@example.org",
+        "redis-cli\t-a\thunter2redis ping",
+        "machine\tapi.example.org login anna password hunter2net",
+        f"pat_eu1_{UUID}",
+        f"waka-{UUID}",
+        f"xaat_{UUID}",
+        "1ca8b54cfdbf3640b9b98bca064e0f30.zBBPbguFY2hhCy5y\u0130",
+    ],
+)
+def test_a_credential_is_found_wherever_its_pattern_begins(text):
+    assert MARK in by_patterns(text)
+    assert redact(text) == by_patterns(text)
+
+
 def test_a_letter_of_many_cases_does_not_make_a_text_slow():
     """In Turkish, such a letter stands in every line."""
     with within(0.3):
