@@ -8,8 +8,8 @@ from typing import Final
 from gateway.runtime.redaction.kind import Kind, kind
 from gateway.runtime.redaction.plausible import holds_mixed
 
-# A line of a command up to its option: the option of a command further on is another's.
-_OPTIONS = r"(?:[^\n|;&\"'\\]|\"[^\"\n]{0,80}\"|'[^'\n]{0,80}'){0,80}?"
+# A command up to its option, over lines that end in a backslash: the option of a command further on is another's.
+_OPTIONS = r"(?:[^\n|;&\"'\\]|\\\r?\n|\"[^\"\n]{0,80}\"|'[^'\n]{0,80}'){0,80}?"
 
 DASH: Final = "-"
 PASS: Final = "pass:"  # with which the one kind begins that has no option of its own

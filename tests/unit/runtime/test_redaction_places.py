@@ -97,6 +97,7 @@ UUID = "7c1d88e0-5b1f-4a77-9d0c-51a2b3c4d5e6"
     "text",
     [
         "unzip -P hunter2zip photos.zip",
+        "curl https://api.example.org/ \\\n  -u anna:hunter2curl \\\n  -d a=b",
         "mysql\t-phunter2sql shop",
         "sshpass\t-p\thunter2ssh ssh me@example.org",
         "redis-cli\t-a\thunter2redis ping",
