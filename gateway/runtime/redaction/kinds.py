@@ -216,10 +216,10 @@ KINDS: Final[tuple[Kind, ...]] = (
     ),
     kind(
         "uuid that is a key",
-        "pat- pat_ sdk- sdk_ waka- waka_ xaat- xaat_ xapt- xapt_ persona- persona_",
-        _START + r"((?:pat|sdk|waka|xaat|xapt|persona)(?:[-_][a-z0-9]{2,10})?[-_]"
+        "pat- pat_ sdk- sdk_ sk- sk_ waka- waka_ xaat- xaat_ xapt- xapt_ persona- persona_",
+        _START + r"((?:pat|sdk|sk|waka|xaat|xapt|persona)(?:[-_][a-z0-9]{2,10})?[-_]"
         r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})",
-        run=40,
+        run=39,
     ),
     kind("yandex token", "t1.", _DOTTED_START + r"(t1\.[A-Za-z0-9_=-]{4,64}+\.[A-Za-z0-9_-]{80,}+={0,2})", run=80),
     kind("fly token", "fm1a_ fm1r_ fm2_", _START + r"(fm(?:1a|1r|2)_[A-Za-z0-9+/=]{80,})"),

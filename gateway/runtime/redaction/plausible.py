@@ -98,10 +98,11 @@ def is_worded(text: str) -> bool:
     than a third do. Hexadecimal is no word."""
     text = text[:_LOOKED_AT]
     groups = _GROUP.findall(text)
-    pairs = [pair for group in groups if group.isalpha() for pair in pairwise(group.lower())]
+    letters = [group for group in groups if group.isalpha()]  # long numbers make no words of the rest
+    pairs = [pair for group in letters for pair in pairwise(group.lower())]
     usual = sum(second in _FOLLOW.get(first, "") for first, second in pairs)
-    in_groups = sum(map(len, groups)) >= _LENGTH * len(groups) and len(pairs) >= _FEWEST_PAIRS
-    return in_groups and usual * 3 >= len(pairs) * 2 and not _HASH.search(text)
+    in_groups = all(sum(map(len, each)) >= _LENGTH * len(each) for each in (groups, letters))
+    return in_groups and len(pairs) >= _FEWEST_PAIRS and usual * 3 >= len(pairs) * 2 and not _HASH.search(text)
 
 
 def names_nothing(match: re.Match[str]) -> bool:

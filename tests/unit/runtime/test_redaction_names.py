@@ -95,6 +95,13 @@ def test_hexadecimal_behind_a_vendors_prefix_goes(prefix: str) -> None:
     assert [token for token in tokens if redact(token) != MARK] == []
 
 
+def test_long_numbers_make_no_words_of_a_token() -> None:
+    rng = random.Random("slack")
+    ends = ["".join(rng.choices(LETTERS + string.digits, k=24)) for _ in range(300)]
+    tokens = [f"xoxb-{rng.randrange(10**11, 10**12)}-{rng.randrange(10**11, 10**12)}-{end}" for end in ends]
+    assert [token for token in tokens if redact(f"this one: {token}") != f"this one: {MARK}"] == []
+
+
 @pytest.mark.parametrize(
     "token",
     [
@@ -107,8 +114,9 @@ def test_hexadecimal_behind_a_vendors_prefix_goes(prefix: str) -> None:
         "xaat-" + "1315beb1-2b8e-495f-a164-c4265125d887",
         "persona_production_" + "a3559ba5-06ca-4992-aa01-94e6639fe6f1",
         "sqp_" + "8b3a6ffd13b19ebee3aa90e385a2dded3b588b37",
+        "sk-" + "63551175-5931-4c0e-802f-bdb3aa45d237",
     ],
-    ids=["snyk", "harness", "yandex", "axiom", "persona", "sonarqube"],
+    ids=["snyk", "harness", "yandex", "axiom", "persona", "sonarqube", "uuid"],
 )
 def test_tokens_of_further_vendors_go(token: str) -> None:
     assert redact(f"this one: {token} and") == f"this one: {MARK} and"
