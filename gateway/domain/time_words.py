@@ -166,6 +166,10 @@ EVERY: Final = (
     "every|each|jede[nrsm]?|alle|cada|tod[oa]s l[oa]s|chaque|tou(?:s|tes) les|кажд(?:ый|ую|ое|ые)|每隔?个?|每個?"
 )
 # "the last day of the month", and whose month that is
+OF_NEXT_MONTH: Final = (
+    "(?:of )?next month|(?:des )?nächsten monats|del pr[óo]ximo mes|del mes que viene|du mois prochain"
+    "|следующего месяца"
+)
 LAST_DAY: Final = "last day|letzte[rn]? tag|[úu]ltimo d[ií]a|dernier jour|последний день|最后一天|最後一天"
 FIRST_DAY: Final = "first(?: day)?|erste[rn]?(?: tag)?|primer d[ií]a|premier(?: jour)?|первый день|第一天"
 MONTH_END: Final = (
@@ -178,6 +182,7 @@ OF_EVERY_MONTH: Final = (
     "of (?:every|each|any) month|(?:eines )?jede[sn] monats?|de cada mes|de chaque mois|каждого месяца"
 )
 MONTH_END_ALONE: Final = "(?:am |zum )?monatsende|(?:en )?fin de mois|[这這本]?个?月[底末]"
+NEXT_MONTH_END_ALONE: Final = "下[个個]?月[底末]"
 THIS_MONTH: Final = "这个?月|這個?月|本月"
 OTHER: Final = "other|second|zweite[nrs]?|второй|вторую"
 # Rules in one word or two.

@@ -267,7 +267,9 @@ _RULE_PART: Final = _choice(
     {at: rf"(?:{words.EVERY})(?:\s+|(?<=[{_CJK}]))(?:{text})" for at, text in sorted(words.EVERY_PART_OF_DAY.items())},
     rf"(?:(?<=[{_CJK}])|{_END})",
 )
-_OF_MONTH: Final = rf"(?:\s+(?:(?P<every>{words.OF_EVERY_MONTH})|(?P<this>{words.OF_MONTH})){_END})"
+_OF_MONTH: Final = (
+    rf"(?:\s+(?:(?P<next>{words.OF_NEXT_MONTH})|(?P<every>{words.OF_EVERY_MONTH})|(?P<this>{words.OF_MONTH})){_END})"
+)
 _MONTH_DAY: Final = _Pattern(
     rf"(?:(?P<lead>{words.EVERY})\s+)?(?:(?P<on>{words.ON})\s+)?(?:the\s+)?(?:d[ií]a\s+)?"
     rf"(?:(?P<day>\d{{1,2}})(?P<sign>st|nd|rd|th|er|\.|号|號|日|-?го|-?е)?(?P<number>\s+числ[ао])?|(?P<first>{words.FIRST_DAY}))"
@@ -276,6 +278,7 @@ _MONTH_DAY: Final = _Pattern(
 _MONTH_END: Final = _Pattern(
     rf"(?:(?P<lead>{words.EVERY})\s+)?(?:(?:{words.ON})\s+)?(?:the\s+)?(?:{words.LAST_DAY}|{words.MONTH_END}){_OF_MONTH}"
     rf"|(?:(?P<alone_every>{words.EVERY})\s*)?(?:{words.MONTH_END_ALONE}){_END}"
+    rf"|(?P<alone_next>{words.NEXT_MONTH_END_ALONE})"
     rf"|(?:{words.THIS_MONTH})(?:的)?(?:{words.LAST_DAY})"
 )
 _LAST_OF_RULE: Final = _Pattern(rf"的?(?:(?:{words.ON})\s+)?(?:the\s+)?(?:{words.LAST_DAY}){_END}")
@@ -407,10 +410,12 @@ def _month_day(parts: _Parts, text: str, at: int) -> int:
         return at
     if found := _MONTH_END.match(text, at):
         day, is_rule = _LAST_DAY, bool(found["lead"] or found["every"] or found["alone_every"])
+        parts.next_month = parts.next_month or bool(found["next"] or found["alone_next"])
     elif monthly and (found := _LAST_OF_RULE.match(text, at)):
         day, is_rule = _LAST_DAY, True
     elif (found := _MONTH_DAY.match(text, at)) and _names_day(found, monthly):
         day, is_rule = int(found["day"] or 1), bool(found["lead"] or found["every"])
+        parts.next_month = parts.next_month or bool(found["next"])
         english = found["sign"] in ("st", "nd", "rd", "th")
         parts.is_sure = bool(parts.next_month or found["this"] or found["number"] or (found["on"] and english))
     else:
@@ -423,7 +428,7 @@ def _month_day(parts: _Parts, text: str, at: int) -> int:
 
 def _names_day(found: re.Match[str], monthly: bool) -> bool:
     """Say whether a number is the day of a month: its month is said, or it has a sign of a day."""
-    if found["this"] or found["every"]:
+    if found["this"] or found["every"] or found["next"]:
         return 1 <= int(found["day"] or 1) <= 31
     if not found["day"] or not 1 <= int(found["day"]) <= 31 or (found["lead"] and not found["number"]):
         return False

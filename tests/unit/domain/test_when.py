@@ -304,6 +304,16 @@ in zweieinhalb Stunden x | 03-25 17:00 | x
 every month on the last day at 8 x | 03-31 08:00 | every month | x
 fin de mes informe mañana a las 9 | 03-26 09:00 | fin de mes informe
 demain à 9h d'appeler maman | 03-26 09:00 | appeler maman
+on the 28th of next month pay | 04-28 09:00 | pay
+on the 28th next month at 10 pay | 04-28 10:00 | pay
+at the end of next month pay | 04-30 09:00 | pay
+am 28. des nächsten Monats zahlen | 04-28 09:00 | zahlen
+am Ende des nächsten Monats zahlen | 04-30 09:00 | zahlen
+le 28 du mois prochain payer | 04-28 09:00 | payer
+à la fin du mois prochain payer | 04-30 09:00 | payer
+el 28 del próximo mes pagar | 04-28 09:00 | pagar
+28 числа следующего месяца оплатить | 04-28 09:00 | оплатить
+下个月底交税 | 04-30 09:00 | 交税
 """.strip().splitlines()
 
 
