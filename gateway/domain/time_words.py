@@ -87,10 +87,9 @@ PARTS_OF_HOUR_BEHIND: Final[dict[int, str]] = {
 AT: Final = "at|@|um|gegen|a las?|à|в|к|以"
 OF_DAY: Final[dict[str, str]] = {  # what stands behind or, in Chinese, before an hour
     "am": r"a\.?m\b\.?|in the morning|morgens|früh|vormittags|de la mañana|du matin|утра|ночи",
-    "pm": (
-        r"p\.?m\b\.?|in the afternoon|in the evening|at night|nachmittags|abends|de la tarde|de la noche"
-        r"|de l['’]après-midi|du soir|вечера|дня"
-    ),
+    "pm": (r"p\.?m\b\.?|in the afternoon|nachmittags|de la tarde|de l['’]après-midi|дня"),
+    "evening": "in the evening|abends|du soir|вечера",
+    "night": "at night|de la noche",
 }
 OF_DAY_BEFORE: Final[dict[str, str]] = {"am": "早上|早晨|上午|凌晨|清晨", "pm": "下午|晚上|傍晚|晚间|晚間"}
 HOURS: Final = r"uhr|o['’]?clock|heures?|h|час(?:а|ов)?|点钟?|點鐘?|时|時"  # behind the number of an hour

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from calendar import monthrange
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta, tzinfo
 from functools import cached_property
 from typing import Final, Generic, TypeVar
@@ -314,7 +314,7 @@ _NUMBERS: Final = _choice({**words.NUMBERS, 1: f"{words.NUMBERS[1]}|eins", 2: f"
 _PARTS_OF_HOUR: Final = _choice(words.PARTS_OF_HOUR)
 _PARTS_BEHIND: Final = _choice(words.PARTS_OF_HOUR_BEHIND)
 _PART_BEHIND: Final = rf"(?:\s+(?P<behind>{_any(words.PARTS_OF_HOUR_BEHIND.values())}))?"
-_HALF: Final = _choice({half: f"{text}|{words.OF_DAY_BEFORE[half]}" for half, text in words.OF_DAY.items()})
+_HALF: Final = _choice({half: f"{text}|{words.OF_DAY_BEFORE.get(half, text)}" for half, text in words.OF_DAY.items()})
 _AT: Final = rf"(?:{words.AT})(?:\s+|(?<=@))"
 _OF_DAY: Final = rf"(?:\s*(?P<half>{_any(words.OF_DAY.values())})(?!\w))?"
 _TIMES: Final = (
@@ -505,7 +505,12 @@ def _time(parts: _Parts, text: str, at: int) -> int:
             said = found.groupdict()
             minute = 30 if said.get("halfpast") else int(said.get("minute") or 0)
             minute = {"一": 15, "三": 45}.get(said.get("quarter") or "", minute)
-            named = _time_of(_number(said["hour"]), minute, _half(said), found[0].strip())
+            hour, half = _number(said["hour"]), _half(said)
+            if half in ("evening", "night"):
+                if hour == 12:  # midnight, which belongs to the evening before
+                    parts.part_of_day = parts.part_of_day or _EVENING
+                half = "am" if hour == 12 or (half == "night" and hour < _EARLY) else "pm"
+            named = _time_of(hour, minute, half, found[0].strip())
             more = _PARTS_OF_HOUR.of(said["part"]) if said.get("part") else 0
             more = _PARTS_BEHIND.of(said["behind"]) if said.get("behind") else more
             parts.clock = _moved(named, more)
@@ -525,7 +530,7 @@ def _moved(at: time, minutes: int) -> time:
 
 
 def _half(said: Mapping[str, str | None]) -> str:
-    """ "am", "pm" or ""."""
+    """ "am", "pm", "evening", "night" or ""."""
     if before := said.get("before"):
         return "pm" if before == "中午" else _HALF.of(before)
     half = said.get("half")
@@ -726,6 +731,8 @@ def _repeated(parts: _Parts, rule: Recurrence, rest: str, now: float, zone: tzin
         return When(start=local_of(first, zone), due=first, rule=rule, rest=rest)
     if parts.weekday is not None and rule.unit == "week":
         rule, parts.weekday = Recurrence(unit="week", count=rule.count, weekdays=(parts.weekday,)), None
+    if parts.is_by_night and rule.weekdays:  # "every friday night at 1"
+        rule = replace(rule, weekdays=tuple(sorted((day + 1) % 7 for day in rule.weekdays)))
     at = parts.at or _MORNING
     dated = parts.has_day and parts.month_day is None
     start = _once(parts, local) if dated else datetime.combine(local.date(), at)

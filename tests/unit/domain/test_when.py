@@ -304,6 +304,15 @@ in zweieinhalb Stunden x | 03-25 17:00 | x
 every month on the last day at 8 x | 03-31 08:00 | every month | x
 fin de mes informe mañana a las 9 | 03-26 09:00 | fin de mes informe
 demain à 9h d'appeler maman | 03-26 09:00 | appeler maman
+at 12 at night x | 03-26 00:00 | x
+at 3 at night x | 03-26 03:00 | x
+at 11 at night x | 03-25 23:00 | x
+tomorrow at 12 at night x | 03-27 00:00 | x
+a las 12 de la noche x | 03-26 00:00 | x
+um 12 Uhr abends x | 03-26 00:00 | x
+à 12h du soir x | 03-26 00:00 | x
+every friday night at 1 x | 03-28 01:00 | every Saturday | x
+每周五晚上12点睡觉 | 03-28 00:00 | every Saturday | 睡觉
 on the 28th of next month pay | 04-28 09:00 | pay
 on the 28th next month at 10 pay | 04-28 10:00 | pay
 at the end of next month pay | 04-30 09:00 | pay
