@@ -84,7 +84,7 @@ PARTS_OF_HOUR_BEHIND: Final[dict[int, str]] = {
     -15: "menos cuarto|moins le quart",
 }
 
-AT: Final = "at|@|um|gegen|a las?|à|в|к|以"
+AT: Final = "at|by|around|@|um|gegen|(?:a|sobre|hacia) las?|à|vers|в|к|около|以"
 OF_DAY: Final[dict[str, str]] = {  # what stands behind or, in Chinese, before an hour
     "am": r"a\.?m\b\.?|in the morning|morgens|früh|vormittags|de la mañana|du matin|утра|ночи",
     "pm": (r"p\.?m\b\.?|in the afternoon|nachmittags|de la tarde|de l['’]après-midi|дня"),

@@ -304,6 +304,12 @@ in zweieinhalb Stunden x | 03-25 17:00 | x
 every month on the last day at 8 x | 03-31 08:00 | every month | x
 fin de mes informe mañana a las 9 | 03-26 09:00 | fin de mes informe
 demain à 9h d'appeler maman | 03-26 09:00 | appeler maman
+tomorrow by 5pm send the report | 03-26 17:00 | send the report
+tomorrow around 7pm call Ann | 03-26 19:00 | call Ann
+send the report by 17:00 | 03-25 17:00 | send the report
+demain vers 19h appeler Ann | 03-26 19:00 | appeler Ann
+mañana sobre las 9 llamar | 03-26 09:00 | llamar
+завтра около 9 позвонить | 03-26 09:00 | позвонить
 at 12 at night x | 03-26 00:00 | x
 at 3 at night x | 03-26 03:00 | x
 at 11 at night x | 03-25 23:00 | x
