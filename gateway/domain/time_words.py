@@ -209,3 +209,18 @@ LEAD: Final = (
     "|напомни(?: мне)?(?: о)?|me to|me about|me that|me|that|to|about"
     "|mich daran|mich an|mich|dass|daran|an|zu|que|de|a|что|о|чтобы|提醒我|我|要"
 )
+
+# -- what makes another time of a time, and is not known ------------------------------------------
+
+BEFORE_OR_AFTER: Final = (  # "10 minutes before noon"
+    r"\s+(?:before|after|past|vor|nach(?=\s+\d)|avant|après|antes|después|до|перед|после)(?!\w)|\s*[之以]?前(?!往)"
+)
+NO_ONE_TIME: Final = (  # "tomorrow before 8", "tomorrow from 2 to 3"
+    "before|after|from|between|until|till|vor|nach|von|ab|bis|zwischen|(?:antes|después) de las?|(?:desde|entre) las?"
+    "|avant|après|entre|до|после|между|с"
+)
+ORDINALS: Final = (  # "every month on the first monday"
+    r"first|second|third|fourth|fifth|last|[1-5](?:st|nd|rd|th|\.)?|erste[nrs]?|zweite[nrs]?|dritte[nrs]?|vierte[nrs]?"
+    "|letzte[nrs]?|primer|segundo|tercer|cuarto|[úu]ltimo|premier|deuxième|troisième|quatrième|dernier"
+    "|перв[а-я]+|втор[а-я]+|треть?[а-я]+|четв[её]рт[а-я]+|последн[а-я]+|第[一二三四五]个?|最后一?个?"
+)

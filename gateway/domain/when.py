@@ -81,6 +81,13 @@ def _check_rest(parts: _Parts, text: str, rest: str) -> None:
     more = _AND_MORE.match(rest[:_READ])
     if more is not None and _scan(rest[:_READ], more.end())[1] > more.end():
         raise BadTime(f'There are two times, and I can keep one at a time: "{text[: len(text) - len(rest)].strip()}".')
+    if parts.at is None and (parts.has_day or parts.rule) and (vague := _NO_ONE_TIME.match(rest[:_READ])):
+        raise BadTime(f'I need one time of day, not "{vague[0].strip(_SIGNS)}". For example: {EXAMPLES[1]} call Ann.')
+    if parts.spans and _ON_WEEKDAY.match(rest[:_READ]):
+        raise BadTime(f"I cannot tell which day that is. Say its date: {EXAMPLES[3]}.")
+    is_monthly = parts.rule is not None and parts.rule.unit == "month" and parts.month_day is None
+    if is_monthly and _NTH_WEEKDAY.match(rest[:_READ]):
+        raise BadTime("I can repeat by the day of the month, not by its weekdays: every month on the 15th at 9.")
 
 
 def _with_end(parts: _Parts, text: str, rest: str) -> tuple[_Parts, str]:
@@ -346,6 +353,15 @@ _OPEN_END: Final = _Pattern(rf".*(?<![^\W{_CJK}])(?:{words.EVERY})\s*")
 _LEAD: Final = _Pattern(rf"(?:{words.LEAD})(?:\s+|(?<=[{_CJK}]))|d['’](?=\w)")
 _EXCEPT: Final = _Pattern(rf"[\s,，]*(?:{words.EXCEPT})(?:\s|(?<=[{_CJK}]))")
 _AND_MORE: Final = _Pattern(rf"[\s,，]*(?:(?:{words.AND}|or|oder|ou|или)\s+|[和跟])")
+_BEFORE_OR_AFTER: Final = _Pattern(words.BEFORE_OR_AFTER)
+_NO_ONE_TIME: Final = _Pattern(
+    rf"[\s,，]*(?:(?:{words.NO_ONE_TIME})\s+\d{{1,2}}(?:[:.]\d{{2}}|\s?(?:[ap]m|h|uhr))?(?![\w:/])"
+    r"|\d{1,2}\s?[-–]\s?\d{1,2}(?!\w))"
+)
+_ON_WEEKDAY: Final = _Pattern(rf"[\s,，]*(?:{words.ON})\s+{_any(words.WEEKDAYS)}{_END}")
+_NTH_WEEKDAY: Final = _Pattern(
+    rf"[\s,，]*的?(?:(?:{words.ON})\s+)?(?:the\s+)?(?:{words.ORDINALS})\s*{_any(words.WEEKDAYS)}{_END}"
+)
 _SOME_DAYS: Final = "every monday, tuesday and thursday at 9"
 _SIGNS: Final = " \t\r\n,，、:：-–—"
 
@@ -361,6 +377,8 @@ def _span(parts: _Parts, text: str, at: int) -> int:
         for each in _ONE_SPAN.finditer(found["spans"])
     ] or [(1, _UNITS.of(found["spans"]))]
     is_bare = not found["before"] and not found["behind"]
+    if is_bare and _BEFORE_OR_AFTER.match(text, found.end()):
+        return at
     if is_bare and (at or not found["spans"][0].isdecimal() or any(unit not in _EXACT for _, unit in spans)):
         return at  # "two hours" in the midst of a text is nothing to be reminded after, nor is "2 days before Easter"
     parts.spans += spans

@@ -304,6 +304,11 @@ in zweieinhalb Stunden x | 03-25 17:00 | x
 every month on the last day at 8 x | 03-31 08:00 | every month | x
 fin de mes informe mañana a las 9 | 03-26 09:00 | fin de mes informe
 demain à 9h d'appeler maman | 03-26 09:00 | appeler maman
+10m to stretch | 03-25 14:40 | stretch
+30 min nach Hause gehen | 03-25 15:00 | nach Hause gehen
+10分钟前往机场 | 03-25 14:40 | 前往机场
+tomorrow after lunch call | 03-26 09:00 | after lunch call
+tomorrow from home call | 03-26 09:00 | from home call
 tomorrow by 5pm send the report | 03-26 17:00 | send the report
 tomorrow around 7pm call Ann | 03-26 19:00 | call Ann
 send the report by 17:00 | 03-25 17:00 | send the report
@@ -401,6 +406,8 @@ def test_dates(text: str, due: str):
         "call mom",
         "in a while tea",
         "2 days before christmas",
+        "10 minutes before noon tea",
+        "10分钟前开会",
         "buy cable 5m",
         "am 1. Advent",
         "3号线停运",
@@ -434,6 +441,15 @@ def test_no_time_is_guessed(text: str):
             "every evening at 8 and every morning at 7 x",
             'two times, and I can keep one at a time: "every evening at 8"',
         ),
+        ("tomorrow before 8 call", 'I need one time of day, not "before 8"'),
+        ("tomorrow from 2 to 3 meeting", 'not "from 2"'),
+        ("tomorrow 3-4 meeting", 'not "3-4"'),
+        ("morgen ab 8 Uhr anrufen", 'not "ab 8 Uhr"'),
+        ("in two weeks on friday x", "Say its date"),
+        ("in 2 Wochen am Freitag x", "Say its date"),
+        ("every month on the first monday x", "by the day of the month, not by its weekdays"),
+        ("jeden Monat am letzten Freitag x", "by the day of the month, not by its weekdays"),
+        ("每月第一个周一开会", "by the day of the month, not by its weekdays"),
         ("noon meeting tomorrow at 11", 'two times, "noon" and "tomorrow at 11"'),
     ],
 )
