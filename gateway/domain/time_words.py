@@ -161,6 +161,11 @@ MONTHS: Final[tuple[str, ...]] = (
 
 EVERY_ON: Final = r"по(?=\s+\w+[ая]м\b)|(?:on|am|los|les)(?=\s+\w+s\b)"  # "on mondays"
 EXCEPT: Final = "except|but not|außer|ausser|excepto|menos|sauf|кроме|除了?"
+# Behind "每周一": days that are said by their numbers alone, "每周一三五"; not if a number of something else begins.
+MORE_DAYS: Final = (
+    "(?:[、和及]?(?:[二三四五六]|(?<=六)日|(?<=六[、和及])日)){1,6}"
+    "(?![点點时時刻次回遍个個号號月年天人级一二三四五六七八九十])"
+)
 EVERY: Final = (
     "every|each|jede[nrsm]?|alle|cada|tod[oa]s l[oa]s|chaque|tou(?:s|tes) les|кажд(?:ый|ую|ое|ые)|每隔?个?|每個?"
 )

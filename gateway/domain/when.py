@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta, tzinfo
 from functools import cached_property
+from itertools import pairwise
 from typing import Final, Generic, TypeVar
 
 from gateway.domain import time_words as words
@@ -362,6 +363,8 @@ _ON_WEEKDAY: Final = _Pattern(rf"[\s,，]*(?:{words.ON})\s+{_any(words.WEEKDAYS)
 _NTH_WEEKDAY: Final = _Pattern(
     rf"[\s,，]*的?(?:(?:{words.ON})\s+)?(?:the\s+)?(?:{words.ORDINALS})\s*{_any(words.WEEKDAYS)}{_END}"
 )
+_MORE_DAYS: Final = _Pattern(words.MORE_DAYS)
+_DAY_NUMBERS: Final = "一二三四五六日"
 _SOME_DAYS: Final = "every monday, tuesday and thursday at 9"
 _SIGNS: Final = " \t\r\n,，、:：-–—"
 
@@ -407,8 +410,9 @@ def _rule(parts: _Parts, text: str, at: int) -> int:
         return named[1]
     if found := _RULE_DAYS.match(text, at):
         days = {_WEEKDAYS.of(each[0]) for each in _ONE_WEEKDAY.finditer(found["days"])}
-        parts.rule = Recurrence(unit="week", weekdays=tuple(sorted(days)))
-        return found.end()
+        more, end = _more_days(text, found.end())
+        parts.rule = Recurrence(unit="week", weekdays=tuple(sorted(days | more)))
+        return end
     if (found := _RULE.match(text, at)) is None:
         return at
     unit, count = _UNITS.of(found["unit"]), 2 if found["other"] else _number(found["number"])
@@ -418,6 +422,15 @@ def _rule(parts: _Parts, text: str, at: int) -> int:
         raise BadTime(f"A time that comes again has a number from 1 to {MOST_TIMES:,}, such as in: every 2 hours.")
     parts.rule = Recurrence(unit=_repeatable(unit), count=count)
     return found.end()
+
+
+def _more_days(text: str, at: int) -> tuple[set[int], int]:
+    """The days behind a Chinese one, by their rising numbers, and where they end: "每周一三五"."""
+    before, found = _DAY_NUMBERS.find(text[at - 1]), _MORE_DAYS.match(text, at)
+    named = [_DAY_NUMBERS.index(sign) for sign in found[0] if sign in _DAY_NUMBERS] if found else []
+    if found is None or before < 0 or any(one >= other for one, other in pairwise([before, *named])):
+        return set(), at
+    return set(named), found.end()
 
 
 def _month_day(parts: _Parts, text: str, at: int) -> int:

@@ -304,6 +304,13 @@ in zweieinhalb Stunden x | 03-25 17:00 | x
 every month on the last day at 8 x | 03-31 08:00 | every month | x
 fin de mes informe mañana a las 9 | 03-26 09:00 | fin de mes informe
 demain à 9h d'appeler maman | 03-26 09:00 | appeler maman
+每周一三五健身 | 03-27 09:00 | every Monday, Wednesday and Friday | 健身
+每周一、三、五健身 | 03-27 09:00 | every Monday, Wednesday and Friday | 健身
+每周二四晚上8点健身 | 03-26 20:00 | every Tuesday and Thursday | 健身
+每周六日打扫 | 03-28 09:00 | every Saturday and Sunday | 打扫
+每周一一起吃饭 | 03-30 09:00 | every Monday | 一起吃饭
+每周一三点开会 | 03-30 03:00 | every Monday | 开会
+每周三日报 | 04-01 09:00 | every Wednesday | 日报
 10m to stretch | 03-25 14:40 | stretch
 30 min nach Hause gehen | 03-25 15:00 | nach Hause gehen
 10分钟前往机场 | 03-25 14:40 | 前往机场
