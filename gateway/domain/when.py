@@ -102,7 +102,7 @@ def _with_end(parts: _Parts, text: str, rest: str) -> tuple[_Parts, str]:
             return parts, shorter
         return parts, rest
     said = rest[len(shorter) :].strip(_SIGNS)
-    if behind.clock is not None and parts.is_vague:
+    if parts.is_vague and (behind.clock is not None or parts.is_short):
         _, before = _at_end(text)
         return behind, before  # "morning run tomorrow at 7"
     if parts.is_time_only and (len(said) > _SHORT or said >= "\u4e00"):
@@ -142,6 +142,7 @@ class _Parts:
     offset: int | None = None
     weekday: int | None = None
     after_today: bool = False
+    is_short: bool = False  # the weekday is said in two or three letters, which may be a word: "sun", "mon"
     next_week: bool = False
     next_month: bool = False
     clock: time | None = None
@@ -172,7 +173,7 @@ class _Parts:
     def is_vague(self) -> bool:
         """Say whether it may be no time at all, but the first words of what is to be said: "morning run"."""
         bare = self.is_time_only and self.clock is None
-        return bare or (self.month_day is not None and self.rule is None and self.at is None)
+        return bare or ((self.month_day is not None or self.is_short) and self.rule is None and self.at is None)
 
     @property
     def is_whole(self) -> bool:
@@ -502,6 +503,7 @@ def _relative_day(parts: _Parts, text: str, at: int) -> int:
         parts.weekday, following = _WEEKDAYS.of(found["weekday"]), found["next"] or found["behind"]
         parts.after_today = bool(following)
         parts.next_week = parts.next_week or (found["next"] or "").startswith("下")
+        parts.is_short = len(found[0]) <= _SHORT and found[0].isascii()
         return found.end()
     if parts.next_week:
         return at

@@ -304,6 +304,10 @@ in zweieinhalb Stunden x | 03-25 17:00 | x
 every month on the last day at 8 x | 03-31 08:00 | every month | x
 fin de mes informe mañana a las 9 | 03-26 09:00 | fin de mes informe
 demain à 9h d'appeler maman | 03-26 09:00 | appeler maman
+mon rendez-vous demain à 9h | 03-26 09:00 | mon rendez-vous
+sun cream tomorrow | 03-26 09:00 | sun cream
+mon gym | 03-30 09:00 | gym
+sat at 9 gym | 03-28 09:00 | gym
 每周一三五健身 | 03-27 09:00 | every Monday, Wednesday and Friday | 健身
 每周一、三、五健身 | 03-27 09:00 | every Monday, Wednesday and Friday | 健身
 每周二四晚上8点健身 | 03-26 20:00 | every Tuesday and Thursday | 健身
