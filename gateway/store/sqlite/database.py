@@ -8,9 +8,9 @@ one for searches, in another thread: a search ranks megabytes of texts, and nobo
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import glob
 import os
+import stat
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -35,6 +35,7 @@ Query: TypeAlias = Callable[Concatenate[apsw.Connection, P], T]
 
 _READERS = 3  # connections: for single rows, for long queries, for searches
 _HALF = ".partial"  # the end of the name of a backup that is being made
+_LEFT = 3_600.0  # seconds in which nobody wrote to it, so nobody is making it
 
 
 class Database:
@@ -162,15 +163,14 @@ class Database:
         if target.resolve() == self._path.resolve():
             raise StoreError("A backup cannot replace the store it is made from: choose another path.")
         try:
-            _remove_halves(target)
             # A file of its own, for its owner alone: another process may make a backup under this name meanwhile.
             descriptor, partial = tempfile.mkstemp(prefix=target.name, suffix=_HALF, dir=target.parent)
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                os.close(descriptor)
+                _remove_halves(target, partial)
                 self._fill(partial)
                 os.replace(partial, target)
             finally:
-                os.close(descriptor)
                 with suppress(FileNotFoundError):
                     os.unlink(partial)
         except apsw.Error as error:
@@ -199,18 +199,15 @@ class Database:
         return await called
 
 
-def _remove_halves(target: Path) -> None:
-    """Remove what killed backups left under this name. Whoever still makes one holds a lock on it."""
-    for half in target.parent.glob(f"{glob.escape(target.name)}*{_HALF}"):
+def _remove_halves(target: Path, mine: str) -> None:
+    """Remove what killed backups left under this name: nobody has written to it for long before `mine` was made. No
+    lock tells, because over NFS a lock of the whole file shuts out SQLite's own ones (flock(2))."""
+    now = os.stat(mine).st_mtime
+    for half in target.parent.glob(f"{glob.escape(target.name)}{'[a-z0-9_]' * 8}{_HALF}"):
         try:
-            descriptor = os.open(half, os.O_RDWR | os.O_NOFOLLOW)
+            known = half.lstat()
+            if stat.S_ISREG(known.st_mode) and now - known.st_mtime > _LEFT:
+                for name in (half, half.with_name(f"{half.name}-journal"), half.with_name(f"{half.name}-wal")):
+                    name.unlink(missing_ok=True)
         except OSError:
-            continue  # somebody else's, or gone by now
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for name in (half, half.with_name(f"{half.name}-journal"), half.with_name(f"{half.name}-wal")):
-                name.unlink(missing_ok=True)
-        except OSError:
-            continue  # it is being made, or may not be removed
-        finally:
-            os.close(descriptor)
+            continue  # gone by now, or it may not be removed
