@@ -32,7 +32,7 @@ async def help_(ctx: CommandContext) -> str:
     blocks = ["Just write to me. Commands begin with a slash:"]
     for group in get_args(Group):
         own = [(_usage(command), _text(command)) for command in commands if command.group == group]
-        width = max((len(usage) for usage, _ in own), default=0)  # of all groups together it costs a second message
+        width = max((len(usage) for usage, _ in own), default=0)  # of all groups together lines grow wide
         blocks.append("\n".join([group, *(f"{usage:<{width}}  {text}" for usage, text in own)]))
     return "\n\n".join(blocks)
 
