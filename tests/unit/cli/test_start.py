@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from typer.testing import CliRunner
 
+from gateway.__main__ import main
 from gateway.cli.main import app
 from gateway.runtime import tokens
 from gateway.runtime.errors import ConfigError
@@ -19,3 +22,15 @@ def test_a_damaged_vocabulary_is_told_at_the_start(monkeypatch: pytest.MonkeyPat
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 2
     assert "The token vocabulary is damaged" in result.output
+
+
+def test_a_program_without_standard_streams_reads_nothing_and_is_seen_by_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["legato", "--version"])
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)
+    main()
+    with sys.stdin, sys.stdout, sys.stderr:
+        assert sys.stdin.read() == ""
+        assert all(stream.fileno() >= 0 for stream in (sys.stdin, sys.stdout, sys.stderr))
