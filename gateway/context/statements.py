@@ -5,6 +5,8 @@ A statement is a sentence (or a line of notes) with at least one identifier in i
 the identifiers decide whether two statements are about the same thing: most of the older one's words must be in the
 newer one, and rare words count more than common ones. In doubt nothing is outdated, because a superfluous identifier
 does less harm than a lost one.
+
+A line of notes that says an outdated identifier gets a mark at its end: "(no longer 8443, now 9443)".
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 from gateway.context import identifiers
@@ -82,6 +85,8 @@ _PAST: Final = re.compile(
     r"|был[аои]?|раньше|стар\w+)\b|之前|以前|原来|曾|पहले|था",
     re.IGNORECASE,
 )
+_MARK: Final = re.compile(r" \(no longer ([^()\n]+?)(?:, now ([^()\n]+))?\)")
+_MARKS_AT_END: Final = re.compile(rf"(?:{_MARK.pattern})+$")
 _ASKS: Final = re.compile(r"[?？][\s)\"'”’»」）]*$")
 _WORD: Final = re.compile(r"(?:[^\W\d_]|[\u0900-\u0963\u0966-\u0dff])+")  # with vowel signs, without the full stop
 # Words that say nothing about the subject of a statement, those of a mere change among them.
@@ -107,20 +112,22 @@ _EMPTY_DENSE: Final = re.compile(
 class Outdated:
     """`values`: replaced identifiers. `corrections`: replacements of values that stay in view at the head, so that the
     notes must hold the correction as long as the head does. `present`: for each replaced one the identifier that holds
-    now, "" if that is not clear."""
+    now, "" if that is not clear. `about`: for each replaced one the words of its subject, none if nobody said them."""
 
     values: frozenset[str] = frozenset()
     corrections: frozenset[str] = frozenset()
     present: Mapping[str, str] = field(default_factory=dict)
+    about: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A sentence: its identifiers, those among them that it declares outdated (`former`), the words around them,
-    whether it tells of a change, and whether it is a person's plain assertion."""
+    """A sentence: its identifiers, those among them that it declares outdated (`former`), the words around them in
+    `order`, whether it tells of a change, and whether it is a person's plain assertion."""
 
     values: frozenset[str]
     former: frozenset[str]
+    order: tuple[str, ...]
     words: frozenset[str]
     change: bool
     plain: bool
@@ -154,14 +161,21 @@ def outdated(middle: Sequence[Message], previous: str, head: Sequence[Message] =
             # Of several values no more are replaced than are new: the others are the subject.
             if left and len(left) <= len(fresh - older.values) and _same(older, newer, weights):
                 replaced |= left
-        gone = {value: by for value, by in (gone | dict.fromkeys(replaced, newer)).items() if value not in fresh}
+        gone |= dict.fromkeys(sorted(replaced), newer)
+        gone = {value: by for value, by in gone.items() if value not in fresh}
         # The replacement of an earlier correction is one, too: the head shows the first value of all.
         corrections = (corrections | (fresh if replaced & (shown | corrections) else set())) - replaced
     return Outdated(
         values=frozenset(gone),
         corrections=frozenset(corrections),
         present={value: _present(value, gone) for value in gone},
+        about={value: _about(value, by, told) for value, by in gone.items()},
     )
+
+
+def _about(value: str, by: Statement, told: Iterable[Statement]) -> frozenset[str]:
+    """Return the words that statement `by`, which replaces a value, shares with those that said the value."""
+    return frozenset(word for one in told if one is not by and value in one.values for word in one.words & by.words)
 
 
 def _present(value: str, gone: Mapping[str, Statement]) -> str:
@@ -177,22 +191,39 @@ def _present(value: str, gone: Mapping[str, Statement]) -> str:
     return "" if value in seen else value
 
 
-def marked(notes: str, gone: Mapping[str, str]) -> str:
-    """Return notes in which each line that says a replaced value says so, and which one holds now."""
-    if not any(value in notes for value in gone):
-        return notes
-    return "\n".join(_marked(line, gone) for line in notes.split("\n"))
+def marked(notes: str, gone: Mapping[str, str], about: Mapping[str, frozenset[str]] = MappingProxyType({})) -> str:
+    """Return notes in which each line that says a replaced value (`gone`: what holds now) has a mark. A line about
+    another thing with the same value has none (`about`: the words of the subject)."""
+    return "\n".join(
+        _marked(line, gone, about) if any(value in line for value in gone) else line for line in notes.split("\n")
+    )
 
 
-def _marked(line: str, gone: Mapping[str, str]) -> str:
+def _marked(line: str, gone: Mapping[str, str], about: Mapping[str, frozenset[str]]) -> str:
+    bare = _unmarked(line)
+    replaced = {value: gone.get(present, present) for value, present in _MARK.findall(line[len(bare) :])}
+    words = _subject(bare)
     for value, present in gone.items():
-        if (
-            value in line
-            and identifiers.mentions(line, value)
-            and not (present and identifiers.mentions(line, present))
-        ):
-            line += f" (no longer {value}, now {present})" if present else f" (no longer {value})"
-    return line
+        subject = about.get(value, frozenset())
+        if identifiers.mentions(bare, value) and not (words and subject and words.isdisjoint(subject)):
+            replaced[value] = present
+    marks: dict[str, str] = {}  # by what holds now: one for the newest of several former values
+    for value, present in replaced.items():
+        if present != value and not (present and identifiers.mentions(bare, present)):
+            marks[present or value] = f" (no longer {value}, now {present})" if present else f" (no longer {value})"
+    return bare + "".join(marks.values())
+
+
+def _unmarked(line: str) -> str:
+    """Return a line of notes without the marks at its end."""
+    return _MARKS_AT_END.sub("", line) if line.endswith(")") else line
+
+
+def _subject(line: str) -> frozenset[str]:
+    """Return the words of a line around its identifiers."""
+    for value in identifiers.find(line):
+        line = line.replace(value, " ")
+    return frozenset(_words(line))
 
 
 def context_in(previous: str, value: str) -> str:
@@ -200,7 +231,7 @@ def context_in(previous: str, value: str) -> str:
     place = previous.find(value)
     while place >= 0:
         end = previous.find("\n", place)
-        line = previous[previous.rfind("\n", 0, place) + 1 : end if end >= 0 else len(previous)]
+        line = _unmarked(previous[previous.rfind("\n", 0, place) + 1 : end if end >= 0 else len(previous)])
         said, mark, context = line.removeprefix("- ").partition(CONTEXT)
         if mark and said == value:
             return context
@@ -250,7 +281,7 @@ def _of(message: Message) -> Iterator[Statement]:
 
 def _noted(previous: str) -> Iterator[Statement]:
     """Return the statements of notes, which tell of states and never of changes."""
-    for line in filter(str.strip, previous.splitlines()):
+    for line in map(_unmarked, filter(str.strip, previous.splitlines())):
         value, mark, context = line.removeprefix("- ").partition(CONTEXT)
         if not mark and SIDE in line:
             continue  # nothing is said of identifiers that share a line
@@ -273,8 +304,15 @@ def _statement(
     former = {value for value in held if change and len(held) > 1 and _is_former(value, sentence)}
     for value in held:
         sentence = sentence.replace(value, " ")
-    words = frozenset(_words(sentence))
-    yield Statement(values=frozenset(held), former=frozenset(former), words=words, change=change, plain=plain)
+    order = tuple(_words(sentence))
+    yield Statement(
+        values=frozenset(held),
+        former=frozenset(former),
+        order=order,
+        words=frozenset(order),
+        change=change,
+        plain=plain,
+    )
 
 
 def _tells_of_change(text: str) -> bool:
@@ -313,12 +351,21 @@ def _weights(told: Sequence[Statement]) -> Mapping[str, float]:
 
 
 def _same(older: Statement, newer: Statement, weights: Mapping[str, float]) -> bool:
-    """Say whether two statements have one subject: most of the older one is in the newer one, and no missing word
-    weighs half as much as two shared words. Such a word may be the name of another thing. (Pairs of characters do not
-    count as missing, because they fall apart where a verb changes.)"""
+    """Say whether two statements have one subject: most of the older one is in the newer one, no missing word weighs
+    half as much as two shared words, and not both have a word of their own. Such a word may be the name of another
+    thing. (Pairs of characters do not count as missing, because they fall apart where a verb changes.)"""
     shared = sorted((weights[word] for word in older.words & newer.words), reverse=True)
-    if len(shared) < 2:
+    if len(shared) < 2 or (_has_own(older, newer) and _has_own(newer, older)):
         return False
     missing = {word: weights[word] for word in older.words - newer.words}
     telling = max((weight for word, weight in missing.items() if not _DENSE.search(word)), default=0.0)
     return sum(shared) >= _ALIKE * (sum(shared) + sum(missing.values())) and telling < shared[1] / 2
+
+
+def _has_own(one: Statement, other: Statement) -> bool:
+    """Say whether a statement has a word that the other has not; of pairs of characters only those before a shared one,
+    where a name stands."""
+    shared = max((place for place, word in enumerate(one.order) if word in other.words), default=0)
+    return any(
+        word not in other.words and (place < shared or not _DENSE.search(word)) for place, word in enumerate(one.order)
+    )

@@ -135,7 +135,7 @@ class Summariser:
         ledger = {value: entry for value, entry in ledger.items() if value not in gone.values}
         draft = _Draft(plan.previous)
         if self.call_model is None:
-            return self._by_rule(plan, ledger, gone.present, draft, NO_MODEL)
+            return self._by_rule(plan, ledger, gone, draft, NO_MODEL)
         error: BaseException | None = None
         if self.resting_until is not None and not wish.force:
             kind, seconds = self.cooldown.kind, self.cooldown.until - self._clock.now()
@@ -143,7 +143,7 @@ class Summariser:
         else:
             try:
                 async with self._clock.limit(PATIENCE):
-                    answer, notes = await self._ask(self.call_model, plan, ledger, gone.present, wish, draft)
+                    answer, notes = await self._ask(self.call_model, plan, ledger, gone, wish, draft)
             except (GatewayError, TimeoutError) as raised:
                 error = raised
             else:
@@ -158,13 +158,13 @@ class Summariser:
             reason = self._redact(str(error)) or "The summariser did not answer in time."
         if kind == "refused" and not wish.emergency:
             raise CompressionFailed(reason) from error
-        return self._by_rule(plan, ledger, gone.present, draft, reason, getattr(error, "failed_model", None))
+        return self._by_rule(plan, ledger, gone, draft, reason, getattr(error, "failed_model", None))
 
     def _by_rule(
         self,
         plan: Plan,
         ledger: listing.Ledger,
-        gone: Mapping[str, str],
+        gone: statements.Outdated,
         draft: _Draft,
         reason: str,
         failed_model: str | None = None,
@@ -201,7 +201,7 @@ class Summariser:
         call_model: CallModel,
         plan: Plan,
         ledger: listing.Ledger,
-        gone: Mapping[str, str],
+        gone: statements.Outdated,
         wish: Wish,
         draft: _Draft,
     ) -> tuple[Any, str]:

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from gateway.context import instructions, listing, statements
@@ -23,6 +22,7 @@ from gateway.context.listing import Ledger
 from gateway.context.orders import orders_in
 from gateway.context.prompts import unframed
 from gateway.context.shapes import calls_of
+from gateway.context.statements import Outdated
 from gateway.domain.message import Message, text_of
 from gateway.domain.notes import IDENTIFIERS, SECTIONS, section, sections_of
 from gateway.runtime.errors import SummaryRefused
@@ -50,6 +50,7 @@ _STANDING: Final = re.compile(
     re.MULTILINE,
 )
 _APART: Final = "\n\n\x1e\n\n"
+_NOTHING: Final = Outdated()
 
 
 def accept(answer: Any, redact: Redact, *, limit: int, room: int, counter: TokenCounter, spoken: str = "") -> str:
@@ -110,20 +111,20 @@ def completed(
     counter: TokenCounter,
     previous: str = "",
     standing: str = "",
-    gone: Mapping[str, str] = MappingProxyType({}),
+    gone: Outdated = _NOTHING,
 ) -> str:
     """Return `notes`, redacted, with the list of `standing` instructions and one of the identifiers of the ledger that
-    are mentioned in neither (`listing`). Lines that say an outdated identifier are marked (`gone`: what holds now).
+    are mentioned in neither (`listing`). Lines that say an outdated identifier are marked (`gone`).
 
     The list is as long as `room` tokens allow. An earlier list that the notes copied is left out: its valid part is in
     the ledger.
     """
-    told = set(listing.unsuspected((value for value in gone.values() if value in ledger), ledger, redact))
-    changed = {value: present if present in told else "" for value, present in gone.items()}
+    told = set(listing.unsuspected((value for value in gone.present.values() if value in ledger), ledger, redact))
+    changed = {value: present if present in told else "" for value, present in gone.present.items()}
     own = _without_told(without_lists(notes), standing)
-    bare = "\n\n".join(filter(None, (statements.marked(own, changed), standing)))
+    bare = "\n\n".join(filter(None, (statements.marked(own, changed, gone.about), standing)))
     left = listing.Room(room - counter.text(bare) - counter.constant(listing.HEADING) - 4, counter)
-    lines = listing.lines_of(bare, ledger, left, redact, previous, gone)
+    lines = listing.lines_of(bare, ledger, left, redact, previous, gone.present)
     while True:
         raw = f"{bare}\n\n{listing.HEADING}\n" + "\n".join(lines) if lines else bare
         whole = redact(raw)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.context.statements import Outdated, around, context_in, outdated
+from gateway.context.statements import Outdated, around, context_in, marked, outdated
 from gateway.domain.message import Message, assistant, user
 
 TALK: list[Message] = [
@@ -213,3 +213,67 @@ def test_a_value_is_outdated_beside_another_one_that_stays() -> None:
     assert outdated([first, then], "").values == {"port 8443"}
     more = user("The Kestrel mail server at mx.example.net and mx.example.org has port 8443 now.")
     assert outdated([first, more], "").values == set()
+
+
+@pytest.mark.parametrize(
+    ("often", "first", "then"),
+    [
+        ("Nomad is slow.", "Nomad's config went to {} yesterday.", "Traefik's config moved to {} yesterday."),
+        (
+            "Nomad is slow.",
+            "I moved the config of Nomad to {} yesterday.",
+            "I moved the config of redis to {} yesterday.",
+        ),
+        ("青鸟很慢。", "青鸟的配置文件是{}。", "银杏的配置文件现在是{}。"),
+    ],
+)
+def test_a_thing_that_is_often_named_is_still_another_thing(often: str, first: str, then: str) -> None:
+    old, new = "/etc/one/site-6562.conf", "/etc/two/site-4995.conf"
+    talk = [user(f"{often[:-1]} {number}-X77{number}.") for number in range(12)]
+    assert outdated([*talk, user(first.format(old)), user(then.format(new))], "") == Outdated()
+
+
+def test_a_verb_may_change_where_a_value_does() -> None:
+    talk = [user("青鸟的备份配置文件放在/etc/a-1.conf。"), user("青鸟的备份配置文件现在挪到/etc/b-2.conf。")]
+    assert outdated(talk, "").values == {"/etc/a-1.conf"}
+
+
+def test_a_mark_stands_once_with_the_newest_value() -> None:
+    line = "- The lamp was charged at $8123."
+    first = marked(line, {"$8123": "$7012"})
+    assert first == f"{line} (no longer $8123, now $7012)"
+    assert marked(first, {"$7012": "$6005"}) == f"{line} (no longer $8123, now $6005)"
+    assert marked(first, {"$8123": "$6005", "$7012": "$6005"}) == f"{line} (no longer $8123, now $6005)"
+    assert marked(first, {"$7012": ""}) == f"{line} (no longer $8123)"
+    assert marked(first, {"$7012": "$8123"}) == line  # what it was first
+    assert marked(first, {"A-77": "B-88"}) == first
+    change = "- The lamp is $7012 instead of $8123."
+    assert marked(change, {"$8123": "$6005", "$7012": "$6005"}) == f"{change} (no longer $7012, now $6005)"
+
+
+def test_a_mark_is_no_sentence_around_an_identifier() -> None:
+    notes = "## Goal\n- The lamp was charged at $8123. (no longer $8123, now $7012)"
+    assert context_in(notes, "$8123") == "The lamp was charged at …."
+    assert context_in(notes, "$7012") == ""
+
+
+def test_a_value_that_another_thing_has_too_is_marked_where_it_changed() -> None:
+    talk = [
+        user("I would like to fly to Leeds on May 17, just one way."),
+        user("My sister gets married on May 17."),
+        user("I have to change Leeds: not May 17 any more, it is October 4 now."),
+    ]
+    gone = outdated(talk, "")
+    flight, wedding, bare = "- Flight to Leeds: May 17", "- Sister's wedding: May 17", "- May 17"
+    assert marked("\n".join([flight, wedding, bare]), gone.present, gone.about).splitlines() == [
+        f"{flight} (no longer May 17, now October 4)",
+        wedding,
+        f"{bare} (no longer May 17, now October 4)",
+    ]
+    talk = [user("去Lyon的机票共6788元。"), user("改动之后Lyon从6788元变成6250元。")]
+    price = outdated(talk, "")
+    assert (
+        marked("- 6506元 + 6788元.", price.present, price.about) == "- 6506元 + 6788元. (no longer 6788元, now 6250元)"
+    )
+    unsaid = outdated([user("We moved it from May 17 to October 4.")], "")  # of what, nobody knows
+    assert marked(flight, unsaid.present, unsaid.about) == f"{flight} (no longer May 17, now October 4)"

@@ -8,6 +8,7 @@ import pytest
 
 from gateway.context.identifiers import LEDGER, ledger
 from gateway.context.listing import HEADING as LIST_HEADING
+from gateway.context.statements import Outdated
 from gateway.context.verification import completed, held, notes_in, without_lists
 from gateway.domain.message import Message, assistant, note_of, noted, text_of, user
 from gateway.runtime.errors import ProviderUnavailable, SummaryRefused
@@ -129,7 +130,9 @@ def test_the_sentence_beside_an_identifier_says_no_outdated_value() -> None:
         {"role": "user", "content": "After the change the flight went from $410 to $880."},
     ]
     known = {value: entry for value, entry in ledger(middle).items() if value != "$410"}
-    whole = completed("## Goal\nx", known, Redactor(), room=2_000, counter=COUNTER, gone={"$410": "$880"})
+    whole = completed(
+        "## Goal\nx", known, Redactor(), room=2_000, counter=COUNTER, gone=Outdated(present={"$410": "$880"})
+    )
     assert whole.partition(f"{LIST_HEADING}\n")[2].splitlines() == [
         "- $880 · … change the flight went from $410 to ….",
         "- $7715",
@@ -162,7 +165,7 @@ def test_bare_values_share_a_line_with_their_day_and_role_pass_after_pass() -> N
 def test_a_line_that_says_an_outdated_value_says_which_one_holds_now() -> None:
     middle: list[Message] = [user("After the change the lamp is $8511 instead of $8654, not A-77.")]
     notes = "## Critical Context\n- The lamp was charged at $8654.\n- lamp: $8654, now $8511\n- Not A-77, nor $86541."
-    whole = _completed(notes, middle, gone={"$8654": "$8511", "A-77": ""})
+    whole = _completed(notes, middle, gone=Outdated(present={"$8654": "$8511", "A-77": ""}))
     assert whole.splitlines()[1:4] == [
         "- The lamp was charged at $8654. (no longer $8654, now $8511)",
         "- lamp: $8654, now $8511",
@@ -173,7 +176,9 @@ def test_a_line_that_says_an_outdated_value_says_which_one_holds_now() -> None:
 
 def test_a_value_that_may_be_of_a_credential_is_not_told_as_the_present_one() -> None:
     middle: list[Message] = [user("The password: hunter2-99-abc, it was changed from hunter1-98-abc.")]
-    whole = _completed("## Goal\nIt was hunter1-98-abc.", middle, gone={"hunter1-98-abc": "hunter2-99-abc"})
+    whole = _completed(
+        "## Goal\nIt was hunter1-98-abc.", middle, gone=Outdated(present={"hunter1-98-abc": "hunter2-99-abc"})
+    )
     assert "hunter2-99-abc" not in whole
 
 
