@@ -80,7 +80,8 @@ def _check_rest(parts: _Parts, text: str, rest: str) -> None:
     if _EXCEPT.match(rest) and parts.rule is not None:
         raise BadTime(f"I cannot leave out days. Name those that are meant: {_SOME_DAYS}.")
     more = _AND_MORE.match(rest[:_READ])
-    if more is not None and _scan(rest[:_READ], more.end())[1] > more.end():
+    hour_too = more is not None and parts.clock is not None and _HOUR.match(rest, more.end())
+    if more is not None and (hour_too or _scan(rest[:_READ], more.end())[1] > more.end()):
         raise BadTime(f'There are two times, and I can keep one at a time: "{text[: len(text) - len(rest)].strip()}".')
     if parts.at is None and (parts.has_day or parts.rule) and (vague := _NO_ONE_TIME.match(rest[:_READ])):
         raise BadTime(f'I need one time of day, not "{vague[0].strip(_SIGNS)}". For example: {EXAMPLES[1]} call Ann.')
@@ -354,7 +355,8 @@ _NIGHTS: Final = _choice(words.NIGHTS, _END)
 _OPEN_END: Final = _Pattern(rf".*(?<![^\W{_CJK}])(?:{words.EVERY})\s*")
 _LEAD: Final = _Pattern(rf"(?:{words.LEAD})(?:\s+|(?<=[{_CJK}]))|d['’](?=\w)")
 _EXCEPT: Final = _Pattern(rf"[\s,，]*(?:{words.EXCEPT})(?:\s|(?<=[{_CJK}]))")
-_AND_MORE: Final = _Pattern(rf"[\s,，]*(?:(?:{words.AND}|or|oder|ou|или)\s+|[和跟])")
+_AND_MORE: Final = _Pattern(rf"[\s,，]*(?:(?:{words.AND}|or|oder|ou|o|или)\s+|或者?|[和跟、])")
+_HOUR: Final = _Pattern(r"\d{1,2}(?![\w:/.%€$-])")
 _BEFORE_OR_AFTER: Final = _Pattern(words.BEFORE_OR_AFTER)
 _NO_ONE_TIME: Final = _Pattern(
     rf"[\s,，]*(?:(?:{words.NO_ONE_TIME})\s+\d{{1,2}}(?:[:.]\d{{2}}|\s?(?:[ap]m|h|uhr))?(?![\w:/])"

@@ -304,6 +304,8 @@ in zweieinhalb Stunden x | 03-25 17:00 | x
 every month on the last day at 8 x | 03-31 08:00 | every month | x
 fin de mes informe mañana a las 9 | 03-26 09:00 | fin de mes informe
 demain à 9h d'appeler maman | 03-26 09:00 | appeler maman
+tomorrow at 9 and then call | 03-26 09:00 | and then call
+tomorrow and 20 more | 03-26 09:00 | and 20 more
 mon rendez-vous demain à 9h | 03-26 09:00 | mon rendez-vous
 sun cream tomorrow | 03-26 09:00 | sun cream
 mon gym | 03-30 09:00 | gym
@@ -461,6 +463,12 @@ def test_no_time_is_guessed(text: str):
         ("every month on the first monday x", "by the day of the month, not by its weekdays"),
         ("jeden Monat am letzten Freitag x", "by the day of the month, not by its weekdays"),
         ("每月第一个周一开会", "by the day of the month, not by its weekdays"),
+        ("every day at 8 and 20 pills", 'keep one at a time: "every day at 8"'),
+        ("tomorrow at 5 or 6 call", 'keep one at a time: "tomorrow at 5"'),
+        ("morgen um 9 oder 10 Tabletten", "keep one at a time"),
+        ("mañana a las 9 o 10 llamar", "keep one at a time"),
+        ("每天8点和20点吃药", "keep one at a time"),
+        ("每天8点、20点吃药", "keep one at a time"),
         ("noon meeting tomorrow at 11", 'two times, "noon" and "tomorrow at 11"'),
     ],
 )
