@@ -77,11 +77,19 @@ PARTS_OF_HOUR: Final[dict[int, str]] = {
     -15: "(?:a )?quarter (?:to|before|of)|viertel vor",
     -30: "halb",
 }
+# The same behind "at": "at ten past nine", "um fünf vor zwölf". Without "at" these may be hours: "five to nine".
+MINUTES_OF_HOUR: Final[dict[int, str]] = {
+    sign * minutes: rf"(?:{NUMBERS[minutes]}|{minutes})(?: minutes?| minuten?)? (?:{where})"
+    for minutes in (5, 10, 20, 25)
+    for sign, where in ((1, "past|after|nach"), (-1, "to|before|vor"))
+}
 # Behind the number of an hour: "a las seis y media".
 PARTS_OF_HOUR_BEHIND: Final[dict[int, str]] = {
     30: "y media|et demie?",
     15: "y cuarto|et quart",
     -15: "menos cuarto|moins le quart",
+    **{minutes: f"y (?:{NUMBERS[minutes]})" for minutes in (5, 10, 20, 25)},
+    **{-minutes: f"(?:menos|moins) (?:{NUMBERS[minutes]})" for minutes in (5, 10, 20, 25)},
 }
 
 AT: Final = "at|by|around|@|um|gegen|(?:a|sobre|hacia) las?|à|vers|в|к|около|以"

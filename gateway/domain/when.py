@@ -321,7 +321,7 @@ _WEEKDAYS: Final = _choice(dict(enumerate(words.WEEKDAYS)))
 _MONTHS: Final = _choice(dict(enumerate(words.MONTHS, 1)))
 _UNITS: Final = _choice(words.UNITS)
 _NUMBERS: Final = _choice({**words.NUMBERS, 1: f"{words.NUMBERS[1]}|eins", 2: f"{words.NUMBERS[2]}|两"})
-_PARTS_OF_HOUR: Final = _choice(words.PARTS_OF_HOUR)
+_PARTS_OF_HOUR: Final = _choice({**words.PARTS_OF_HOUR, **words.MINUTES_OF_HOUR})
 _PARTS_BEHIND: Final = _choice(words.PARTS_OF_HOUR_BEHIND)
 _PART_BEHIND: Final = rf"(?:\s+(?P<behind>{_any(words.PARTS_OF_HOUR_BEHIND.values())}))?"
 _HALF: Final = _choice({half: f"{text}|{words.OF_DAY_BEFORE.get(half, text)}" for half, text in words.OF_DAY.items()})
@@ -341,6 +341,9 @@ _TIMES: Final = (
     ),
     _Pattern(
         rf"(?:{_AT})?(?P<part>{_any(words.PARTS_OF_HOUR.values())})\s+(?P<hour>\d{{1,2}}|{words.HOUR_NUMBERS}){_END}{_OF_DAY}"
+    ),
+    _Pattern(
+        rf"{_AT}(?P<part>{_any(words.MINUTES_OF_HOUR.values())})\s+(?P<hour>\d{{1,2}}|{words.HOUR_NUMBERS}){_END}{_OF_DAY}"
     ),
     _Pattern(rf"{_AT}(?P<hour>\d{{1,2}}|{words.HOUR_NUMBERS})(?![\d/]|[.:]\d){_END}{_PART_BEHIND}{_OF_DAY}"),
 )

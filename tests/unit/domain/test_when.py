@@ -304,6 +304,14 @@ in zweieinhalb Stunden x | 03-25 17:00 | x
 every month on the last day at 8 x | 03-31 08:00 | every month | x
 fin de mes informe mañana a las 9 | 03-26 09:00 | fin de mes informe
 demain à 9h d'appeler maman | 03-26 09:00 | appeler maman
+at ten past nine call | 03-26 09:10 | call
+at 20 to nine tomorrow call | 03-26 08:40 | call
+at five to six in the evening call | 03-25 17:55 | call
+um fünf vor zwölf anrufen | 03-26 11:55 | anrufen
+um 10 nach 9 anrufen | 03-26 09:10 | anrufen
+a las nueve y diez llamar | 03-26 09:10 | llamar
+a las 9 menos veinte llamar | 03-26 08:40 | llamar
+demain à neuf heures moins dix appeler | 03-26 08:50 | appeler
 tomorrow at 9 and then call | 03-26 09:00 | and then call
 tomorrow and 20 more | 03-26 09:00 | and 20 more
 mon rendez-vous demain à 9h | 03-26 09:00 | mon rendez-vous
