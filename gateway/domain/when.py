@@ -83,6 +83,8 @@ def _check_rest(parts: _Parts, text: str, rest: str) -> None:
     hour_too = more is not None and parts.clock is not None and _HOUR.match(rest, more.end())
     if more is not None and (hour_too or _scan(rest[:_READ], more.end())[1] > more.end()):
         raise BadTime(f'There are two times, and I can keep one at a time: "{text[: len(text) - len(rest)].strip()}".')
+    if parts.clock is not None and _MORE_HOURS.match(rest[:_READ]):
+        raise BadTime(f"I need one time of day at a time. For example: {EXAMPLES[1]} call Ann.")
     if parts.at is None and (parts.has_day or parts.rule) and (vague := _NO_ONE_TIME.match(rest[:_READ])):
         raise BadTime(f'I need one time of day, not "{vague[0].strip(_SIGNS)}". For example: {EXAMPLES[1]} call Ann.')
     if parts.spans and _ON_WEEKDAY.match(rest[:_READ]):
@@ -359,6 +361,10 @@ _OPEN_END: Final = _Pattern(rf".*(?<![^\W{_CJK}])(?:{words.EVERY})\s*")
 _LEAD: Final = _Pattern(rf"(?:{words.LEAD})(?:\s+|(?<=[{_CJK}]))|d['’](?=\w)")
 _EXCEPT: Final = _Pattern(rf"[\s,，]*(?:{words.EXCEPT})(?:\s|(?<=[{_CJK}]))")
 _AND_MORE: Final = _Pattern(rf"[\s,，]*(?:(?:{words.AND}|or|oder|ou|o|или)\s+|或者?|[和跟、])")
+_MORE_HOURS: Final = _Pattern(
+    r"\s{0,9}[-–]\s{0,9}\d{1,2}\s{0,9}[ap]\.?m\b"
+    rf"|\s{{0,9}}[,，、]\s{{0,9}}\d{{1,2}}(?::\d{{2}}(?!\d)|\s{{0,9}}(?:[,，、]|\Z|(?:{words.AND}|or|oder|ou|или)\s{{1,9}}\d{{1,2}}(?!\w)))"
+)
 _HOUR: Final = _Pattern(r"\d{1,2}(?![\w:/.%€$-])")
 _BEFORE_OR_AFTER: Final = _Pattern(words.BEFORE_OR_AFTER)
 _NO_ONE_TIME: Final = _Pattern(

@@ -304,6 +304,8 @@ in zweieinhalb Stunden x | 03-25 17:00 | x
 every month on the last day at 8 x | 03-31 08:00 | every month | x
 fin de mes informe mañana a las 9 | 03-26 09:00 | fin de mes informe
 demain à 9h d'appeler maman | 03-26 09:00 | appeler maman
+tomorrow at 9, 3 people come | 03-26 09:00 | 3 people come
+tomorrow at 9 - call Ann | 03-26 09:00 | call Ann
 at ten past nine call | 03-26 09:10 | call
 at 20 to nine tomorrow call | 03-26 08:40 | call
 at five to six in the evening call | 03-25 17:55 | call
@@ -477,6 +479,9 @@ def test_no_time_is_guessed(text: str):
         ("mañana a las 9 o 10 llamar", "keep one at a time"),
         ("每天8点和20点吃药", "keep one at a time"),
         ("每天8点、20点吃药", "keep one at a time"),
+        ("tomorrow at 3-4 pm meeting", "one time of day at a time"),
+        ("every day at 8, 12 and 18 pills", "one time of day at a time"),
+        ("every day 8:00, 20:00 pills", "one time of day at a time"),
         ("noon meeting tomorrow at 11", 'two times, "noon" and "tomorrow at 11"'),
     ],
 )
