@@ -57,6 +57,8 @@ class _LineConsole(ABC):
         self._begun = asyncio.Event()  # the new session is there
         self._asking = asyncio.Event()  # something is asked about the question, or it has its answer
         self._reader = InputReader(stdin)
+        # Whether a person may answer what is asked about the question. Of commands, some have no answer of their own.
+        self._heard = question is not None and not question.startswith("/") and self._reader.is_terminal
         self._writer = OutputWriter(stdout)
         self._folder = Folder(files)
         self._ids = ids
@@ -81,7 +83,7 @@ class _LineConsole(ABC):
         splitter = LineSplitter()
         try:
             await self._open(accept)
-            if self._question is not None and self._reader.is_terminal:
+            if self._heard:
                 await self._hear_person(splitter, accept)
             while self._question is None and (chunk := await self._reader.read()):
                 await self._take(splitter.feed(chunk), accept)
@@ -143,7 +145,7 @@ class _LineConsole(ABC):
 
     def _mind_asking(self, outbound: Outbound) -> None:
         """Let a person answer what is asked about the question. What they typed before was not meant for it."""
-        if self._question is None or not self._reader.is_terminal:
+        if not self._heard:
             return
         if outbound.kind == "question" and not self._asking.is_set():
             self._reader.forget_typed()

@@ -134,6 +134,15 @@ async def test_the_end_of_a_terminal_is_a_no(tmp_path: Path) -> None:
         assert NOBODY in screen.text
 
 
+@pytest.mark.parametrize("command", ["/last", "/export"])
+async def test_a_command_of_a_script_ends_at_a_terminal(tmp_path: Path, command: str) -> None:
+    """Its answer may be a row of an earlier message, or a file."""
+    configure(tmp_path)
+    await legato(tmp_path, "chat", "hello")
+    async with terminal(tmp_path, "--continue", command) as screen:
+        assert await screen.left() == 0
+
+
 async def test_a_stop_ends_the_wait(tmp_path: Path) -> None:
     configure(tmp_path)
     async with chatting(tmp_path) as program:
