@@ -206,7 +206,9 @@ def find(text: str, *, names: bool = True) -> list[str]:
         days = {one.start(): one for one in _DAY.finditer(text)} if _may_name_days(text) else {}
         places += [(start, one[0].rstrip(",")) for start, one in days.items()]
         covered = {place for start, one in days.items() for place in range(start, one.end())}
-        measures = (one for one in _MEASURE.finditer(text) if one.start() not in covered)
+        measures = [one for one in _MEASURE.finditer(text) if one.start() not in covered]
+        measured = {place for one in measures for place in range(one.start(), one.end())}
+        places = [(start, value) for start, value in places if not (value.isdigit() and start in measured)]
         places += [(one.start(), one[0].strip(" .,")) for one in measures]
         places += [(one.start(), one[0]) for one in _CODE.finditer(text)]
     places += [(start, value) for start, value in fields.items() if value]
@@ -395,13 +397,18 @@ def _form(value: str) -> str:
 
 def mentions(text: str, value: str) -> bool:
     """Say whether `text` holds `value` alone, and not as part of a longer word or number."""
+    return place_in(text, value) >= 0
+
+
+def place_in(text: str, value: str) -> int:
+    """Return the first place where `text` holds `value` alone; -1 for none."""
     start = text.find(value)
     while start >= 0:
         before, after = text[start - 1 : start], text[start + len(value) : start + len(value) + 1]
         if not (_joins(before) and _joins(value[0])) and not (_joins(after) and _joins(value[-1])):
-            return True
+            return start
         start = text.find(value, start + 1)
-    return False
+    return -1
 
 
 class Named:

@@ -55,8 +55,9 @@ _WHOLE: Final = re.compile(rf"\b(?:{'|'.join(_CHANGED)})\b")
 # The words right before, or right after, a value that another value replaces.
 _MARKS: Final = r"[\s`\"'“«「]*"
 _FORMER: Final = re.compile(
-    r"(?:\b(?:no longer|not|instead of|rather than|replaced|nicht mehr|statt|au lieu de|en lugar de|ya no es"
-    rf"|больше не|не|вместо|заменили)|不再是?|不是|取代){_MARKS}$",
+    r"(?:\b(?:no longer|not|instead of|rather than|replaced|nicht(?: mehr)?|statt|au lieu de|en lugar de|ya no es"
+    r"|больше не|не|вместо|заменили)(?:\s(?:on|at|in|for|the|am|um|im|bei|auf|für|der|die|das|den|dem|на|в))?"
+    rf"|不再是?|不是|取代){_MARKS}$",
     re.IGNORECASE,
 )
 _FORMER_AFTER: Final = re.compile(r"[\s`\"'”»」]*(?:नहीं|से बदल|की जगह|ではなく)")
@@ -110,9 +111,10 @@ _EMPTY_DENSE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outdated:
-    """`values`: replaced identifiers. `corrections`: replacements of values that stay in view at the head, so that the
-    notes must hold the correction as long as the head does. `present`: for each replaced one the identifier that holds
-    now, "" if that is not clear. `about`: for each replaced one the words of its subject, none if nobody said them."""
+    """`values`: replaced identifiers that nothing else has, either. `corrections`: replacements of values that stay in
+    view at the head, so that the notes must hold the correction as long as the head does. `present`: for each replaced
+    one the identifier that holds now, "" if that is not clear. `about`: for each the words of its subject, none if
+    nobody said them."""
 
     values: frozenset[str] = frozenset()
     corrections: frozenset[str] = frozenset()
@@ -165,17 +167,24 @@ def outdated(middle: Sequence[Message], previous: str, head: Sequence[Message] =
         gone = {value: by for value, by in gone.items() if value not in fresh}
         # The replacement of an earlier correction is one, too: the head shows the first value of all.
         corrections = (corrections | (fresh if replaced & (shown | corrections) else set())) - replaced
+    about = {value: _about(value, by, told) for value, by in gone.items()}
     return Outdated(
-        values=frozenset(gone),
+        values=frozenset(value for value in gone if not _is_of_another(value, about[value], told)),
         corrections=frozenset(corrections),
         present={value: _present(value, gone) for value in gone},
-        about={value: _about(value, by, told) for value, by in gone.items()},
+        about=about,
     )
 
 
 def _about(value: str, by: Statement, told: Iterable[Statement]) -> frozenset[str]:
     """Return the words that statement `by`, which replaces a value, shares with those that said the value."""
     return frozenset(word for one in told if one is not by and value in one.values for word in one.words & by.words)
+
+
+def _is_of_another(value: str, about: frozenset[str], told: Iterable[Statement]) -> bool:
+    """Say whether a person plainly said a value of another thing, too."""
+    others = (one for one in told if one.plain and value in one.values and len(one.words) >= _LEAST_WORDS)
+    return bool(about) and any(about.isdisjoint(one.words) for one in others)
 
 
 def _present(value: str, gone: Mapping[str, Statement]) -> str:
@@ -244,13 +253,19 @@ def context_in(previous: str, value: str) -> str:
 def around(value: str, text: str) -> str:
     """Return the sentence of `text` around `value`, with a gap in the place of `value`; "" if there are no words."""
     sentence = next((one.strip() for one in _sentences(text) if identifiers.mentions(one, value)), "")
-    before, _, after = " ".join(sentence.split()).partition(value)
+    before, after = _parted(" ".join(sentence.split()), value)
     words = _WORD.findall(before + after)
     if len(sentence) > _LONGEST or (len(words) < _LEAST_WORDS and not any(map(_DENSE.search, words))):
         return ""
     before = before if len(before) <= _AROUND else f"{GAP} {before[-_AROUND:].partition(' ')[2]}"
     after = after if len(after) <= _AROUND else f"{after[:_AROUND].rpartition(' ')[0]} {GAP}"
     return f"{before}{GAP}{after}".replace(CONTEXT, " ").strip()
+
+
+def _parted(text: str, value: str) -> tuple[str, str]:
+    """Return the text before a value and behind it; all of the text before it where it does not stand alone."""
+    place = identifiers.place_in(text, value)
+    return (text[:place], text[place + len(value) :]) if place >= 0 else (text, "")
 
 
 def _sentences(text: str) -> list[str]:
@@ -324,14 +339,14 @@ def _tells_of_change(text: str) -> bool:
 
 
 def _is_former(value: str, sentence: str) -> bool:
-    before, _, after = sentence.partition(value)
+    before, after = _parted(sentence, value)
     if _FORMER.search(before) or _FORMER_AFTER.match(after):
         return True
     return bool((_FROM.search(before) or _FROM_AFTER.match(after)) and _BECOMES.search(sentence))
 
 
 def _is_ruled_out(value: str, sentence: str) -> bool:
-    before, _, after = sentence.partition(value)
+    before, after = _parted(sentence, value)
     return bool(_RULED_OUT.search(before) or _RULED_OUT_AFTER.match(after))
 
 

@@ -332,3 +332,8 @@ def test_a_hostile_megabyte_is_read_at_its_edges_only(unit: str) -> None:
 @pytest.mark.parametrize("text", ["Port\n8080 is it", "build 9\nmin", "see “a\u2028b” here", "wait 10\u2028ms"])
 def test_none_goes_over_the_end_of_a_line(text: str) -> None:
     assert identifiers.find(text) == []
+
+
+def test_the_number_of_a_measure_is_listed_with_its_unit_alone() -> None:
+    assert find("场地费是38000元。") == ["38000元"]
+    assert find("It takes 38000 ms; see 55120 there.") == ["38000 ms", "55120"]

@@ -58,6 +58,17 @@ def test_what_holds_now_is_known_for_what_is_outdated(said: str, former: str, pr
     assert gone.present == {former: present}
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Die Kaution ist jetzt am 5. März fällig, nicht am 1. März.",
+        "Korrektur: der Umzugstag ist nicht mehr der 1. März, sondern der 5. März.",
+    ],
+)
+def test_a_small_word_may_stand_before_what_was_replaced(said: str) -> None:
+    assert outdated([user(said)], "").present == {"1. März": "5. März"}
+
+
 def test_of_several_changes_the_last_value_holds_now() -> None:
     said = ["The lamp is $7012 instead of $8123.", "The lamp is $6005 instead of $7012."]
     assert outdated([user(each) for each in said], "").present == {"$8123": "$6005", "$7012": "$6005"}
@@ -132,6 +143,7 @@ def test_notes_and_tools_change_nothing() -> None:
 
 def test_a_sentence_is_quoted_with_a_gap_and_not_at_length() -> None:
     assert around("x/1.py", "First. Fix x/1.py today! Then rest.") == "Fix … today!"
+    assert around("8000元", "场地费是38000元，定金8000元。") == "场地费是38000元，定金…。"
     assert around("x/1.py", "x/1.py") == ""
     assert around("x/1.py", "x/1.py " + "and so on " * 40) == ""
     quoted = around("x/1.py", "words that go on " * 7 + "x/1.py" + " and more of them" * 7)
@@ -264,6 +276,8 @@ def test_a_value_that_another_thing_has_too_is_marked_where_it_changed() -> None
         user("I have to change Leeds: not May 17 any more, it is October 4 now."),
     ]
     gone = outdated(talk, "")
+    assert set(gone.present) == {"May 17"}
+    assert gone.values == frozenset()  # the wedding's day stays in the list
     flight, wedding, bare = "- Flight to Leeds: May 17", "- Sister's wedding: May 17", "- May 17"
     assert marked("\n".join([flight, wedding, bare]), gone.present, gone.about).splitlines() == [
         f"{flight} (no longer May 17, now October 4)",
