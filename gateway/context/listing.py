@@ -53,11 +53,17 @@ class Room:
         return Room(int(self.tokens * share), self.counter)
 
     def takes(self, text: str) -> bool:
-        """Take the room for a text, if there is enough; whether there was."""
+        """Take the room for the text of a line, if there is enough; whether there was."""
+        if len(text.split()) > self.tokens:  # no token holds two words of a line, and to count takes ten times as long
+            return False
         tokens = self.tokens - self.counter.text(text)
         if tokens >= 0:
             self.tokens = tokens
         return tokens >= 0
+
+    def holds(self, texts: Iterable[str]) -> bool:
+        """Say whether there is certainly room for texts, without a count: a token holds a byte at least."""
+        return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) <= self.tokens
 
 
 def lines_of(
@@ -107,13 +113,7 @@ def _written(
     headed = {origin for origin, _ in itertools.takewhile(lambda one: headers.takes(f"- {one[0]}"), common)}
     for origin in headed:
         room.takes(f"- {origin}")
-    said: dict[str, str] = {}
-    for value in itertools.takewhile(lambda _: room.tokens > _LEAST_CONTEXT, listed[:_SAID]):
-        context = _said(value, ledger[value], near[value], previous) if ledger[value].lasting else ""
-        if any(former in context and present != value for former, present in gone.items()):
-            continue
-        if context and room.takes(f"\n- {CONTEXT}{context}"):
-            said[value] = context
+    said = _contexts(listed[:_SAID], ledger, near, room, previous, gone)
     together: dict[str, list[str]] = {}
     for value in listed:
         if value not in said:
@@ -123,6 +123,29 @@ def _written(
         *(f"- {value}{CONTEXT}{context}" for value, context in said.items()),
         *("- " + SIDE.join(filter(None, [origin, *_cells(values)])) for origin, values in together.items()),
     ]
+
+
+def _contexts(
+    values: Sequence[str],
+    ledger: Ledger,
+    near: Mapping[str, str],
+    room: Room,
+    previous: str,
+    gone: Mapping[str, str],
+) -> dict[str, str]:
+    """Return the sentences around values, of as many as the room takes."""
+    if room.tokens <= _LEAST_CONTEXT:
+        return {}
+    lasting = {value: _said(value, ledger[value], near[value], previous) for value in values if ledger[value].lasting}
+    said = {
+        value: context
+        for value, context in lasting.items()
+        if context and not any(former in context and present != value for former, present in gone.items())
+    }
+    lines = {value: f"\n- {CONTEXT}{context}" for value, context in said.items()}
+    if room.holds(lines.values()):  # nearly always on a large window
+        return said
+    return {value: said[value] for value, line in lines.items() if room.tokens > _LEAST_CONTEXT and room.takes(line)}
 
 
 def _cells(values: Sequence[str]) -> list[str]:

@@ -254,7 +254,7 @@ def around(value: str, text: str) -> str:
     """Return the sentence of `text` around `value`, with a gap in the place of `value`; "" if there are no words."""
     sentence = next((one.strip() for one in _sentences(text) if identifiers.mentions(one, value)), "")
     before, after = _parted(" ".join(sentence.split()), value)
-    words = _WORD.findall(before + after)
+    words = [word[0] for word in itertools.islice(_WORD.finditer(before + after), _LEAST_WORDS)]
     if len(sentence) > _LONGEST or (len(words) < _LEAST_WORDS and not any(map(_DENSE.search, words))):
         return ""
     before = before if len(before) <= _AROUND else f"{GAP} {before[-_AROUND:].partition(' ')[2]}"
