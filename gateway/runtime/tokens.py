@@ -33,6 +33,8 @@ from gateway.runtime.errors import ConfigError
 VOCABULARY_SHA256: Final = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 PIECE_CHARS: Final = 16_384  # at most 64 KB of UTF-8: a code point takes four bytes at most
 EXACT_CHARS: Final = 4_000_000  # counted in full up to here; under a second at worst
+_LONG: Final = 500  # characters, from which on the last count is remembered
+_LONGEST: Final = 100_000  # characters, up to which it is, so that no large text stays in memory
 LONG_TO_MEASURE: Final = 4_000  # characters, from which on a count takes more than a millisecond
 MESSAGE_OVERHEAD: Final = 4  # tokens a chat format spends on role and delimiters
 IMAGE_TOKENS: Final = 1_600  # of one image part: a large image at full detail
@@ -67,11 +69,21 @@ class TokenCounter:
         self._encoding: tiktoken.Encoding | None = None
         self._loading = threading.Lock()
         self._constants: dict[str, int] = {}
+        self._last = ("", 0)  # the last long text, often counted by one stage and again by the next, and its tokens
 
     def text(self, text: str) -> int:
         """Tokens of `text`. Lone surrogates count as the replacement character they become."""
         if not text:
             return 0
+        if not _LONG <= len(text) <= _LONGEST:
+            return self._counted(text)
+        last, tokens = self._last
+        if text is not last:
+            tokens = self._counted(text)
+            self._last = (text, tokens)
+        return tokens
+
+    def _counted(self, text: str) -> int:
         encode = self._vocabulary().encode_ordinary
         length = len(text)
         if length <= PIECE_CHARS:

@@ -54,6 +54,14 @@ def test_cutting_into_pieces_costs_next_to_nothing() -> None:
     assert COUNTER.text(sentence * 3_000) == pytest.approx(whole * 3_000, rel=0.005)
 
 
+@pytest.mark.parametrize("size", [400, 2_000, 150_000])
+def test_a_text_counts_the_same_however_often_and_after_whichever_other(size: int) -> None:
+    one, other = "word " * (size // 5), "a1b2 " * (size // 5)
+    counted = [COUNTER.text(text) for text in (one, one, other, one, other, other)]
+    assert counted == [TokenCounter().text(text) for text in (one, one, other, one, other, other)]
+    assert counted[0] < counted[2]
+
+
 def test_a_message_counts_everything_that_is_sent() -> None:
     call: Any = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"path": "a.py"}'}}
     plain = COUNTER.message({"role": "assistant", "content": "Looking"})
