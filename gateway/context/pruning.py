@@ -39,14 +39,15 @@ _SALIENT: Final = (
 _COMMANDS: Final = ("command", "cmd")
 _EDGE: Final = 1_000  # characters of either end that are searched for an outcome
 _READ: Final = 4_000  # of an argument
-_EXIT: Final = re.compile(r'"?\bexit(?:[ _-]?(?:code|status))?"?\s{0,3}[:=]?\s{0,3}(-?\d{1,5})\b', re.IGNORECASE)
+# Most results hold none of these. A search for one of some characters is fast, so such characters stand in front.
+_EXIT: Final = re.compile(r'[eE](?<=\b[eE])(?i:xit(?:[ _-]?(?:code|status))?)"?\s{0,3}[:=]?\s{0,3}(-?\d{1,5})\b')
 _FAILED: Final = re.compile(r'^\s*+(?:\{\s*+"error"\s*+:\s*+"?|error\b[: ]*+|fatal: ?|traceback\b)', re.IGNORECASE)
 _RAISED: Final = re.compile(
     r"^[ \t]*+(?:[a-z_]\w{0,40}\.){0,6}([A-Z]\w{2,60}(?:Error|Exception|Exit|Interrupt)\b[^\n]*+)", re.MULTILINE
 )
-_TESTS: Final = re.compile(r"\b\d{1,6} (?:passed|failed|errors?|skipped|passing|failing)\b", re.IGNORECASE)
+_TESTS: Final = re.compile(r"\d(?<=\b\d)\d{0,5} (?i:passed|failed|errors?|skipped|passing|failing)\b")
 _STATUS: Final = re.compile(
-    r'"(?:status|state|result|outcome)"\s{0,3}:\s{0,3}"?([\w -]{1,40})|\bHTTP/[\d.]{1,3} (\d{3})'
+    r'["H](?:(?<=")(?:status|state|result|outcome)"\s{0,3}:\s{0,3}"?([\w -]{1,40})|(?<=\bH)TTP/[\d.]{1,3} (\d{3}))'
 )
 _NONE: Final = re.compile(
     r"^\s*+(?:no (?:matches|results?|output|files?)\b[^\n]{0,40}|nothing found|0 (?:matches|results?))", re.IGNORECASE

@@ -88,6 +88,22 @@ def test_long_lists_and_unreadable_arguments_get_shorter_too() -> None:
     assert COUNTER.text(str(first) + str(second)) < 400
 
 
+@pytest.mark.parametrize(
+    ("output", "told"),
+    [
+        ('{"exit_code": 3}', "exit 3"),
+        ("Exit Status: -2", "exit -2"),
+        ("lexit 4, exit 5", "exit 5"),
+        ("12 PASSED, 1234567 failed", "12 passed"),
+        ("a7 passed, 8 Skipped", "8 skipped"),
+        ('XHTTP/1.1 500 HTTP/2 404 "state": "on"', "HTTP 404"),
+        ('"outcome" : "done" HTTP/2 404', "done"),
+    ],
+)
+def test_an_outcome_is_told_by_whole_words(output: str, told: str) -> None:
+    assert f" → {told}, " in _line("run", {}, output + " " * 300)
+
+
 def _results(*sizes: int) -> list[Message]:
     return [{"role": "tool", "tool_call_id": f"c{n}", "content": f"word {n} " * size} for n, size in enumerate(sizes)]
 
