@@ -102,7 +102,7 @@ class _Turn:
         """Return the paths in the text."""
         stored = note_of(self.message).get("identifiers")
         if isinstance(stored, list) and self.message.get("role") != "tool":
-            return [each for each in stored if isinstance(each, str) and each in self.text and _PATH.fullmatch(each)]
+            return [each for each in stored if isinstance(each, str) and _PATH.fullmatch(each) and each in self.text]
         return [path for path in _PATH.findall(self.text) if "/" in path or _SUFFIX.search(path)]
 
 
