@@ -102,7 +102,7 @@ def _scope(ctx: CommandContext) -> SessionKey:
 def _of_number(facts: Sequence[Fact], number: int) -> Fact:
     found = next((fact for fact in facts if fact.number == number), None)
     if found is None:
-        raise UserError(f"There is no number {number} any more; /memory lists what I remember.")
+        raise UserError(f"There is no number {number} now; /memory lists what I remember.")
     return found
 
 

@@ -435,8 +435,8 @@ async def test_a_number_names_one_fact_for_ever(tmp_path: Path) -> None:
             await live.ask(f"remember: {each}")
         assert await texts(live) == list(named)
         assert "- Prefers tea" in await live.ask("/memory forget 1")
-        assert "There is no number 1 any more" in await live.ask("/memory forget 1")
-        assert "There is no number 9 any more" in await live.ask("/memory forget 2 9")
+        assert "There is no number 1 now" in await live.ask("/memory forget 1")
+        assert "There is no number 9 now" in await live.ask("/memory forget 2 9")
         assert await texts(live) == ["Owns a boat", "Lives in Rome", "Has a cat"]
         await live.ask("/memory forget #4, 3")
         await live.ask("remember: Plays chess")
