@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 from gateway.agent.caching import Aside, Prefix, Sent
 from gateway.agent.files.references import References, references_in
@@ -29,6 +29,9 @@ class Quotes:
     text: str
     count: int
     tokens: int
+
+
+BLOCKED_MARK: Final = "compaction-blocked"  # in `announced`: it was said that compaction does not help any more
 
 
 @dataclass(slots=True, kw_only=True)

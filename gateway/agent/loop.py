@@ -16,7 +16,7 @@ import structlog
 
 from gateway.agent.caching import BEFORE, prompt
 from gateway.agent.compaction import Compactor, Trigger
-from gateway.agent.conversation import Conversation
+from gateway.agent.conversation import BLOCKED_MARK, Conversation
 from gateway.agent.engines import adopt
 from gateway.agent.fallback import NOT_AVAILABLE, STOOD_IN, explained, passes_on, reason
 from gateway.agent.gate import Gate
@@ -56,7 +56,6 @@ log = structlog.get_logger(__name__)
 _MOST_PASSES = 3  # automatic compactions in a turn that do not bring its prompt under the mark; then the person is told
 _LONGEST_TOKEN = 10  # characters, on average: an answer longer than that many windows' worth is a fault
 _EMPTY_RETRIES = 1  # an empty answer is asked for once more
-_BLOCKED_MARK = "compaction-blocked"
 CHEAPER = "{model} answers for now, because a spend cap leaves no room for {home}."
 OUT_OF_STEPS = "You have used all tool calls of this turn. Answer now with what you know."
 NO_WORDS_LEFT = "I used all the steps I have for one message without finishing. Ask me to go on and I will."
@@ -222,8 +221,8 @@ class Agent:
 
     async def _tell_of_block(self, conversation: Conversation) -> None:
         """Say once that automatic compaction does not help any more."""
-        if _BLOCKED_MARK not in conversation.announced:
-            conversation.announced = (*conversation.announced, _BLOCKED_MARK)
+        if BLOCKED_MARK not in conversation.announced:
+            conversation.announced = (*conversation.announced, BLOCKED_MARK)
             await self.observer.tell(feedback.BLOCKED)
 
     # -- asking the model -------------------------------------------------------------------

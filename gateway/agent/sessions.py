@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 import structlog
 
 from gateway.agent.choices import Choices, Held, choices, held
-from gateway.agent.conversation import Conversation
+from gateway.agent.conversation import BLOCKED_MARK, Conversation
 from gateway.agent.engines import Engines
 from gateway.agent.memory.flush import Flushes
 from gateway.agent.memory.memories import Memories
@@ -275,7 +275,7 @@ class Sessions:
             flushed_messages=_flushed(conversation, transcript),
             tools=conversation.tools,
             last_active_at=now,
-            announced=marks_of_caps(conversation.announced),
+            announced=_kept_marks(conversation.announced, compaction.trigger),
         )
         child = await self._prompted(child)
         compaction = replace(compaction, child_id=child.id)
@@ -452,3 +452,10 @@ def opened_by(item: InboxItem) -> str:
     work of an earlier attempt that a crash cut short. Times could not tell, because a session opened by the item before
     may be younger than this item, too."""
     return lasting_id("s", item.key, item.inbound.event_id, item.id, size=8)
+
+
+def _kept_marks(announced: tuple[str, ...], trigger: str) -> tuple[str, ...]:
+    """The marks of what a continuation need not say again. Only a person's own /compress gives automatic compaction
+    a new chance to fail; in a small window it would else be told of after every pass."""
+    blocked = BLOCKED_MARK in announced and trigger != "manual"
+    return (*marks_of_caps(announced), *([BLOCKED_MARK] if blocked else []))

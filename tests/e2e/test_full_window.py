@@ -11,7 +11,7 @@ import pytest
 
 from gateway.agent.tools.base import ToolContext
 from gateway.app.config import Config
-from gateway.app.config.models import Context
+from gateway.app.config.models import Context, Prompt
 from gateway.context.policy import CompressionSettings
 from gateway.domain.message import is_request, is_summary, text_of
 from gateway.domain.turn import Turns
@@ -118,3 +118,19 @@ async def test_chinese_is_counted_by_the_tokenizer(tmp_path: Path, engine: str) 
     fullest = max(model.requests, key=taken)
     characters = sum(len(text_of(message)) for message in fullest.messages)
     assert taken(fullest) > 2 * (characters // 4)
+
+
+async def test_that_compressing_does_not_help_is_said_once_in_a_small_window(tmp_path: Path) -> None:
+    config = config_in(
+        tmp_path,
+        model=ModelEntry(provider="offline", name="fake", context_length=8_000),
+        prompt=Prompt(persona="The archive keeps shelf 7 tidy and calm. " * 150),
+        compression=CompressionSettings(min_threshold_tokens=0),
+    )
+    model = FakeModel(lambda spec, request: Say(text="Yes " * 100, prompt=None), summary=summary_text)
+    async with running(tmp_path, config=config, model=model) as live:
+        for number in range(60):
+            await live.ask(f"Note {number}: " + f"word{number} " * 100)
+        texts = [sent.text for sent in live.adapter.sent]
+    assert sum("Compressing the earlier conversation" in text for text in texts) > 3
+    assert sum("I stopped trying" in text for text in texts) == 1
