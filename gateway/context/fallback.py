@@ -39,6 +39,7 @@ _PATH: Final = re.compile(
     r"(?<![\w:/.])(?:~|\.{1,2})?/?(?:[\w.-]{1,80}/){1,12}[\w.-]{1,80}|\b[\w-]{1,60}\.[a-z]{1,5}\b"
 )
 _EARLIER: Final = "Earlier notes"
+_ANSWERED: Final = "Earlier Requests, Answered"
 _GONE: Final = re.compile(r"^\d+ messages left view and no model[^\n]*\n?", re.MULTILINE)
 _SUFFIX: Final = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,5}$")
 
@@ -117,7 +118,8 @@ def _notes(request: str, previous: str, gone: str, turns: Sequence[_Turn], chars
         (RULES, _listed(_constraints(turns), 8), 3),
         (_EARLIER, rest.splitlines(), 2),
         (DONE, _listed((turn.result() for turn in turns if turn.message.get("role") == "tool"), 12), 2),
-        (ASKED, _listed(_asks(turns), 6), 2),
+        (ASKED, _listed(_asks(turns, answered=False), 6), 2),
+        (_ANSWERED, _listed(_asks(turns, answered=True), 6), 2),
         (FILES, _listed(_files(turns), 15), 2),
     ]
     for title, lines, share in shared:
@@ -137,7 +139,7 @@ def _unlisted(sections: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Return the sections of earlier notes beside the task, which is replaced, and the lists, which go on."""
     for title, text in sections.items():
         said = _GONE.sub("", text).strip()
-        if said and title not in (TASK, RULES, DONE, ASKED, FILES):
+        if said and title not in (TASK, RULES, DONE, ASKED, _ANSWERED, FILES):
             yield "" if title == _EARLIER else title, said
 
 
@@ -153,9 +155,18 @@ def _may_rule(text: str) -> bool:
     return any(map(lowered.__contains__, _RULING)) or any(map(lowered.__contains__, _RULING_INSIDE))
 
 
-def _asks(turns: Iterable[_Turn]) -> Iterator[str]:
-    lines = (" ".join(turn.text.split()) for turn in turns if turn.asked)
-    return (_clip(line, 160) for line in lines if line)
+def _asks(turns: Iterable[_Turn], *, answered: bool) -> Iterator[str]:
+    """Yield the requests that were answered before the next one, or those that were not, newest first. Requests side by
+    side have one answer."""
+    has_answer = after_request = False
+    for turn in turns:
+        if turn.asked:
+            after_request = True
+            if has_answer is answered and (line := " ".join(turn.text.split())):
+                yield _clip(line, 160)
+            continue
+        says = turn.message.get("role") == "assistant" and not turn.message.get("tool_calls")
+        has_answer, after_request = says or (has_answer and not after_request), False
 
 
 def _files(turns: Iterable[_Turn]) -> Iterator[str]:

@@ -18,6 +18,7 @@ from gateway.context.shapes import calls_by_id
 from gateway.context.summary import extract
 from gateway.context.verification import accept
 from gateway.domain.message import Message, text_of, user
+from gateway.domain.notes import sections_of
 from gateway.runtime.errors import SummaryRefused
 from gateway.runtime.tokens import TokenCounter
 from tests.support.transcripts import COUNTER, call, conversation, exchange, stored, transcripts
@@ -197,6 +198,24 @@ def test_rules_and_files_outlive_ten_summaries_by_rule() -> None:
     assert all(f"- docs/part{number}.md" in notes for number in range(10))
     assert notes.count("messages left view") == 1
     assert notes.count("## Constraints & Preferences") == 1
+
+
+def test_the_fallback_takes_no_answered_request_for_a_pending_one() -> None:
+    told = [
+        user("Which day is it?"),
+        Message(role="assistant", content="Monday."),
+        user("Book the table."),
+        Message(role="assistant", content="I look.", tool_calls=[call("c")]),
+        Message(role="tool", tool_call_id="c", content="closed"),
+        user("Pay the rent."),
+        user("And the gas."),
+        Message(role="assistant", content="Both are paid."),
+        user("Call Ann."),
+    ]
+    parts = sections_of(_fallback(told))
+    assert parts["Pending User Asks"].strip().splitlines() == ["- Call Ann.", "- Book the table."]
+    answered = ["- And the gas.", "- Pay the rent.", "- Which day is it?"]
+    assert parts["Earlier Requests, Answered"].strip().splitlines() == answered
 
 
 @pytest.mark.parametrize(("chars", "tokens"), [(8_000, 10_000), (1_600, 400), (600, 100), (8_000, 64)])
