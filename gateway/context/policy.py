@@ -31,6 +31,7 @@ LEDGER_CEILING: Final = 12_000
 FALLBACK_CHARS: Final = 8_000
 USABLE_SHARE: Final = 0.85  # of the window without the reserved output: the highest threshold
 TAIL_OVERRUN: Final = 1.5  # a message may overrun the tail's budget up to this factor
+FREE_SHARE: Final = 0.30  # of the threshold beside system prompt and tools: a pass leaves it free
 MIN_TAIL_MESSAGES: Final = 3
 LEAST_TARGET, MOST_TARGET = 0.10, 0.80  # shares of the threshold that the tail may be given
 EFFECTIVE_SAVING: Final = 0.10  # of the tokens; an automatic pass must save so much
@@ -152,9 +153,9 @@ def summary_budget(middle_tokens: int, max_summary_tokens: int) -> int:
 def fitted(plain: Budgets, overhead: int) -> Budgets:
     """Return budgets for a request that also holds `overhead` tokens of system prompt and tools.
 
-    Head, summary and an overrun tail must fit under the threshold beside the overhead. Where they do not, all three
-    shrink alike, to a tenth at least: an empty conversation is no help.
+    Head, summary and an overrun tail must leave a share of the room beside the overhead free, or the next pass would
+    come at once. Where they do not, all three shrink alike, to a tenth at least: an empty conversation is no help.
     """
     wanted = plain.head_tokens + plain.max_summary_tokens + plain.ledger_tokens + int(plain.tail_tokens * TAIL_OVERRUN)
-    room = plain.threshold_tokens - overhead
+    room = (plain.threshold_tokens - overhead) * (1 - FREE_SHARE)
     return plain if wanted <= room else plain.scaled(max(0.10, room / wanted))

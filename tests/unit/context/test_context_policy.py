@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.context.policy import (
+    TAIL_OVERRUN,
     Budgets,
     CompressionSettings,
     budgets,
@@ -97,10 +98,10 @@ def test_the_summary_budget_never_falls(middle: int, more: int, most: int) -> No
 
 def test_overhead_narrows_the_parts_but_leaves_something() -> None:
     plain = budgets(8_000, CompressionSettings(min_threshold_tokens=0), 800)
-    assert fitted(plain, 1_000) == plain
+    assert fitted(plain, 500) == plain
     narrow = fitted(plain, 3_000)
     notes = narrow.max_summary_tokens + narrow.ledger_tokens
-    assert narrow.head_tokens + notes + narrow.tail_tokens * 1.5 <= 1_000
+    assert narrow.head_tokens + notes + narrow.tail_tokens * 1.5 <= 700
     assert fitted(plain, 1_000_000).tail_tokens == plain.tail_tokens // 10
 
 
@@ -144,3 +145,11 @@ def test_a_malformed_ratio_starts_afresh(state: object) -> None:
 def test_a_ratio_survives_a_restart() -> None:
     learned = Correction().observed(1_000, 1_200)
     assert Correction.load(learned.dump()) == learned
+
+
+@pytest.mark.parametrize("overhead", [0, 3_000, 5_500, 8_000])
+def test_a_long_system_prompt_leaves_room_behind_a_pass(overhead: int) -> None:
+    plain = budgets(16_000, CompressionSettings(), reserved_output(16_000, None))
+    kept = fitted(plain, overhead)
+    left = kept.head_tokens + kept.max_summary_tokens + kept.ledger_tokens + int(kept.tail_tokens * TAIL_OVERRUN)
+    assert left <= 0.7 * (plain.threshold_tokens - overhead)
