@@ -155,8 +155,14 @@ class Conversation:
         tokens = self.calibration.correct(spec.name, self.counter.text(text))
         if tokens <= room:
             return None
+        if room <= 0:
+            return (
+                f"The system prompt and the tools alone take about {self.overhead:,} tokens, and the model's window "
+                f"has {spec.context_length:,}: choose a model with a larger window (/model), or have the persona or "
+                "the list of tools shortened."
+            )
         return (
-            f"That message is too long for the model: about {tokens:,} tokens, and {max(room, 0):,} fit. "
+            f"That message is too long for the model: about {tokens:,} tokens, and {room:,} fit. "
             "Send it in parts, or only the part that matters."
         )
 

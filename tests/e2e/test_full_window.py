@@ -134,3 +134,15 @@ async def test_that_compressing_does_not_help_is_said_once_in_a_small_window(tmp
         texts = [sent.text for sent in live.adapter.sent]
     assert sum("Compressing the earlier conversation" in text for text in texts) > 3
     assert sum("I stopped trying" in text for text in texts) == 1
+
+
+async def test_a_system_prompt_that_fills_the_window_is_no_fault_of_the_message(tmp_path: Path) -> None:
+    config = config_in(
+        tmp_path,
+        model=ModelEntry(provider="offline", name="fake", context_length=4_000),
+        prompt=Prompt(persona="The archive keeps shelf 7 tidy and calm. " * 480),
+    )
+    async with running(tmp_path, config=config, model=FakeModel()) as live:
+        said = await live.ask("hello")
+    assert said.startswith("The system prompt and the tools alone take about ")
+    assert "the model's window has 4,000: choose a model with a larger window (/model)" in said
