@@ -20,16 +20,14 @@ _SHOWN: Final = 3  # of the same finding; a process that reads without the right
 def one_reader(findings: Findings, excuses: Excuses, excused: Counter[str]) -> Iterator[str]:
     """Another process polls only when who polled so far is dead, is still, leaves, or may have lost its lease
     in an outage of the store; only a dead or a still one has left a poll open. Who was still and has just
-    woken may poll once more."""
+    woken may poll some more, until all of it has heard that the right is lost."""
     reader: Poll | None = None
-    woken = set()
     found = []
     for poll in findings.polls:
         if reader is None or poll.process == reader.process:
             reader = poll
-        elif (stop := excuses.just_woken(poll.process, poll.begun)) is not None and stop not in woken:
-            woken.add(stop)  # it reads no more after this, unless it is given the account again
-            excused["polled once more: woken"] += 1
+        elif excuses.just_woken(poll.process, poll.begun):
+            excused["polled some more: woken"] += 1
         elif excuses.taken_over(reader.process, reader.begun, poll.begun, left_open=_open(reader, poll.begun)):
             reader = poll
         else:

@@ -100,20 +100,22 @@ def test_two_readers_of_an_account_are_seen() -> None:
     assert polled((0, 1.0, 1.2), (0, 1.1, 1.3)) == []
 
 
-def test_a_reader_that_is_dead_or_still_is_followed_by_another_and_once_awake_reads_no_more() -> None:
+def test_a_reader_that_is_dead_or_still_is_followed_by_another_and_once_awake_soon_reads_no_more() -> None:
     killed = Hit(kind="kill", begun=1.1, ended=1.1, process=0)
     stopped = Hit(kind="stop", begun=1.1, ended=3.5, process=0)
 
     assert polled((0, 1.0, 1.1), (1, 2.6, 2.8), hits=[killed]) == []
     assert polled((0, 1.0, 3.5), (1, 2.6, 2.8), (0, 3.6, 3.7), (1, 3.7, 3.9), hits=[stopped]) == []
-    assert len(polled((0, 1.0, 3.5), (1, 2.6, 2.8), (0, 3.6, 3.7), (0, 3.7, 3.9), hits=[stopped])) == 1
+    woken = (0, 1.0, 3.5), (1, 2.6, 2.8), (0, 3.6, 3.7), (0, 3.7, 3.9)  # until all of it has heard of its loss
+    assert polled(*woken, hits=[stopped]) == []
+    assert len(polled(*woken, (0, 4.6, 4.8), hits=[stopped])) == 1
 
 
 def test_a_reader_that_the_store_did_not_answer_may_have_lost_its_lease(tmp_path: Path) -> None:
     (tmp_path / "trace").write_text("0 2.400000 late 0.900\n")  # before its last poll, so that it renewed nothing
 
     assert polled((0, 2.5, 2.6), (1, 3.6, 3.8), folder=tmp_path) == []
-    goes_on = (0, 2.5, 2.6), (1, 2.7, 2.9), (0, 2.9, 3.0), (0, 3.0, 3.1)  # though the other has a lease
+    goes_on = (0, 2.5, 2.6), (1, 2.7, 2.9), (0, 2.9, 3.0), (0, 3.5, 3.6)  # though the other has a lease
     assert len(polled(*goes_on, folder=tmp_path)) == 1
     assert len(polled((0, 5.0, 5.1), (1, 6.1, 6.3), folder=tmp_path)) == 1  # long since renewed
 
