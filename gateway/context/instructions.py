@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from gateway.context.identifiers import ends
-from gateway.context.statements import SENTENCE_END
+from gateway.context.statements import sentences
 from gateway.domain.message import Message, is_request, note_of, own_words
 from gateway.domain.notes import INSTRUCTIONS, section
 from gateway.domain.rule import states_rule
@@ -222,8 +222,8 @@ def found(message: Mapping[str, Any]) -> list[str]:
         if named:
             by, line = named[1], line[named.end() :]
         if line.strip() and not _QUOTE.match(line):
-            sentences = (" ".join(sentence.split()).lstrip("-*•– ") for sentence in SENTENCE_END.split(line))
-            told += [f"[{by}] {said}" if by else said for said in sentences if stands(said) or withdraws(said)]
+            plain = (" ".join(sentence.split()).lstrip("-*•– ") for sentence in sentences(line))
+            told += [f"[{by}] {said}" if by else said for said in plain if stands(said) or withdraws(said)]
     return list(dict.fromkeys(told))[:_EACH]
 
 

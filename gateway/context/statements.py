@@ -31,7 +31,7 @@ _LONGEST: Final = 300  # characters of a sentence; a longer one is not speech
 _LEAST_WORDS: Final = 2  # around an identifier; fewer say nothing
 _AROUND: Final = 40  # characters kept on either side of an identifier
 _ALIKE: Final = 0.65  # of the weight of an older statement's words must be in the newer one
-SENTENCE_END: Final = re.compile(
+_END: Final = re.compile(
     rf"(?:(?<=[.!?])(?!(?<=\d\.)\s{identifiers.GERMAN_MONTHS})|(?<=[.!?][)\]\"'”’»]))\s+|(?<=[。！？।])(?![」』”）])|\n+"
 )
 # The same for ASCII. The blank stands in front, because a search for one of some characters is fast.
@@ -252,7 +252,7 @@ def context_in(previous: str, value: str) -> str:
 
 def around(value: str, text: str) -> str:
     """Return the sentence of `text` around `value`, with a gap in the place of `value`; "" if there are no words."""
-    sentence = next((one.strip() for one in _sentences(text) if identifiers.mentions(one, value)), "")
+    sentence = next((one.strip() for one in sentences(text) if identifiers.mentions(one, value)), "")
     before, after = _parted(" ".join(sentence.split()), value)
     words = [word[0] for word in itertools.islice(_WORD.finditer(before + after), _LEAST_WORDS)]
     if len(sentence) > _LONGEST or (len(words) < _LEAST_WORDS and not any(map(_DENSE.search, words))):
@@ -268,8 +268,9 @@ def _parted(text: str, value: str) -> tuple[str, str]:
     return (text[:place], text[place + len(value) :]) if place >= 0 else (text, "")
 
 
-def _sentences(text: str) -> list[str]:
-    return (_END_ASCII if text.isascii() else SENTENCE_END).split(text)
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a text, without the white space between them."""
+    return (_END_ASCII if text.isascii() else _END).split(text)
 
 
 def _speaks(message: Message) -> bool:
@@ -289,7 +290,7 @@ def _newest(spoken: Sequence[Message]) -> list[Statement]:
 def _of(message: Message) -> Iterator[Statement]:
     """Return the statements of a message, in order; of a long message those near its ends."""
     values = identifiers.of(message)
-    for sentence in _sentences(identifiers.ends(text_of(message))):
+    for sentence in sentences(identifiers.ends(text_of(message))):
         if len(sentence) <= _LONGEST:
             yield from _statement(sentence, values, said=True, asserted=message.get("role") == "user")
 
