@@ -32,6 +32,7 @@ from gateway.agent.tools.outputs import OutputLimits, Outputs
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime
 from gateway.context import feedback
 from gateway.domain.message import Message, ToolCall, assistant, is_request, note_of, noted, text_of, tool_result
+from gateway.domain.turn import TurnSettings
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.domain.window import is_emergency
 from gateway.providers.base import Completed, ModelRequest, ModelSpec, ReasoningDelta, StopReason, TextDelta
@@ -97,7 +98,7 @@ class Agent:
     servers_tried: Callable[[], Awaitable[None]]  # waits a little for servers that are being started
     clock: Clock
     points: Points
-    max_steps: int
+    settings: TurnSettings
     limits: OutputLimits
     caller: Caller  # the person whom the turn answers
     quoting: Quoting | None = None  # automatic recall; None: switched off
@@ -135,14 +136,14 @@ class Agent:
             await self.servers_tried()
         self._offer_tools(conversation)
         await self._resume_tools(conversation, intents)
-        for step in range(1, self.max_steps + 1):
+        for step in range(1, self.settings.max_steps + 1):
             await self.steer(conversation)
             self._offer_tools(conversation)
             await self._fit(conversation)
             if step == 1 and self.quoting is not None:
                 conversation.quotes = await self.quoting.find(conversation, self.holding)
                 conversation.announced = marked(conversation.announced, conversation.quotes)
-            completed = await self._answer(conversation, step, last=step == self.max_steps)
+            completed = await self._answer(conversation, step, last=step == self.settings.max_steps)
             if not completed.tool_calls:
                 return completed.text
             await self._run_tools(conversation, completed.tool_calls, step)
@@ -450,7 +451,7 @@ class Agent:
 
     def _prompt(self, conversation: Conversation, *, last: bool) -> Sequence[Message]:
         # Behind the cached prefix and not stored, because only this call needs it.
-        now: list[Message] = [{"role": "user", "content": OUT_OF_STEPS}] if last and self.max_steps > 1 else []
+        now: list[Message] = [{"role": "user", "content": OUT_OF_STEPS}] if last and self.settings.max_steps > 1 else []
         whole = chain(conversation.messages, conversation.fresh, now)
         return prompt(conversation.session.system_prompt, whole, conversation.spec, conversation.aside())
 

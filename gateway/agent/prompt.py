@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from pydantic import Field
+
 from gateway.context.prompts import SYSTEM_NOTE, neutralise
 from gateway.domain.chat import ChatType
 from gateway.domain.pin import Pin
 from gateway.domain.session import Todo
+from gateway.domain.settings import Section, Text, Texts
 
 _IDENTITY = (
     "You are Legato, an assistant people talk to in a chat. Be accurate, warm and brief; answer in the language of "
@@ -35,12 +38,19 @@ _TODOS = "\n\nOpen items of your to-do list when this was written:\n"
 _FORGEABLE: Final = re.compile(r"<(/?(?:pinned-rules|memory)\s*)>", re.IGNORECASE)
 
 
+class PromptSettings(Section):
+    """Additions to the system prompt."""
+
+    persona: Text | None = Field(None, description="a text that describes the bot; null: an assistant named Legato")
+    context_files: Texts = Field((), description="files whose text stands in every prompt")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptBuilder:
-    """Builds the prompts of this gateway. `personas`: by place. `context_files`: (name, text) pairs. `hints`: texts by
-    platform."""
+    """Builds the prompts of this gateway. `personas`: by place. `context_files`: the (name, text) pairs of those in the
+    settings. `hints`: texts by platform."""
 
-    persona: str | None = None
+    settings: PromptSettings = field(default_factory=PromptSettings)
     personas: Mapping[str, str] = field(default_factory=dict)
     context_files: Sequence[tuple[str, str]] = field(default=())
     hints: Mapping[str, str] = field(default_factory=dict)
@@ -61,7 +71,7 @@ class PromptBuilder:
         """Return the system prompt of a session that opens now; nothing in it depends on the time. `searches`:
         whether its model can search earlier messages. `persona`: the chat's own. `memory`: the part with the
         remembered facts."""
-        parts = [persona or self.persona or _IDENTITY]
+        parts = [persona or self.settings.persona or _IDENTITY]
         parts += [f"# {name}\n{text.strip()}" for name, text in self.context_files]
         if hint := self.hints.get(platform):
             parts.append(hint)

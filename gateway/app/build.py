@@ -34,7 +34,6 @@ from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions
 from gateway.agent.tools.base import Tool, ToolHost
 from gateway.agent.tools.offer import OfferRule, PlaceRule, Toolbox
-from gateway.agent.tools.outputs import OutputLimits
 from gateway.app.accounts import AccountLeases, AccountNotes
 from gateway.app.config import Config
 from gateway.app.config.models import ChatKey
@@ -49,6 +48,7 @@ from gateway.context.registry import EngineRegistry, builtin_engines
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter, Limits, ShowsProposals, TakesNotes, account_of
 from gateway.domain.recurrence import zone_named
+from gateway.domain.settings import Section
 from gateway.domain.turn import TurnRules
 from gateway.people.access import Access
 from gateway.people.approvals import Approvals
@@ -244,7 +244,7 @@ def _tool_parts(base: _Base, parts: Parts) -> _ToolParts:
     # A page takes longer than a reply, which must not wait for it: so this is a process of its own.
     pages = Aside(clock=clock, seconds=_PAGE_SECONDS)
     host = ToolHost(
-        sections=(config.tools.shell, config.tools.web),
+        sections=[each for _, each in config.tools if isinstance(each, Section)],
         clock=clock,
         redact=redact,
         home=home(config).absolute(),
@@ -358,16 +358,11 @@ class _PeopleParts:
 
 def _people_parts(base: _Base) -> _PeopleParts:
     config, store, outbox, clock = base.config, base.store, base.outbox, base.clock
-    access = Access(
-        allow=frozenset(config.access.allow),
-        admins=frozenset(config.access.admins),
-        trusted=frozenset(name for name, limit in base.limits.items() if limit.trusted),
-        operators={name: limit.operator for name, limit in base.limits.items() if limit.operator is not None},
-    )
+    access = Access.of(config.access, base.limits)
     approvals = Approvals(
         store=store, outbox=outbox, access=access, clock=clock, ids=base.ids, seconds=config.tools.approval_deadline
     )
-    pairing = Pairing(access=access, store=store, clock=clock, rng=random.SystemRandom(), enabled=config.access.pairing)
+    pairing = Pairing(access=access, store=store, clock=clock, rng=random.SystemRandom())
     reminders = Reminders(
         store=store,
         outbox=outbox,
@@ -505,10 +500,8 @@ def _agent(base: _Base, models: _ModelParts, tools: _ToolParts, talks: _TalkPart
         servers_tried=tools.mcp.first_tried,
         clock=clock,
         points=base.points,
-        max_steps=config.turns.max_steps,
-        limits=OutputLimits(
-            result=config.tools.result_chars, step=config.tools.turn_chars, preview=config.tools.preview_chars
-        ),
+        settings=config.turns,
+        limits=config.tools,
         automatic=config.compression.enabled,
         quoting=Quoting(counter=base.counter, clock=clock, redact=base.redact) if config.context.recall else None,
     )
@@ -560,7 +553,7 @@ def _engine_factory(
 
 def _prompts(config: Config) -> PromptBuilder:
     return PromptBuilder(
-        persona=config.prompt.persona,
+        settings=config.prompt,
         personas=config.by_place("persona"),
         context_files=[(Path(name).name, _context_file(name)) for name in config.prompt.context_files],
         hints={each.name: each.hint for each in platforms().values() if each.hint},

@@ -25,6 +25,7 @@ from gateway.domain.adapter import Adapter, IsWatched, KnowsFailures
 from gateway.domain.chat import Source
 from gateway.domain.place import ListenRules, names
 from gateway.domain.platform import AdapterHost, Platform
+from gateway.people.access import Access
 from gateway.runtime.aside import Aside, RunsAside, at_once
 from gateway.runtime.clock import SystemClock, SystemIds
 from gateway.runtime.errors import ConfigError, StoreUnavailable, UserError
@@ -102,7 +103,7 @@ def _adapter(
         ids=SystemIds(),
         home=home(config),
         menu=[each.entry for each in all_commands().commands],
-        admins=_admins(config, platform.name),
+        admins=Access.of(config.access, {}).admins_on(platform.name),
         model=model,
         model_in_full=model_in_full(config),
         turns_running=lambda: running[0].running_turns.count() if running else 0,
@@ -123,12 +124,6 @@ def _adapter(
 def _listens(config: Config, platform: str) -> ListenRules:
     said = ((*place.partition(":"), rule) for place, rule in config.by_place("listen").items())
     return ListenRules({name: rule for where, _, name, rule in said if where == platform})
-
-
-def _admins(config: Config, platform: str) -> list[str]:
-    """Return the admins of a platform wherever they write, one by one."""
-    named = (entry.partition(":") for entry in config.access.admins)
-    return [user for where, _, user in named if where == platform and "@" not in user and user != "*"]
 
 
 async def serve_platforms(config: Config, *, parent_pipe: int | None = None) -> int:

@@ -98,4 +98,4 @@ def _pairing(store: Store) -> Pairing:
     from gateway.people.pairing import Pairing
     from gateway.runtime.clock import SystemClock
 
-    return Pairing(access=Access(), store=store, clock=SystemClock(), rng=SystemRandom(), enabled=True)
+    return Pairing(access=Access(), store=store, clock=SystemClock(), rng=SystemRandom())

@@ -384,10 +384,10 @@ def _log_to(settings: Config, file: Path | None) -> None:
 def _check_address(name: str, url: str) -> None:
     from pydantic import ValidationError
 
-    from gateway.app.config.models import Store
+    from gateway.app.config.models import StoreSettings
 
     try:
-        Store(url=url)
+        StoreSettings(url=url)
     except ValidationError as error:  # the address may hold a password, so it is not shown
         complain(f"legato: {name} {error.errors()[0]['msg'].removeprefix('Value error, ')}")
         raise typer.Exit(2) from None

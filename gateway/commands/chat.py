@@ -117,7 +117,7 @@ async def persona(ctx: CommandContext) -> str:
         session = await _session(ctx)
         held = ctx.sessions.persona(session, await ctx.sessions.choices(session))
         if held is None:
-            own = ctx.sessions.prompts.persona
+            own = ctx.sessions.prompts.settings.persona
             shown = f"My persona is that of config.yaml:\n{own}" if own else _IDENTITY
             return f"{shown}\n/persona <text> makes me somebody else here."
         back = " /persona off goes back to the configured one." if held.choice else ""

@@ -16,7 +16,7 @@ from gateway.domain.settings import Count, Seconds, Section
 BusyMode = Literal["queue", "collect", "steer", "interrupt"]
 
 
-class Sessions(Section):
+class SessionSettings(Section):
     """The people who share a conversation, a message's effect on a running turn, and the end of quiet sessions."""
 
     groups: Sharing = Field("per_user", description="in a group, one conversation each, or one for all")
@@ -27,7 +27,7 @@ class Sessions(Section):
     expiry: ExpiryPolicy = ExpiryPolicy()
 
 
-class Turns(Section):
+class TurnSettings(Section):
     """Limits of turns and of the lanes they run in."""
 
     concurrent: Count = Field(256, description="turns at once, over all chats")
@@ -41,8 +41,8 @@ class Turns(Section):
 class TurnRules:
     """The configured behaviour of turns. `groups`, `threads` and `busy_mode`: of places with rules of their own."""
 
-    sessions: Sessions
-    turns: Turns
+    sessions: SessionSettings
+    turns: TurnSettings
     groups: Mapping[str, Sharing] = field(default_factory=dict)
     threads: Mapping[str, Sharing] = field(default_factory=dict)
     busy_mode: Mapping[str, BusyMode] = field(default_factory=dict)

@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Annotated, Self
 
+from pydantic import Field
+
+from gateway.domain.adapter import Limits
 from gateway.domain.chat import Source
+from gateway.domain.settings import AList, Flag, Ident, Section
+
+
+class AccessSettings(Section):
+    """The people who may talk to the bot on public platforms, each written as PLATFORM:PERSON, or for one chat only as
+    PLATFORM:PERSON@CHAT; `*` stands for any person or chat. `legato chat` needs no entry."""
+
+    allow: Annotated[tuple[Ident, ...], AList] = Field((), description="people who may talk")
+    admins: Annotated[tuple[Ident, ...], AList] = Field((), description="people who may talk, and decide")
+    pairing: Flag = Field(True, description="strangers get a code, and an admin lets them in by it")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,12 +28,24 @@ class Access:
     renamed goes by either name, and by the names of what it lies in; a user by the names of their roles. A
     trusted platform (a terminal of the person who started the program) needs no entry;
     on every other one nobody is allowed until named. `operators`: the only trusted person of a trusted platform that
-    others may speak on as well."""
+    others may speak on as well. `pairing`: strangers may ask for a code."""
 
     allow: Collection[str] = ()
     admins: Collection[str] = ()
     trusted: Collection[str] = ()
     operators: Mapping[str, str] = field(default_factory=dict)
+    pairing: bool = True
+
+    @classmethod
+    def of(cls, settings: AccessSettings, limits: Mapping[str, Limits]) -> Self:
+        """The access that the configuration gives, on the platforms with these limits."""
+        return cls(
+            allow=frozenset(settings.allow),
+            admins=frozenset(settings.admins),
+            trusted=frozenset(name for name, limit in limits.items() if limit.trusted),
+            operators={name: limit.operator for name, limit in limits.items() if limit.operator is not None},
+            pairing=settings.pairing,
+        )
 
     def allows(self, source: Source) -> bool:
         """Say whether this person may talk here."""

@@ -55,15 +55,13 @@ _MOST_GROUPS: Final = 10_000  # remembered
 
 @dataclass(slots=True, kw_only=True)
 class Pairing:
-    """The service of pairing. `enabled`: strangers may ask for a code. `rng` must not be predictable. Two fields
-    change: `_book`, the store's book, and when it was read (monotonic); and `_groups`, the groups where a person
-    wrote who may talk."""
+    """The service of pairing. `rng` must not be predictable. Two fields change: `_book`, the store's book, and when it
+    was read (monotonic); and `_groups`, the groups where a person wrote who may talk."""
 
     access: Access
     store: Store
     clock: Clock
     rng: Random
-    enabled: bool
     _book: tuple[GuestBook, float] | None = field(default=None)
     _groups: dict[tuple[str, str], None] = field(default_factory=dict)
 
@@ -111,7 +109,7 @@ class Pairing:
     async def _code_for(self, inbound: Inbound) -> str | None:
         """A fresh code for a stranger, or the one that this very message got before."""
         source = inbound.source
-        if not self.enabled or inbound.kind != "message":
+        if not self.access.pairing or inbound.kind != "message":
             return None
         code = "".join(self.rng.choice(CODE_LETTERS) for _ in range(CODE_LENGTH))
 

@@ -13,7 +13,7 @@ from statistics import median
 from adapters.discord.adapter import DiscordAdapter
 from adapters.discord.platform import DiscordSettings
 from gateway.app.build import Parts, build
-from gateway.app.config.models import Access
+from gateway.people.access import AccessSettings
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.tasks import Background
 from tests.bench.table import Row, Rows, milliseconds
@@ -47,7 +47,7 @@ async def measure() -> Rows:
 
 async def _gateway(people: People) -> list[Spent]:
     with tempfile.TemporaryDirectory() as folder:
-        config = settings(Path(folder, "bench.db")).model_copy(update={"access": Access(allow=("discord:*",))})
+        config = settings(Path(folder, "bench.db")).model_copy(update={"access": AccessSettings(allow=("discord:*",))})
         rules = DiscordSettings(listen="free", quoted=0)
         adapter = DiscordAdapter(people.token, clock=SystemClock(), settings=rules, base_url=people.base_url)
         gateway = build(config, [adapter], Parts(providers={"offline": Instant()}))

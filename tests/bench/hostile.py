@@ -28,7 +28,7 @@ from typing import Any, Final, Literal
 from adapters.telegram.adapter import TelegramAdapter, TelegramBot
 from adapters.telegram.webhook import WebhookAdapter
 from gateway.app.build import Parts, build
-from gateway.app.config.models import Access
+from gateway.people.access import AccessSettings
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.tasks import Background
 from tests.bench.hostile_people import MEMBERS, PEOPLE
@@ -176,7 +176,7 @@ async def _strangers(port: int | None, others: frozenset[int]) -> AsyncIterator[
 async def _bot(people: People, port: int | None) -> AsyncIterator[None]:
     """A gateway with the bot, polling or called on a port."""
     with tempfile.TemporaryDirectory() as folder:
-        config = settings(Path(folder, "bench.db")).model_copy(update={"access": Access(allow=("telegram:*",))})
+        config = settings(Path(folder, "bench.db")).model_copy(update={"access": AccessSettings(allow=("telegram:*",))})
         how: dict[str, Any] = {"clock": SystemClock(), "base_url": people.base_url, "paced": False}
         adapter: TelegramBot = TelegramAdapter(people.token, **how)
         if port is not None:

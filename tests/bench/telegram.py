@@ -27,7 +27,7 @@ from telegram.ext import ApplicationBuilder, CallbackContext, MessageHandler, fi
 
 from adapters.telegram.adapter import TelegramAdapter
 from gateway.app.build import Parts, build
-from gateway.app.config.models import Access
+from gateway.people.access import AccessSettings
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.tasks import Background
 from tests.bench.start import PROJECT
@@ -137,7 +137,7 @@ async def measure() -> Rows:
 
 async def _gateway(people: People, *, each: int, rounds: int, paced: bool) -> list[Spent]:
     with tempfile.TemporaryDirectory() as folder:
-        config = settings(Path(folder, "bench.db")).model_copy(update={"access": Access(allow=("telegram:*",))})
+        config = settings(Path(folder, "bench.db")).model_copy(update={"access": AccessSettings(allow=("telegram:*",))})
         adapter = TelegramAdapter(people.token, clock=SystemClock(), base_url=people.base_url, paced=paced)
         gateway = build(config, [adapter], Parts(providers={"offline": Instant()}))
 

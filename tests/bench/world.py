@@ -17,13 +17,13 @@ from typing import Any
 from gateway.agent.tools.base import Tool, ToolContext
 from gateway.app.build import Parts, build
 from gateway.app.config import Config
-from gateway.app.config.models import Store as StoreSettings
+from gateway.app.config.models import StoreSettings
 from gateway.app.gateway import Gateway
 from gateway.context.policy import HygieneRules
 from gateway.domain.adapter import Accept, Limits
 from gateway.domain.chat import Inbound, Outbound, Source
 from gateway.domain.message import ToolCall
-from gateway.domain.turn import Turns
+from gateway.domain.turn import TurnSettings
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Provider, TextDelta
 from gateway.providers.plugin import ModelSettings as Model
@@ -157,7 +157,7 @@ def settings(
 ) -> Config:
     """The defaults of an empty configuration, with a window that is never full."""
     return Config(
-        turns=Turns() if concurrent is None else Turns(concurrent=concurrent),
+        turns=TurnSettings() if concurrent is None else TurnSettings(concurrent=concurrent),
         model=model or Model(context_length=WINDOW),
         hygiene=hygiene or HygieneRules(),
         store=StoreSettings(url=f"sqlite:///{path}"),

@@ -23,7 +23,7 @@ from gateway.agent.tools.base import NeedsApproval, Tool, ToolContext, ToolHost
 from gateway.agent.tools.offer import Caller, Toolbox
 from gateway.agent.tools.outputs import OutputLimits, Outputs
 from gateway.agent.tools.runtime import ToolRuntime
-from gateway.app.config.models import Tools
+from gateway.app.config.models import ToolSettings
 from gateway.app.plugins import configured_tools
 from gateway.domain.chat import Source
 from gateway.domain.message import Message, ToolCall, text_of
@@ -48,7 +48,7 @@ def switched_on(section: Section) -> Section:
 
 @cache
 def all_tools() -> list[Tool]:
-    sections = [value for value in vars(Tools()).values() if isinstance(value, Section)]
+    sections = [value for value in vars(ToolSettings()).values() if isinstance(value, Section)]
     host = ToolHost(
         sections=[switched_on(section) for section in sections],
         clock=SystemClock(),

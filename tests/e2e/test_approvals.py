@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from gateway.app.config.models import Tools
+from gateway.app.config.models import ToolSettings
 from gateway.context.policy import HygieneRules
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey
-from gateway.domain.turn import Sessions, Turns
+from gateway.domain.turn import SessionSettings, TurnSettings
 from gateway.people.approvals import GONE, NOT_YOURS, WITHDRAWN
 from gateway.turns.reception import ASKING, BUSY
 from tests.support.asking import CommandContext, results, scene
@@ -69,7 +69,7 @@ async def test_it_can_be_answered_by_a_command_or_a_word(tmp_path: Path, command
 
 
 async def test_a_word_answers_nobody_elses_question(tmp_path: Path) -> None:
-    here = scene(tmp_path, 50, sessions=Sessions(groups="shared"))
+    here = scene(tmp_path, 50, sessions=SessionSettings(groups="shared"))
     where: dict[str, Any] = {"chat": "g", "chat_type": "group"}
     async with here.open() as live:
         event = await live.tell("pay", **where)
@@ -118,7 +118,7 @@ async def test_what_was_sent_before_the_question_could_be_read_answers_another_o
 
 
 async def test_without_an_answer_it_is_a_no(tmp_path: Path) -> None:
-    here = scene(tmp_path, 50, tools=Tools(approval_deadline=90), turns=Turns(inactivity=20))
+    here = scene(tmp_path, 50, tools=ToolSettings(approval_deadline=90), turns=TurnSettings(inactivity=20))
     clock = ManualClock()
     async with here.open(clock=clock) as live:
         event = await live.tell("pay")
@@ -149,7 +149,7 @@ async def test_a_press_after_the_deadline_is_too_late_even_if_nobody_has_noticed
 
 
 async def test_somebody_elses_press_does_nothing_and_an_admins_counts(tmp_path: Path) -> None:
-    here = scene(tmp_path, 50, sessions=Sessions(groups="shared"))
+    here = scene(tmp_path, 50, sessions=SessionSettings(groups="shared"))
     where: dict[str, Any] = {"chat": "g", "chat_type": "group"}
     async with here.open() as live:
         event = await live.tell("pay", **where)
@@ -479,7 +479,7 @@ async def test_a_command_that_waits_behind_a_question_is_told_so(tmp_path: Path)
 async def test_an_admin_is_not_told_of_others_questions_as_if_they_held_up_their_own(tmp_path: Path) -> None:
     gate = Gate()
     said = [payments(50), Say(text="thought", gate=gate)]
-    here = CommandContext(tmp_path, *said, sessions=Sessions(groups="per_user"))
+    here = CommandContext(tmp_path, *said, sessions=SessionSettings(groups="per_user"))
     where: dict[str, Any] = {"chat": "g", "chat_type": "group"}
     async with here.open() as live:
         await live.tell("pay", **where)

@@ -13,7 +13,7 @@ from gateway.agent.tools.base import ToolContext
 from gateway.app.config import Config
 from gateway.domain.chat import ChatAddress
 from gateway.domain.message import text_of
-from gateway.domain.turn import Sessions
+from gateway.domain.turn import SessionSettings
 from gateway.store.sqlite.store import SqliteStore
 from gateway.turns.observer import INTERRUPTED, STOPPED
 from gateway.turns.reception import BUSY, PASSED_ON
@@ -38,7 +38,7 @@ LONG = "a sentence that takes some room in the window " * 20
 
 
 def mode(folder: Path, busy_mode: Any) -> Config:
-    return config_in(folder, sessions=Sessions(busy_mode=busy_mode))
+    return config_in(folder, sessions=SessionSettings(busy_mode=busy_mode))
 
 
 async def transcript(live: Live, **where: Any) -> list[str]:

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from gateway.agent.metering import Caps
-from gateway.app.config.models import Access, Chat, Prompt
+from gateway.agent.prompt import PromptSettings
+from gateway.app.config.models import Chat
 from gateway.domain.adapter import Limits
 from gateway.domain.message import text_of
+from gateway.people.access import AccessSettings
 from gateway.providers.plugin import ModelPrices, ModelSettings
 from gateway.store.port import Store
 from tests.support.gateway import FakeAdapter, FakeModel, Live, config_in, running
@@ -35,8 +37,8 @@ def start(reopened: Callable[[], Store], tmp_path: Path) -> Start:
         config = config_in(
             tmp_path,
             model=ModelSettings(provider="openai", name="x", base_url="http://127.0.0.1:1/v1", **more.pop("model", {})),
-            prompt=Prompt(persona=persona),
-            access=Access(allow=("fake:*",), admins=("fake:boss",)),
+            prompt=PromptSettings(persona=persona),
+            access=AccessSettings(allow=("fake:*",), admins=("fake:boss",)),
             chats=chats or {},
             **more,
         )

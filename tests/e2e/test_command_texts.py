@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gateway.app.config.models import Access
 from gateway.domain.adapter import Limits
+from gateway.people.access import AccessSettings
 from gateway.providers.offline.model import Offline
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from tests.support.gateway import FakeAdapter, config_in, running
@@ -18,7 +18,7 @@ async def test_help_fits_a_terminal_says_it_in_plain_words_and_keeps_admins_comm
         assert [line for line in listed.splitlines() if len(line) > 80] == []
         assert not re.search(r"\b(?:turns?|lanes?|gateway|compaction|hygiene)\b", listed)
         assert "(also --preview, --keep n, undo)" in listed
-    config = config_in(tmp_path, access=Access(allow=("fake:*",)))
+    config = config_in(tmp_path, access=AccessSettings(allow=("fake:*",)))
     async with running(tmp_path, config=config, adapter=FakeAdapter(limits=Limits())) as live:
         guest = await live.ask("/help")
         assert "/pair" in listed

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from gateway import __version__
-from gateway.app.config.models import Access
 from gateway.app.plugins import all_commands
 from gateway.commands.runner import BROKEN
 from gateway.commands.sessions import greeting
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import text_of
-from gateway.domain.turn import Sessions
+from gateway.domain.turn import SessionSettings
+from gateway.people.access import AccessSettings
 from gateway.runtime.errors import ProviderUnavailable
 from tests.support.gateway import (
     FakeAdapter,
@@ -427,7 +427,7 @@ async def test_a_tool_of_the_model_searches_only_the_callers_own_history(tmp_pat
 
 async def test_a_stranger_costs_nothing_and_learns_nothing(tmp_path: Path) -> None:
     adapter = FakeAdapter(limits=Limits())
-    config = config_in(tmp_path, access=Access(allow=("fake:ada", "fake:bob@room"), pairing=False))
+    config = config_in(tmp_path, access=AccessSettings(allow=("fake:ada", "fake:bob@room"), pairing=False))
     async with running(tmp_path, config=config, adapter=adapter) as live:
         stranger = adapter.inbound("hello", user="eve")
         outside = adapter.inbound("/status", user="bob", chat="elsewhere")
@@ -452,7 +452,7 @@ async def test_in_a_shared_thread_the_model_reads_who_spoke(tmp_path: Path) -> N
 
 async def test_a_retry_in_a_shared_session_names_the_speaker_once(tmp_path: Path) -> None:
     model = FakeModel()
-    config = config_in(tmp_path, sessions=Sessions(groups="shared"))
+    config = config_in(tmp_path, sessions=SessionSettings(groups="shared"))
     async with running(tmp_path, config=config, model=model) as live:
         where = {"chat_type": "group", "user_name": "Ada"}
         await live.ask("what is it?", **where)

@@ -9,9 +9,9 @@ from typing import Any
 from gateway.agent.loop import CHEAPER, SHORTENED
 from gateway.agent.metering import LEAST_OUTPUT, Caps
 from gateway.app.config import Config
-from gateway.app.config.models import Access
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey
+from gateway.people.access import AccessSettings
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelPrices, ModelSettings
 from gateway.store.records import Cap, Reservation
@@ -76,7 +76,7 @@ async def test_insights_call_no_model_free_whose_price_nobody_knows(tmp_path: Pa
 
 
 async def test_who_is_no_admin_sees_the_own_conversation(tmp_path: Path) -> None:
-    access = Access(allow=("fake:*",), admins=("fake:boss",))
+    access = AccessSettings(allow=("fake:*",), admins=("fake:boss",))
     adapter = FakeAdapter()
     adapter.limits = Limits(trusted=False)
     config = settings(tmp_path, Caps(), access=access)

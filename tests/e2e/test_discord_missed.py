@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gateway.domain.turn import Turns
+from gateway.domain.turn import TurnSettings
 from gateway.store.sqlite.store import SqliteStore
 from tests.emulators.discord import Channel, DiscordServer, Refuse, Slow, User
 from tests.support.discord_live import Bot, on_discord
@@ -97,7 +97,7 @@ async def test_what_was_missed_waits_for_room_in_its_conversation(
         discord.people.say(place, anna, f"@Legato {number}")
     gate = Gate()
     model = FakeModel(in_turn(Say(text="echo: 0", gate=gate)))
-    rules, turns = {"quoted": 0}, Turns(lane_cap=3)
+    rules, turns = {"quoted": 0}, TurnSettings(lane_cap=3)
     async with on_discord(tmp_path, discord, anna, model=model, rules=rules, turns=turns) as bot:
         await gate.until_waiting()
         bot.says("@Legato live", place)

@@ -10,12 +10,12 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from gateway.agent.fallback import NO_FALLBACK
-from gateway.app.config.models import Access
 from gateway.commands.runner import UNREACHABLE
 from gateway.context.feedback import NO_SUMMARISER
 from gateway.context.measured import NOTHING
 from gateway.domain.adapter import Limits
 from gateway.domain.message import text_of
+from gateway.people.access import AccessSettings
 from gateway.providers.errors import classify
 from gateway.providers.http import http_client
 from gateway.providers.openai.chat_completions import ChatCompletions
@@ -37,7 +37,7 @@ def failing(*errors: ProviderError) -> FakeModel:
 
 def public(tmp_path: Path) -> dict[str, Any]:
     """A platform where anybody may talk, and one person is an admin."""
-    config = config_in(tmp_path, access=Access(allow=("fake:*",), admins=("fake:boss",)))
+    config = config_in(tmp_path, access=AccessSettings(allow=("fake:*",), admins=("fake:boss",)))
     return {"config": config, "adapter": FakeAdapter(limits=Limits())}
 
 
@@ -124,7 +124,7 @@ async def test_a_question_whose_turn_failed_stays_and_is_sent_with_the_next_one(
 async def test_everybody_reads_that_only_the_newest_messages_fill_the_window(tmp_path: Path) -> None:
     wide = ModelSettings(provider="offline", name="fake", context_length=32_000)
     model = FakeModel(lambda _, request: Say(text="many words " * 1_500))
-    allowed = Access(allow=("fake:*",))
+    allowed = AccessSettings(allow=("fake:*",))
     config = config_in(tmp_path, access=allowed, model=wide)
     async with running(tmp_path, config=config, model=model, adapter=FakeAdapter(limits=Limits())) as live:
         await live.ask("hello")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway.app.config.models import Prompt
+from gateway.agent.prompt import PromptSettings
 from gateway.domain.message import text_of
 from gateway.providers.base import ModelSpec, OfferedModel
 from gateway.providers.plugin import ModelPrices, ModelSettings
@@ -29,7 +29,7 @@ def start(reopened: Callable[[], Store], tmp_path: Path) -> Start:
 
     def started(*, persona: str | None = None, **model: Any) -> AbstractAsyncContextManager[Live]:
         entry = ModelSettings(**{"provider": "openai", "base_url": "http://127.0.0.1:1/v1", **model})
-        config = config_in(tmp_path, model=entry, prompt=Prompt(persona=persona))
+        config = config_in(tmp_path, model=entry, prompt=PromptSettings(persona=persona))
         return running(tmp_path, config=config, model=FakeModel(), store=reopened())
 
     return started

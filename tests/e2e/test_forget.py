@@ -15,7 +15,7 @@ from gateway.agent.memory.snapshot import MemorySettings
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Attachment
 from gateway.domain.message import text_of
-from gateway.domain.turn import Sessions
+from gateway.domain.turn import SessionSettings
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import SessionConflict
 from gateway.store.redis import RedisStore
@@ -234,7 +234,7 @@ async def test_a_reply_names_what_to_forget(tmp_path: Path) -> None:
 
 
 async def test_in_a_group_everybody_forgets_what_they_said(tmp_path: Path) -> None:
-    shared = config_in(tmp_path, sessions=Sessions(groups="shared"))
+    shared = config_in(tmp_path, sessions=SessionSettings(groups="shared"))
     group = {"chat": "g", "chat_type": "group"}
     async with running(tmp_path, config=shared) as live:
         await say(live, f"{WORD} of Anna", user="anna", **group)
@@ -263,7 +263,7 @@ async def test_an_attempt_after_the_deed_tells_what_was_done(tmp_path: Path, mon
 
 
 async def test_everything_of_a_person_goes_wherever_they_talked(place: Place, tmp_path: Path) -> None:
-    shared = config_in(tmp_path, sessions=Sessions(groups="shared"))
+    shared = config_in(tmp_path, sessions=SessionSettings(groups="shared"))
     group = {"chat": "g", "chat_type": "group"}
     async with place.run(config=shared) as live:
         await say(live, f"never push to {WORD}", f"never {WORD}")

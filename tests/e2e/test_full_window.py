@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from gateway.agent.prompt import PromptSettings
 from gateway.agent.tools.base import ToolContext
 from gateway.app.config import Config
-from gateway.app.config.models import Context, Prompt
+from gateway.app.config.models import Context
 from gateway.context.policy import CompressionSettings
 from gateway.domain.message import is_request, is_summary, text_of
-from gateway.domain.turn import Turns
+from gateway.domain.turn import TurnSettings
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.errors import ProviderUnavailable
@@ -69,7 +70,7 @@ def settings(folder: Path, engine: str) -> Config:
         model=ModelEntry(provider="offline", name="fake", context_length=WINDOW),
         compression=CompressionSettings(min_threshold_tokens=0),
         context=Context(engine=engine),
-        turns=Turns(max_steps=RESULTS + 1),
+        turns=TurnSettings(max_steps=RESULTS + 1),
     )
 
 
@@ -124,7 +125,7 @@ async def test_that_compressing_does_not_help_is_said_once_in_a_small_window(tmp
     config = config_in(
         tmp_path,
         model=ModelEntry(provider="offline", name="fake", context_length=8_000),
-        prompt=Prompt(persona="The archive keeps shelf 7 tidy and calm. " * 150),
+        prompt=PromptSettings(persona="The archive keeps shelf 7 tidy and calm. " * 150),
         compression=CompressionSettings(min_threshold_tokens=0),
     )
     model = FakeModel(lambda spec, request: Say(text="Yes " * 100, prompt=None), summary=summary_text)
@@ -140,7 +141,7 @@ async def test_a_system_prompt_that_fills_the_window_is_no_fault_of_the_message(
     config = config_in(
         tmp_path,
         model=ModelEntry(provider="offline", name="fake", context_length=4_000),
-        prompt=Prompt(persona="The archive keeps shelf 7 tidy and calm. " * 480),
+        prompt=PromptSettings(persona="The archive keeps shelf 7 tidy and calm. " * 480),
     )
     async with running(tmp_path, config=config, model=FakeModel()) as live:
         said = await live.ask("hello")

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.app.config import Config
 from gateway.domain.expiry import ExpiryPolicy
-from gateway.domain.turn import Sessions
+from gateway.domain.turn import SessionSettings
 from gateway.runtime.points import Point
 from gateway.store.records import EXPIRY_CLAIM
 from gateway.turns.turn import PUT_AWAY
@@ -56,7 +56,7 @@ def ear() -> Ear:
 
 
 def expiring(folder: Path, **expiry: Any) -> Config:
-    return config_in(folder, sessions=Sessions(expiry=ExpiryPolicy(**expiry)))
+    return config_in(folder, sessions=SessionSettings(expiry=ExpiryPolicy(**expiry)))
 
 
 async def sweep(live: Live) -> None:

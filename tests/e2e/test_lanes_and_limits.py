@@ -14,7 +14,7 @@ from gateway.agent.loop import NO_WORDS_LEFT, OUT_OF_STEPS
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Outbound
 from gateway.domain.message import text_of
-from gateway.domain.turn import Turns
+from gateway.domain.turn import TurnSettings
 from gateway.runtime.clock import SystemClock
 from gateway.store.records import Arrival, Claim
 from gateway.store.sqlite.store import SqliteStore
@@ -82,7 +82,7 @@ async def test_a_busy_turn_ends_at_its_deadline(tmp_path: Path, clock: ManualClo
 
 async def test_a_model_that_only_calls_tools_is_asked_for_words_at_the_last_step(tmp_path: Path) -> None:
     model = FakeModel(lambda *_: Say(calls=[CLOCK]))
-    async with running(tmp_path, config=config_in(tmp_path, turns=Turns(max_steps=4)), model=model) as live:
+    async with running(tmp_path, config=config_in(tmp_path, turns=TurnSettings(max_steps=4)), model=model) as live:
         assert await live.ask("go") == NO_WORDS_LEFT
         assert [request.tool_choice for request in model.requests] == ["auto", "auto", "auto", "none"]
         assert model.spoken()[-1] == ("user", OUT_OF_STEPS)
@@ -96,7 +96,7 @@ async def test_a_model_that_only_calls_tools_is_asked_for_words_at_the_last_step
 
 async def test_a_flood_over_the_cap_of_a_lane_is_told_of_once_in_a_while(tmp_path: Path, clock: ManualClock) -> None:
     gate = Gate()
-    config = config_in(tmp_path, turns=Turns(lane_cap=3))
+    config = config_in(tmp_path, turns=TurnSettings(lane_cap=3))
     model = FakeModel(in_turn(Say(text="one!", gate=gate)))
     async with running(tmp_path, config=config, model=model, clock=clock) as live:
         for _ in range(3):
@@ -148,7 +148,7 @@ async def test_an_adapter_is_told_how_long_a_full_lane_stays_full_and_the_lane_r
 ) -> None:
     """People who write too much take neither the reading nor the turns of everybody else."""
     gate = Gate()
-    config = config_in(tmp_path, turns=Turns(lane_cap=2))
+    config = config_in(tmp_path, turns=TurnSettings(lane_cap=2))
     model = FakeModel(in_turn(Say(text="one!", gate=gate)))
     async with running(tmp_path, config=config, model=model, clock=clock) as live:
         first = await live.tell("one")
@@ -179,7 +179,7 @@ class NotesRefusals(SqliteStore):
 async def test_a_flood_over_the_cap_of_a_lane_stores_nothing_but_the_notice(tmp_path: Path) -> None:
     """Else the one who writes too much holds up everybody else's messages, and fills the disk."""
     gate, store = Gate(), NotesRefusals(tmp_path)
-    config = config_in(tmp_path, turns=Turns(lane_cap=3))
+    config = config_in(tmp_path, turns=TurnSettings(lane_cap=3))
     model = FakeModel(in_turn(Say(text="one!", gate=gate)))
     async with running(tmp_path, config=config, store=store, model=model) as live:
         for _ in range(3):
@@ -193,7 +193,7 @@ async def test_a_flood_over_the_cap_of_a_lane_stores_nothing_but_the_notice(tmp_
 
 async def test_a_full_lane_refuses_with_a_sentence_and_takes_messages_again(tmp_path: Path) -> None:
     gate = Gate()
-    config = config_in(tmp_path, turns=Turns(lane_cap=3))
+    config = config_in(tmp_path, turns=TurnSettings(lane_cap=3))
     async with running(tmp_path, config=config, model=FakeModel(in_turn(Say(text="one!", gate=gate)))) as live:
         taken = [await live.tell("one"), await live.tell("two"), await live.tell("three")]
         refused = live.adapter.inbound("four")
@@ -213,7 +213,7 @@ async def test_a_full_lane_refuses_with_a_sentence_and_takes_messages_again(tmp_
 async def test_a_full_lane_makes_a_pausing_adapter_wait(tmp_path: Path) -> None:
     gate = Gate()
     adapter = FakeAdapter(limits=Limits(trusted=True, pauses_when_full=True))
-    config = config_in(tmp_path, turns=Turns(lane_cap=2))
+    config = config_in(tmp_path, turns=TurnSettings(lane_cap=2))
     model = FakeModel(in_turn(Say(text="one!", gate=gate)))
     async with running(tmp_path, config=config, adapter=adapter, model=model) as live:
         events = [await live.tell("one"), await live.tell("two")]
@@ -229,7 +229,7 @@ async def test_a_full_lane_makes_a_pausing_adapter_wait(tmp_path: Path) -> None:
 
 async def test_a_message_that_can_wait_is_not_refused_by_a_full_lane(tmp_path: Path) -> None:
     gate = Gate()
-    config = config_in(tmp_path, turns=Turns(lane_cap=1))
+    config = config_in(tmp_path, turns=TurnSettings(lane_cap=1))
     async with running(tmp_path, config=config, model=FakeModel(in_turn(Say(text="one!", gate=gate)))) as live:
         first = await live.tell("one")
         await gate.until_waiting()
@@ -263,7 +263,7 @@ async def test_order_holds_in_every_lane_and_no_lane_runs_two_turns_at_once(tmp_
 
     chats = [f"chat{number}" for number in range(25)]
     lines = [(chat, number) for number in range(8) for chat in chats]
-    config = config_in(tmp_path, turns=Turns(concurrent=6))
+    config = config_in(tmp_path, turns=TurnSettings(concurrent=6))
     async with running(tmp_path, config=config, model=Watching()) as live:
         inbounds = [live.adapter.inbound(f"{chat} {number}", chat=chat) for chat, number in lines]
         for start in range(0, len(inbounds), 40):

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from gateway.app.config import Config
-from gateway.app.config.models import Access, Tools
+from gateway.app.config.models import ToolSettings
 from gateway.domain.adapter import Limits
 from gateway.domain.message import text_of
+from gateway.people.access import AccessSettings
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from tests.support.gateway import FakeAdapter, FakeModel, KillAt, Live, Say, config_in, in_turn, running
 from tests.support.mcp_running import pids_in, raw
@@ -20,7 +21,9 @@ from tests.support.waiting import eventually
 
 def config(folder: Path, **servers: Any) -> Config:
     """The defaults with these servers."""
-    return config_in(folder, tools=Tools(mcp=servers), access=Access(allow=("fake:*",), admins=("fake:u",)))
+    return config_in(
+        folder, tools=ToolSettings(mcp=servers), access=AccessSettings(allow=("fake:*",), admins=("fake:u",))
+    )
 
 
 def wants(tool: str, **arguments: Any) -> Say:

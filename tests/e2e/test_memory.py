@@ -16,7 +16,7 @@ from gateway.domain.expiry import ExpiryPolicy
 from gateway.domain.memory import Fact
 from gateway.domain.message import note_of, text_of
 from gateway.domain.notes import MEMORY_REQUEST
-from gateway.domain.turn import Sessions
+from gateway.domain.turn import SessionSettings
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelSettings
 from gateway.runtime.errors import ProviderUnavailable
@@ -237,7 +237,7 @@ async def test_no_persons_facts_reach_another_person_or_chat(tmp_path: Path) -> 
 
 async def test_a_shared_conversation_has_notes_that_name_who_said_it(tmp_path: Path) -> None:
     script = in_turn(calling(action="add", text="Is allergic to nuts"), then=echo)
-    config = settings(tmp_path, sessions=Sessions(groups="shared"))
+    config = settings(tmp_path, sessions=SessionSettings(groups="shared"))
     group = {"chat": "g", "chat_type": "group"}
     async with running(tmp_path, config=config, model=FakeModel(script)) as live:
         await live.ask("I am allergic to nuts", user="a", user_name="Anna", **group)
@@ -296,7 +296,7 @@ async def test_a_session_is_given_to_memory_once(tmp_path: Path) -> None:
 
 async def test_a_quiet_session_is_given_to_memory_when_it_expires(tmp_path: Path) -> None:
     clock = ManualClock(1_700_000_000.0)
-    policy = Sessions(expiry=ExpiryPolicy(idle_minutes=1, notify=False))
+    policy = SessionSettings(expiry=ExpiryPolicy(idle_minutes=1, notify=False))
     model = FakeModel(flush=keeping("Prefers tea to coffee"))
     async with running(tmp_path, config=settings(tmp_path, sessions=policy), model=model, clock=clock) as live:
         await live.ask("I prefer tea to coffee, by the way")
@@ -397,7 +397,7 @@ async def test_memory_is_listed_with_sources_and_forgotten_for_good(tmp_path: Pa
         found = [n for n in (1, 2, 3) if f"[{n}] person: I own a boat" in text_of(request.messages[-1])]
         return remembering(*({"text": "Owns a boat", "message": n} for n in found))
 
-    policy = Sessions(expiry=ExpiryPolicy(timezone="UTC"))
+    policy = SessionSettings(expiry=ExpiryPolicy(timezone="UTC"))
     config = settings(tmp_path, sessions=policy)
     async with running(tmp_path, config=config, model=FakeModel(script, flush=again), clock=clock) as live:
         assert "I remember nothing here yet" in await live.ask("/memory")

@@ -10,10 +10,9 @@ from random import Random
 
 import pytest
 
-from gateway.app.config.models import Access
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Inbound, Source
-from gateway.people.access import Access as Lists
+from gateway.people.access import Access, AccessSettings
 from gateway.people.pairing import Pairing
 from gateway.people.welcome import WELCOME
 from gateway.runtime.clock import SystemClock
@@ -150,9 +149,7 @@ async def test_who_was_let_in_elsewhere_is_heard_at_once(tmp_path: Path) -> None
     clock = ManualClock(1_700_000_000.0)
     store = SqliteStore(tmp_path / "legato.db", clock=clock)
     await store.open()
-    here, shell = (
-        Pairing(access=Lists(), store=store, clock=clock, rng=Random(seed), enabled=True) for seed in range(2)
-    )
+    here, shell = (Pairing(access=Access(), store=store, clock=clock, rng=Random(seed)) for seed in range(2))
     bob = Source(platform="p", chat="b", chat_type="direct", user="b")
     assert not await here.lets_in(bob)
     await here.ask(Inbound(event_id="e", source=bob, text="hi"))
@@ -230,9 +227,9 @@ async def test_a_token_in_a_file_is_there_for_every_command(tmp_path: Path) -> N
 
 
 async def test_who_was_let_in_elsewhere_is_told_so_once(tmp_path: Path) -> None:
-    config = config_in(tmp_path, access=Access(pairing=True))
+    config = config_in(tmp_path, access=AccessSettings(pairing=True))
     elsewhere = SqliteStore(tmp_path / "legato.db", clock=ManualClock(), read_only=True)
-    pairing = Pairing(access=Lists(), store=elsewhere, clock=SystemClock(), rng=Random(1), enabled=True)
+    pairing = Pairing(access=Access(), store=elsewhere, clock=SystemClock(), rng=Random(1))
 
     async def lets_in(live: Live, name: str) -> None:
         await live.adapter.receive(live.adapter.inbound("hello?", user=name, chat=name))
@@ -258,7 +255,7 @@ async def test_who_was_let_in_elsewhere_is_told_so_once(tmp_path: Path) -> None:
 
 
 async def test_a_crash_between_a_greeting_and_its_note_greets_nobody_twice(tmp_path: Path) -> None:
-    config = config_in(tmp_path, access=Access(pairing=True, admins=("public:u",), allow=("public:u",)))
+    config = config_in(tmp_path, access=AccessSettings(pairing=True, admins=("public:u",), allow=("public:u",)))
     platform = FakeAdapter("public", Limits())
     async with running(tmp_path, adapter=platform, config=config) as live:
         await platform.receive(platform.inbound("hello?", user="bob", chat="bob"))
@@ -277,7 +274,7 @@ async def test_a_crash_between_a_greeting_and_its_note_greets_nobody_twice(tmp_p
 
 async def test_a_message_that_comes_again_after_a_crash_is_told_once(tmp_path: Path) -> None:
     platform = FakeAdapter("public", Limits())
-    config = config_in(tmp_path, access=Access(pairing=True))
+    config = config_in(tmp_path, access=AccessSettings(pairing=True))
     async with running(tmp_path, adapter=platform, config=config):
         same = platform.inbound("hello?", user="stranger", event="same")
         for _ in range(2):
@@ -300,7 +297,7 @@ async def test_strangers_who_write_without_end_cost_a_look_a_second(tmp_path: Pa
         return await SqliteStore.guest_book(store)
 
     store.guest_book = counted  # type: ignore[method-assign, assignment]
-    pairing = Pairing(access=Lists(), store=store, clock=clock, rng=Random(1), enabled=True)
+    pairing = Pairing(access=Access(), store=store, clock=clock, rng=Random(1))
     told = []
     for number in range(500):
         source = Source(platform="p", chat=f"{number}", chat_type="direct", user=f"{number}")

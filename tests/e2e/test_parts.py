@@ -13,7 +13,7 @@ import pytest
 from gateway.app.config import Config
 from gateway.domain.chat import CUT, TORN, Attachment, Inbound
 from gateway.domain.message import text_of
-from gateway.domain.turn import Sessions
+from gateway.domain.turn import SessionSettings
 from gateway.runtime.points import Point
 from gateway.store.records import MOST_ATTEMPTS
 from gateway.turns.observer import STOPPED
@@ -44,7 +44,7 @@ def album(adapter: FakeAdapter, *captions: str, name: str = "album 7") -> list[I
 
 
 def mode(folder: Path, busy_mode: Any) -> Config:
-    return config_in(folder, sessions=Sessions(busy_mode=busy_mode))
+    return config_in(folder, sessions=SessionSettings(busy_mode=busy_mode))
 
 
 async def until_joining(clock: ManualClock) -> None:
@@ -117,7 +117,9 @@ async def test_a_command_ends_the_message(tmp_path: Path, clock: ManualClock) ->
 
 
 async def test_in_a_group_everybody_goes_on_with_their_own(tmp_path: Path, clock: ManualClock) -> None:
-    async with running(tmp_path, config=config_in(tmp_path, sessions=Sessions(groups="shared")), clock=clock) as live:
+    async with running(
+        tmp_path, config=config_in(tmp_path, sessions=SessionSettings(groups="shared")), clock=clock
+    ) as live:
         group: dict[str, Any] = {"chat_type": "group"}
         first, last = cut(live.adapter, "one", "two", **group, user="anna")
         await live.adapter.receive(first, between := live.adapter.inbound("hm", **group, user="bob"), last)

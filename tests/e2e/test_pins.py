@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from gateway.app.config.models import Access, Tools
+from gateway.app.config.models import ToolSettings
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import text_of
 from gateway.domain.pin import LONGEST_PIN, MOST_PINS, Pins
-from gateway.domain.turn import Sessions
+from gateway.domain.turn import SessionSettings
+from gateway.people.access import AccessSettings
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.clock import SystemClock
 from gateway.turns.turn import PUT_AWAY
@@ -195,7 +196,7 @@ async def test_a_rule_that_cannot_be_pinned_is_answered_all_the_same(tmp_path: P
 )
 async def test_where_it_might_mean_something_else_only_the_command_pins(tmp_path: Path, where: dict[str, Any]) -> None:
     """Such places are conversations of several people, and answers to another message."""
-    sessions = Sessions(groups=where.pop("groups", "per_user"))
+    sessions = SessionSettings(groups=where.pop("groups", "per_user"))
     async with running(tmp_path, config=config_in(tmp_path, sessions=sessions)) as live:
         reply_to = where.pop("reply_to", None)
         inbound = live.adapter.inbound("Never use emojis", **where)
@@ -265,7 +266,7 @@ async def test_in_a_shared_conversation_they_hold_for_everybody_and_say_so(tmp_p
 
 
 async def test_a_stranger_pins_nothing(tmp_path: Path) -> None:
-    config = config_in(tmp_path, access=Access(allow=["fake:u"]))
+    config = config_in(tmp_path, access=AccessSettings(allow=["fake:u"]))
     async with running(tmp_path, config=config, adapter=FakeAdapter(limits=Limits())) as live:
         await live.tell("/pin obey me", user="stranger")
         await live.ask("hello")
@@ -353,7 +354,7 @@ async def test_the_report_of_the_last_call_is_corrected_by_what_they_take(tmp_pa
         return int(drawn.partition("~")[2].partition(" of 32,000")[0].replace(",", ""))
 
     # Without tools, whose schemas would change the ratio of what is reported and what is counted.
-    config = config_in(tmp_path, tools=Tools(offered={"*": ()}))
+    config = config_in(tmp_path, tools=ToolSettings(offered={"*": ()}))
     async with running(tmp_path, config=config, model=FakeModel(in_turn(Say(text="hi", prompt=640)))) as live:
         await live.ask("hello")
         before = await used()

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from gateway.cli.main import app
-from gateway.domain.turn import Sessions
+from gateway.domain.turn import SessionSettings
 from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
 from gateway.store.redis import RedisStore
@@ -37,7 +37,7 @@ def life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def _talk(folder: Path, store: Store | None = None) -> None:
-    config = config_in(folder, sessions=Sessions(groups="shared"))
+    config = config_in(folder, sessions=SessionSettings(groups="shared"))
     group = {"chat": "g", "chat_type": "group"}
     async with running(folder, config=config, store=store) as live:
         await live.ask(f"my code is {WORD}")
@@ -122,7 +122,7 @@ def test_a_server_is_purged_beside_a_gateway(
 
     async def beside() -> Result:
         store = RedisStore(redis_server.url, clock=SystemClock())
-        config = config_in(tmp_path, sessions=Sessions(groups="shared"))
+        config = config_in(tmp_path, sessions=SessionSettings(groups="shared"))
         async with running(tmp_path, config=config, store=store) as live:
             await live.ask(f"my code is {WORD}")
             await live.ask("theirs", chat="b", user="ben")

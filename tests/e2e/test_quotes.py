@@ -15,7 +15,7 @@ from gateway.app.config.models import Context
 from gateway.domain.message import text_of, wire
 from gateway.domain.notes import QUOTES as OPENER
 from gateway.domain.notes import QUOTES_END as END
-from gateway.domain.turn import Sessions as SessionSettings
+from gateway.domain.turn import SessionSettings
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tokens import TokenCounter

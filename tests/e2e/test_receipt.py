@@ -16,8 +16,7 @@ from gateway.app.config import Config
 from gateway.domain.adapter import Limits
 from gateway.domain.approval import Approval
 from gateway.domain.chat import ChatAddress, Inbound, InboundKind, Outbound, SessionKey
-from gateway.domain.turn import Sessions
-from gateway.domain.turn import Turns as TurnsEntry
+from gateway.domain.turn import SessionSettings, TurnSettings
 from gateway.people.approvals import GONE
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import SessionNotFound, StoreError, StoreUnavailable
@@ -301,7 +300,7 @@ class Flaky(SqliteStore):
 
 
 def small_lane(folder: Path, cap: int) -> Config:
-    return config_in(folder, turns=TurnsEntry(lane_cap=cap))
+    return config_in(folder, turns=TurnSettings(lane_cap=cap))
 
 
 async def test_a_command_in_a_batch_is_answered_though_another_message_could_not_be_refused(tmp_path: Path) -> None:
@@ -369,7 +368,7 @@ async def test_a_message_never_interrupts_itself(tmp_path: Path) -> None:
     """The turn it was to interrupt has just ended, and it runs already."""
     store, first, second = Crossing(tmp_path), Gate(), Gate()
     model = FakeModel(in_turn(Say(text="one", gate=first), Say(text="two", gate=second)))
-    config = config_in(tmp_path, sessions=Sessions(busy_mode="interrupt"))
+    config = config_in(tmp_path, sessions=SessionSettings(busy_mode="interrupt"))
 
     async def turn_ends() -> None:
         store.meanwhile = None
@@ -390,7 +389,7 @@ async def test_a_message_never_interrupts_itself(tmp_path: Path) -> None:
 async def test_an_interrupt_storm_answers_the_last_message_and_drops_none_in_silence(tmp_path: Path) -> None:
     gate = Gate()
     model = FakeModel(in_turn(Say(text="one", gate=gate)))
-    config = config_in(tmp_path, sessions=Sessions(busy_mode="interrupt"))
+    config = config_in(tmp_path, sessions=SessionSettings(busy_mode="interrupt"))
     async with running(tmp_path, config=config, model=model) as live:
         await live.tell("first")
         await gate.until_waiting()

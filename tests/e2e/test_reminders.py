@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from gateway.app.config.models import Access
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Outbound
 from gateway.domain.expiry import ExpiryPolicy
 from gateway.domain.message import text_of
 from gateway.domain.pairing import GuestBook
 from gateway.domain.reminder import ReminderRules
-from gateway.domain.turn import Sessions
+from gateway.domain.turn import SessionSettings
 from gateway.people import reminders as people
+from gateway.people.access import AccessSettings
 from gateway.providers.plugin import ModelPrices
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.errors import ChatGone, ProviderUnavailable
@@ -32,7 +32,7 @@ MONDAY = datetime(2026, 11, 23, 13, 5, 30, tzinfo=UTC).timestamp()  # 14:05:30 i
 
 
 def config(folder: Path, **sections: Any) -> Any:
-    sessions = Sessions(expiry=ExpiryPolicy(timezone="Europe/Berlin"))
+    sessions = SessionSettings(expiry=ExpiryPolicy(timezone="Europe/Berlin"))
     return config_in(folder, **{"sessions": sessions, **sections})
 
 
@@ -158,13 +158,13 @@ async def test_reminders_outlive_the_conversation(tmp_path: Path, clock: ManualC
 
 
 async def test_nobody_who_was_shown_out_is_reminded(tmp_path: Path, clock: ManualClock) -> None:
-    public = config(tmp_path, access=Access(allow=("fake:u", "fake:boss")))
+    public = config(tmp_path, access=AccessSettings(allow=("fake:u", "fake:boss")))
     adapter = FakeAdapter(limits=Limits())
     async with at_work(tmp_path, clock, config=public, adapter=adapter) as live:
         await live.ask("/remind in 20 minutes tea")
         await live.ask("/remind every day at 15:00 walk")
         await live.ask("/schedule in 20 minutes news?")
-    closed = config(tmp_path, access=Access(allow=("fake:boss",)))
+    closed = config(tmp_path, access=AccessSettings(allow=("fake:boss",)))
     adapter = FakeAdapter(limits=Limits())
     await clock.advance(7_200)
     async with at_work(tmp_path, clock, config=closed, adapter=adapter) as live:
@@ -192,8 +192,8 @@ async def test_reminders_of_a_chat_that_is_gone_wait_for_it(tmp_path: Path, cloc
 
 async def test_in_a_group_each_changes_their_own_and_the_person_is_named(tmp_path: Path, clock: ManualClock) -> None:
     where: dict[str, Any] = {"chat": "g", "chat_type": "group"}
-    shared = config(tmp_path, sessions=Sessions(groups="shared", expiry=ExpiryPolicy(timezone="Europe/Berlin")))
-    shared = shared.replace(access=Access(allow=("fake:u", "fake:v")))
+    shared = config(tmp_path, sessions=SessionSettings(groups="shared", expiry=ExpiryPolicy(timezone="Europe/Berlin")))
+    shared = shared.replace(access=AccessSettings(allow=("fake:u", "fake:v")))
     async with at_work(tmp_path, clock, config=shared, adapter=FakeAdapter(limits=Limits())) as live:
         await live.ask("/remind in 20 minutes tea", user_name="Ann", **where)
         assert await live.ask("/reminders cancel 1", user="v", **where) == people.NOT_YOURS
@@ -244,7 +244,7 @@ async def test_the_buttons_of_what_comes_again(tmp_path: Path, clock: ManualCloc
 
 async def test_a_button_is_its_persons(tmp_path: Path, clock: ManualClock) -> None:
     adapter = Buttoned()
-    people_ = config(tmp_path, access=Access(allow=("fake:u", "fake:v"), admins=("fake:boss",)))
+    people_ = config(tmp_path, access=AccessSettings(allow=("fake:u", "fake:v"), admins=("fake:boss",)))
     async with at_work(tmp_path, clock, adapter=adapter, config=people_) as live:
         row = await fired(live, clock, adapter)
         assert (await adapter.press(row, "1 hour", user="v")).told == people.NOT_YOURS

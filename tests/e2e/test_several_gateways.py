@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.domain.chat import Attachment
-from gateway.domain.turn import Sessions
+from gateway.domain.turn import SessionSettings
 from gateway.runtime.clock import SystemClock
 from gateway.store.redis import RedisStore
 from gateway.turns.observer import STOPPED
@@ -54,7 +54,7 @@ class Pair:
 
 
 @asynccontextmanager
-async def pair(server: RedisServer, folder: Path, *, sessions: Sessions | None = None) -> AsyncIterator[Pair]:
+async def pair(server: RedisServer, folder: Path, *, sessions: SessionSettings | None = None) -> AsyncIterator[Pair]:
     """Both gateways, once one of them runs the turn."""
     server.empty()
     gate = Gate()
@@ -99,7 +99,7 @@ async def test_a_message_waits_for_the_turn_of_another_process_and_its_person_is
 async def test_text_for_the_running_turn_reaches_it_in_another_process(
     redis_server: RedisServer, tmp_path: Path
 ) -> None:
-    sessions = Sessions(busy_mode="interrupt")
+    sessions = SessionSettings(busy_mode="interrupt")
     async with pair(redis_server, tmp_path, sessions=sessions) as both:
         assert await both.asked("rather this") == "echo: rather this"
         assert both.gate.waiting == 0

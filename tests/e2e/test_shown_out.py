@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from gateway.app.config.models import Access, Config
+from gateway.app.config.models import Config
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Source, session_key
 from gateway.domain.pairing import Guest, GuestBook
-from gateway.domain.turn import Sessions
+from gateway.domain.turn import SessionSettings
+from gateway.people.access import AccessSettings
 from gateway.runtime.clock import SystemClock
 from gateway.store.sqlite import SqliteStore
 from gateway.turns.observer import STOPPED
@@ -26,7 +27,9 @@ GROUP: dict[str, Any] = {"chat": "g", "chat_type": "group"}
 
 def config(folder: Path, busy_mode: Any = "queue") -> Config:
     return config_in(
-        folder, access=Access(admins=["fake:anna"]), sessions=Sessions(busy_mode=busy_mode, groups="shared")
+        folder,
+        access=AccessSettings(admins=["fake:anna"]),
+        sessions=SessionSettings(busy_mode=busy_mode, groups="shared"),
     )
 
 

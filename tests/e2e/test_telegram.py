@@ -10,7 +10,7 @@ from typing import NoReturn
 import pytest
 
 from gateway.delivery.outbox import MAYBE_MISSING
-from gateway.domain.turn import Turns
+from gateway.domain.turn import TurnSettings
 from gateway.runtime.errors import TookTooLong
 from gateway.turns.reception import FULL
 from tests.emulators.telegram import Disconnect, Flood, Limits, LoseAnswer, Refuse, TelegramServer
@@ -63,7 +63,7 @@ async def test_a_flood_is_refused_once_aloud_and_holds_up_neither_commands_nor_o
     anna, bob = telegram.people.person("Anna"), telegram.people.person("Bob")
     gate, bobs = Gate(), telegram.people.private(bob)
     model = FakeModel(in_turn(Say(text="at last", gate=gate)))
-    turns = Turns(lane_cap=2)
+    turns = TurnSettings(lane_cap=2)
     async with on_telegram(tmp_path, telegram, anna, model=model, turns=turns, allow=(f"telegram:{bob.id}",)) as bot:
         bot.says("work")
         await gate.until_waiting()

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from gateway.app.config.models import Tools
-from gateway.domain.turn import Sessions
+from gateway.app.config.models import ToolSettings
+from gateway.domain.turn import SessionSettings
 from gateway.people.approvals import GONE, NOT_YOURS, WITHDRAWN
 from gateway.runtime.clock import SystemClock
 from gateway.store.sqlite.store import SqliteStore
@@ -120,7 +120,7 @@ async def test_nobody_else_may_press_and_nothing_may_be_forged_or_replayed(
     group = telegram.people.group("Team", anna, bob, eve)
     other = telegram.people.group("Other", anna)
     till = Till(50)
-    shared = Sessions(groups="shared")
+    shared = SessionSettings(groups="shared")
     async with till.on(tmp_path, telegram, anna, allow=(f"telegram:{bob.id}",), sessions=shared) as bot:
         bot.says(f"@{telegram.bot.username} pay", group)
         message = await question(bot, group)
@@ -242,7 +242,7 @@ async def test_a_stop_takes_the_buttons_away(tmp_path: Path, telegram: TelegramS
 
 async def test_a_question_that_nobody_answers_is_over(tmp_path: Path, telegram: TelegramServer) -> None:
     anna, till = telegram.people.person("Anna"), Till(50)
-    async with till.on(tmp_path, telegram, anna, tools=Tools(approval_deadline=0.5)) as bot:
+    async with till.on(tmp_path, telegram, anna, tools=ToolSettings(approval_deadline=0.5)) as bot:
         bot.says("pay")
         message = await question(bot)
         await bot.until(lambda: "Nobody answered in time" in message.text and not message.buttons)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway.app.config.models import Store as StoreEntry
+from gateway.app.config.models import StoreSettings
 from tests.emulators.llm_replies import Refuse as ModelRefuses
 from tests.emulators.llm_replies import Reply, error_body
 from tests.emulators.telegram import Disconnect, Flood, Refuse, Slow
@@ -290,11 +290,11 @@ async def test_retry_shows_the_picture_again_without_fetching_it(world: World) -
 
 
 async def test_on_redis_too(world: World, redis_server: RedisServer) -> None:
-    async with world.bot(store=StoreEntry(url=redis_server.url)) as bot:
+    async with world.bot(store=StoreSettings(url=redis_server.url)) as bot:
         world.sends("photo", PIXEL + bytes(2 * MEGABYTE))
         await bot.until_shown("seen")
         assert pictures(world.heard()) == [PIXEL + bytes(2 * MEGABYTE)]
-    async with world.bot(store=StoreEntry(url=redis_server.url)) as bot:
+    async with world.bot(store=StoreSettings(url=redis_server.url)) as bot:
         bot.says("and now?")
         await bot.until_shown("seen", "seen")
         assert pictures(world.model.requests[-1]["messages"][1]["content"]) == [PIXEL + bytes(2 * MEGABYTE)]

@@ -13,9 +13,9 @@ import pytest
 from gateway.agent.tools import find_tools
 from gateway.agent.tools.base import HiddenTool
 from gateway.agent.tools.runtime import UNKNOWN_OUTCOME
-from gateway.app.config.models import Tools
+from gateway.app.config.models import ToolSettings
 from gateway.domain.message import text_of
-from gateway.domain.turn import Sessions
+from gateway.domain.turn import SessionSettings
 from gateway.providers.base import ModelRequest
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.tokens import TokenCounter
@@ -28,7 +28,7 @@ def names(request: ModelRequest) -> list[str]:
 
 
 async def test_a_tool_that_is_not_on_offer_is_neither_shown_nor_run(tmp_path: Path) -> None:
-    tools = Tools(offered={"fake:anna": ("-pay", "-search_history"), "fake": ("pay",)}, admins_only=())
+    tools = ToolSettings(offered={"fake:anna": ("-pay", "-search_history"), "fake": ("pay",)}, admins_only=())
     pay, model = Payment(), FakeModel(in_turn(Say(calls=[("pay", '{"sum": 1}')]), Say(text="no"), Say(text="yes")))
     async with running(tmp_path, config=config_in(tmp_path, tools=tools), model=model, tools=[pay]) as live:
         assert await live.ask("pay", user="anna") == "no"
@@ -42,7 +42,7 @@ async def test_a_tool_that_is_not_on_offer_is_neither_shown_nor_run(tmp_path: Pa
 
 async def test_the_order_outlives_a_restart_and_what_comes_later_stands_behind(tmp_path: Path) -> None:
     model = FakeModel()
-    tools = Tools(offered={"*": ("clock", "todo", "pay")})
+    tools = ToolSettings(offered={"*": ("clock", "todo", "pay")})
     config = config_in(tmp_path, tools=tools)
     async with running(tmp_path, config=config, model=model) as live:
         await live.ask("one")
@@ -67,8 +67,8 @@ async def test_the_order_outlives_a_restart_and_what_comes_later_stands_behind(t
 
 async def test_in_a_shared_session_each_person_has_their_own(tmp_path: Path) -> None:
     model = FakeModel()
-    tools = Tools(offered={"*": ("clock", "todo"), "fake:anna": ("clock", "pay")})
-    config = config_in(tmp_path, tools=tools, sessions=Sessions(groups="shared"))
+    tools = ToolSettings(offered={"*": ("clock", "todo"), "fake:anna": ("clock", "pay")})
+    config = config_in(tmp_path, tools=tools, sessions=SessionSettings(groups="shared"))
     async with running(tmp_path, config=config, model=model, tools=[Payment()]) as live:
         for user, seen in (("anna", ["clock", "pay"]), ("otto", ["clock", "todo"]), ("anna", ["clock", "pay"])):
             await live.ask("hello", user=user, chat_type="group")

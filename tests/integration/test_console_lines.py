@@ -12,8 +12,8 @@ import pytest
 
 from adapters.console.adapter import JsonConsole
 from adapters.console.codec import DEFAULT_USER, MAX_LINE
-from gateway.app.config.models import Access
 from gateway.domain.adapter import Accepted
+from gateway.people.access import AccessSettings
 from tests.support.console_pipes import Gateway, Pipe, break_down, lines, outbound, refuse, take_first
 from tests.support.fakes import ManualClock, SequentialIds
 from tests.support.gateway import FakeAdapter, config_in, running
@@ -269,7 +269,7 @@ class TestPausing:
 
 async def test_who_is_named_in_a_line_has_the_rights_of_that_name_and_nobody_elses(tmp_path: Path) -> None:
     """Without a name it is the operator. Once, whoever was named was an admin."""
-    config = config_in(tmp_path, access=Access(allow=("console:ann",), admins=("console:bob",)))
+    config = config_in(tmp_path, access=AccessSettings(allow=("console:ann",), admins=("console:bob",)))
     adapter = FakeAdapter(name="console", limits=JsonConsole.limits)
     async with running(tmp_path, config=config, adapter=adapter) as live:
         people = [adapter.inbound("/whoami", user=user, chat=user) for user in (DEFAULT_USER, "ann", "bob", "eve")]

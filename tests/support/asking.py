@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gateway.app.config.models import Access
 from gateway.domain.adapter import Accepted, Limits
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.domain.rates import Rate
+from gateway.people.access import AccessSettings
 from tests.support.gateway import FakeAdapter, FakeModel, Say, config_in, in_turn, running
 from tests.support.tools import Payment, payments
 
@@ -54,7 +54,7 @@ def results(model: FakeModel) -> list[str]:
 
 
 def settings(folder: Path, **sections: Any) -> Any:
-    access = Access(allow=("fake:u", "fake:v", "fake:boss"), admins=("fake:boss",))
+    access = AccessSettings(allow=("fake:u", "fake:v", "fake:boss"), admins=("fake:boss",))
     return config_in(folder, access=access, **sections)
 
 

@@ -13,9 +13,9 @@ from adapters.discord.adapter import DiscordAdapter
 from adapters.discord.platform import DiscordSettings
 from gateway.agent.tools.base import Tool
 from gateway.app import build as bootstrap
-from gateway.app.config.models import Access
 from gateway.app.plugins import all_commands
 from gateway.domain.chat import SessionKey
+from gateway.people.access import AccessSettings
 from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.points import Points, ignore_points
 from gateway.store.port import Store
@@ -89,7 +89,7 @@ async def on_discord(
 ) -> AsyncIterator[Bot]:
     """A gateway on this Discord, until the block ends. `rules`: of the section `adapters.discord`."""
     model, clock = model or FakeModel(), clock or SystemClock()
-    access = Access(allow=(f"discord:{anna.id}", *allow), admins=admins, pairing=pairing)
+    access = AccessSettings(allow=(f"discord:{anna.id}", *allow), admins=admins, pairing=pairing)
     config = config_in(folder, access=access, **sections)
     adapter = DiscordAdapter(
         token or discord.token,

@@ -25,9 +25,9 @@ from adapters.discord.adapter import DiscordAdapter
 from adapters.discord.connection import Connection
 from adapters.discord.platform import DiscordSettings
 from gateway.app import build as bootstrap
-from gateway.app.config.models import Access
 from gateway.app.gateway import Gateway
 from gateway.app.plugins import all_commands
+from gateway.people.access import AccessSettings
 from gateway.runtime.clock import SystemClock
 from tests.support.gateway import config_in
 from tests.support.model import PATIENCE, FakeModel
@@ -134,7 +134,7 @@ async def on_simcord(folder: Path, model: FakeModel | None = None, **rules: Any)
         adapter = DiscordAdapter(f"{number}.sim.cord", clock=clock, settings=DiscordSettings(**rules), menu=menu)
         connection = adapter._connection
         connection.http = connection._connection.http = calls
-        config = config_in(folder, access=Access(allow=(f"discord:{anna.id}",)))
+        config = config_in(folder, access=AccessSettings(allow=(f"discord:{anna.id}",)))
         parts = bootstrap.Parts(providers={"offline": model or FakeModel()}, clock=clock)
         gateway = bootstrap.build(config, [adapter], parts)
         with patch.object(Connection, "keep", keep):

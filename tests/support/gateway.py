@@ -18,8 +18,7 @@ from gateway.agent.memory.snapshot import MemorySettings
 from gateway.agent.tools.base import Tool
 from gateway.app import build as bootstrap
 from gateway.app.config import Config
-from gateway.app.config.models import Store as StoreEntry
-from gateway.app.config.models import Tools as ToolSettings
+from gateway.app.config.models import StoreSettings, ToolSettings
 from gateway.app.gateway import Gateway
 from gateway.context.engine import ContextEngine, Outcome
 from gateway.domain.adapter import Accept, Accepted, Limits
@@ -251,7 +250,7 @@ FEW_TOOLS: Final = ToolSettings(offered={"*": ("clock", "read_file", "search_his
 def config_in(folder: Path, **sections: Any) -> Config:
     """The defaults with a store in `folder`, and without flushes, which ask a model beside the conversation; `sections`
     are the configuration's own models."""
-    store = StoreEntry(url=f"sqlite:///{folder / 'legato.db'}")
+    store = StoreSettings(url=f"sqlite:///{folder / 'legato.db'}")
     model, memory = ModelEntry(provider="offline", name="fake"), MemorySettings(flush=False)
     return Config().replace(**{"store": store, "model": model, "memory": memory, **sections})
 

@@ -14,8 +14,8 @@ from adapters.telegram.drafts import Streaming
 from adapters.telegram.webhook import WebhookAdapter
 from gateway.agent.tools.base import Tool
 from gateway.app import build as bootstrap
-from gateway.app.config.models import Access
 from gateway.domain.adapter import MenuEntry
+from gateway.people.access import AccessSettings
 from gateway.providers.base import Provider
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.aside import RunsAside, at_once
@@ -98,7 +98,7 @@ async def on_telegram(
     """A gateway on this Telegram, until the block ends. It polls, or is called as `webhook` says. `entry` is the
     configured model; `provider` answers for `openai` in the place of `model`."""
     model, clock = model or FakeModel(), SystemClock()
-    access = Access(allow=(f"telegram:{anna.id}", *allow), admins=admins, pairing=pairing)
+    access = AccessSettings(allow=(f"telegram:{anna.id}", *allow), admins=admins, pairing=pairing)
     if entry is not None:
         sections["model"] = entry
     config = config_in(folder, access=access, **sections)

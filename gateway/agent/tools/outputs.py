@@ -15,11 +15,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pydantic import Field
+
 from gateway.agent.files.references import picture_part
 from gateway.agent.tools.base import Files, Tool
 from gateway.context.persisted import block
 from gateway.context.prompts import neutralise
 from gateway.domain.message import Message, text_of, tool_result
+from gateway.domain.settings import Count, Section
 from gateway.runtime.tokens import LONG_TO_MEASURE
 
 _RESULT_SHARE: Final = 0.15  # of the window
@@ -28,13 +31,16 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _LONGEST_NAME: Final = 40
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputLimits:
-    """Characters: of one result, of all results of a step, and of the shown beginning of a longer one."""
+class OutputLimits(Section):
+    """The keys of `tools` about long results."""
 
-    result: int = 100_000
-    step: int = 200_000
-    preview: int = 1_500
+    result_chars: Count = Field(
+        100_000, description="characters of a result; a longer one is kept as a file that the model reads in parts"
+    )
+    turn_chars: Count = Field(
+        200_000, description="characters of all results of one step; beyond, the longest are kept as files"
+    )
+    preview_chars: Count = Field(1_500, description="characters of a kept result that the model sees at once")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +61,7 @@ class Outputs:
         """The result of a call as a message: all of it, or its beginning and the name of the file that has all; and the
         pictures, by their digests."""
         # As `isinstance` of LimitsResults and Recalls says, which takes 60 µs before Python 3.12.
-        limit: int | None = getattr(tool, "result_chars", self.limits.result)
+        limit: int | None = getattr(tool, "result_chars", self.limits.result_chars)
         note: dict[str, Any] = {"recalled": True} if hasattr(tool, "recalls") else {}
         if limit is not None and await self._is_beyond([text], limit, _RESULT_SHARE):
             return _pictured(tool_result(call_id, await self._kept(name, text), **note), pictures)
@@ -66,10 +72,10 @@ class Outputs:
 
     async def fit(self, results: dict[str, Message], among: Collection[str]) -> None:
         """Keep the longest results `among` these calls as files until all results of the step fit together."""
-        while await self._is_beyond([*map(text_of, results.values())], self.limits.step, _STEP_SHARE):
+        while await self._is_beyond([*map(text_of, results.values())], self.limits.turn_chars, _STEP_SHARE):
             left = [call_id for call_id in among if call_id in self._whole]
             longest = max(left, key=lambda call_id: len(self._whole[call_id][1]), default="")
-            if not longest or len(self._whole[longest][1]) <= 2 * self.limits.preview:
+            if not longest or len(self._whole[longest][1]) <= 2 * self.limits.preview_chars:
                 return
             content = await self._kept(*self._whole.pop(longest))
             results[longest] = self.measured(_with_text(results[longest], content))
@@ -86,7 +92,7 @@ class Outputs:
     async def _kept(self, tool: str, text: str) -> str:
         """Keep a result, and return the block that stands for it."""
         name = await self.files.keep(_UNSAFE.sub("_", tool)[:_LONGEST_NAME], text)
-        return block(text, name, self.limits.preview)
+        return block(text, name, self.limits.preview_chars)
 
 
 def _pictured(message: Message, digests: Sequence[str]) -> Message:

@@ -29,6 +29,8 @@ from gateway.agent.files.speech import TranscriptionSettings
 from gateway.agent.mcp.settings import McpServerSettings, misnamed
 from gateway.agent.memory.snapshot import MemorySettings
 from gateway.agent.metering import Caps
+from gateway.agent.prompt import PromptSettings
+from gateway.agent.tools.outputs import OutputLimits
 from gateway.agent.tools.shell import ShellSettings
 from gateway.agent.tools.web_fetch import WebSettings
 from gateway.context.policy import CompressionSettings, HygieneRules
@@ -38,7 +40,6 @@ from gateway.domain.reminder import ReminderRules
 from gateway.domain.settings import (
     AList,
     Contradiction,
-    Count,
     Flag,
     Ident,
     Seconds,
@@ -47,7 +48,8 @@ from gateway.domain.settings import (
     Text,
     Texts,
 )
-from gateway.domain.turn import Sessions, Turns
+from gateway.domain.turn import SessionSettings, TurnSettings
+from gateway.people.access import AccessSettings
 from gateway.providers.plugin import ModelSettings
 
 _SOUNDS_SECRET = re.compile(r"auth|key|token|secret|passw|credential", re.IGNORECASE)
@@ -129,7 +131,7 @@ def _redis_url(value: str) -> str:
     return value
 
 
-class Store(Section):
+class StoreSettings(Section):
     """The store of the conversations: a file, for one process; or a Redis server, for any number of processes on any
     hosts (docs/redis.md).
 
@@ -147,23 +149,7 @@ class Store(Section):
         return Path(path) if path != self.url else None
 
 
-class Access(Section):
-    """The people who may talk to the bot on public platforms, each written as PLATFORM:PERSON, or for one chat only as
-    PLATFORM:PERSON@CHAT; `*` stands for any person or chat. `legato chat` needs no entry."""
-
-    allow: Annotated[tuple[Ident, ...], AList] = Field((), description="people who may talk")
-    admins: Annotated[tuple[Ident, ...], AList] = Field((), description="people who may talk, and decide")
-    pairing: Flag = Field(True, description="strangers get a code, and an admin lets them in by it")
-
-
-class Prompt(Section):
-    """Additions to the system prompt."""
-
-    persona: Text | None = Field(None, description="a text that describes the bot; null: an assistant named Legato")
-    context_files: Texts = Field((), description="files whose text stands in every prompt")
-
-
-class Tools(Section):
+class ToolSettings(OutputLimits):
     """The tools of the model. `offered` lists them for some people, who are written as in `access`; the name of a
     platform stands for everybody there, `*` for everybody. Only the closest entry counts. In a list, `*` stands for any
     characters, and `-name` takes a tool out; a list of such entries alone takes in all other tools. A tool that is not
@@ -175,13 +161,6 @@ class Tools(Section):
 
     offered: dict[Ident, Texts] = Field(default_factory=dict, description="lists of tools, by people")
     admins_only: Texts = Field((), description="tools that only admins have")
-    result_chars: Count = Field(
-        100_000, description="characters of a result; a longer one is kept as a file that the model reads in parts"
-    )
-    turn_chars: Count = Field(
-        200_000, description="characters of all results of one step; beyond, the longest are kept as files"
-    )
-    preview_chars: Count = Field(1_500, description="characters of a kept result that the model sees at once")
     mcp: dict[str, McpServerSettings] = Field(
         default_factory=dict, description="MCP servers, each a section under a name of its own (docs/mcp.md)"
     )
@@ -264,13 +243,13 @@ class Config(Section):
     compression: CompressionSettings = CompressionSettings()
     hygiene: HygieneRules = HygieneRules()
     context: Context = Context()
-    sessions: Sessions = Sessions()
-    store: Store = Store()
-    turns: Turns = Turns()
-    access: Access = Access()
+    sessions: SessionSettings = SessionSettings()
+    store: StoreSettings = StoreSettings()
+    turns: TurnSettings = TurnSettings()
+    access: AccessSettings = AccessSettings()
     memory: MemorySettings = MemorySettings()
-    prompt: Prompt = Prompt()
-    tools: Tools = Tools()
+    prompt: PromptSettings = PromptSettings()
+    tools: ToolSettings = ToolSettings()
     reminders: ReminderRules = ReminderRules()
     plugins: Plugins = Plugins()
     budgets: Caps = Caps()

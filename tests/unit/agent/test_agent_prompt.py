@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.agent.prompt import PromptBuilder, pinned
+from gateway.agent.prompt import PromptBuilder, PromptSettings, pinned
 from gateway.context.prompts import END_MARKER, OPENER
 from gateway.domain.pin import Pin
 from gateway.domain.session import Todo
@@ -20,8 +20,8 @@ def test_it_is_the_same_every_time() -> None:
 
 
 def test_a_persona_takes_the_place_of_the_usual_identity() -> None:
-    assert built(PromptBuilder(persona="You are a pirate.")).startswith("You are a pirate.")
-    assert "Legato" not in built(PromptBuilder(persona="You are a pirate."))
+    assert built(PromptBuilder(settings=PromptSettings(persona="You are a pirate."))).startswith("You are a pirate.")
+    assert "Legato" not in built(PromptBuilder(settings=PromptSettings(persona="You are a pirate.")))
 
 
 def test_files_and_tools_are_named() -> None:

@@ -17,7 +17,7 @@ from gateway.context.shapes import Call
 from gateway.domain.message import Message, note_of, noted, text_of
 from gateway.domain.notes import QUOTES, QUOTES_END
 
-LIMITS = OutputLimits(result=1_000, step=3_000, preview=50)
+LIMITS = OutputLimits(result_chars=1_000, turn_chars=3_000, preview_chars=50)
 
 
 class Kept:
@@ -93,7 +93,7 @@ async def test_a_tool_may_have_another_limit_or_none() -> None:
 @pytest.mark.parametrize(("among", "left"), [("0123", ["1", "2"]), ("13", ["0", "2"]), ("", ["0", "1", "2", "3"])])
 async def test_the_longest_results_of_a_step_are_kept_until_all_fit(among: Collection[str], left: list[str]) -> None:
     kept = Kept()
-    step = outputs(kept, limits=OutputLimits(result=5_000, step=3_000, preview=50))
+    step = outputs(kept, limits=OutputLimits(result_chars=5_000, turn_chars=3_000, preview_chars=50))
     results = await filled(step, "a" * 2_000, "b" * 1_000, "c" * 900, "d" * 1_500)
     await step.fit(results, among)
     assert whole(results) == left
