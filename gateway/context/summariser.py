@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from gateway.context import fallback, identifiers, instructions, listing, material, prompts, statements, verification
+from gateway.context import fallback, identifiers, instructions, material, prompts, statements, verification
 from gateway.context.plan import Plan
 from gateway.context.pruning import cut
 from gateway.context.state import Cooldown, Correction, classify
@@ -69,37 +69,8 @@ class Wish:
     correction: Correction
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Order:
-    """The common part of all requests of a pass.
-
-    `limit`: the output cap. `room`: the most tokens that the notes may take. `tokens`: the number that is asked for.
-    `spoken`: the newest requests, whole. `window`: the summariser's, as we count.
-    """
-
-    limit: int
-    room: int
-    tokens: int
-    recent: Sequence[str]
-    spoken: str
-    window: int
-
-
-@dataclass(slots=True)
-class _Draft:
-    """The notes so far, at first the earlier ones.
-
-    `done`: the number of messages of the middle that they cover. `refused`: the reason why the last answer could not
-    be used, "" as long as all could.
-    """
-
-    notes: str
-    done: int = 0
-    refused: str = ""
-
-
 class Summariser:
-    """Writes the notes of one session's compactions.
+    """Gets the notes of one session's compactions.
 
     `call_model` None: only by rule. `call_aligned` None: every request stands alone.
     """
@@ -125,17 +96,9 @@ class Summariser:
     async def write(self, plan: Plan, wish: Wish) -> Written:
         """Return notes from the model, else by rule. Raises CompressionFailed where key or quota were refused: a
         person can mend that, and rule-made notes would only hide it."""
-        gone = statements.outdated(plan.middle, plan.previous, plan.head)
-        ledger = identifiers.ledger(
-            plan.middle,
-            plan.identifiers,
-            gone.corrections,
-            max(identifiers.LEDGER, plan.room // identifiers.PER_TOKENS),
-        )
-        ledger = {value: entry for value, entry in ledger.items() if value not in gone.values}
-        draft = _Draft(plan.previous)
+        notes = _Notes(plan, counter=self._counter, redact=self._redact)
         if self.call_model is None:
-            return self._by_rule(plan, ledger, gone, draft, NO_MODEL)
+            return notes.by_rule(NO_MODEL)
         error: BaseException | None = None
         if self.resting_until is not None and not wish.force:
             kind, seconds = self.cooldown.kind, self.cooldown.until - self._clock.now()
@@ -143,13 +106,12 @@ class Summariser:
         else:
             try:
                 async with self._clock.limit(PATIENCE):
-                    answer, notes = await self._ask(self.call_model, plan, ledger, gone, wish, draft)
+                    written = await _Asking(notes, wish, self.call_model, self.call_aligned).write()
             except (GatewayError, TimeoutError) as raised:
                 error = raised
             else:
                 self.cooldown = Cooldown()
-                failed = getattr(answer, "failed_model", None)
-                return Written(notes=notes, identifiers=verification.held(notes, ledger), failed_model=failed)
+                return written
             if isinstance(error, SummaryRefused):
                 kind = "malformed"
             else:
@@ -158,185 +120,188 @@ class Summariser:
             reason = self._redact(str(error)) or "The summariser did not answer in time."
         if kind == "refused" and not wish.emergency:
             raise CompressionFailed(reason) from error
-        return self._by_rule(plan, ledger, gone, draft, reason, getattr(error, "failed_model", None))
+        return notes.by_rule(reason, getattr(error, "failed_model", None))
 
-    def _by_rule(
-        self,
-        plan: Plan,
-        ledger: listing.Ledger,
-        gone: statements.Outdated,
-        draft: _Draft,
-        reason: str,
-        failed_model: str | None = None,
-    ) -> Written:
-        chars, tokens = plan.budgets.fallback_chars, min(plan.budgets.max_summary_tokens, plan.room - plan.ledger_room)
-        if draft.done:  # a model's work, in sections that may take half of the room
-            chars += 2 * len(draft.notes)
-        standing = self._standing(plan, tokens + plan.ledger_room, chars + 4 * plan.ledger_room)
-        notes = fallback.write(
+
+class _Notes:
+    """The notes of one pass. `text`: the notes so far, at first the earlier ones; `done`: the number of messages of the
+    middle that they cover."""
+
+    def __init__(self, plan: Plan, *, counter: TokenCounter, redact: Redact) -> None:
+        self.plan = plan
+        self.counter = counter
+        self.redact = redact
+        self.text = plan.previous
+        self.done = 0
+        self._outdated = statements.outdated(plan.middle, plan.previous, plan.head)
+        most = max(identifiers.LEDGER, plan.room // identifiers.PER_TOKENS)
+        ranked = identifiers.ledger(plan.middle, plan.identifiers, self._outdated.corrections, most)
+        self.ledger = {value: entry for value, entry in ranked.items() if value not in self._outdated.values}
+
+    def by_rule(self, reason: str, failed_model: str | None = None) -> Written:
+        """Return notes in which a rule covers all that no model has covered."""
+        plan, budgets = self.plan, self.plan.budgets
+        chars, tokens = budgets.fallback_chars, min(budgets.max_summary_tokens, plan.room - plan.ledger_room)
+        if self.done:  # a model's work, in sections that may take half of the room
+            chars += 2 * len(self.text)
+        standing = self.standing(tokens + plan.ledger_room, chars + 4 * plan.ledger_room)
+        self.text = fallback.write(
             plan.request,
-            verification.without_lists(draft.notes),
-            plan.middle[draft.done :],
+            verification.without_lists(self.text),
+            plan.middle[self.done :],
             plan.calls,
-            self._redact,
+            self.redact,
             chars=chars - len(standing),
-            tokens=tokens - self._counter.text(standing),
-            counter=self._counter,
+            tokens=tokens - self.counter.text(standing),
+            counter=self.counter,
         )
+        whole = self.completed(tokens + plan.ledger_room, standing)
+        return replace(whole, fallback=True, error=reason, failed_model=failed_model)
+
+    def completed(self, room: int, standing: str) -> Written:
+        """Return the notes with the lists behind them: `standing` instructions, and identifiers."""
         notes = verification.completed(
-            notes,
-            ledger,
-            self._redact,
-            room=tokens + plan.ledger_room,
-            counter=self._counter,
-            previous=plan.previous,
-            standing=standing,
-            gone=gone,
-        )
-        held = verification.held(notes, ledger)
-        return Written(notes=notes, identifiers=held, fallback=True, error=reason, failed_model=failed_model)
-
-    async def _ask(
-        self,
-        call_model: CallModel,
-        plan: Plan,
-        ledger: listing.Ledger,
-        gone: statements.Outdated,
-        wish: Wish,
-        draft: _Draft,
-    ) -> tuple[Any, str]:
-        """Return the model's last answer and the notes in it. Raises SummaryRefused after one stricter second try.
-
-        The first try is made in place if possible. Every other request stands alone.
-        """
-        order = self._order(plan, ledger, wish)
-        answer = await self._ask_in_place(plan, wish, order, draft)
-        if answer is None:
-            for part in self._parts(plan, wish, order):
-                answer = await self._ask_alone(call_model, part, wish, order, draft)
-                draft.done = part.end
-        return answer, verification.completed(
-            draft.notes,
-            ledger,
-            self._redact,
-            room=plan.room,
-            counter=self._counter,
-            previous=plan.previous,
-            standing=self._standing(plan, plan.room),
-            gone=gone,
-        )
-
-    async def _ask_in_place(self, plan: Plan, wish: Wish, order: _Order, draft: _Draft) -> Any:
-        """Return the answer to an aligned call, its notes in `draft`; None if there was no call or no usable answer.
-
-        The request is not redacted, because the very same words were sent to the very same model before. The answer
-        is: everything is taken out of it that redaction would have taken out of the request.
-        """
-        if self.call_aligned is None:
-            return None
-        task = prompts.instruction(
-            material.opening(plan.rest, plan.calls, self._redact) if plan.rest else "",
-            self._redact,
-            tokens=order.tokens,
-            previous=bool(plan.previous),
-            memory=wish.memory,
-            focus=wish.focus,
-            recent=order.recent,
-        )
-        try:
-            answer = await self.call_aligned(wish.transcript, task, order.limit)
-            if answer is None:
-                return None
-            notes = verification.notes_in(
-                answer, limit=order.limit, room=order.room, counter=self._counter, spoken=order.spoken
-            )
-            if not verification.structured(notes):
-                raise SummaryRefused("it went on with the conversation instead of taking notes")
-        except SummaryRefused as error:
-            draft.refused = str(error)
-            return None
-        draft.notes = verification.without(notes, verification.withheld(plan.whole, self._redact))
-        return answer
-
-    async def _ask_alone(
-        self, call_model: CallModel, part: material.Part, wish: Wish, order: _Order, draft: _Draft
-    ) -> Any:
-        """Return the answer to a request that holds one part of the middle, its notes in `draft`."""
-        while True:
-            messages = prompts.request(
-                part.text,
-                self._redact,
-                tokens=order.tokens,
-                previous=self._shortened(draft.notes, order.limit),
-                memory=wish.memory,
-                focus=wish.focus,
-                recent=order.recent,
-                refused=draft.refused,
-            )
-            try:
-                reply = call_model(messages, order.limit)
-                answer = await reply if inspect.isawaitable(reply) else reply
-                draft.notes = verification.accept(
-                    answer, self._redact, limit=order.limit, room=order.room, counter=self._counter, spoken=order.spoken
-                )
-            except SummaryRefused as error:
-                if draft.refused:
-                    raise SummaryRefused(f"The summary could not be used because {error}.") from error
-                draft.refused = str(error)
-            else:
-                return answer
-
-    def _order(self, plan: Plan, ledger: listing.Ledger, wish: Wish) -> _Order:
-        """Every part's request reads notes and writes them anew, so neither may take more than a quarter of the
-        window."""
-        window = wish.correction.invert(wish.window)
-        limit = max(_LEAST_OUTPUT, min(plan.budget * 5 // 4, window // 4))
-        standing = self._counter.text(self._standing(plan, plan.room))
-        room = plan.room - min(plan.ledger_room, sum(len(value) for value in ledger)) - standing
-        recent = [] if wish.focus else [line for line in map(self._line, plan.requests) if line]
-        return _Order(
-            limit=limit,
+            self.text,
+            self.ledger,
+            self.redact,
             room=room,
-            tokens=min(plan.budget, room, limit * 4 // 5),
-            recent=recent,
-            spoken="\n".join(plan.requests),
-            window=window,
+            counter=self.counter,
+            previous=self.plan.previous,
+            standing=standing,
+            gone=self._outdated,
         )
+        return Written(notes=notes, identifiers=verification.held(notes, self.ledger))
 
-    def _standing(self, plan: Plan, room: int, chars: int | None = None) -> str:
+    def standing(self, room: int, chars: int | None = None) -> str:
         """Return the list of standing instructions for notes of `room` tokens and `chars` characters."""
         share = instructions.SHARE
         most = None if chars is None else int(chars * share)
         return instructions.written(
-            plan.standing, self._redact, room=int(room * share), counter=self._counter, chars=most
+            self.plan.standing, self.redact, room=int(room * share), counter=self.counter, chars=most
+        )
+
+
+class _Asking:
+    """Has a model write the notes of one pass. The first try is made in place if possible. Every other request stands
+    alone. One unusable answer is forgiven, and asked for anew with its flaw."""
+
+    def __init__(self, notes: _Notes, wish: Wish, call_model: CallModel, call_aligned: CallAligned | None) -> None:
+        plan, counter = notes.plan, notes.counter
+        self._notes = notes
+        self._plan = plan
+        self._wish = wish
+        self._call_model = call_model
+        self._call_aligned = call_aligned
+        self._refused = ""  # the flaw of the last answer, "" as long as all were usable
+        self._window = wish.correction.invert(wish.window)  # the summariser's, as we count
+        # Every part's request reads notes and writes them anew, so neither may take more than a quarter of the window.
+        self._limit = max(_LEAST_OUTPUT, min(plan.budget * 5 // 4, self._window // 4))
+        self._standing = notes.standing(plan.room)
+        listed = min(plan.ledger_room, sum(map(len, notes.ledger))) + counter.text(self._standing)
+        self._room = plan.room - listed  # the most tokens that the answer may have
+        self._tokens = min(plan.budget, self._room, self._limit * 4 // 5)  # the number that is asked for
+        self._recent = [] if wish.focus else [line for line in map(self._line, plan.requests) if line]
+
+    async def write(self) -> Written:
+        """Return verified notes. Raises SummaryRefused after one stricter second try."""
+        answer = await self._ask_in_place()
+        if answer is None:
+            for part in self._parts():
+                answer = await self._ask_alone(part)
+                self._notes.done = part.end
+        written = self._notes.completed(self._plan.room, self._standing)
+        return replace(written, failed_model=getattr(answer, "failed_model", None))
+
+    async def _ask_in_place(self) -> Any:
+        """Return the answer to an aligned call; None if there was no call or no usable answer.
+
+        The request is not redacted, because the very same words were sent to the very same model before. The answer
+        is: everything is taken out of it that redaction would have taken out of the request.
+        """
+        if self._call_aligned is None:
+            return None
+        plan, redact = self._plan, self._notes.redact
+        task = prompts.instruction(
+            material.opening(plan.rest, plan.calls, redact) if plan.rest else "",
+            redact,
+            tokens=self._tokens,
+            previous=bool(plan.previous),
+            memory=self._wish.memory,
+            focus=self._wish.focus,
+            recent=self._recent,
+        )
+        try:
+            answer = await self._call_aligned(self._wish.transcript, task, self._limit)
+            if answer is None:
+                return None
+            notes = self._read(answer)
+            if not verification.structured(notes):
+                raise SummaryRefused("it went on with the conversation instead of taking notes")
+        except SummaryRefused as error:
+            self._refused = str(error)
+            return None
+        self._notes.text = verification.without(notes, verification.withheld(plan.whole, redact))
+        return answer
+
+    async def _ask_alone(self, part: material.Part) -> Any:
+        """Return the answer to a request that holds one part of the middle."""
+        while True:
+            messages = prompts.request(
+                part.text,
+                self._notes.redact,
+                tokens=self._tokens,
+                previous=self._shortened(self._notes.text),
+                memory=self._wish.memory,
+                focus=self._wish.focus,
+                recent=self._recent,
+                refused=self._refused,
+            )
+            try:
+                reply = self._call_model(messages, self._limit)
+                answer = await reply if inspect.isawaitable(reply) else reply
+                self._notes.text = self._notes.redact(self._read(answer))
+            except SummaryRefused as error:
+                if self._refused:
+                    raise SummaryRefused(f"The summary could not be used because {error}.") from error
+                self._refused = str(error)
+            else:
+                return answer
+
+    def _read(self, answer: Any) -> str:
+        """Return the notes in an answer. Raises SummaryRefused."""
+        spoken = "\n".join(self._plan.requests)
+        return verification.notes_in(
+            answer, limit=self._limit, room=self._room, counter=self._notes.counter, spoken=spoken
         )
 
     def _line(self, request: str) -> str:
         """Return a request on one line, redacted before the cut."""
-        line = " ".join(self._redact(request[: 10 * _REQUEST_CHARS]).split())
+        line = " ".join(self._notes.redact(request[: 10 * _REQUEST_CHARS]).split())
         return line if len(line) <= _REQUEST_CHARS else f"{line[:_REQUEST_CHARS]}…"
 
-    def _parts(self, plan: Plan, wish: Wish, order: _Order) -> list[material.Part]:
+    def _parts(self) -> list[material.Part]:
         """Return the middle as the summariser reads it, request by request, each within its window."""
-        given = sum(self._counter.text(text) for text in (wish.memory, wish.focus, *order.recent))
-        room = order.window - order.limit - _SLACK - self._counter.constant(prompts.INSTRUCTIONS) - given
-        earlier = min(order.limit, self._counter.text(plan.previous))
+        plan, counter = self._plan, self._notes.counter
+        given = sum(counter.text(text) for text in (self._wish.memory, self._wish.focus, *self._recent))
+        room = self._window - self._limit - _SLACK - counter.constant(prompts.INSTRUCTIONS) - given
+        earlier = min(self._limit, counter.text(plan.previous))
         return material.parts(
             plan.middle,
             plan.calls,
-            self._redact,
+            self._notes.redact,
             chars=material.INPUT_CHARS,
             tokens=max(_LEAST_INPUT, room - earlier),
-            each=max(_LEAST_INPUT, room - order.limit),  # the second one brings the notes of the first
+            each=max(_LEAST_INPUT, room - self._limit),  # the second one brings the notes of the first
             most=_MOST_PARTS,
-            counter=self._counter,
+            counter=counter,
         )
 
-    def _shortened(self, notes: str, tokens: int) -> str:
-        """Return earlier notes of at most about `tokens` tokens. The list at their end goes first, because it is made
+    def _shortened(self, notes: str) -> str:
+        """Return earlier notes no longer than an answer, about. The list at their end goes first, because it is made
         anew anyway; the middle of the rest is cut only where the window is too small for it."""
-        if self._counter.text(notes) <= tokens:
+        counter = self._notes.counter
+        if counter.text(notes) <= self._limit:
             return notes
         bare = verification.without_lists(notes)
-        size = self._counter.text(bare)
-        return bare if size <= tokens else cut(self._redact(bare), len(bare) * tokens // size)
+        size = counter.text(bare)
+        return bare if size <= self._limit else cut(self._notes.redact(bare), len(bare) * self._limit // size)
