@@ -1,4 +1,4 @@
-"""Nothing in the gateway names a platform, a vendor or a wire format: these are plug-ins, found by their names."""
+"""Names: nothing in the gateway names a platform, a vendor or a wire format, and words of several rooms stand once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from gateway.app.plugins import platforms, providers
+from gateway.domain.notes import SECTIONS, SUMMARY_REQUEST
 from tests.support.source_tree import modules, name_of, parsed
 
 VENDORS = re.compile("telegram|discord|slack_|whatsapp|openai|anthropic|openrouter|claude|gemini|deepseek|ollama", re.I)
@@ -70,3 +71,23 @@ def test_the_check_sees_a_name(code: str) -> None:
 
 def test_a_docstring_may_say_where_a_fact_comes_from() -> None:
     assert not names_in(ast.parse("'''As Telegram has it.'''\nx = 1\n'''OpenAI, too.'''"))
+
+
+PLACE = "gateway/domain/notes.py"
+
+
+def literals(tree):
+    return [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+
+
+def test_the_headings_of_notes_and_the_marker_of_their_request_are_written_once():
+    words = (SUMMARY_REQUEST, *(title for title in SECTIONS if " " in title), *(f"## {title}" for title in SECTIONS))
+    found = {
+        f"{name_of(path)}: {word}"
+        for path in modules("gateway", "adapters")
+        if name_of(path) != PLACE
+        for text in literals(parsed(path))
+        for word in words
+        if word in text
+    }
+    assert found == set()

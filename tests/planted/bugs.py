@@ -280,14 +280,14 @@ BUGS: Final = (
         file="gateway/context/boundaries.py",
         old='    while floor < index < len(turns) and turns[index].get("role") == "tool":\n        index -= 1\n',
         new="",
-        tests=("tests/unit/context/test_context_boundaries.py", "tests/contract/test_engine.py"),
+        tests=("tests/unit/context/test_boundaries.py", "tests/contract/test_engine.py"),
     ),
     Bug(
         name="a result that belongs to another call is sent to the model",
         file="gateway/context/assembly.py",
         old='if role != "tool" or message.get("tool_call_id") != waiting.pop():',
         new='if role != "tool" or not waiting.pop():',
-        tests=("tests/unit/context/test_context_assembly.py",),
+        tests=("tests/unit/context/test_assembly.py",),
     ),
     # -- providers
     Bug(

@@ -1,10 +1,13 @@
-"""The output of the interactive console: every line once, nothing lost, nothing that moves the cursor."""
+"""The interactive console: every line once, nothing lost, nothing that moves the cursor; and the commands on offer."""
 
 from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
 
+from adapters.console.interactive import CommandCompleter
 from adapters.console.screen import ANEW, REWRITTEN, Fragment, ReplyFlow, Work, at_work, fold, heading, inline, whole
 
 prose = st.text(st.sampled_from("ab \n`*#"), max_size=40)
@@ -133,3 +136,16 @@ class TestFolding:
 
         assert fold("x" * 1_000_000, columns=80, rows=5, cells=cells) == ["x" * 80] * 5
         assert len(seen) <= 6 * 80
+
+
+def test_commands_complete_at_the_start_of_a_message_only() -> None:
+    completer = CommandCompleter([("status", "how it goes"), ("/stop", "end the turn")])
+
+    def complete(text: str) -> list[str]:
+        return [found.text for found in completer.get_completions(Document(text), CompleteEvent())]
+
+    assert complete("/") == ["/quit", "/status", "/stop"]
+    assert complete("/ST") == ["/status", "/stop"]
+    assert complete("/stop now") == []
+    assert complete("see /st") == []
+    assert complete("") == []

@@ -1,15 +1,17 @@
-"""The rule for a compaction before the next turn."""
+"""The pressure of the window, told once a crossing, and the rule for a compaction before the next turn."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.hygiene import Hygiene
+from gateway.agent.pressure import FULL, NEAR, marks, sentences
 from gateway.context.policy import HygieneRules
 from gateway.providers.base import ModelSpec
 from tests.support.fakes import ManualClock
@@ -36,3 +38,27 @@ def test_switched_off_it_is_never_due(messages: int, used: int) -> None:
     spec = ModelSpec(provider="test", name="m", context_length=1)
     full = cast(Conversation, SimpleNamespace(length=messages, prompt_tokens=lambda: used, spec=spec, announced=()))
     assert not Hygiene(HygieneRules(), ManualClock(), enabled=False).due(full)
+
+
+def told(tokens: int, *, window: int = 200_000, threshold: int = 100_000) -> list[str]:
+    return sentences(marks(tokens, window, threshold), tokens, window, threshold)
+
+
+def test_the_person_is_told_near_the_threshold_with_both_numbers() -> None:
+    assert told(84_999) == []
+    assert told(85_000) == [NEAR.format(tokens=85_000, threshold=100_000)]
+
+
+def test_a_full_window_is_the_graver_news() -> None:
+    assert told(149_999) == [NEAR.format(tokens=149_999, threshold=100_000)]
+    assert told(150_000) == [FULL.format(share=0.75, tokens=150_000, window=200_000)]
+
+
+def test_without_automatic_compaction_only_the_window_counts() -> None:
+    assert told(149_999, threshold=0) == []
+    assert len(told(150_000, threshold=0)) == 1
+
+
+@pytest.mark.parametrize(("tokens", "count"), [(0, 0), (129_999, 0), (130_000, 1), (150_000, 2), (400_000, 2)])
+def test_the_marks_of_the_window(tokens: int, count: int) -> None:
+    assert len(marks(tokens, 200_000, 0)) == count

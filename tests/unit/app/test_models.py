@@ -1,10 +1,13 @@
-"""The host's knowledge of the configured models."""
+"""The host's knowledge of the configured models, and the providers that docs/providers.md shows."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
-from gateway.app.config import Config
+from gateway.app.config import Config, load_config
 from gateway.app.models import NoTable, caching_note, model_in_full, model_spec
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.plugin import ModelSettings
@@ -47,3 +50,20 @@ def test_a_model_that_nobody_can_call_is_a_configuration_error() -> None:
         model_spec(ModelSettings(provider="openai"), NoTable())
     with pytest.raises(ConfigError, match=f"there is no 'opnai'; known are {PROVIDERS}"):
         model_spec(ModelSettings(provider="opnai", name="m"), NoTable())
+
+
+PAGE = (Path(__file__).parents[3] / "docs" / "providers.md").read_text(encoding="utf-8")
+LINES = re.findall(r"^\| .* \| `(\{provider:.*\})` \|$", PAGE, re.MULTILINE)
+KEYS = {name: "k" for line in LINES for name in re.findall(r"\$\{(\w+)\}", line)}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_the_line_is_a_valid_section(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(f"model: {line}\n", encoding="utf-8")
+    assert load_config(path, KEYS).model.name
+
+
+def test_the_page_names_the_vendors_and_servers_that_people_ask_for() -> None:
+    assert len(LINES) >= 9
+    assert {"openai", "openai-responses", "anthropic"} <= set(re.findall(r"provider: ([\w-]+)", " ".join(LINES)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.command import CommandCall, parse_command
@@ -17,7 +17,9 @@ from gateway.domain.command import CommandCall, parse_command
         ("/title\u3000会议 记录", "title", "会议 记录"),
         ("/queue one\ntwo three", "queue", "one\ntwo three"),
         ("/queue\none two\nthree", "queue", "one two\nthree"),
-        ("/status@legato_bot now", "status", "now"),
+        ("/Status@Legato_bot now", "status", "now"),
+        ("/recall /usr/bin", "recall", "/usr/bin"),
+        ("/compress  train tickets ", "compress", "train tickets"),
         ("/帮助", "帮助", ""),
         ("/a-b_c1", "a-b_c1", ""),
     ],
@@ -26,16 +28,23 @@ def test_a_command_is_a_slash_and_a_word(text: str, name: str, argument: str) ->
     assert parse_command(text) == CommandCall(name=name, argument=argument)
 
 
-@pytest.mark.parametrize("text", ["", "/", "/ new", "//new", "/usr/bin", "/1st", "/_x", "/new!", "hi /new", "new"])
+@pytest.mark.parametrize(
+    "text", ["", "/", "/ new", "//new", "/usr/bin", "/1st", "/_x", "/-x", "/a.b", "/new!", "hi /new", "new"]
+)
 def test_everything_else_is_text(text: str) -> None:
     assert parse_command(text) is None
 
 
-@settings(max_examples=100)
-@given(st.text())
-def test_any_text_is_judged(text: str) -> None:
-    parse_command(text)
-    parse_command("/" + text)
+@given(st.sampled_from(["", "/"]), st.text(max_size=60))
+def test_a_command_is_read_again_as_it_was_written(slash: str, text: str) -> None:
+    call = parse_command(slash + text)
+    if call is None:
+        return
+    assert (slash + text).lstrip().startswith("/")
+    assert call.name == call.name.lower()
+    assert call.argument == call.argument.strip()
+    assert call.argument in text
+    assert parse_command(f"/{call.name} {call.argument}") == call
 
 
 def test_a_megabyte_is_judged_at_once() -> None:

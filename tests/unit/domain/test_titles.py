@@ -1,4 +1,4 @@
-"""The titles of sessions, and quotes from them."""
+"""The titles of sessions, quotes from them, and times in sentences for people."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from gateway.domain.message import Message, assistant, user
 from gateway.domain.titles import clipped, last_exchange, last_words, title_of
-from gateway.domain.wording import moment
+from gateway.domain.wording import lasting, moment
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,21 @@ def test_a_clip_ends_between_words_or_within_a_long_one() -> None:
 def test_a_moment_is_in_local_time() -> None:
     assert moment(1_795_000_000.0, ZoneInfo("Europe/Berlin")) == "18 Nov 2026, 12:06"
     assert moment(1_795_000_000.0, ZoneInfo("UTC")) == "18 Nov 2026, 11:06"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said", "short"),
+    [
+        (0.4, "0 seconds", "0 s"),
+        (1, "1 second", "1 s"),
+        (20, "20 seconds", "20 s"),
+        (119.4, "119 seconds", "119 s"),
+        (600, "10 minutes", "10 min"),
+        (5_400, "90 minutes", "90 min"),
+        (43_200, "12 h", "12 h"),
+        (19_200, "5 h 20 min", "5 h 20 min"),
+        (-5, "0 seconds", "0 s"),
+    ],
+)
+def test_a_time_is_told_in_the_unit_that_people_would_choose(seconds: float, said: str, short: str) -> None:
+    assert (lasting(seconds), lasting(seconds, short=True)) == (said, short)

@@ -1,10 +1,17 @@
-"""Words and thoughts of an answer, whatever API it comes by."""
+"""Words and thoughts of an answer, the ids of its calls and its end, whatever API it comes by."""
+
+import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.providers.answer import Speech
 from gateway.providers.base import ReasoningDelta, Restarted, TextDelta
+from gateway.providers.ends import stop_reason
+from gateway.providers.names import CallNames
 from gateway.providers.openai.codec import thinks_by_name
+from gateway.runtime.errors import ContextOverflow, ProviderUnavailable
 
 
 def test_an_emoji_that_two_deltas_share_stays_one() -> None:
@@ -41,3 +48,61 @@ def test_words_that_turn_out_to_be_thoughts_are_taken_back() -> None:
 )  # fmt: skip
 def test_models_that_are_likely_to_begin_with_thoughts(name: str, thinks: bool) -> None:
     assert thinks_by_name(name) is thinks
+
+
+def named(ids: list[str]) -> list[tuple[str, str]]:
+    """(the name of each call, that of its result)."""
+    names = CallNames(40)
+    return [(names.call(each), names.result(each)) for each in ids]
+
+
+@given(st.lists(st.text("ab:é-_", max_size=60), max_size=8))
+def test_every_call_has_a_sound_name_of_its_own(ids: list[str]) -> None:
+    found = named(ids)
+    calls = [call for call, _ in found]
+    assert all(re.fullmatch("[a-zA-Z0-9_-]{1,40}", call) for call in calls)
+    assert len(set(calls)) == len(calls)
+    assert all(call == result for call, result in found)
+    assert named(ids) == found
+
+
+def test_a_sound_name_stays() -> None:
+    assert named(["call_1", "call_1", "functions.clock:0"])[:2] == [("call_1", "call_1"), ("call_1_2", "call_1_2")]
+
+
+def test_a_name_of_the_apis_own_is_not_given_again() -> None:
+    names = CallNames(40)
+    names.keep(["toolu_1"])
+    assert (names.result("toolu_1"), names.call("toolu_1")) == ("toolu_1", "toolu_1_2")
+
+
+@pytest.mark.parametrize(
+    ("word", "stop"),
+    [
+        (None, "stop"),
+        ("stop", "stop"),
+        ("end_turn", "stop"),
+        ("stop_sequence", "stop"),
+        ("COMPLETE", "stop"),
+        ("a word of tomorrow", "stop"),
+        ("tool_use", "tool_calls"),
+        ("MAX_TOKENS", "length"),
+        ("max_output_tokens", "length"),
+        ("SAFETY", "refused"),
+        ("refusal", "refused"),
+    ],
+)
+def test_words_for_the_same(word: str | None, stop: str) -> None:
+    assert stop_reason(word) == stop
+
+
+def test_a_window_that_filled_up_is_an_overflow() -> None:
+    with pytest.raises(ContextOverflow):
+        stop_reason("model_context_window_exceeded")
+
+
+@pytest.mark.parametrize("word", ["network_error", "error", "insufficient_system_resource", "abort"])
+def test_an_answer_that_broke_off_may_work_later(word: str) -> None:
+    with pytest.raises(ProviderUnavailable) as caught:
+        stop_reason(word)
+    assert caught.value.malformed

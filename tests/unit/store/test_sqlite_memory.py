@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,16 @@ from hypothesis import strategies as st
 from gateway.domain.chat import ChatAddress, Inbound, Source
 from gateway.runtime.errors import SessionConflict
 from gateway.store.records import InboxItem, ToolIntent
-from gateway.store.shared.documents import dumps, inbound_from, inbound_json, intents_from, intents_json, storable
+from gateway.store.shared import documents
+from gateway.store.shared.documents import (
+    dumps,
+    inbound_from,
+    inbound_json,
+    intents_from,
+    intents_json,
+    parsed,
+    storable,
+)
 from gateway.store.shared.platforms import chat_name
 from gateway.store.sqlite.lanes import Lanes
 from gateway.store.sqlite.messages import message_columns, message_from
@@ -144,3 +154,11 @@ def test_threads_of_a_chat_share_its_outbox_lane() -> None:
 def test_intents_survive_their_json() -> None:
     intents = (ToolIntent(call_id="c", tool="t"),)
     assert intents_from(intents_json(intents)) == intents
+
+
+def test_documents_that_are_parsed_together_are_those_that_are_parsed_alone() -> None:
+    half = "中" * (documents._AT_ONCE // 2)
+    values: list[Any] = [{"n": 1}, half, [], half, None, 'a "quoted", 好', half, half, {}]
+    assert parsed(map(dumps, values)) == values
+    assert parsed([dumps(half)] * 3) == [half] * 3
+    assert parsed([]) == []

@@ -1,4 +1,4 @@
-"""The registry of commands, and where exchanges begin."""
+"""The registry of commands, their parameters, and where exchanges begin."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.app.plugins import all_commands
+from gateway.commands.compress import Wish, wish
 from gateway.commands.sessions import ago
+from gateway.domain.adapter import MenuEntry
 from gateway.domain.chat import Inbound, SessionKey, Source
-from gateway.domain.command import CommandCall, parse_command
+from gateway.domain.command import CommandCall, Parameter, parse_command
 from gateway.domain.message import assistant, is_request, last_requests, note_of, tool_result, user
 from gateway.store.records import InboxItem
 
@@ -112,3 +114,28 @@ def test_words_for_a_running_turn_are_sent_by_two_commands() -> None:
         "steer": "steer",
         "queue": "queue",
     }
+
+
+def entry(name: str) -> MenuEntry:
+    command = all_commands().get(name)
+    assert command is not None
+    return command.entry
+
+
+def test_an_argument_is_the_only_parameter_of_its_command() -> None:
+    assert entry("new").parameters == ()
+    assert entry("recall").parameters == (Parameter(name="words", help="words", required=True),)
+    assert entry("approve").parameters == (Parameter(name="n", help="n or all"),)
+
+
+def test_a_command_that_is_a_message_says_so() -> None:
+    assert {each.name for each in all_commands().commands if each.entry.passes_on} == {"steer", "queue"}
+
+
+def test_what_is_given_for_parameters_reads_like_what_a_person_types() -> None:
+    given = {"preview": True, "keep": 5, "topic": "the budget", "undo": False}
+    parameters = entry("compress").parameters
+    assert {each.name for each in parameters} == set(given)
+    written = " ".join(text for each in parameters if (text := each.written(given[each.name])))
+    assert wish(written) == Wish(preview=True, keep=5, focus="the budget")
+    assert wish(parameters[-1].written(True)) == Wish(undo=True)

@@ -1,13 +1,15 @@
-"""Markdown for a platform with limits of its own: 2,000 code points, narrow tables, no links."""
+"""Markdown for any platform: single characters, tables, and a platform with limits of its own."""
 
 from __future__ import annotations
 
 import pytest
 
+from gateway.delivery.markdown.characters import last_boundary, length, reach
 from gateway.delivery.markdown.events import events
 from gateway.delivery.markdown.layout import Medium, laid_out
 from gateway.delivery.markdown.reading import OPTIONS
 from gateway.delivery.markdown.splitting import Splitter
+from gateway.delivery.markdown.tables import without_columns
 
 LIMIT = 2_000
 SPLITTER = Splitter(limit=LIMIT, unit="codepoints", load=lambda part: len(part) / LIMIT)
@@ -58,3 +60,19 @@ def test_a_line_of_thousands_of_quotes_is_read_as_a_few_and_nothing_of_it_is_los
 def test_many_quote_signs_in_code_stay_as_they_are(taken: str) -> None:
     code = f"{taken}\n{'>' * 60}\nx"
     assert laid_out(f"```\n{code}\n```", NARROW)[0] == code
+
+
+def test_a_text_reaches_as_far_as_it_has_units_for() -> None:
+    assert [reach("a😀b", limit, "utf16") for limit in range(6)] == [0, 1, 1, 2, 3, 3]
+    assert [reach("a😀b", limit, "codepoints") for limit in range(5)] == [0, 1, 2, 3, 3]
+    assert (length("a😀b", "utf16"), length("a😀b", "codepoints")) == (4, 3)
+
+
+def test_an_escaped_character_keeps_its_backslash() -> None:
+    assert last_boundary("aaa\\*", 4) == 3
+    assert last_boundary("aaa\\中", 4) == 4
+
+
+def test_columns_become_dashes() -> None:
+    text = "Conversation\n  /new          start afresh\n\n[██░░] 2%  ~636 of 32,000 tokens\n  one word"
+    assert without_columns(text) == ("Conversation\n/new — start afresh\n\n[██░░] 2% — ~636 of 32,000 tokens\none word")

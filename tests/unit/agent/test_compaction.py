@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import structlog
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.agent.compaction import Compactor, reconcile
@@ -20,7 +20,7 @@ from gateway.context.assembly import sanitize
 from gateway.context.engine import ContextEngine
 from gateway.context.guard import GuardedEngine
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import HOST, Message, assistant, note_of, same, text_of, tool_result, user, wire
+from gateway.domain.message import HOST, Message, assistant, note_of, noted, same, text_of, tool_result, user, wire
 from gateway.domain.session import Compaction, Session
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelSpec
@@ -304,3 +304,40 @@ def test_a_server_that_names_every_call_alike_keeps_its_pairs() -> None:
     step = [assistant(None, [call("call_0")]), tool_result("call_0", "one")]
     messages = [user("go"), *step, *copy.deepcopy(step), assistant("done")]
     assert all(map(same, sanitize(messages), messages))
+
+
+WORDS = st.lists(st.sampled_from(["one", "two", "three"]), max_size=12)
+
+
+class Flat(TokenCounter):
+    """Every message has one token."""
+
+    def message(self, message: object) -> int:
+        return 1
+
+
+def rows(words: Sequence[str]) -> list[Message]:
+    return [noted(user(word), id=str(number), tokens=1) for number, word in enumerate(words)]
+
+
+@settings(max_examples=80, deadline=None)
+@given(WORDS, WORDS)
+def test_messages_without_notes_are_found_in_order_and_each_at_most_once(
+    said: list[str], given_back: list[str]
+) -> None:
+    known = rows(said)
+    result = reconcile(known, [user(word) for word in given_back], Flat())
+    position, expected = 0, []
+    for word in given_back:
+        found = next((place for place in range(position, len(known)) if same(known[place], user(word))), None)
+        expected.append(None if found is None else note_of(known[found])["id"])
+        position = position if found is None else found + 1
+    assert [note_of(message).get("id") for message in result] == expected
+    assert [wire(message) for message in result] == [wire(user(word)) for word in given_back]
+
+
+def test_thousands_of_rewritten_messages_are_matched_without_comparing_each_with_all() -> None:
+    words = [f"message {number}" for number in range(4_000)]
+    result = reconcile(rows(words), [user(f"rewritten {word}") for word in words], Flat())
+    assert len(result) == len(words)
+    assert not any("id" in note_of(message) for message in result)

@@ -1,4 +1,4 @@
-"""Identifiers: which words count, in which order they are kept, and that no text makes finding them slow."""
+"""Identifiers: which words count, in which order they are kept, how many fit; and no text makes finding them slow."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from gateway.context.identifiers import (
     ledger,
     mentions,
 )
+from gateway.context.listing import Room
 from gateway.domain.message import Message, tool_result
-from tests.support.transcripts import call, transcripts
+from tests.support.transcripts import COUNTER, call, transcripts
 
 
 @pytest.mark.parametrize(
@@ -337,3 +338,22 @@ def test_none_goes_over_the_end_of_a_line(text: str) -> None:
 def test_the_number_of_a_measure_is_listed_with_its_unit_alone() -> None:
     assert find("场地费是38000元。") == ["38000元"]
     assert find("It takes 38000 ms; see 55120 there.") == ["38000 ms", "55120"]
+
+
+# The room of their list: what is decided without a count is what a count would decide
+
+
+LINE = st.text(st.one_of(st.sampled_from(" ·…/_-.!?'ab1"), st.characters(exclude_characters="\n\r")), max_size=60)
+
+
+@given(LINE, st.integers(-2, 40))
+def test_a_line_is_taken_exactly_where_its_count_fits(line: str, tokens: int) -> None:
+    room, counted = Room(tokens, COUNTER), COUNTER.text(line)
+    assert room.takes(line) == (counted <= tokens)
+    assert room.tokens == (tokens - counted if counted <= tokens else tokens)
+
+
+@given(st.lists(LINE, max_size=4), st.integers(-2, 200))
+def test_what_is_held_without_a_count_fits(lines: list[str], tokens: int) -> None:
+    if Room(tokens, COUNTER).holds(lines):
+        assert sum(map(COUNTER.text, lines)) <= tokens

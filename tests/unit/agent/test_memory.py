@@ -1,4 +1,4 @@
-"""The rules for facts: pure steps from a memory to a memory."""
+"""Facts: pure steps from a memory to a memory, and the memory that a prompt shows."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.agent.memory.rules import Edit, Source, barring, change, found, says, used, without
-from gateway.agent.memory.snapshot import MemorySettings, snapshot, snapshot_in
+from gateway.agent.memory.snapshot import _CLOSING, _OPENING, MemorySettings, snapshot, snapshot_in
 from gateway.context.prompts import OPENER
 from gateway.domain.chat import SessionKey
 from gateway.domain.memory import MOST_FACTS, MOST_REPLACED, Memory, scope_of
 from gateway.domain.notes import MEMORY_REQUEST, QUOTES
 from gateway.runtime.errors import ToolError
+from tests.support.hostile import LONGEST, within
 
 SCOPE = SessionKey(platform="p", chat="c")
 
@@ -232,3 +233,21 @@ def test_no_sequence_of_steps_leaves_a_replaced_fact_without_a_successor(steps: 
     assert len(ids) == len(memory.facts)
     assert all(fact.superseded_by in ids for fact in memory.facts if fact.superseded_by)
     assert len({fact.text.casefold() for fact in memory.current()}) == len(memory.current())
+
+
+SHOWN = f"{_OPENING}- 2026-01-02: Anna likes tea{_CLOSING}"
+
+
+@pytest.mark.parametrize("around", ["", "You are a bot.\n", f"{_CLOSING}\n"])
+def test_what_a_prompt_shows_of_a_memory_is_found(around: str) -> None:
+    assert snapshot_in(f"{around}{SHOWN}\n\nMore rules.{_CLOSING}") == SHOWN
+
+
+@pytest.mark.parametrize("prompt", ["", "You are a bot.", _OPENING, f"{_CLOSING}{_OPENING}"])
+def test_a_prompt_without_a_memory_shows_none(prompt: str) -> None:
+    assert snapshot_in(prompt) == ""
+
+
+def test_a_memory_that_never_ends_is_looked_for_once() -> None:
+    with within(1.0):
+        assert snapshot_in(_OPENING * (10 * LONGEST // len(_OPENING))) == ""

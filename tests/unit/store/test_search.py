@@ -1,7 +1,9 @@
-"""The parts of a message that a search finds, and the part of a long one that is shown."""
+"""Search: the parts of a message that are found, the part that is shown, and the numbers of an owner's messages."""
 
 from __future__ import annotations
 
+import apsw
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +14,7 @@ from gateway.store.records import Found, Passage
 from gateway.store.shared import text
 from gateway.store.shared.searchable import RESULT_NUMBERS, RESULT_TERMS, kind_of, terms_of
 from gateway.store.shared.text import passage
+from gateway.store.sqlite.search import Entries
 
 
 def test_what_was_said_and_what_a_tool_returned_are_kept_apart() -> None:
@@ -91,3 +94,50 @@ def test_a_hit_says_when_and_who_and_hides_what_only_a_tool_was_told() -> None:
     both = render(found(user("the key is tulip-77"), assistant(f"{'y' * 400}")), "key", hide)
     assert f"\n{handle('m_0')} user: the key is tulip-77\n{handle('m_1')} assistant: yyy" in both
     assert "(400 characters in all)" in both
+
+
+@pytest.fixture
+def connection() -> apsw.Connection:
+    """An index like the store's."""
+    made = apsw.Connection(":memory:")
+    made.execute(
+        "CREATE VIRTUAL TABLE message_search USING fts5("
+        "owner, terms, content='', contentless_delete=1, detail=column, tokenize='ascii')"
+    )
+    return made
+
+
+def enter(connection: apsw.Connection, owner: str, *numbers: int) -> None:
+    for number in numbers:
+        connection.execute("INSERT INTO message_search(rowid, owner, terms) VALUES (?,?,'word')", (number, owner))
+
+
+def test_new_messages_join_those_that_are_known(connection: apsw.Connection) -> None:
+    entries = Entries()
+    enter(connection, "me", 3, 5, 9)
+    enter(connection, "you", 4, 6)
+    assert list(entries.of(connection, "owner : me")) == [3, 5, 9]
+    enter(connection, "me", 12)
+    enter(connection, "you", 13)
+    assert list(entries.of(connection, "owner : me")) == [3, 5, 9, 12]
+    assert entries.around(connection, "owner : me", 9, 1) == [5, 9, 12]
+    assert entries.around(connection, "owner : me", 3, 2) == [3, 5, 9]
+    assert entries.around(connection, "owner : you", 6, 2) == [4, 6, 13]
+
+
+def test_an_older_message_that_came_late_is_found(connection: apsw.Connection) -> None:
+    entries = Entries()
+    enter(connection, "me", 5, 9)
+    assert list(entries.of(connection, "owner : me")) == [5, 9]
+    enter(connection, "me", 2)
+    assert entries.around(connection, "owner : me", 2, 1) == [2, 5]
+    assert entries.around(connection, "owner : me", 5, 1) == [2, 5, 9]
+    assert entries.around(connection, "owner : me", 7, 1) == [5, 7, 9]  # a result of a tool, say
+
+
+def test_the_least_recently_asked_owners_are_forgotten(connection: apsw.Connection) -> None:
+    entries = Entries(most=2)
+    for owner in ("a", "b", "c"):
+        enter(connection, owner, ord(owner))
+        assert list(entries.of(connection, f"owner : {owner}")) == [ord(owner)]
+    assert len(entries._known) == 2

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.context.identifiers import LEDGER, ledger
 from gateway.context.listing import HEADING as LIST_HEADING
 from gateway.context.statements import Outdated
-from gateway.context.verification import completed, held, notes_in, without_lists
+from gateway.context.verification import completed, held, notes_in, withheld, without, without_lists
 from gateway.domain.message import Message, assistant, note_of, noted, text_of, user
 from gateway.runtime.errors import ProviderUnavailable, SummaryRefused
-from gateway.runtime.redaction import Redactor
+from gateway.runtime.redaction import MARK, Redactor
 from tests.support.transcripts import (
     COUNTER,
     Extractive,
@@ -270,3 +272,45 @@ async def test_the_fallback_has_the_identifiers_too_and_keeps_to_its_size() -> N
     notes = text_of(summary).partition("=== notes ===\n")[2].partition("\n===")[0]
     assert len(notes) <= 8_000
     assert len(note_of(summary)["identifiers"]) >= 30  # of 48; what was only passed to a tool is not kept on
+
+
+# Words that redaction takes out of the conversation are taken out of the notes about it
+
+
+REDACT = Redactor(["configured-one"])
+
+
+def test_a_password_that_only_its_place_gives_away_is_known_by_itself() -> None:
+    messages: list[Message] = [
+        user("db password: tulip-meadow-77\nand that is all"),
+        {"role": "assistant", "content": None, "tool_calls": [call("k", password="maple-street-12")]},  # type: ignore[list-item]
+        {"role": "tool", "tool_call_id": "k", "content": 'secret="first-of-two" and secret="other-of-two"'},
+        user("configured-one"),
+    ]
+    found = withheld(messages, REDACT)
+    assert set(found) == {"tulip-meadow-77", "maple-street-12", "first-of-two", "other-of-two", "configured-one"}
+    notes = without("Logs in with tulip-meadow-77, then maple-street-12.", found)
+    assert notes == f"Logs in with {MARK}, then {MARK}."
+
+
+def test_where_there_is_nothing_to_redact_nothing_is_withheld() -> None:
+    assert withheld([user("hello"), user(f"a mark of before: {MARK}")], REDACT) == []
+
+
+def test_what_is_as_short_as_a_word_is_left_alone() -> None:
+    assert withheld([user("password: hush1")], REDACT) == []
+
+
+words = st.lists(
+    st.sampled_from(["a", "password: tulip-meadow-77", MARK, "configured-one", "\n", "x y z"]), max_size=12
+)
+
+
+@given(words)
+def test_only_what_redaction_replaced_is_ever_withheld(pieces: list[str]) -> None:
+    text = " ".join(pieces)
+    found = withheld([user(text)], REDACT)
+    assert all(secret in text for secret in found)
+    if MARK not in text:
+        assert set(found) <= {"tulip-meadow-77", "configured-one"}
+        assert without(text, found) == REDACT(text)

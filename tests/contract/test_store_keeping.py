@@ -1,4 +1,4 @@
-"""The contract of kept files: they belong to a key, are named by their content, and never change."""
+"""What is kept beside conversations: files, small notes of an account, the guest book."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from hashlib import sha256
 import pytest
 
 from gateway.domain.file import KeptFile
+from gateway.domain.pairing import Asking, Guest, GuestBook
 from gateway.store.port import Store
 from tests.support.store_kit import START, Bench, key, outbound
 
@@ -78,3 +79,58 @@ async def test_a_row_carries_its_file(bench: Bench) -> None:
     assert claimed == replace(row, state="sending", attempts=1)
     store = await bench.crash(store)
     assert [each.file for each in await store.outbox(None, 9)] == [file()]
+
+
+# Notes
+
+
+async def test_an_account_has_no_notes_at_first(store: Store) -> None:
+    assert await store.notes("p:1") == {}
+
+
+async def test_notes_are_there_after_a_crash_and_belong_to_their_account(bench: Bench) -> None:
+    store = await bench.open()
+    await store.set_notes("p:1", {"read c": "17", "Änn \ud83d": "买"})
+    await store.set_notes("p:2", {"read c": "3"})
+    await store.set_notes("p:1", {"read c": "18", "other": "x", "never there": None})
+    await store.set_notes("p:1", {"other": None})
+    store = await bench.crash(store)
+    assert await store.notes("p:1") == {"read c": "18", "Änn ?": "买"}
+    assert await store.notes("p:2") == {"read c": "3"}
+
+
+# The guest book
+
+
+ASKS = Asking(platform="p", user="1", chat="c", name="Änn \ud83d", code="ABCD", event="e", at=START + 0.1)
+GUEST = Guest(platform="p", user="2", chat="c2", name="买", code="EFGH", at=START)
+
+
+async def test_nobody_was_let_in_at_first(store: Store) -> None:
+    assert await store.guest_book() == GuestBook()
+
+
+async def test_what_was_stored_is_there_after_a_crash(bench: Bench) -> None:
+    store = await bench.open()
+    first = GuestBook(asking=(ASKS,), guests=(GUEST,), failures=2, failed_at=START + 7, version=1)
+    assert await store.set_guest_book(first)
+    second = replace(first, asking=(), version=2)
+    assert await store.set_guest_book(second)
+    assert await store.guest_book() == second
+    store = await bench.crash(store)
+    assert await store.guest_book() == second
+
+
+async def test_a_change_of_what_it_no_longer_is_changes_nothing(store: Store) -> None:
+    now = GuestBook(guests=(GUEST,), version=1)
+    assert await store.set_guest_book(now)
+    for version in (1, 3, 4):
+        assert not await store.set_guest_book(GuestBook(version=version))
+    assert await store.guest_book() == now
+
+
+async def test_of_many_changes_at_once_one_is_made(store: Store) -> None:
+    books = [GuestBook(failures=number, version=1) for number in range(8)]
+    made = await asyncio.gather(*(store.set_guest_book(book) for book in books))
+    assert sum(made) == 1
+    assert await store.guest_book() == books[made.index(True)]

@@ -1,38 +1,46 @@
-"""The engine without a model: what its marker says, what stays, what a pass without use does."""
+"""The engine without a model: what its marker says, what stays, what a pass without use does; and its properties."""
 
 from __future__ import annotations
 
+import copy
 import json
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from gateway.context.archive import Archive
+from gateway.context.assembly import sanitize
 from gateway.context.measured import NO_GAIN, NOTHING
 from gateway.context.policy import CompressionSettings
 from gateway.context.prompts import END_MARKER, OPENER
 from gateway.context.registry import builtin_engines
 from gateway.context.window import Window
-from gateway.domain.message import Message, assistant, is_request, note_of, text_of, user
+from gateway.domain.message import Message, assistant, is_request, is_summary, note_of, text_of, tool_result, user
 from tests.support.fakes import ManualClock
 from tests.support.transcripts import (
     COUNTER,
     Extractive,
+    call,
     compressor,
     conversation,
+    counts_hold,
     exchange,
     flaws,
+    last_request,
     stored,
     summaries,
     tokens,
+    transcripts,
 )
 
 SETTINGS = CompressionSettings(threshold=0.75, min_threshold_tokens=0, protect_last_n=6, left_ratio=0.9)
 
 
-def window(length: int = 8_000, settings: CompressionSettings = SETTINGS, **info: Any) -> Window:
+def window(length: int = 8_000, rules: CompressionSettings = SETTINGS, **info: Any) -> Window:
     """An engine in a session."""
-    engine = Window(settings, counter=COUNTER, redact=lambda text: text.replace("hunter2", "[REDACTED]"))
+    engine = Window(rules, counter=COUNTER, redact=lambda text: text.replace("hunter2", "[REDACTED]"))
     engine.on_session_start("s1", context_length=length, model="main", **info)
     return engine
 
@@ -105,8 +113,8 @@ def test_three_quarters_of_the_window_unless_the_answer_needs_them() -> None:
 
 @pytest.mark.parametrize(("configured", "threshold"), [(0.5, 6_000), (0.6, 4_800), (0.9, 6_120)])
 def test_the_compressors_default_threshold_is_not_its_own(configured: float, threshold: int) -> None:
-    settings = CompressionSettings(threshold=configured, target_ratio=0.4)
-    made = builtin_engines(settings, counter=COUNTER, clock=ManualClock(), redact=str)["window"]()
+    rules = CompressionSettings(threshold=configured, target_ratio=0.4)
+    made = builtin_engines(rules, counter=COUNTER, clock=ManualClock(), redact=str)["window"]()
     assert isinstance(made, Window)
     made.update_model("m", 8_000)
     assert made.threshold_tokens == threshold, "never above what leaves the answer its room"
@@ -186,7 +194,7 @@ async def test_the_compressor_takes_a_marker_for_the_notes_that_it_is() -> None:
 
 
 def test_a_marker_merged_into_a_request_leaves_it_whole() -> None:
-    engine = window(settings=CompressionSettings(threshold=0.75, min_threshold_tokens=0, protect_first_n=2))
+    engine = window(rules=CompressionSettings(threshold=0.75, min_threshold_tokens=0, protect_first_n=2))
     turns = [m for n in range(60) for m in (user(f"Question {n}: " + "why so? " * 30), assistant(f"Answer {n}. " * 30))]
     transcript: list[Message] = [*turns, user("The last question, please.")]
     for _ in range(3):
@@ -226,3 +234,88 @@ def test_another_tokenizer_narrows_what_is_kept() -> None:
         wordy.update_from_response({**usage(8_000), "estimated_prompt_tokens": 4_000})
     messages = conversation(60)
     assert tokens(wordy.compress(messages)) < 0.7 * tokens(plain.compress(messages))
+
+
+# Properties. Whole lives with restarts, and what is reachable after them: contract/test_engine_lineage.py
+
+
+MODEST = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+LENGTHS = st.sampled_from([1_000, 4_000, 100_000])
+PLAIN = CompressionSettings(threshold=0.75, min_threshold_tokens=0)
+OVERHEAD = 700  # tokens of system prompt and tools
+
+
+def check(before: list[Message], after: list[Message]) -> None:
+    """Valid, smaller, one marker, the latest request verbatim after it."""
+    if after == before:
+        return
+    assert flaws(after) == []
+    sound = sanitize(before, opening=False)
+    assert len(summaries(after)) <= max(1, len(summaries(sound)))
+    assert any(message["role"] == "user" for message in after)
+    assert tokens(after) < tokens(before)
+    assert counts_hold(after)
+    wanted = last_request(sound)
+    # Where nothing left view, what an earlier pass noted stays where it was.
+    place = next((index for index, m in enumerate(after) if is_summary(m) and m not in sound), None)
+    if wanted is None or place is None or note_of(wanted).get("merged") or not isinstance(wanted.get("content"), str):
+        return
+    rest = [text_of(message) for message in after[place + 1 :] if message["role"] == "user"]
+    merged = note_of(after[place]).get("merged") and text_of(after[place]).endswith(text_of(wanted))
+    assert merged or text_of(wanted) in rest
+
+
+@MODEST
+@given(transcripts(), st.booleans(), LENGTHS)
+def test_any_transcript(messages: list[Message], force: bool, length: int) -> None:
+    engine = window(length, PLAIN)
+    given_one = copy.deepcopy(messages)
+    result = engine.compress(messages, force=force)
+    assert messages == given_one
+    assert result is not messages
+    check(messages, result)
+    changed = result != messages
+    assert engine.compression_count == int(changed)
+    assert changed or engine.last_outcome.error
+    if not engine.has_content_to_compress(messages):
+        assert engine.compress(messages, force=True) == messages
+
+
+@st.composite
+def turns(draw: st.DrawFn) -> list[list[Message]]:
+    """Steps as a conversation has them: requests, answers, calls with results; none fills a window."""
+    steps: list[list[Message]] = []
+    for number in range(draw(st.integers(30, 60))):
+        words = draw(st.integers(1, 150))
+        steps.append([user(f"Request {number}: " + draw(st.sampled_from(["word ", "字词 ", "🙂 "])) * words)])
+        for step in range(draw(st.integers(0, 2))):
+            ids = [f"c{number}-{step}-{n}" for n in range(draw(st.integers(1, 3)))]
+            calls: Any = [call(name, command="make " + "x " * draw(st.integers(0, 100))) for name in ids]
+            steps.append([assistant(None, calls), *(tool_result(name, "line\n" * words) for name in ids)])
+        steps.append([assistant(f"Answer {number}. " * draw(st.integers(1, 40)))])
+    return steps
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(turns())
+def test_every_request_of_a_long_conversation_fits_the_window(steps: list[list[Message]]) -> None:
+    length, passes = 8_000, 0
+    engine = window(length, PLAIN)
+    transcript: list[Message] = []
+    for step in steps:
+        transcript = [*transcript, *stored(step)]
+        prompt = OVERHEAD + tokens(transcript)
+        if engine.should_compress(prompt):
+            result = engine.compress(transcript, current_tokens=prompt)
+            check(transcript, result)
+            assert result != transcript
+            assert OVERHEAD + tokens(result) < engine.threshold_tokens
+            transcript, passes = result, passes + 1
+            prompt = OVERHEAD + tokens(transcript)
+        assert prompt <= length - length // 10, "the answer has its room"
+        engine.update_from_response({"prompt_tokens": prompt, "completion_tokens": 9, "total_tokens": prompt + 9})
+        assert not engine.automatic_blocked
+        wanted = last_request(transcript)
+        assert wanted is not None
+        request = next(m for each in reversed(steps[: steps.index(step) + 1]) for m in each if m["role"] == "user")
+        assert text_of(wanted).endswith(text_of(request))
