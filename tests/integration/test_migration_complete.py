@@ -28,7 +28,6 @@ pytest_plugins = ["tests.support.migration_places"]
 
 TABLES_LEFT: Final = {
     *OWN,
-    "memory_versions",  # by which a process knows that another changed a memory: nobody does meanwhile
     "reservations",  # calls that nobody settles any more: what they reserved counts as spent
     "sqlite_sequence",
 }
@@ -81,8 +80,6 @@ KEYS_LEFT: Final = {
     *("answers", "members", "lease", "sending", "bypass", "suspect_of", "hook_owners", "due_claims"),
     *("lane", "ready", "platforms"),  # who runs what; what waits is compared by what a gateway is given
     "bypass_left",  # what was in `bypass` of a process that is gone
-    "facts_version",  # by which a process knows that another changed a memory: nobody does meanwhile
-    "facts_number",  # the facts that are left have their numbers, and a new one a higher number than these
     "out_due",  # when a chat is looked at: at the latest when its first row is due
     "reserved",  # calls that nobody settles any more: what they reserved counts as spent
     "unindexed",  # everything is in the index

@@ -53,6 +53,7 @@ CHATS: Final = [str(number) for number in range(12)]
 WORDS: Final = ("question", "你好", "好", "gruß", "ananas", "late", "nowhere")
 PICTURE: Final = bytes(range(256)) * 8_000
 LONG: Final = "An ananas, and 20,000 more characters. " + "long text 長い文章 " * 1_300
+GROUP_SCOPE: Final = SessionKey(platform="test", chat="2", user="u 2/ö")
 
 
 async def fill(store: Store) -> None:
@@ -185,7 +186,7 @@ async def _branch(store: Store) -> None:
 
 
 async def _memory(store: Store) -> None:
-    """Facts that hold, one that was replaced and one that was forgotten, of two scopes."""
+    """Facts that hold, one that was replaced, one without words and one that is gone with its number, of two scopes."""
     said = {"message_id": "12", "session_id": "s1", "said_by": "u1", "said_at": START + 0.25}
     old = Fact(scope=key("1"), id="f1", about="person", text="likes 茶 \ud83d", made_at=START + 2, **said)  # type: ignore[arg-type]
     new = replace(
@@ -193,10 +194,11 @@ async def _memory(store: Store) -> None:
     )
     old = replace(old, superseded_by="f2", superseded_at=START + 3.5)
     bare = replace(old, id="f0", text="", forgotten=True, superseded_by=None, superseded_at=None, said_by="")
-    assert await store.change_memory(MemoryChange(scope=key("1"), version=0, kept=(new, old, bare)))
-    group = SessionKey(platform="test", chat="2", user="u 2/ö")
-    note = replace(new, scope=group, id="f3", about="notes", said_by="u 2/ö")
-    assert await store.change_memory(MemoryChange(scope=group, version=0, kept=(note,)))
+    gone = replace(new, id="f9", number=7)
+    assert await store.change_memory(MemoryChange(scope=key("1"), version=0, kept=(new, old, bare, gone)))
+    assert await store.change_memory(MemoryChange(scope=key("1"), version=1, last_number=7, gone=("f9",)))
+    note = replace(new, scope=GROUP_SCOPE, id="f3", about="notes", said_by="u 2/ö")
+    assert await store.change_memory(MemoryChange(scope=GROUP_SCOPE, version=0, kept=(note,)))
     session = await store.tip(key("1"))
     assert session is not None
     await store.note_flushed(session, 2)
@@ -347,8 +349,7 @@ async def shown(store: Store) -> dict[str, Any]:
         "waiting": {chat: await store.waiting(key(chat), 99) for chat in CHATS},
         "hooks": await store.pending_hooks(99),
         "pins": {chat: await store.pins(key(chat)) for chat in CHATS},
-        "memory": {str(scope): (await store.memory(scope)).facts for scope in await store.scopes_of("test", "u 2/ö")},
-        "facts": (await store.memory(key("1"))).facts,
+        "memory": [await store.memory(scope) for scope in (key("1"), GROUP_SCOPE)],
         "reminders": {chat: await store.reminders(key(chat), 99) for chat in (*CHATS, "x1")},
         "due reminders": await store.due_reminders(START + 10_000, 99),
         "files": {chat: await store.kept_files(key(chat), 99) for chat in CHATS},

@@ -57,6 +57,8 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
         # deeds of forgetting, and what they counted
         "forgotten": "deed key at counts",
         "memory": _FACT,
+        # how often a scope's facts were changed, and the highest number that one of them ever had
+        "memory counters": "scope version last_number",
         "reminders": "id key chat platform person number version open due_at parked reminder",
         # content: bytes
         "files": f"{_FILE} key content",
@@ -76,6 +78,7 @@ _CALLED: Final[dict[str, str]] = {
     "pins": "of {key}",
     "forgotten": "deed {deed}",
     "memory": "{id} of {scope}",
+    "memory counters": "of {scope}",
     "files": "{ref} of {key}",
     "notes": "{name} of {account}",
     "pairing": "the guest book",

@@ -55,8 +55,8 @@ class Reading:
             self._pins,
             self._forgotten,
         )
-        named = (self._memory, self._reminders, self._files, self._notes, self._guest_book, self._chats)
-        for records in (*kinds, *named):
+        kept = (self._memory, self._memory_counters, self._reminders, self._files, self._notes)
+        for records in (*kinds, *kept, self._guest_book, self._chats):
             async for page in records():
                 if page:
                     yield page
@@ -243,6 +243,14 @@ class Reading:
             for documents in await self._of(places, "HVALS", "facts"):
                 facts = sorted(map(json.loads, documents), key=lambda fact: (fact["made_at"], fact["id"]))
                 yield [Record("memory", {"number": 0, **fact}) for fact in facts]
+
+    async def _memory_counters(self) -> AsyncIterator[list[Record]]:
+        async for places in self._named("facts_version"):
+            versions, numbers = [await self._of(places, "GET", name) for name in ("facts_version", "facts_number")]
+            yield [
+                Record("memory counters", {"scope": scope, "version": int(version), "last_number": int(number or 0)})
+                for (_, scope, _), version, number in zip(places, versions, numbers, strict=True)
+            ]
 
     async def _reminders(self) -> AsyncIterator[list[Record]]:
         async for places in self._named("reminders"):

@@ -127,6 +127,9 @@ def _commands(kind: str, data: dict[str, Any], number: int) -> Iterator[list[str
             yield ["HSET", f"facts:{data['scope']}", data["id"], fact_json(data)]
             if data["said_by"]:
                 yield ["SADD", f"facts_by:{data['said_by']}", data["scope"]]
+        case "memory counters":
+            yield ["SET", f"facts_version:{data['scope']}", str(data["version"])]
+            yield ["SET", f"facts_number:{data['scope']}", str(data["last_number"])]
         case "reminders":
             yield from _reminder(data)
         case "files":

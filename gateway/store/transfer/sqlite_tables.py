@@ -89,6 +89,7 @@ KINDS: Final[dict[str, _Kind]] = {
     "pins": _Kind("pins ORDER BY key", _into("pins", "pins")),
     "forgotten": _Kind("forgotten ORDER BY key, deed", _into("forgotten", "forgotten")),
     "memory": _Kind("facts ORDER BY scope, made_at, id", _into("facts", "memory")),
+    "memory counters": _Kind("memory_versions ORDER BY scope", _into("memory_versions", "memory counters")),
     "reminders": _Kind("reminders ORDER BY key, number", _into("reminders", "reminders")),
     "files": _Kind(
         "files f JOIN contents c ON c.key = f.key AND c.digest = f.digest ORDER BY f.key, f.at, f.ref",
