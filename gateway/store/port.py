@@ -358,10 +358,6 @@ class Store(ABC):
         look again."""
 
     @abstractmethod
-    async def scopes_of(self, platform: str, person: str) -> list[SessionKey]:
-        """The scopes that hold, or once held, facts of this person's words; may lag."""
-
-    @abstractmethod
     async def note_flushed(self, session: Session, messages: int) -> None:
         """Note that memory has been given so many messages of an ended session; a smaller number changes nothing."""
 

@@ -96,16 +96,6 @@ async def test_scopes_never_see_each_other(store: Store) -> None:
     assert (await store.memory(BEN)).facts
 
 
-async def test_the_scopes_of_a_person_are_found_in_all_chats(store: Store) -> None:
-    home, elsewhere = key("d"), SessionKey(platform="other", chat="d")
-    for scope in (home, elsewhere, BEN):
-        await keep(store, fact(1, scope, said_by="ben/ö"), scope=scope)
-    await keep(store, fact(1), fact(2, said_by=""))
-    assert set(await store.scopes_of("test", "ben/ö")) == {home, BEN}
-    assert await store.scopes_of("test", "anna") == [ANNA]
-    assert await store.scopes_of("test", "nobody") == []
-
-
 async def test_any_text_comes_back_as_utf_8_can_hold_it(store: Store) -> None:
     odd = ["\x00", "two\nlines\t\r\n", "\U0001f600 \ud83d", "永远用中文回答", '{"facts": []}', "'; --", "{p03}"]
     await keep(store, *(fact(number, text=text) for number, text in enumerate(odd)))

@@ -12,7 +12,7 @@ so that a cluster keeps them together. Under it lie
     session:<id> transcript:<id> message:<id> tip:<key>         conversations: see parts/sessions.lua
     pins:<key>                      the rules of a key: see set_pins.lua
     forgotten:<key>                 deeds of forgetting and what they counted: see forgetting.py
-    facts:<scope> facts_version:<scope> facts_number:<scope> facts_by:<person>       memory: see keeping.py
+    facts:<scope> facts_version:<scope> facts_number:<scope>    memory: see keeping.py
     reminder:<id> reminders:<key> reminders_in:<chat> reminders_by:<chat>
     reminders_due:<platform>        those that wait: see parts/reminders.lua
     files:<key> filed:<key> content:<key>:<digest>              files and their contents: see keeping.py

@@ -3,8 +3,7 @@
 `files:<key>` holds the document of each file by its ref, `filed:<key>` their order, and `content:<key>:<digest>` a
 content in pieces, so that a long content holds up no other step of this process. The document is written last: a file
 is there when its document is. `facts:<scope>` holds the document of each fact by its id, `facts_version:<scope>` how
-often they were changed, `facts_number:<scope>` their highest number, and `facts_by:<person>` the scopes of a person's
-words.
+often they were changed, and `facts_number:<scope>` their highest number.
 """
 
 from __future__ import annotations
@@ -49,9 +48,9 @@ async def read_memory(wire: Wire, scope: SessionKey) -> Memory:
     return Memory(facts=in_order(map(fact_from, documents)), version=int(version or 0), last_number=int(number or 0))
 
 
-def fact_texts(fact: Fact) -> tuple[str, str, str]:
-    """A fact's id, its document, and the person who said it."""
-    return storable(fact.id), fact_json(FACT.facts(fact)), storable(fact.said_by)
+def fact_texts(fact: Fact) -> tuple[str, str]:
+    """A fact's id, and its document."""
+    return storable(fact.id), fact_json(FACT.facts(fact))
 
 
 def fact_json(facts: Mapping[str, Any]) -> str:

@@ -562,12 +562,6 @@ class RedisStore(Store):
         parts += [str(len(change.kept)), *(text for each in change.kept for text in fact_texts(each))]
         return await self._wire.run(partition_of_key(change.scope), "change_memory", *parts, read=_whether)
 
-    async def scopes_of(self, platform: str, person: str) -> list[SessionKey]:
-        name = f"facts_by:{storable(person)}"
-        found = await self._wire.ask_all((partition, ("SMEMBERS", name)) for partition in EVERYWHERE)
-        scopes = map(SessionKey.parse, sorted(scope for names in found for scope in names))
-        return [scope for scope in scopes if scope.platform == platform]
-
     async def note_flushed(self, session: Session, messages: int) -> None:
         await self._wire.run(partition_of_key(session.key), "note_flushed", session.id, str(messages))
 

@@ -8,7 +8,6 @@ import apsw
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.memory import Memory, MemoryChange, in_order
-from gateway.store.shared.documents import storable
 from gateway.store.shared.fields import FACT
 from gateway.store.sqlite.connection import change, many, marks, one
 
@@ -38,12 +37,6 @@ def change_memory(connection: apsw.Connection, wanted: MemoryChange) -> bool:
         (scope, wanted.version + 1, wanted.last_number),
     )
     return True
-
-
-def scopes_of(connection: apsw.Connection, person: str) -> list[SessionKey]:
-    """The scopes with facts of this person's words, on any platform."""
-    rows = many(connection, "SELECT DISTINCT scope FROM facts WHERE said_by = ? ORDER BY scope", (storable(person),))
-    return [SessionKey.parse(scope) for (scope,) in rows]
 
 
 def _counters(connection: apsw.Connection, scope: SessionKey) -> tuple[int, int]:

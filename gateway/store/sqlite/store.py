@@ -553,10 +553,6 @@ class SqliteStore(Store):
     async def change_memory(self, change: MemoryChange) -> bool:
         return await self._database.write(remembering.change_memory, change)
 
-    async def scopes_of(self, platform: str, person: str) -> list[SessionKey]:
-        found = await self._database.read(remembering.scopes_of, person)
-        return [scope for scope in found if scope.platform == platform]
-
     async def note_flushed(self, session: Session, messages: int) -> None:
         await self._database.write(sessions.note_flushed, session.id, messages)
 

@@ -125,8 +125,6 @@ def _commands(kind: str, data: dict[str, Any], number: int) -> Iterator[list[str
             yield ["SET", f"pins:{data['key']}", data["rules"]]
         case "memory":
             yield ["HSET", f"facts:{data['scope']}", data["id"], fact_json(data)]
-            if data["said_by"]:
-                yield ["SADD", f"facts_by:{data['said_by']}", data["scope"]]
         case "memory counters":
             yield ["SET", f"facts_version:{data['scope']}", str(data["version"])]
             yield ["SET", f"facts_number:{data['scope']}", str(data["last_number"])]
