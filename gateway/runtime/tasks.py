@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import structlog
 
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import GatewayError
+from gateway.runtime.errors import GatewayError, StoreUnavailable
 
 log = structlog.get_logger(__name__)
 
@@ -136,6 +136,8 @@ class Background:
     async def _supervise(self, job: Coroutine[Any, Any, None], name: str) -> None:
         try:
             await job
+        except StoreUnavailable as error:
+            log.warning("job_cut_short", job=name, error=str(error))
         except Exception:
             # The owner of last resort: a job's bug must not cancel its neighbours.
             log.exception("job_failed", job=name)

@@ -58,7 +58,7 @@ class Places:
     async def leave(self, store: Store) -> None:
         """Leave the store as if its process were gone, with its work as it was."""
         if isinstance(store, RedisStore):
-            await store._chores.aclose()
+            await store._background.aclose()
             await store._wire.aclose()
             for database in range(2):
                 with self._server.client(db=database) as client:

@@ -91,7 +91,7 @@ class RedisBench:
 
 async def cut_off(store: RedisStore) -> None:
     """As if its process had been killed: nothing more is sent, nothing is given back."""
-    await store._chores.aclose()
+    await store._background.aclose()
     await store._wire.aclose()
 
 

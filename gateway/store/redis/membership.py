@@ -18,9 +18,9 @@ import structlog
 
 from gateway.domain.chat import SessionKey
 from gateway.runtime.clock import Clock
+from gateway.runtime.tasks import Background
 from gateway.store.redis import searching
 from gateway.store.redis.admission import look_after, make_good
-from gateway.store.redis.chores import Chores
 from gateway.store.redis.connection import Caller, Job
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint
 from gateway.store.redis.lanes import Lanes
@@ -49,7 +49,7 @@ class Membership:
         process: Process,
         lanes: Lanes,
         outbox: Outbox,
-        chores: Chores,
+        background: Background,
         clock: Clock,
         lease_seconds: float,
     ) -> None:
@@ -59,7 +59,7 @@ class Membership:
         self._process = process
         self._lanes = lanes
         self._outbox = outbox
-        self._chores = chores
+        self._background = background
         self._clock = clock
         self._lease_seconds = lease_seconds
         self._store_id = ""
@@ -74,18 +74,18 @@ class Membership:
         self._news = News(
             self._endpoint, self._caller.channel, clock=self._clock, heard=self._heard, caught_up=self._caught_up
         )
-        self._chores.start(self._news.serve(), name="store news")
+        self._background.start(self._news.serve(), name="store news")
         await self._first_beats()
 
     async def stay(self) -> None:
-        """Look for rows that wait, and beat until the chores end."""
+        """Look for rows that wait, and beat until the store closes."""
         await self._news.listening.wait()
         await self._outbox.look()
-        self._chores.start(self._beats(), name="store beats")
-        self._chores.start(self._look_for_suspects(), name="store suspects")
-        self._chores.start(self._make_good(), name="store index")
-        self._chores.start(self._renew_search(), name="store search")
-        self._chores.start(look_after(self._endpoint, self._clock), name="store settings")
+        self._background.start(self._beats(), name="store beats")
+        self._background.start(self._look_for_suspects(), name="store suspects")
+        self._background.start(self._make_good(), name="store index")
+        self._background.start(self._renew_search(), name="store search")
+        self._background.start(look_after(self._endpoint, self._clock), name="store settings")
 
     async def leave(self) -> None:
         """Free all claims of this process, so that the others need not wait for the lease."""
@@ -95,8 +95,8 @@ class Membership:
 
     def served(self) -> None:
         """This process serves other platforms from now on: look for their rows and lanes."""
-        self._chores.start(self._outbox.look(), name="store rows")
-        self._chores.start(self._first_beats(), name="store lanes")
+        self._background.start(self._outbox.look(), name="store rows")
+        self._background.start(self._first_beats(), name="store lanes")
 
     def is_sure(self, partition: int) -> bool:
         """Say whether nobody can have taken this process for dead in this partition."""
@@ -140,17 +140,17 @@ class Membership:
             if suspect:
                 self._lanes.ready.add_suspect(partition, int(suspect))
             if dead:
-                self._chores.start(self._take_up(), name="store takes up")
+                self._background.start(self._take_up(), name="store takes up")
             if chat and float(due) < self._process.time.now() - self._lease_seconds:
                 # Nobody has looked at the chat since it was due: the process that put it off is gone.
-                self._chores.start(self._outbox.look([partition]), name="store rows")
+                self._background.start(self._outbox.look([partition]), name="store rows")
 
         return self._wire.send(partition, "beat", self._lanes.allowed(), done=done)
 
     def _forgotten(self) -> None:
         if not self._missed:
             self._missed = True
-            self._chores.start(self._look_why(), name="store whole")
+            self._background.start(self._look_why(), name="store whole")
 
     async def _look_why(self) -> None:
         try:
@@ -199,12 +199,12 @@ class Membership:
         elif what == "rows":
             partition, owner, platform = rest.split(" ")
             if owner != own and self._process.sends.has_chat_of(platform):
-                self._chores.start(self._outbox.look([int(partition)]), name="store rows")
+                self._background.start(self._outbox.look([int(partition)]), name="store rows")
         elif what == "left":
-            self._chores.start(self._take_up(), name="store takes up")  # or else a beat sees the overdue rows
+            self._background.start(self._take_up(), name="store takes up")  # or else a beat sees the overdue rows
 
     def _caught_up(self) -> None:
-        self._chores.start(self._hear_missed_signals(), name="store signals")
+        self._background.start(self._hear_missed_signals(), name="store signals")
 
     async def _hear_missed_signals(self) -> None:
         for claim in list(self._lanes.held.values()):

@@ -25,6 +25,7 @@ from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import LedgerEntry, UsageTotal
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict, SessionNotFound, StoreUnavailable
+from gateway.runtime.tasks import Background
 from gateway.store.port import Store
 from gateway.store.records import (
     ATTEMPT_PAUSES,
@@ -63,7 +64,6 @@ from gateway.store.records import (
 from gateway.store.redis import arguments, forgetting, reading, searching
 from gateway.store.redis.admission import admit
 from gateway.store.redis.arguments import flags, of_lease
-from gateway.store.redis.chores import Chores
 from gateway.store.redis.codec import compaction_from, compaction_json, number, row_from, session_from
 from gateway.store.redis.connection import Caller
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint
@@ -130,9 +130,11 @@ class RedisStore(Store):
         self._admitted = partial(admit, self._endpoint, clock, waits=waits, told=told)
         self._process = Process(clock)
         self._places = Places()
-        self._chores = Chores()
+        self._background = Background()
         self._caller = Caller(owner=self.owner, channel="", life=int(lease_seconds * 1_000))
-        self._wire = Wire(self._endpoint, caller=self._caller, clock=clock, chores=self._chores, patience=patience)
+        self._wire = Wire(
+            self._endpoint, caller=self._caller, clock=clock, background=self._background, patience=patience
+        )
         self._lanes = Lanes(self._wire, clock, attempt_pauses)
         self._outbox = Outbox(self._wire, self._process, self._places)
         self._spending = Spending(self._wire, clock)
@@ -143,7 +145,7 @@ class RedisStore(Store):
             process=self._process,
             lanes=self._lanes,
             outbox=self._outbox,
-            chores=self._chores,
+            background=self._background,
             clock=clock,
             lease_seconds=lease_seconds,
         )
@@ -176,7 +178,7 @@ class RedisStore(Store):
         if self._wire.is_open:
             await self._wire.drain()
             await self._membership.leave()
-        await self._chores.aclose()
+        await self._background.aclose()
         await self._wire.aclose()
 
     # -- receiving --------------------------------------------------------------------------
@@ -532,7 +534,7 @@ class RedisStore(Store):
 
     async def forget(self, lease: Lease | None, deed: Forgetting) -> Mapping[str, int]:
         counts = await forgetting.forget(self._wire, self._endpoint, lease, deed)
-        self._chores.start(forgetting.forget_history(self._endpoint, self._process.clock), name="forget history")
+        self._background.start(forgetting.forget_history(self._endpoint, self._process.clock), name="forget history")
         for session in deed.sessions:
             self._process.transcripts.drop(session.session_id)
         return counts
@@ -542,7 +544,7 @@ class RedisStore(Store):
         counts = await forgetting.erase(self._wire, self._endpoint, lease, deed, self._now())
         for session_id in ended:
             self._process.transcripts.drop(session_id)
-        self._chores.start(forgetting.forget_history(self._endpoint, self._process.clock), name="forget history")
+        self._background.start(forgetting.forget_history(self._endpoint, self._process.clock), name="forget history")
         return counts
 
     async def talks(self, platform: str | None, person: str | None) -> list[Talk]:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
-from gateway.store.redis.chores import Chores
+from gateway.runtime.tasks import Background
 from gateway.store.redis.connection import Caller, Connection, Job
 from gateway.store.redis.endpoint import Endpoint
 from gateway.store.redis.partitions import PARTITIONS, prefix
@@ -37,11 +37,13 @@ def plain(reply: Any) -> Any:
 class Wire:
     """Carries steps between `open` and `aclose`; before and after, a step fails with StoreUnavailable."""
 
-    def __init__(self, endpoint: Endpoint, *, caller: Caller, clock: Clock, chores: Chores, patience: float) -> None:
+    def __init__(
+        self, endpoint: Endpoint, *, caller: Caller, clock: Clock, background: Background, patience: float
+    ) -> None:
         self._endpoint = endpoint
         self._caller = caller
         self._clock = clock
-        self._chores = chores
+        self._background = background
         self._patience = patience
         self._draining = False
         self._writers: list[Connection] = []
@@ -70,7 +72,7 @@ class Wire:
             patience=self._patience,
             lost=self._endpoint.forget,
         )
-        self._chores.start(made.serve(), name=f"store connection {where}")
+        self._background.start(made.serve(), name=f"store connection {where}")
         return made
 
     # -- steps ------------------------------------------------------------------------------
@@ -191,7 +193,7 @@ class Wire:
             return
 
     async def aclose(self) -> None:
-        """Hang up; after the chores have ended."""
+        """Hang up; after the connections have stopped serving."""
         connections = self._connections()
         self._writers, self._readers = [], []
         for connection in connections:

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreError, StoreLocked, StoreUnavailable
+from gateway.runtime.tasks import Background
 from gateway.store.redis.admission import META, check_ours, connect_meta, establish, reason, refusal, survey
-from gateway.store.redis.chores import Chores
 from gateway.store.redis.connection import Caller
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask
 from gateway.store.redis.keyspace import clients, keys
@@ -40,7 +40,7 @@ class RedisSource:
         self._endpoint = Endpoint(url, timeout=timeout, name=_CLIENT)
         self.name = self._endpoint.address()
         self._clock = clock
-        self._chores = Chores()
+        self._background = Background()
         self._owner = os.urandom(8).hex()
         self._open_wire: Wire | None = None
         self._store_id = ""
@@ -70,7 +70,11 @@ class RedisSource:
         nobody = Platforms(())
         caller = Caller(owner=self._owner, channel=f"legato:{store_id}", life=0, runs=nobody, sends=nobody)
         self._open_wire = Wire(
-            self._endpoint, caller=caller, clock=self._clock, chores=self._chores, patience=self._endpoint.timeout
+            self._endpoint,
+            caller=caller,
+            clock=self._clock,
+            background=self._background,
+            patience=self._endpoint.timeout,
         )
         self._open_wire.open()
         if not await self._hold():
@@ -78,7 +82,7 @@ class RedisSource:
                 f"Another migration works on the database at {self._endpoint}: wait until it has ended (one that was "
                 "killed is forgotten after ten seconds)."
             )
-        self._chores.start(self._keep_hold(), name="migration lease")
+        self._background.start(self._keep_hold(), name="migration lease")
 
     async def _hold(self) -> bool:
         life = str(int(_LEASE_SECONDS * 1_000))
@@ -125,7 +129,7 @@ class RedisSource:
         if wire is not None:
             wire.submit(_LEASED_IN, "let_go", LEASE, self._owner, done=lambda _: None)
             await wire.drain()
-        await self._chores.aclose()
+        await self._background.aclose()
         if wire is not None:
             await wire.aclose()
 

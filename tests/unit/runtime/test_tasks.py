@@ -6,7 +6,9 @@ import asyncio
 import gc
 
 import pytest
+import structlog
 
+from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import Background, unbroken
 
 
@@ -74,3 +76,16 @@ async def test_a_job_that_is_cancelled_before_it_began_is_closed() -> None:
     background.start(job(), name="early")
     await background.aclose()
     gc.collect()
+
+
+async def test_a_store_that_is_away_is_no_bug_of_the_job() -> None:
+    background = Background()
+
+    async def job(error: Exception) -> None:
+        raise error
+
+    with structlog.testing.capture_logs() as logs:
+        background.start(job(StoreUnavailable("away")), name="cut")
+        background.start(job(ValueError("a bug")), name="broken")
+        await background.idle()
+    assert [(each["event"], each["job"]) for each in logs] == [("job_cut_short", "cut"), ("job_failed", "broken")]
