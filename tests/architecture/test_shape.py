@@ -5,7 +5,7 @@ import ast
 from tests.support.source_tree import modules, name_of, parsed
 
 BANNED_NAMES = {"util", "utils", "helper", "helpers", "manager", "managers", "handler", "handlers", "misc", "common"}
-# Rooms that contain foreign code or own the tasks of others; nowhere else is every error caught.
+# Rooms that contain foreign code or own the tasks and threads of others; nowhere else is every error caught.
 WHERE_ALL_IS_CAUGHT = {
     "gateway/commands/runner.py",
     "gateway/turns/turn.py",
@@ -13,6 +13,7 @@ WHERE_ALL_IS_CAUGHT = {
     "gateway/app/gateway.py",
     "gateway/runtime/plugins.py",
     "gateway/runtime/tasks.py",
+    "gateway/store/sqlite/writer.py",
     "gateway/context/guard.py",
     "gateway/agent/tools/runtime.py",
     "gateway/agent/mcp/server.py",

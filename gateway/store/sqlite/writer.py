@@ -16,11 +16,10 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from types import TracebackType
 from typing import Any, Final, TypeVar
 
 import apsw
@@ -37,44 +36,18 @@ def _nothing(*_: Any) -> None:
     """The default of every callback."""
 
 
-def _plain(_: apsw.Connection) -> AbstractContextManager[None]:
-    """The default surroundings of a transaction: none."""
-    return nullcontext()
-
-
 @dataclass(slots=True)
 class _Job:
     """One operation on its way through the thread."""
 
     work: Callable[[apsw.Connection], Any]
-    done: Callable[[Any], None]
-    failed: Callable[[], None]
-    abandoned: Callable[[Any], None]
     future: asyncio.Future[Any]
+    done: Callable[[Any], None] = _nothing
+    failed: Callable[[], None] = _nothing
+    abandoned: Callable[[Any], None] = _nothing
     outside: bool = False  # of any transaction
     result: Any = None
     error: Exception | None = None
-
-
-class _ErrorsOf:
-    """Keeps an error of a job's work for the job's caller; the thread goes on.
-
-    Errors of SQLite pass: SQLite may have given up the whole transaction, whose operations must then all start anew.
-    """
-
-    def __init__(self, job: _Job) -> None:
-        self._job = job
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        if isinstance(error, apsw.Error) or not isinstance(error, Exception):
-            return False
-        self._job.error = error
-        return True
 
 
 class Writer:
@@ -89,7 +62,7 @@ class Writer:
         connection: apsw.Connection,
         path: Path,
         *,
-        around: Callable[[apsw.Connection], AbstractContextManager[None]] = _plain,
+        around: Callable[[apsw.Connection], AbstractContextManager[None]],
     ) -> None:
         self.commits = 0  # transactions that changed something
         self._connection = connection
@@ -119,7 +92,7 @@ class Writer:
             failed()
             raise StoreUnavailable("The store is closed.")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put(_Job(work, done, failed, abandoned, future))
+        self._queue.put(_Job(work, future, done, failed, abandoned))
         try:
             return await future
         except asyncio.CancelledError:
@@ -134,7 +107,7 @@ class Writer:
         if self._closing:
             raise StoreUnavailable("The store is closed.")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put(_Job(work, _nothing, _nothing, _nothing, future, outside=True))
+        self._queue.put(_Job(work, future, outside=True))
         return await future
 
     async def aclose(self) -> None:
@@ -214,8 +187,12 @@ class Writer:
         connection = self._connection
         if not alone:
             connection.execute("SAVEPOINT operation")
-        with _ErrorsOf(job):
+        try:
             job.result = job.work(connection)
+        except apsw.Error:
+            raise  # SQLite may have given up the whole transaction: its operations must all start anew
+        except Exception as error:
+            job.error = error  # for the job's caller; the thread goes on
         if job.error is not None:
             if alone:
                 self._roll_back()
