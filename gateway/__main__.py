@@ -6,13 +6,14 @@ import os
 import sys
 
 from gateway import __version__
+from gateway.cli.printing import show
 
 
 def main() -> None:
     """Run the command line; exits with its status."""
     _open_closed_streams()
     if sys.argv[1:] == ["--version"]:
-        print(f"legato {__version__}")
+        show(f"legato {__version__}")
         return
     from gateway.cli.main import app
 

@@ -103,6 +103,8 @@ class _LineConsole(ABC):
             self._swallowed = self._ids.new("line")
             await self._intake.offer([self._inbound(Request(text=codec.FRESH, chat=chat), self._swallowed)], accept)
             await self._begun.wait()
+            if self._writer.gone:
+                raise Interrupted  # nobody would see the answer
         if self._question is not None:
             self._asked = self._ids.new("line")
             request = Request(text=codec.storable(self._question), chat=chat)
@@ -208,6 +210,7 @@ class _LineConsole(ABC):
         if self._writer.gone:
             self._intake.abandon()
             self._reader.interrupt()
+            self._begun.set()
 
 
 class JsonConsole(_LineConsole):

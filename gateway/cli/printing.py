@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TextIO, TypeVar
 
 from gateway.domain.terminal import printable, printable_json
 
@@ -34,13 +35,17 @@ def show(text: str) -> None:
 
 def complain(text: str) -> None:
     """Print to stderr."""
-    print(printable(text), file=sys.stderr)
+    _write(printable(text), sys.stderr)
 
 
 def _print(text: str) -> None:
     encoding = sys.stdout.encoding or "utf-8"
+    _write(text.encode(encoding, "replace").decode(encoding), sys.stdout)
+
+
+def _write(text: str, stream: TextIO) -> None:
     try:
-        print(text.encode(encoding, "replace").decode(encoding), flush=True)
-    except BrokenPipeError:
-        # The reader (head, less) has seen enough; keep the interpreter from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(text, file=stream, flush=True)
+    except BrokenPipeError:  # the reader (head, less) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # else the interpreter complains at exit
+        sys.exit(128 + signal.SIGPIPE)

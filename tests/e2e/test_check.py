@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -148,14 +149,14 @@ def test_a_variable_with_one_underscore_is_pointed_at(
     assert lines["environment"].startswith("note  LEGATO_MODEL_NAME sets nothing: ")
 
 
-def test_a_reader_that_has_seen_enough_is_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_has_seen_enough_ends_a_check_as_a_shell_expects(monkeypatch: pytest.MonkeyPatch) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as gone:
         monkeypatch.setattr(sys, "stdout", gone)
         with pytest.raises(SystemExit) as ended:
             cli.app(["check"])
-        assert ended.value.code == 0
+        assert ended.value.code == 128 + signal.SIGPIPE
 
 
 @pytest.mark.parametrize(

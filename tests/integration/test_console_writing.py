@@ -106,6 +106,19 @@ class TestWriting:
                 await console.send(outbound("hi", chat="other"))
         assert gateway.texts == []
 
+    async def test_when_the_reader_leaves_before_a_question_the_run_ends(
+        self, stdin: Pipe, stdout: Pipe, clock: ManualClock
+    ) -> None:
+        how: dict[str, Any] = {"ids": SequentialIds(), "clock": clock, "question": "hi", "fresh": True}
+        gateway, console = Gateway(), PipeConsole(stdin.out, stdout.into, **how)
+        stdout.close(stdout.out)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(console.run(gateway))
+            with pytest.raises(Disconnected):
+                await console.send(outbound("of an earlier conversation"))
+        await console.aclose()
+        assert gateway.texts == ["/new"]
+
     async def test_a_complaint_that_nobody_reads_ends_the_run(
         self, console: JsonConsole, stdin: Pipe, stdout: Pipe
     ) -> None:

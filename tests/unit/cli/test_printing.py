@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
+import signal
 from collections.abc import AsyncGenerator, Callable
-from contextlib import redirect_stdout
+from contextlib import AbstractContextManager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 import typer
@@ -46,6 +48,17 @@ def test_json_stays_whole_where_the_terminal_cannot_show_it() -> None:
 def test_text_is_shown_as_far_as_the_terminal_can() -> None:
     shown = on_a_narrow_terminal(ROWS, as_json=False, text=lambda rows: str(rows[0]["title"]))
     assert shown == b"?? ?notes? ?\n"
+
+
+@pytest.mark.parametrize(("print_", "redirected"), [(show, redirect_stdout), (complain, redirect_stderr)])
+def test_a_reader_that_left_ends_a_command_among_its_connections(
+    print_: Callable[[str], None], redirected: Callable[[TextIO], AbstractContextManager[object]]
+) -> None:
+    out, into = os.pipe()
+    os.close(out)
+    with open(into, "w") as pipe, redirected(pipe), pytest.raises(SystemExit) as ended:
+        print_("hello")
+    assert ended.value.code == 128 + signal.SIGPIPE
 
 
 def test_a_reading_command_that_was_broken_off_ends_with_its_code(monkeypatch: pytest.MonkeyPatch) -> None:

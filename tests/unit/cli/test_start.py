@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
 
 import pytest
@@ -34,3 +37,13 @@ def test_a_program_without_standard_streams_reads_nothing_and_is_seen_by_nobody(
     with sys.stdin, sys.stdout, sys.stderr:
         assert sys.stdin.read() == ""
         assert all(stream.fileno() >= 0 for stream in (sys.stdin, sys.stdout, sys.stderr))
+
+
+def test_a_reader_that_has_seen_enough_ends_the_program_as_it_ends_others() -> None:
+    out, into = os.pipe()
+    os.close(out)
+    try:
+        ended = subprocess.run([sys.executable, "-m", "gateway", "--version"], stdout=into, stderr=subprocess.PIPE)
+    finally:
+        os.close(into)
+    assert (ended.returncode, ended.stderr) == (128 + signal.SIGPIPE, b"")
