@@ -18,10 +18,10 @@ from gateway.agent.caching import BEFORE, prompt
 from gateway.agent.compaction import Compactor, Trigger
 from gateway.agent.conversation import BLOCKED_MARK, Conversation
 from gateway.agent.engines import adopt
-from gateway.agent.fallback import NOT_AVAILABLE, STOOD_IN, explained, passes_on, reason
+from gateway.agent.fallback import NOT_AVAILABLE, explained, passes_on, reason, told
 from gateway.agent.gate import Gate
 from gateway.agent.memory.memories import Memories, TurnMemory
-from gateway.agent.metering import CHEAPER_MARK, LEAST_OUTPUT, Metering, millionths, written
+from gateway.agent.metering import LEAST_OUTPUT, Metering, millionths, written
 from gateway.agent.models import Models
 from gateway.agent.overflow import MOST_EXTENSIONS, NO_ROOM, NO_WAY_OUT, lacks_room, more_output, remedy
 from gateway.agent.ports import Observer, Questions, TranscriptWriter
@@ -57,7 +57,6 @@ log = structlog.get_logger(__name__)
 _MOST_PASSES = 3  # automatic compactions in a turn that do not bring its prompt under the mark; then the person is told
 _LONGEST_TOKEN = 10  # characters, on average: an answer longer than that many windows' worth is a fault
 _EMPTY_RETRIES = 1  # an empty answer is asked for once more
-CHEAPER = "{model} answers for now, because a spend cap leaves no room for {home}."
 OUT_OF_STEPS = "You have used all tool calls of this turn. Answer now with what you know."
 NO_WORDS_LEFT = "I used all the steps I have for one message without finishing. Ask me to go on and I will."
 
@@ -215,8 +214,8 @@ class Agent:
         if not self.compactor.is_prepared(conversation):
             await self.observer.tell(feedback.compressing(conversation.session.compaction_count + 1))
         report = await self.compactor.run(conversation, trigger, force=force)
-        told = feedback.remarks(report.outcome, details=self.details)
-        for remark in told if report.changed or report.outcome.aborted else ():
+        remarks = feedback.remarks(report.outcome, details=self.details)
+        for remark in remarks if report.changed or report.outcome.aborted else ():
             await self.observer.tell(remark)
         return report.changed
 
@@ -262,17 +261,11 @@ class Agent:
         raise unpaid or explained(failures[0], self.models.fallbacks)
 
     def _tell_who_answered(self, conversation: Conversation, spec: ModelSpec, home: ModelSpec) -> None:
-        """Say behind the answer that another model gave it: each time where the own one is away, once where it is too
-        dear."""
-        name = spec.name if spec.name != home.name else f"Another {spec.name}"
-        if spec.place == home.place:
-            conversation.announced = tuple(mark for mark in conversation.announced if mark != CHEAPER_MARK)
-        elif self._absence:
-            why = self._absence if self.details else NOT_AVAILABLE
-            self.remarks.insert(0, STOOD_IN.format(model=name, home=home.name, reason=why))
-        elif CHEAPER_MARK not in conversation.announced:
-            conversation.announced = (*conversation.announced, CHEAPER_MARK)
-            self.remarks.insert(0, CHEAPER.format(model=name, home=home.name))
+        """Say behind the answer that another model gave it than the answer before."""
+        absence = self._absence if self.details or not self._absence else NOT_AVAILABLE
+        conversation.announced, sentence = told(conversation.announced, spec, home, absence)
+        if sentence:
+            self.remarks.insert(0, sentence)
 
     def _candidates(self, conversation: Conversation, home: ModelSpec) -> list[ModelSpec]:
         """Return the models to be asked, in order. One that stood in at the step before goes on: two models in one turn

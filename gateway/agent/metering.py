@@ -66,8 +66,7 @@ CALLS: Final = Histogram(
     labels=("provider", "model", "purpose", "outcome"),
 )
 
-_NEAR_MARK: Final = "cap-nearly-reached:"
-CHEAPER_MARK: Final = "cheaper-model"  # of a session that was told that a cap leaves its model no room
+NEAR_MARK: Final = "cap-nearly-reached:"  # of a session that was told so: a cap spans the whole lineage
 _WHOSE: Final = {
     "session": ("This conversation's", "budgets.per_session_usd"),
     "person": ("Your daily", "budgets.per_user_daily_usd"),
@@ -331,7 +330,7 @@ class Metering:
         standings = await self.standings(session.key, session)
         self._until_look |= {each.cap.account: each.until_look(another) for each in standings}
         news = [each for each in standings if each.is_near(another) and _mark(each.cap) not in told]
-        others = [mark for mark in told if mark in caps or not mark.startswith(_NEAR_MARK)]
+        others = [mark for mark in told if mark in caps or not mark.startswith(NEAR_MARK)]
         return [_nearly(each) for each in news], (*others, *(_mark(each.cap) for each in news))
 
     async def _in_force(self, key: SessionKey, session: Session | None) -> tuple[Cap, ...]:
@@ -460,14 +459,9 @@ def written(amount: int) -> str:
     return f"${amount / 1_000_000:,.{places}f}"
 
 
-def marks_of_caps(announced: Collection[str]) -> tuple[str, ...]:
-    """Return the marks of a session that its continuation keeps: a cap spans the whole lineage."""
-    return tuple(mark for mark in announced if mark == CHEAPER_MARK or mark.startswith(_NEAR_MARK))
-
-
 def _mark(cap: Cap) -> str:
     """The mark of a session that was told of a cap; a changed cap is another one."""
-    return f"{_NEAR_MARK}{cap.account} {cap.limit}"
+    return f"{NEAR_MARK}{cap.account} {cap.limit}"
 
 
 def _nearly(standing: Standing) -> str:

@@ -16,10 +16,11 @@ import structlog
 from gateway.agent.choices import Choices, Held, choices, held
 from gateway.agent.conversation import BLOCKED_MARK, Conversation
 from gateway.agent.engines import Engines
+from gateway.agent.fallback import STAND_IN_MARK
 from gateway.agent.memory.flush import Flushes
 from gateway.agent.memory.memories import Memories
 from gateway.agent.memory.snapshot import snapshot_in
-from gateway.agent.metering import marks_of_caps
+from gateway.agent.metering import NEAR_MARK
 from gateway.agent.models import Models
 from gateway.agent.preparation import Preparations
 from gateway.agent.prompt import PromptBuilder, bent, differ
@@ -457,5 +458,5 @@ def opened_by(item: InboxItem) -> str:
 def _kept_marks(announced: tuple[str, ...], trigger: str) -> tuple[str, ...]:
     """The marks of what a continuation need not say again. Only a person's own /compress gives automatic compaction
     a new chance to fail; in a small window it would else be told of after every pass."""
-    blocked = BLOCKED_MARK in announced and trigger != "manual"
-    return (*marks_of_caps(announced), *([BLOCKED_MARK] if blocked else []))
+    kept = (STAND_IN_MARK, NEAR_MARK, *([BLOCKED_MARK] if trigger != "manual" else []))
+    return tuple(mark for mark in announced if mark.startswith(kept))

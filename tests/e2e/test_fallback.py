@@ -82,7 +82,7 @@ async def test_the_next_model_answers_and_one_line_says_so(tmp_path: Path, error
     async with running(tmp_path, config=settings(tmp_path), model=model) as live:
         assert await live.ask("hello") == "first: hello"
         await live.quiet()
-        assert live.adapter.shown("c", "notice") == [f"first answered, because main {why}."]
+        assert live.adapter.shown("c", "notice") == [f"first answers for now, because main {why}."]
         tip = await live.tip()
         assert tip is not None
         assert tip.model == "main"
@@ -104,6 +104,20 @@ async def test_a_model_that_is_away_is_not_waited_for_and_comes_back_by_itself(t
         assert [spec.context_length for spec in model.specs] == [32_000] * 6
 
 
+async def test_a_change_of_the_model_that_answers_is_told_once(tmp_path: Path) -> None:
+    clock, model = ManualClock(), FakeModel(by_name(main=AWAY))
+    away = "{} answers for now, because main cannot be reached or has a problem."
+    async with running(tmp_path, config=settings(tmp_path), model=model, clock=clock) as live:
+        for failing in ({"main": AWAY}, {"main": AWAY}, {"main": AWAY, "first": AWAY}, {}, {}):
+            model.script = by_name(**failing)
+            await live.ask("hello")
+            await live.ask("/compress")
+            await clock.advance(61)
+        await live.quiet()
+        told = [away.format("first"), away.format("second"), "main answers again."]
+        assert live.adapter.shown("c", "notice") == told
+
+
 class AtOnce(random.Random):
     """Pauses of no length."""
 
@@ -123,7 +137,7 @@ async def test_a_server_that_breaks_down_is_replaced_and_comes_back(tmp_path: Pa
             assert await live.ask("hello") == "echo: hello"
             assert (main.calls, other.calls) == (2, 1)
             await live.quiet()
-            assert live.adapter.shown("c", "notice")[0].startswith("Another main answered, because main cannot")
+            assert live.adapter.shown("c", "notice")[0].startswith("Another main answers for now, because main cannot")
             assert await live.ask("and now?") == "echo: and now?"
             assert (main.calls, other.calls) == (2, 2), "nobody waits for it a second time"
             await clock.advance(61)
@@ -147,7 +161,7 @@ async def test_a_server_that_accepts_and_says_nothing_is_replaced_and_comes_back
             assert await answering == "echo: hello"
             assert (main.calls, other.calls) == (1, 1), "a silent model is not asked again"
             await live.quiet()
-            assert live.adapter.shown("c", "notice") == ["spare answered, because main did not answer in time."]
+            assert live.adapter.shown("c", "notice") == ["spare answers for now, because main did not answer in time."]
             assert await live.ask("and now?") == "echo: and now?"
             assert main.calls == 1, "nobody waits for it a second time"
             await clock.advance(301)
