@@ -14,7 +14,11 @@ from typing import Any
 import pytest
 
 from gateway.agent.mcp import keeper
+from gateway.agent.mcp.connection import Connector
+from gateway.agent.mcp.server import told
 from gateway.agent.mcp.settings import McpServerSettings
+from gateway.runtime.clock import SystemClock
+from tests.support.fakes import ManualClock
 from tests.support.mcp_running import Running, alive, heard, pids_in, raw, running
 from tests.support.waiting import eventually
 
@@ -41,6 +45,33 @@ async def test_a_server_that_prints_without_end_is_ended() -> None:
 async def test_a_server_that_exits_at_once_is_told_with_its_last_words() -> None:
     async with running(raw("exits")) as it:
         assert it.server.failure == "it ended with exit code 9; its last words: no licence, with the key [hidden]"
+
+
+async def test_a_server_that_reads_no_more_and_ends_is_told_with_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A greeting may come when a server has just closed its input and has not ended yet."""
+    noted, loop, clock, lost = tmp_path / "pids", asyncio.get_running_loop(), ManualClock(), []
+    real_start = loop.subprocess_exec
+
+    async def late(*arguments: Any, **how: Any) -> Any:
+        started = await real_start(*arguments, **how)
+        await eventually(lambda: len(pids_in(noted)) == 2)
+        return started
+
+    async def connect() -> None:
+        settings = raw("deaf", env={"RAW_PIDS": str(noted)})
+        async with Connector(clock=clock, redact=str)("demo", settings, lambda _, why: lost.append(why)):
+            raise AssertionError("it cannot be greeted")
+
+    monkeypatch.setattr(loop, "subprocess_exec", late)
+    connecting = asyncio.create_task(connect())
+    await eventually(lambda: clock.pending or lost)
+    os.kill(pids_in(noted)[0], signal.SIGKILL)
+    with pytest.raises(ExceptionGroup) as failure:
+        await connecting
+    assert told(failure.value) == "it ended with exit code 137"
+    assert set(lost) == {"it ended with exit code 137"}
 
 
 @pytest.mark.parametrize(
@@ -111,15 +142,29 @@ async def test_a_lie_is_made_safe_and_a_list_that_is_none_is_told() -> None:
         assert "its list of tools cannot be read: tools.1.inputSchema is not what MCP wants" in it.server.failure
 
 
+class Paused(SystemClock):
+    """A clock whose sleepers sleep until the test wakes them; what is limited is limited in real time."""
+
+    def __init__(self) -> None:
+        self.over = asyncio.Event()
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    async def sleep(self, seconds: float) -> None:
+        await self.over.wait()
+
+
 async def test_a_server_that_ends_comes_back_without_what_it_had_started(tmp_path: Path) -> None:
-    noted = tmp_path / "pids"
-    async with running(raw("forks", "tool:exit", env={"RAW_PIDS": str(noted)})) as it:
+    noted, clock = tmp_path / "pids", Paused()
+    async with running(raw("forks", "tool:exit", env={"RAW_PIDS": str(noted)}), clock) as it:
         first = pids_in(noted)
         assert len(alive(first)) == 3
         assert "the outcome is unknown" in await it.refused("exit")
         assert it.server.failure == "it ended with exit code 3; its last words: out of memory"
         assert alive(first) == []
         assert "the next attempt is in 1 second" in await it.refused("echo")
+        clock.over.set()
         await it.ready()
         assert await it.call("echo", text="again") == "again"
     assert alive(pids_in(noted)) == []

@@ -21,7 +21,7 @@ from gateway.agent.mcp.shelf import Shelf
 from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.domain.chat import Source
 from gateway.domain.file import KeptFile
-from gateway.runtime.clock import SystemClock
+from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.errors import ToolError
 from tests.support.waiting import eventually
 
@@ -49,13 +49,13 @@ class KeptFiles:
 class Running:
     """One server, `demo`, and what it offers."""
 
-    def __init__(self, settings: McpServerSettings) -> None:
+    def __init__(self, settings: McpServerSettings, clock: Clock | None = None) -> None:
         self.toolbox, self.files = Toolbox(), KeptFiles()
         self.servers = McpServers(
             settings={"demo": settings},
             toolbox=self.toolbox,
             shelf=Shelf(folder=Path("/dev/null/none")),
-            clock=SystemClock(),
+            clock=clock or SystemClock(),
             redact=lambda text: text.replace("sk-raw-1234567890", "[hidden]"),
         )
         self.server: McpServer = self.servers.servers[0]
@@ -85,9 +85,9 @@ class Running:
 
 
 @asynccontextmanager
-async def running(settings: McpServerSettings) -> AsyncIterator[Running]:
+async def running(settings: McpServerSettings, clock: Clock | None = None) -> AsyncIterator[Running]:
     """A server that has begun, well or badly; it is ended with the block."""
-    made = Running(settings)
+    made = Running(settings, clock)
     task = asyncio.create_task(made.servers.serve())
     try:
         await made.server.settled.wait()

@@ -211,7 +211,7 @@ async def _receive(
                         return
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             return  # the connection is being closed
-        hear("lost", await process.ended())
+        hear("lost", await process.ended("it closed its output"))
 
 
 def _message(line: bytes) -> SessionMessage | None:
@@ -239,7 +239,7 @@ async def _send(process: ServerProcess, sent: MemoryObjectReceiveStream[SessionM
                 plain = message.message.model_dump(by_alias=True, mode="json", exclude_unset=True)
                 await process.write(json.dumps(plain, ensure_ascii=False).encode("utf-8", "replace"))
         except ServerFailed as error:
-            hear("lost", str(error))
+            hear("lost", await process.ended(str(error)))  # as a rule it has just ended
 
 
 # --- an address ------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ _CHEAP: Final = 16_384  # bytes of a message whose parts need not be counted
 _MOST_PARTS: Final = 30_000  # of one
 _ENDS: Final = 1_024  # bytes of the beginning and of the end of a line that is too long
 _GRACE: Final = 1.0  # seconds for a server to end by itself; its parent's are in keeper.py
-_PATIENCE: Final = 5.0  # seconds for its parent to end all of it
+_PATIENCE: Final = 5.0  # seconds for its parent to end all of it, or to say how it ended
 _LOGGED: Final = 200  # lines of its stderr
 _LONGEST_LOGGED: Final = 2_000  # characters of one
 _LAST_WORDS: Final = 3  # lines of its stderr that are told with the reason why it ended
@@ -155,10 +155,10 @@ class ServerProcess:
         elif number == _LOGGED + 1:
             log.info("mcp_server_says_more", server=self.name)
 
-    async def ended(self) -> str:
-        """In a few words, how it ended, or that it does not end."""
-        if not await self._waited(_GRACE):
-            return "it closed its output"
+    async def ended(self, otherwise: str) -> str:
+        """In a few words, how it ended; `otherwise` if it does not end."""
+        if not await self._waited(_PATIENCE):
+            return otherwise
         code = self.transport.get_returncode() or 0
         if code == keeper.NOT_FOUND and self._words:
             return self._words[-1]  # the keeper's, which says more than its code

@@ -91,6 +91,10 @@ if "exits" in HABITS:
     sys.exit(9)
 if "forks" in HABITS:
     starts_others()
+if "deaf" in HABITS:
+    os.close(0)
+    note(os.getpid())
+    time.sleep(1_000)
 if "prints" in HABITS:
     print("Welcome to my server!\n{\n{}\n[1,2]\n" + "\\x00", flush=True)
 if "floods" in HABITS:
