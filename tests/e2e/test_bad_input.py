@@ -6,7 +6,6 @@ import asyncio
 import json
 import resource
 import signal
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from tests.emulators.llm_replies import (
     echo as echoed,
 )
 from tests.support.program import KEY, Program, chatting, legato, texts, write_config
+from tests.support.redis_server import free_port
 
 MEGABYTE = 1_000_000
 
@@ -341,8 +341,7 @@ async def test_every_failure_of_a_provider_is_one_sentence_and_the_next_message_
 
 
 async def test_a_provider_that_is_down_and_comes_back(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        port = unused.getsockname()[1]
+    port = free_port()
     config = write_config(tmp_path, f"http://127.0.0.1:{port}/v1")
     async with chatting(tmp_path, "--config", str(config)) as program:
         program.send({"id": "one", "text": "hello"})

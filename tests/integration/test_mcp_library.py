@@ -14,6 +14,7 @@ from aiohttp import web
 
 from gateway.agent.mcp.settings import McpServerSettings
 from tests.support.mcp_running import Running, running
+from tests.support.redis_server import free_port
 from tests.support.waiting import eventually
 
 SERVER = Path(__file__).parents[1] / "support" / "mcp_servers" / "real.py"
@@ -116,8 +117,4 @@ async def test_answers_of_an_address_that_no_server_should_give(
 @pytest.fixture
 def unused_tcp_port() -> int:
     """A port that nobody listens on."""
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return free_port()

@@ -4,7 +4,6 @@ redirect is not followed."""
 from __future__ import annotations
 
 import random
-import socket
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
@@ -22,6 +21,7 @@ from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Answer, Cut, Refuse, Reply, error_body
 from tests.support.fakes import ManualClock
 from tests.support.gateway import config_in, running
+from tests.support.redis_server import free_port
 
 
 class Hasty(ManualClock):
@@ -61,10 +61,7 @@ async def test_a_server_that_says_when_to_come_back_is_waited_for(provider: Retr
 
 
 async def test_a_dead_server_is_replaced_and_comes_back(tmp_path: Path, provider: Retrying) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    clock = ManualClock()
+    port, clock = free_port(), ManualClock()
     async with LlmServer(lambda body: Reply(text=f"{body['model']} here")) as spare:
         main = ModelSettings(provider="openai", name="main", base_url=f"http://127.0.0.1:{port}/v1")
         fallback = ModelSettings(provider="openai", name="spare", base_url=spare.url)

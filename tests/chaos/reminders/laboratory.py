@@ -74,14 +74,25 @@ class Run:
             together, kills = kills[: self._plan.processes], kills[self._plan.processes :]
             await asyncio.gather(*map(self._until_killed, together))
             self._shift.add(max(kill.away for kill in together))
+        async with asyncio.timeout(_PATIENCE), self.looking() as store:
+            while not await self._to_the_end(store):
+                pass
+
+    async def _to_the_end(self, store: Store) -> bool:
+        """Run until nothing is left to be done, and end. On a busy machine the next moment of a reminder may come
+        just then, and find nobody who shows it: False."""
         last = [await self._started(None) for _ in range(self._plan.processes)]
         ending = signal.SIGKILL
         try:
             await asyncio.sleep(1.0)  # by then all of them are up
-            await self._until_done()
+            done = False
+            while not done:
+                await asyncio.sleep(_LOOK)
+                done = await self._is_done(store)
             ending = signal.SIGTERM
         finally:
             await asyncio.gather(*(_end(process, ending) for process in last))
+        return await _is_quiet(store)
 
     async def _plant(self) -> None:
         store = store_at(self._url, self.clock)
@@ -115,24 +126,26 @@ class Run:
         await process.ended
         self.killed_at[where] += 1
 
-    async def _until_done(self) -> None:
-        """Return when nothing is due, waits in a lane or is unsent, all at one moment."""
+    @asynccontextmanager
+    async def looking(self) -> AsyncIterator[Store]:
+        """Its store, to be read."""
         store = store_at(self._url, self.clock, read_only=True)
         await store.open()
         try:
-            async with asyncio.timeout(_PATIENCE):
-                done = False
-                while not done:
-                    await asyncio.sleep(_LOOK)
-                    done = await self._is_done(store)
+            yield store
         finally:
             await store.aclose()
 
     async def _is_done(self, store: Store) -> bool:
-        status = await store.status()
+        """Say whether nothing is due, waits in a lane or is unsent, all at one moment."""
         once = [each for each in self._plan.planted if not each.rule]
         left = [each for each in once if (await _of(store, each)).due_at is not None]
-        return not (left or status.waiting or status.unsent or await store.due_reminders(self.clock.now(), 1))
+        return not left and await _is_quiet(store) and not await store.due_reminders(self.clock.now(), 1)
+
+
+async def _is_quiet(store: Store) -> bool:
+    status = await store.status()
+    return not (status.waiting or status.unsent)
 
 
 async def _end(process: Child, ending: signal.Signals) -> None:
@@ -242,10 +255,8 @@ class Bench:
         problems: list[str]
         try:
             await run.carry_out()
-            store = store_at(url, run.clock, read_only=True)
-            await store.open()
-            problems = await looked_at(store, plan, folder, counts)
-            await store.aclose()
+            async with run.looking() as store:
+                problems = await looked_at(store, plan, folder, counts)
         except TimeoutError:
             problems = ["what is due is never done"]
         log = (folder / "log").read_text().splitlines()[-400:] if problems else []
