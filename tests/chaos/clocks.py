@@ -7,17 +7,14 @@ and so does the store that renews them: it gets a clock that only tells the hurr
 
 from __future__ import annotations
 
-import asyncio
 import mmap
 import os
 import struct
-import time
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
-from gateway.runtime.clock import Deadline, SystemClock
+from gateway.runtime.clock import SystemClock
+from tests.support.fast_clock import FastClock
 
 PACE: Final = 8.0
 LEASE: Final = 1.5  # real seconds after which a silent process is taken for dead
@@ -50,44 +47,16 @@ class Shift:
         _SHIFT.pack_into(self._memory, 0, self.seconds() + seconds)
 
 
-class _HurriedDeadline:
-    def __init__(self, seconds: float) -> None:
-        self._limit = SystemClock().limit(seconds / PACE)
-        self._deadline: Deadline | None = None
-
-    def extend(self, seconds: float) -> None:
-        assert self._deadline is not None
-        self._deadline.extend(seconds / PACE)
-
-    async def __aenter__(self) -> _HurriedDeadline:
-        self._deadline = await self._limit.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        return await self._limit.__aexit__(kind, error, trace)
-
-
-class HurriedClock:
+class HurriedClock(FastClock):
     """PACE times as fast as the world since `origin` (seconds since the epoch, the same in all nodes
     of a run), with a wall clock that `shift` makes wrong."""
 
     def __init__(self, origin: float, shift: Shift) -> None:
-        self._origin = origin
+        super().__init__(PACE, origin)
         self._shift = shift
 
     def now(self) -> float:
-        return self._origin + (time.time() - self._origin) * PACE + self._shift.seconds()
-
-    def monotonic(self) -> float:
-        return time.monotonic() * PACE
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds / PACE)
-
-    def limit(self, seconds: float) -> AbstractAsyncContextManager[Deadline]:
-        return _HurriedDeadline(seconds)
+        return super().now() + self._shift.seconds()
 
 
 class StoreClock(SystemClock):

@@ -11,6 +11,7 @@ from gateway.turns.observer import STOPPED
 from tests.emulators.telegram import TelegramServer
 from tests.support.asking import Buttoned, settings
 from tests.support.fakes import ManualClock
+from tests.support.fast_clock import FastClock
 from tests.support.gateway import FakeModel, Gate, Say, in_turn, running
 from tests.support.model import Script
 from tests.support.telegram_live import on_telegram
@@ -20,7 +21,7 @@ from tests.support.tools import Payment, payments
 @pytest.fixture
 async def telegram() -> AsyncIterator[TelegramServer]:
     """Telegram without its limits."""
-    async with TelegramServer(limits=None) as server:
+    async with TelegramServer(limits=None, clock=FastClock()) as server:
         yield server
 
 

@@ -20,6 +20,7 @@ from gateway.store.sqlite import SqliteStore
 from gateway.turns.observer import STOPPED
 from tests.emulators.telegram import TelegramServer
 from tests.support.fakes import ManualClock
+from tests.support.fast_clock import FastClock
 from tests.support.gateway import FakeAdapter, Live, config_in, running
 from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.program import legato
@@ -28,7 +29,7 @@ from tests.support.telegram_live import on_telegram
 
 @pytest.fixture
 async def telegram() -> AsyncIterator[TelegramServer]:
-    async with TelegramServer(limits=None) as server:
+    async with TelegramServer(limits=None, clock=FastClock()) as server:
         yield server
 
 

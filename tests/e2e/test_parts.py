@@ -22,6 +22,7 @@ from gateway.turns.reception import BUSY, PASSED_ON
 from gateway.turns.turn import DEAD, EMPTY
 from tests.emulators.telegram import TelegramServer
 from tests.support.fakes import ManualClock
+from tests.support.fast_clock import FastClock
 from tests.support.gateway import FakeAdapter, FakeModel, Gate, KillAt, Live, Say, config_in, in_turn, running
 from tests.support.model import PATIENCE
 from tests.support.telegram_live import on_telegram
@@ -280,7 +281,7 @@ async def test_a_message_that_kills_the_process_takes_its_parts_along(tmp_path: 
 @pytest.fixture
 async def telegram() -> AsyncIterator[TelegramServer]:
     """Telegram without its limits."""
-    async with TelegramServer(limits=None) as server:
+    async with TelegramServer(limits=None, clock=FastClock()) as server:
         yield server
 
 

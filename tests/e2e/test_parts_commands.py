@@ -16,6 +16,7 @@ from gateway.store.sqlite.store import SqliteStore
 from gateway.turns.parts import DEBOUNCE
 from tests.emulators.telegram import Message, TelegramServer
 from tests.support.fakes import ManualClock
+from tests.support.fast_clock import FastClock
 from tests.support.gateway import FakeAdapter, FakeModel, Gate, Say, in_turn, running
 from tests.support.telegram_live import Bot, on_telegram
 
@@ -26,7 +27,7 @@ THREE = [b"1", b"2", b"3"]
 @pytest.fixture
 async def telegram() -> AsyncIterator[TelegramServer]:
     """Telegram without its limits."""
-    async with TelegramServer(limits=None) as server:
+    async with TelegramServer(limits=None, clock=FastClock()) as server:
         yield server
 
 

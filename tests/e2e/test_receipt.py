@@ -27,6 +27,7 @@ from gateway.turns.poison import TRIES
 from gateway.turns.reception import FULL, GIVEN_UP
 from tests.emulators.telegram import TelegramServer
 from tests.support.fakes import ManualClock
+from tests.support.fast_clock import FastClock
 from tests.support.gateway import FakeAdapter, FakeModel, Gate, Live, Say, config_in, in_turn, running
 from tests.support.redis_server import free_port
 from tests.support.telegram_live import on_telegram
@@ -51,7 +52,7 @@ def logged(logs: list[Any], event: str) -> list[Any]:
 
 @pytest.fixture
 async def telegram() -> AsyncIterator[TelegramServer]:
-    async with TelegramServer(limits=None) as server:
+    async with TelegramServer(limits=None, clock=FastClock()) as server:
         yield server
 
 

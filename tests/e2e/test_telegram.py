@@ -14,6 +14,7 @@ from gateway.domain.turn import TurnSettings
 from gateway.runtime.errors import TookTooLong
 from gateway.turns.reception import FULL
 from tests.emulators.telegram import Disconnect, Flood, Limits, LoseAnswer, Refuse, TelegramServer
+from tests.support.fast_clock import FastClock
 from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.telegram_live import on_telegram
 
@@ -23,7 +24,7 @@ LONG = "The beginning of an answer, "
 @pytest.fixture
 async def telegram() -> AsyncIterator[TelegramServer]:
     """Telegram without its limits."""
-    async with TelegramServer(limits=None) as server:
+    async with TelegramServer(limits=None, clock=FastClock()) as server:
         yield server
 
 

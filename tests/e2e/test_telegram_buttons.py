@@ -18,6 +18,7 @@ from gateway.people.approvals import GONE, NOT_YOURS, WITHDRAWN
 from gateway.runtime.clock import SystemClock
 from gateway.store.sqlite.store import SqliteStore
 from tests.emulators.telegram import Chat, LoseAnswer, Message, Refuse, Slow, TelegramServer
+from tests.support.fast_clock import FastClock
 from tests.support.forks import Process
 from tests.support.model import PATIENCE, FakeModel, Gate, Say, in_turn
 from tests.support.program import legato_run
@@ -31,7 +32,7 @@ ASKS = "Pay 50 €?"
 @pytest.fixture
 async def telegram() -> AsyncIterator[TelegramServer]:
     """Telegram without its limits."""
-    async with TelegramServer(limits=None) as server:
+    async with TelegramServer(limits=None, clock=FastClock()) as server:
         yield server
 
 

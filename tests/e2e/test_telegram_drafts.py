@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.emulators.telegram import Flood, LoseAnswer, Refuse, TelegramServer
+from tests.support.fast_clock import FastClock
 from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.telegram_live import Bot, on_telegram
 
@@ -20,7 +21,7 @@ NOT_THERE = Refuse(status=400, body='{"ok":false,"error_code":400,"description":
 @pytest.fixture
 async def telegram() -> AsyncIterator[TelegramServer]:
     """Telegram without its limits."""
-    async with TelegramServer(limits=None) as server:
+    async with TelegramServer(limits=None, clock=FastClock()) as server:
         yield server
 
 

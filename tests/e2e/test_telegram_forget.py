@@ -9,6 +9,7 @@ import pytest
 
 from gateway.domain.message import text_of
 from tests.emulators.telegram import Message, TelegramServer
+from tests.support.fast_clock import FastClock
 from tests.support.model import FakeModel, Say, in_turn
 from tests.support.remains import in_files
 from tests.support.telegram_live import Bot, on_telegram
@@ -19,7 +20,7 @@ WORD = "quizzaciously"
 @pytest.fixture
 async def telegram() -> AsyncIterator[TelegramServer]:
     """Telegram without its limits."""
-    async with TelegramServer(limits=None) as server:
+    async with TelegramServer(limits=None, clock=FastClock()) as server:
         yield server
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from tests.emulators.telegram import Chat, TelegramServer
+from tests.support.fast_clock import FastClock
 from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.telegram_live import Bot, on_telegram
 from tests.support.waiting import eventually
@@ -17,7 +18,7 @@ from tests.support.waiting import eventually
 @pytest.fixture
 async def telegram() -> AsyncIterator[TelegramServer]:
     """Telegram without its limits."""
-    async with TelegramServer(limits=None) as server:
+    async with TelegramServer(limits=None, clock=FastClock()) as server:
         yield server
 
 

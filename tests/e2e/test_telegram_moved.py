@@ -9,6 +9,7 @@ import pytest
 
 from gateway.domain.chat import ChatAddress
 from tests.emulators.telegram import Chat, TelegramServer, User
+from tests.support.fast_clock import FastClock
 from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.telegram_live import Bot, on_telegram
 from tests.support.tools import Payment, payments
@@ -19,7 +20,7 @@ LONG = "The beginning of an answer that is long enough to be shown before its en
 @pytest.fixture
 async def telegram() -> AsyncIterator[TelegramServer]:
     """Telegram without its limits."""
-    async with TelegramServer(limits=None) as server:
+    async with TelegramServer(limits=None, clock=FastClock()) as server:
         yield server
 
 

@@ -14,6 +14,7 @@ from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, ConfigError, DeliveryRefused, Disconnected
 from tests.emulators.telegram import Refuse, TelegramServer
+from tests.support.fast_clock import FastClock
 from tests.support.loopback_proxy import LoopbackProxy, loopback_proxy
 from tests.support.telegram_live import on_telegram
 
@@ -38,7 +39,7 @@ async def proxy() -> AsyncIterator[LoopbackProxy]:
 @pytest.fixture
 async def telegram() -> AsyncIterator[TelegramServer]:
     """Telegram without its limits."""
-    async with TelegramServer(limits=None) as server:
+    async with TelegramServer(limits=None, clock=FastClock()) as server:
         yield server
 
 

@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.emulators.telegram import TelegramServer, User
+from tests.support.fast_clock import FastClock
 from tests.support.redis_server import free_port
 from tests.support.telegram_live import on_telegram
 
@@ -18,7 +19,7 @@ TEXT = "what I say is nobody's business"
 
 @pytest.fixture
 async def telegram() -> AsyncIterator[TelegramServer]:
-    async with TelegramServer(limits=None) as server:
+    async with TelegramServer(limits=None, clock=FastClock()) as server:
         yield server
 
 

@@ -27,6 +27,7 @@ from gateway.runtime.points import Point
 from tests.emulators.telegram import Refuse, Settings, TelegramServer
 from tests.emulators.telegram.webhook import Target
 from tests.support.fakes import ManualClock
+from tests.support.fast_clock import FastClock
 from tests.support.redis_server import free_port
 from tests.support.telegram_live import Bot, on_telegram
 from tests.support.waiting import eventually
@@ -37,7 +38,7 @@ SECRET = "a-secret-of-some-length"
 @pytest.fixture
 async def telegram() -> AsyncIterator[TelegramServer]:
     """Telegram without its limits."""
-    async with TelegramServer(limits=None) as server:
+    async with TelegramServer(limits=None, clock=FastClock()) as server:
         yield server
 
 

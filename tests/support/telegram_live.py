@@ -19,7 +19,6 @@ from gateway.people.access import AccessSettings
 from gateway.providers.base import Provider
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.aside import RunsAside, at_once
-from gateway.runtime.clock import SystemClock
 from gateway.runtime.points import Points, ignore_points
 from gateway.turns.reception import BUSY
 from tests.emulators.telegram import Chat, TelegramServer, User
@@ -96,8 +95,8 @@ async def on_telegram(
     **sections: Any,
 ) -> AsyncIterator[Bot]:
     """A gateway on this Telegram, until the block ends. It polls, or is called as `webhook` says. `entry` is the
-    configured model; `provider` answers for `openai` in the place of `model`."""
-    model, clock = model or FakeModel(), SystemClock()
+    configured model; `provider` answers for `openai` in the place of `model`. Time is this Telegram's."""
+    model, clock = model or FakeModel(), telegram.cloud.clock
     access = AccessSettings(allow=(f"telegram:{anna.id}", *allow), admins=admins, pairing=pairing)
     if entry is not None:
         sections["model"] = entry
@@ -117,7 +116,7 @@ async def on_telegram(
         admins=[entry.removeprefix("telegram:") for entry in admins],
     )
     providers: dict[str, Provider] = {"offline": model, "openai": provider or model}
-    parts = bootstrap.Parts(providers=providers, points=points, tools=with_tools, aside=aside)
+    parts = bootstrap.Parts(providers=providers, points=points, tools=with_tools, aside=aside, clock=clock)
     gateway = bootstrap.build(config, [adapter], parts)
     serving = asyncio.create_task(gateway.run())
     bot = Bot(telegram=telegram, gateway=gateway, model=model, anna=anna, serving=serving)
