@@ -1,7 +1,7 @@
 """Reads the arguments of a tool call and holds them against the tool's JSON schema.
 
-Schemas come from strangers, too. So nothing that a schema names is fetched, a pattern runs in linear time or not at
-all, and a schema whose check could take for ever checks nothing: then the tool must defend itself, as it had to.
+A schema comes with an installed package, or was made safe before (`gateway.agent.mcp.schemas`). One that the library
+cannot compile, or that refers to a place outside of itself, checks nothing: then the tool must defend itself.
 
 The checks are jsonschema-rs's (https://github.com/Stranger6667/jsonschema): a schema's own draft, else 2020-12.
 """
@@ -9,7 +9,8 @@ The checks are jsonschema-rs's (https://github.com/Stranger6667/jsonschema): a s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import Any, Final
 
@@ -23,77 +24,50 @@ log = structlog.get_logger(__name__)
 _MOST_TOLD: Final = 3  # problems
 _LONGEST: Final = 300  # characters of one
 _DEEPEST: Final = 64  # lists and objects in one another
-_MOST_SCHEMA: Final = 200_000  # characters
-_MOST_STEPS: Final = 20_000  # through the parts of a schema, at any place of the arguments
-_PATTERNS: Final = jsonschema_rs.RegexOptions(size_limit=1_000_000, dfa_size_limit=1_000_000)  # bytes
-_AT_ONE_PLACE: Final = frozenset(("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"))
-_NO_SCHEMAS: Final = frozenset(("$defs", "definitions", "enum", "const", "default", "examples"))
-_NAMED: Final = frozenset(("properties", "patternProperties", "dependentSchemas"))
-_STRANGE: Final = frozenset(("$dynamicRef", "$recursiveRef", "$anchor", "$dynamicAnchor"))
 
 
 class Arguments:
-    """The check of one tool's arguments. It is prepared when first needed."""
+    """The check of one tool's arguments. The schema is compiled when first needed."""
 
     def __init__(self, tool: str, schema: Mapping[str, Any]) -> None:
         self._tool = tool
         self._schema = schema
-        self._properties: Mapping[str, Any] = _mapping(schema.get("properties"))
-        self._required = schema.get("required") or ()
-        self._check: _Check | None = None
 
     def read(self, text: str) -> Mapping[str, Any]:
         """The arguments of a call, as the model wrote them. Raises ToolError with a sentence for the model."""
         arguments = parsed(text)
-        check = self._check = self._check or _Check(self._tool, self._schema)
-        problems = check.problems(arguments)
+        problems = self._problems(arguments)
         if problems and (filled := self._without_nothing(arguments)) != arguments:
-            arguments, problems = filled, check.problems(filled)
+            arguments, problems = filled, self._problems(filled)
         if problems:
             more = " And more." if len(problems) > _MOST_TOLD else ""
-            known = f" Its arguments are: {', '.join(self._properties)}." if self._properties else ""
+            names = ", ".join(self._schema.get("properties", ()))
+            known = f" Its arguments are: {names}." if names else ""
             raise ToolError(f"The arguments do not fit. {' '.join(problems[:_MOST_TOLD])}{more}{known}")
         return arguments
 
     def _without_nothing(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """The arguments without those that are null and may be left out: some models fill in everything."""
-        return {name: value for name, value in arguments.items() if value is not None or name in self._required}
+        required = self._schema.get("required", ())
+        return {name: value for name, value in arguments.items() if value is not None or name in required}
 
-
-class _Check:
-    """A compiled schema, as far as it may be trusted."""
-
-    def __init__(self, tool: str, schema: Mapping[str, Any]) -> None:
-        self._schema = schema
-        self._refers = False
-        self._validator: Any = None
-        try:
-            text = json.dumps(schema)
-            if len(text) > _MOST_SCHEMA or any(f'"{word}"' in text for word in _STRANGE):
-                raise ValueError("it is too large or strange")
-            self._refers = '"$ref"' in text
-            self._validator = _compiled(schema)
-        except (ValueError, TypeError, RecursionError, jsonschema_rs.ReferencingError) as error:
-            log.warning("schema_not_checked", tool=tool, reason=str(error)[:_LONGEST])
-        self._steps: dict[int, int] = {}
-
-    def problems(self, arguments: Mapping[str, Any]) -> list[str]:
-        """Return the faults of the arguments, a sentence each; [] also where nothing can be checked."""
-        if self._validator is None or (self._refers and self._takes_too_long(arguments)):
+    def _problems(self, arguments: Mapping[str, Any]) -> list[str]:
+        """Return the faults of the arguments, a sentence each."""
+        if self._validator is None:
             return []
         try:
             return [self._sentence(error) for error in islice(self._validator.iter_errors(arguments), _MOST_TOLD + 1)]
         except UnicodeEncodeError:
             return ["A text in them ends in the middle of a character."]
 
-    def _takes_too_long(self, arguments: Mapping[str, Any]) -> bool:
-        depth = _depth(arguments)
-        if depth not in self._steps:
-            try:
-                self._steps[depth] = _steps(self._schema, self._schema, depth, {})
-            except RecursionError:
-                self._steps[depth] = _MOST_STEPS
-        return self._steps[depth] >= _MOST_STEPS
+    @cached_property
+    def _validator(self) -> Any:
+        """The library's; None for a schema that it cannot compile."""
+        try:
+            return jsonschema_rs.validator_for(dict(self._schema), retriever=_refuse, mask="it")
+        except ValueError as error:
+            log.warning("schema_not_checked", tool=self._tool, reason=str(error)[:_LONGEST])
+            return None
 
     def _sentence(self, error: jsonschema_rs.ValidationError) -> str:
         where = _place(error.instance_path)
@@ -131,64 +105,6 @@ def _refuse(uri: str) -> dict[str, Any]:
     raise ValueError(f"it refers to {uri}")
 
 
-def _compiled(schema: Mapping[str, Any]) -> Any:
-    """Raises ValueError, TypeError, ReferencingError."""
-    options: dict[str, Any] = {"retriever": _refuse, "pattern_options": _PATTERNS, "mask": "it"}
-    try:
-        return jsonschema_rs.validator_for(dict(schema), **options)
-    except jsonschema_rs.ValidationError:  # of a pattern that needs more than linear time, as a rule
-        return jsonschema_rs.validator_for(_without_patterns(dict(schema)), **options)
-
-
-def _without_patterns(part: Any) -> Any:
-    if isinstance(part, Mapping):
-        kept = {name: value for name, value in part.items() if not (name == "pattern" and isinstance(value, str))}
-        return {name: _without_patterns(value) for name, value in kept.items()}
-    return [_without_patterns(each) for each in part] if isinstance(part, list) else part
-
-
-def _steps(root: Mapping[str, Any], part: Any, depth: int, seen: dict[tuple[int, int], int]) -> int:
-    """Return how often a check may look at parts of a schema on its way down into arguments of this depth. Where each
-    place is looked at twice and refers on twice, that is a number beyond every patience. Raises RecursionError."""
-    if not isinstance(part, Mapping):
-        return 1
-    if (at := (id(part), depth)) in seen:
-        return seen[at]
-    seen[at] = 0  # a reference to itself at one place is looked at once
-    steps = 1
-    for name, value in part.items():
-        if name == "$ref":
-            steps += _steps(root, _referred(root, value), depth, seen)
-        elif name not in _NO_SCHEMAS and (name in _AT_ONE_PLACE or depth):
-            below = depth if name in _AT_ONE_PLACE else depth - 1
-            steps += sum(_steps(root, each, below, seen) for each in _schemas_in(name, value))
-    seen[at] = min(steps, _MOST_STEPS)
-    return seen[at]
-
-
-def _schemas_in(keyword: str, value: Any) -> Iterable[Any]:
-    """A keyword's schema, its schemas, or those that it names."""
-    if keyword in _NAMED:
-        return _mapping(value).values()
-    return value if isinstance(value, list) else [value]
-
-
-def _referred(root: Mapping[str, Any], pointer: Any) -> Any:
-    """The part of a schema that a reference names. Raises RecursionError where that is not plain."""
-    if not isinstance(pointer, str) or not pointer.startswith("#"):
-        raise RecursionError
-    part: Any = root
-    for name in pointer[1:].split("/")[1:]:
-        name = name.replace("~1", "/").replace("~0", "~")
-        if isinstance(part, list) and name.isdecimal() and int(name) < len(part):
-            part = part[int(name)]
-        elif isinstance(part, Mapping) and name in part:
-            part = part[name]
-        else:
-            raise RecursionError
-    return part
-
-
 def _depth(value: Any) -> int:
     """Return how many lists and objects stand in one another."""
     depth, level = 0, [value]
@@ -212,7 +128,3 @@ def _part(schema: Any, path: Sequence[str | int]) -> str:
         except (KeyError, IndexError, TypeError):
             return "the tool's schema"
     return json.dumps(schema, ensure_ascii=False)[:_LONGEST]
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

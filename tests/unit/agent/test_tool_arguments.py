@@ -1,4 +1,4 @@
-"""The arguments of tool calls are held against the tool's schema, whoever wrote the schema."""
+"""The arguments of tool calls are held against the tool's schema."""
 
 from __future__ import annotations
 
@@ -98,18 +98,6 @@ def test_a_schema_that_asks_for_nothing_takes_everything(schema: dict[str, Any])
     assert passes({"a": 1}, schema)
 
 
-# -- schemas of strangers -----------------------------------------------------------------------
-
-
-def laughs(n: int) -> dict[str, Any]:
-    """A schema of a few lines that is looked at 2^n times."""
-    parts = {f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(n)}
-    return {"$defs": {**parts, f"d{n}": {"type": "array"}}, "$ref": "#/$defs/d0"}
-
-
-TWICE = {"type": "object", "properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}, "required": ["b"]}
-
-
 @pytest.mark.parametrize(
     "schema",
     [
@@ -117,29 +105,13 @@ TWICE = {"type": "object", "properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref"
         {"$ref": "file:///etc/passwd"},
         {"$schema": "http://127.0.0.1:1/meta", "type": "array"},
         {"type": "objekt"},
-        {"properties": 5},
-        {"required": 5},
-        {"type": "array", "description": "x" * 300_000},
-        {"$dynamicRef": "#meta", "type": "array"},
-        {"properties": {"a": {"pattern": "(a{1000}){1000}", "$ref": "#/nowhere"}}},
-        laughs(60),
+        {"properties": {"a": {"$ref": "#/nowhere"}}},
+        {"properties": {"a": {"pattern": "("}}},
+        {"type": "array", "default": object()},
     ],
 )
-def test_a_schema_that_cannot_be_trusted_checks_nothing(schema: dict[str, Any]) -> None:
+def test_a_schema_that_cannot_be_compiled_checks_nothing(schema: dict[str, Any]) -> None:
     assert passes({"a": "b"}, schema)
-
-
-def test_a_schema_that_opens_out_without_end_is_not_followed() -> None:
-    deep: dict[str, Any] = {}
-    for _ in range(40):
-        deep = {"a": deep}
-    assert passes(deep, TWICE)
-    assert "`b` is missing" in problem({}, TWICE), "a few levels are looked at"
-
-
-@pytest.mark.parametrize("schema", [{"$ref": "#"}, {"allOf": [{"$ref": "#"}, {"$ref": "#"}], "type": "object"}])
-def test_a_schema_that_is_only_itself_is_looked_at_once(schema: dict[str, Any]) -> None:
-    assert passes({"a": 1}, schema)
 
 
 def test_references_inside_a_schema_are_followed() -> None:
@@ -156,14 +128,15 @@ def test_references_inside_a_schema_are_followed() -> None:
     assert "`list.next`" in problem({"list": {"next": {"name": 5}}}, schema)
 
 
-def test_patterns_take_linear_time_or_are_left_out() -> None:
-    linear = {"properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}}
-    assert passes({"a": "a" * 100_000}, linear)
-    assert "`a`" in problem({"a": "a" * 100_000 + "!"}, linear)
-    assert "in the middle of a character" in problem('{"a": "\\ud800"}', linear)
-    backtracking = {"properties": {"a": {"type": "string", "pattern": "^(?=a)(a+)+$"}, "pattern": {"type": "string"}}}
-    assert passes({"a": "a" * 100_000 + "!"}, backtracking)
-    assert "`pattern`" in problem({"pattern": 5}, backtracking), "only the patterns are left out"
+def test_a_pattern_takes_no_longer_for_a_long_text() -> None:
+    for pattern in ("^(a+)+$", "^(?=a)(a+)+$"):
+        schema = {"properties": {"a": {"type": "string", "pattern": pattern}}}
+        assert passes({"a": "a" * 1_000}, schema)
+        assert "`a`" in problem({"a": "a" * 100_000 + "!"}, schema)
+
+
+def test_half_a_character_is_told() -> None:
+    assert "in the middle of a character" in problem('{"a": "\\ud800"}', {"properties": {"a": {"pattern": "^a"}}})
 
 
 def test_an_older_draft_is_read_as_its_own() -> None:
