@@ -5,16 +5,14 @@ Pure. An API's own module reads its events and puts them in here; nothing here k
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
-from typing import Any, Final
+from typing import Final
 
 from gateway.domain.message import ToolCall
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ReasoningDelta, Restarted, StopReason, TextDelta
+from gateway.providers.calls import is_object
 from gateway.providers.thinking import Thinking
 from gateway.runtime.errors import EmptyAnswer, ProviderUnavailable
 
@@ -175,38 +173,6 @@ def _named(calls: Iterable[PendingCall], new_id: Callable[[], str]) -> tuple[Too
         used.add(call_id)
         found.append({"id": call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
     return tuple(found)
-
-
-def is_object(text: str) -> bool:
-    """Say whether `text` is a complete JSON object, without the numbers that Python alone reads: NaN, Infinity."""
-    if not text.rstrip().endswith("}"):
-        return False
-    try:
-        return isinstance(json.loads(text, parse_constant=_finite, parse_float=_finite), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
-def _finite(number: str) -> float:
-    """Read a number. Raises ValueError for one that JSON cannot express, such as 1e999."""
-    if not isfinite(read := float(number)):
-        raise ValueError(number)
-    return read
-
-
-def arguments_text(arguments: Any) -> str:
-    """A call's arguments as the text of a JSON object, unchanged if they are one already: one odd call of one model
-    must not make a conversation unsendable to another."""
-    text = json.dumps(arguments) if isinstance(arguments, Mapping) else arguments
-    if not isinstance(text, str) or not text.strip():
-        return "{}"
-    return text if is_object(text) else json.dumps({"unreadable_arguments": text})
-
-
-def short_id(call_id: Any, limit: int) -> str:
-    """A call's id in at most `limit` characters, the same one for the same call."""
-    text = str(call_id)
-    return text if len(text) <= limit else "call_" + hashlib.sha256(text.encode(errors="replace")).hexdigest()[:32]
 
 
 def _whole(

@@ -19,7 +19,7 @@ from gateway.providers.base import Completed, ModelEvent, ModelSpec, ReasoningDe
 from gateway.providers.errors import classify
 from gateway.providers.http import FOREIGN_ERRORS, json_bytes, sendable, transport_error
 from gateway.providers.sse import EventReader
-from gateway.runtime.clock import Clock
+from gateway.runtime.clock import Clock, SystemIds
 from gateway.runtime.errors import ProviderError, ProviderRejected, ProviderUnavailable
 
 _ERROR_BODY: Final = 64_000  # bytes of an error page that are read
@@ -77,10 +77,15 @@ class ModelServer:
         self._client = client
         self._redact = redact
         self._clock = clock
+        self._ids = SystemIds()
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+
+    def new_id(self) -> str:
+        """An id for a tool call that the server left without a usable one."""
+        return self._ids.new("call")
 
     async def call(
         self,

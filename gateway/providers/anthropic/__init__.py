@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from gateway.domain.settings import Contradiction, Count
-from gateway.providers.plugin import ProviderPlugin, ServedModel
+from gateway.providers.plugin import ProviderPlugin, ServedModel, anywhere
 
 LEAST_THINKING = 1_024  # tokens; the API refuses a smaller budget
 
@@ -40,9 +40,7 @@ class AnthropicModel(ServedModel):
 def listed(model: str) -> Iterator[tuple[str | None, str]]:
     """Anthropic's own list comes first; a compatible server may have anybody's models."""
     yield "anthropic", model
-    yield None, model
-    if "/" in model:
-        yield None, model.rpartition("/")[2]
+    yield from anywhere(model)
 
 
 def marks_cache(model: str, _: str | None) -> bool:

@@ -14,9 +14,10 @@ from typing import Any
 
 from gateway.domain.message import Original
 from gateway.domain.usage import CanonicalUsage
-from gateway.providers.answer import PendingCall, Speech, completed, is_object, whole_characters
+from gateway.providers.answer import PendingCall, Speech, completed, whole_characters
 from gateway.providers.anthropic.codec import API, words_of
 from gateway.providers.base import Completed, ModelEvent, StopReason
+from gateway.providers.calls import is_object
 from gateway.providers.ends import stop_reason
 from gateway.providers.usage import normalize_usage
 

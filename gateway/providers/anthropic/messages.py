@@ -16,7 +16,7 @@ from gateway.providers.http import http_client
 from gateway.providers.plugin import ProviderHost
 from gateway.providers.server import ModelServer, Refused, further_headers, key_of
 from gateway.providers.windows import offered, window_in
-from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
+from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.errors import OutputCapTooLarge
 
 _LISTED: Final = 1_000  # models on one page of the list, the most that the API gives
@@ -31,16 +31,8 @@ class Messages:
 
     name = "anthropic"
 
-    def __init__(
-        self,
-        client: httpx.AsyncClient,
-        redact: Callable[[str], str],
-        *,
-        ids: Ids | None = None,
-        clock: Clock | None = None,
-    ) -> None:
+    def __init__(self, client: httpx.AsyncClient, redact: Callable[[str], str], *, clock: Clock | None = None) -> None:
         self._server = ModelServer(client, redact, clock or SystemClock())
-        self._ids = ids or SystemIds()
         self._caps: dict[tuple[str, str], int] = {}  # by (address, model), where the server said it
 
     async def aclose(self) -> None:
@@ -52,7 +44,7 @@ class Messages:
         thoughts, corrected = True, False
         while True:
             body = encode_request(spec, request, cap=self._caps.get(model), thoughts=thoughts)
-            answer = MessagesAnswer(spec.name, lambda: self._ids.new("call"))
+            answer = MessagesAnswer(spec.name, self._server.new_id)
             try:
                 async with aclosing(
                     self._server.call(endpoint(spec), _headers(spec), body, answer, spec=spec)

@@ -19,29 +19,20 @@ from gateway.providers.openai.codec import Habits, encode_request, endpoint, lea
 from gateway.providers.plugin import ProviderHost
 from gateway.providers.server import ModelServer, Refused, bearer
 from gateway.providers.windows import offered, window_in
-from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
+from gateway.runtime.clock import Clock, SystemClock
 
 
 class ChatCompletions:
     """`Provider` for any OpenAI-compatible server. One instance serves all sessions.
 
     `client` is `providers.http.http_client()` and belongs to this instance from then on; `redact`
-    takes credentials out of quotes in error texts; `ids` names tool calls that a server
-    sends without an id.
+    takes credentials out of quotes in error texts.
     """
 
     name = "openai"
 
-    def __init__(
-        self,
-        client: httpx.AsyncClient,
-        redact: Callable[[str], str],
-        *,
-        ids: Ids | None = None,
-        clock: Clock | None = None,
-    ) -> None:
+    def __init__(self, client: httpx.AsyncClient, redact: Callable[[str], str], *, clock: Clock | None = None) -> None:
         self._server = ModelServer(client, redact, clock or SystemClock())
-        self._ids = ids or SystemIds()
         self._habits: dict[tuple[str, str], Habits] = {}  # by (address, model), where not the usual
         self._unopened: dict[tuple[str, str], bool] = {}  # whether the last answer began with thoughts in its words
 
@@ -56,7 +47,7 @@ class ChatCompletions:
             body = encode_request(spec, request, habits)
             try:
                 unopened = self._unopened.get(model, thinks_by_name(spec.name))
-                answer = ChatAnswer(lambda: self._ids.new("call"), unopened=unopened)
+                answer = ChatAnswer(self._server.new_id, unopened=unopened)
                 call = self._server.call(endpoint(spec), bearer(spec), body, answer, spec=spec)
                 async with aclosing(call) as events:
                     async for event in events:

@@ -25,8 +25,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from gateway.domain.message import Message, says_nothing
-from gateway.providers.answer import arguments_text, short_id
 from gateway.providers.base import BEGINNING, ModelRequest, ModelSpec
+from gateway.providers.calls import arguments_text, short_id
 from gateway.providers.plugin import request_settings
 
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gateway.providers.plugin import ProviderPlugin, ServedModel
+from gateway.providers.plugin import ProviderPlugin, ServedModel, anywhere
 
 
 class ResponsesModel(ServedModel):
@@ -14,9 +14,7 @@ class ResponsesModel(ServedModel):
 def listed(model: str) -> Iterator[tuple[str | None, str]]:
     """OpenAI's own list comes first; a compatible server may have anybody's models."""
     yield "openai", model
-    yield None, model
-    if "/" in model:
-        yield None, model.rpartition("/")[2]
+    yield from anywhere(model)
 
 
 PLUGIN = ProviderPlugin(

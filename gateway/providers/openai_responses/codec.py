@@ -16,9 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from gateway.domain.message import Message, note_of, text_of
-from gateway.providers.answer import arguments_text
 from gateway.providers.base import ModelRequest, ModelSpec
-from gateway.providers.names import CallNames
+from gateway.providers.calls import CallNames, arguments_text
 from gateway.providers.plugin import request_settings
 
 API: Final = "openai-responses"

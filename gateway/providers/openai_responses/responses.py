@@ -14,7 +14,7 @@ from gateway.providers.openai_responses.codec import Habits, encode_request, end
 from gateway.providers.plugin import ProviderHost
 from gateway.providers.server import ModelServer, Refused, bearer
 from gateway.providers.windows import offered, window_in
-from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
+from gateway.runtime.clock import Clock, SystemClock
 
 
 class Responses:
@@ -26,16 +26,8 @@ class Responses:
 
     name = "openai-responses"
 
-    def __init__(
-        self,
-        client: httpx.AsyncClient,
-        redact: Callable[[str], str],
-        *,
-        ids: Ids | None = None,
-        clock: Clock | None = None,
-    ) -> None:
+    def __init__(self, client: httpx.AsyncClient, redact: Callable[[str], str], *, clock: Clock | None = None) -> None:
         self._server = ModelServer(client, redact, clock or SystemClock())
-        self._ids = ids or SystemIds()
         self._habits: dict[tuple[str, str], Habits] = {}  # by (address, model), where not the usual
 
     async def aclose(self) -> None:
@@ -47,7 +39,7 @@ class Responses:
         habits, thoughts = self._habits.get(model, Habits()), True
         while True:
             body = encode_request(spec, request, habits, thoughts=thoughts)
-            answer = ResponsesAnswer(spec.name, lambda: self._ids.new("call"))
+            answer = ResponsesAnswer(spec.name, self._server.new_id)
             try:
                 async with aclosing(self._server.call(endpoint(spec), bearer(spec), body, answer, spec=spec)) as events:
                     async for event in events:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gateway.providers.answer import Speech
 from gateway.providers.base import ReasoningDelta, Restarted, TextDelta
+from gateway.providers.calls import CallNames
 from gateway.providers.ends import stop_reason
-from gateway.providers.names import CallNames
 from gateway.providers.openai.codec import thinks_by_name
 from gateway.runtime.errors import ContextOverflow, ProviderUnavailable
 

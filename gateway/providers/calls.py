@@ -1,0 +1,85 @@
+"""Ids and arguments of earlier tool calls, as an API takes them. Pure.
+
+Servers name calls as they like, and some begin anew with each answer; some models write arguments that are no object.
+A conversation that moves to a stricter API must go on, so what that API would refuse is replaced. The same transcript
+is always written alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from math import isfinite
+from typing import Any, Final
+
+_SOUND: Final = re.compile(r"[a-zA-Z0-9_-]+")
+
+
+class CallNames:
+    """Names the calls of one request, in the order of its messages: at most `limit` characters, each name once."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._used: set[str] = set()
+        self._latest: dict[str, str] = {}
+        self._numbers: dict[str, int] = {}  # how often a name was wanted
+
+    def call(self, call_id: str) -> str:
+        """The name of a call; results with this id belong to it from now on."""
+        base = call_id if len(call_id) <= self._limit and _SOUND.fullmatch(call_id) else _digest(call_id)
+        name, number = base, self._numbers.get(base, 1)
+        while name in self._used:
+            number += 1
+            name = f"{base[: self._limit - 8]}_{number}"
+        self._numbers[base] = number
+        self._used.add(name)
+        self._latest[call_id] = name
+        return name
+
+    def keep(self, call_ids: Iterable[str]) -> None:
+        """Take over names that the API gave itself."""
+        for call_id in call_ids:
+            self._used.add(call_id)
+            self._latest[call_id] = call_id
+
+    def result(self, call_id: str) -> str:
+        """The name of the call that a result belongs to."""
+        return self._latest.get(call_id) or self.call(call_id)
+
+
+def short_id(call_id: Any, limit: int) -> str:
+    """A call's id in at most `limit` characters, the same one for the same call."""
+    text = str(call_id)
+    return text if len(text) <= limit else _digest(text)
+
+
+def _digest(call_id: str) -> str:
+    return "call_" + hashlib.sha256(call_id.encode(errors="replace")).hexdigest()[:32]
+
+
+def arguments_text(arguments: Any) -> str:
+    """A call's arguments as the text of a JSON object, unchanged if they are one already: one odd call of one model
+    must not make a conversation unsendable to another."""
+    text = json.dumps(arguments) if isinstance(arguments, Mapping) else arguments
+    if not isinstance(text, str) or not text.strip():
+        return "{}"
+    return text if is_object(text) else json.dumps({"unreadable_arguments": text})
+
+
+def is_object(text: str) -> bool:
+    """Say whether `text` is a complete JSON object, without the numbers that Python alone reads: NaN, Infinity."""
+    if not text.rstrip().endswith("}"):
+        return False
+    try:
+        return isinstance(json.loads(text, parse_constant=_finite, parse_float=_finite), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _finite(number: str) -> float:
+    """Read a number. Raises ValueError for one that JSON cannot express, such as 1e999."""
+    if not isfinite(read := float(number)):
+        raise ValueError(number)
+    return read
