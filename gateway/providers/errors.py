@@ -1,8 +1,8 @@
 """The refusals of providers as Legato's own errors: the one place that reads their bodies.
 
-Pure: (status, body, headers) in, an error out. The order of the questions matters. Money and
-speed come before length, because their texts mention tokens; length comes before the status,
-because vendors answer it with 400, 413, 422, 500 or inside a 200.
+Pure: (status, body, headers) in, an error out. `classify` has the questions in their order, and each question stands
+with the wordings by which it is answered. Money and speed come before length, because their texts mention tokens;
+length comes before the status, because vendors answer it with 400, 413, 422, 500 or inside a 200.
 """
 
 from __future__ import annotations
@@ -32,48 +32,6 @@ from gateway.runtime.errors import (
 _BODY_READ: Final = 20_000  # characters of a body that are looked at
 _DETAIL: Final = 200  # characters of the provider's own words that are passed on
 
-_QUOTA: Final = re.compile(
-    r"insufficient[_ ](?:quota|balance|credits?|funds)|billing_hard_limit|billing_not_active|credit balance is too low"
-    r"|requires? more credits|out of credits|exceeded your current quota|quota[_ ]exceeded|payment required"
-    r"|spend(?:ing)? limit|account is not active|arrear|余额不足|欠费|额度已用(?:完|尽)"
-)
-_RATE: Final = re.compile(
-    r"rate[_ -]?limit|too many requests|tokens per (?:min|minute|day|hour)|requests per (?:min|minute|day|hour)"
-    r"|\b[tr]p[md]\b|per[_ -]?minute|throttl|resource[_ ]exhausted|please wait before"
-    r"|请求过于频繁|限流|并发数?过高|速率限制"
-)
-_OVERLOADED: Final = re.compile(
-    r"overloaded|over capacity|server_error|service[_ ]unavailable|temporarily unavailable|api_error|bad gateway"
-    r"|internal[_ ]?(?:server[_ ])?error|timed? ?out|try again later|no healthy upstream"
-    r"|model is (?:currently )?loading"
-)
-# How servers say that a model takes no pictures: OpenAI, OpenRouter (404), DeepSeek, llama.cpp (500), vLLM, Ollama,
-# LM Studio and, for any list of parts, Groq.
-_NO_PICTURES: Final = re.compile(
-    r"image_url is only supported by|endpoints found that support image|unknown variant [`'\"]?image_url"
-    r"|unsupported content part type: ?\\?[`'\"]?image|image input is not supported|not a multimodal model"
-    r"|at most 0 image|missing data required for image|content must be a string|不支持(?:图片|图像|视觉|多模态)"
-    r"|(?:do|does|is|are)(?:es)?(?: not|n['’]t) support(?:ed)?(?: for)? (?:image|vision|multi-?modal)"
-)
-# A key that a vendor quotes in part: "sk-ab***cd", "sk-abcd…".
-_MASKED_KEY: Final = re.compile(
-    r"(?:(?<![\w-])[\w-]{1,200}+)?\*{3,}+[\w*-]*+"
-    r"|(?<![\w-])(?=[\w-]{0,200}[-_\d])[\w-]{5,200}+(?:…|\.{3})[\w-]*+|\b(?:sk|pk|rk|gsk|xai)-[\w-]++"
-)
-# Vendors' names for the sentence for people.
-_ALIASES: Final = {"msg": "message", "detail": "message", "error_msg": "message", "errorMessage": "message"}
-# Vendors with two regions, where a key of one is unknown in the other; the paths behind the hosts are the same.
-_OTHER_REGION: Final = {
-    "api.moonshot.cn": "api.moonshot.ai",
-    "dashscope.aliyuncs.com": "dashscope-intl.aliyuncs.com",
-    "open.bigmodel.cn": "api.z.ai",
-    "api.minimaxi.com": "api.minimax.io",
-    "api.siliconflow.cn": "api.siliconflow.com",
-}
-_OTHER_REGIONS: Final = _OTHER_REGION | {there: here for here, there in _OTHER_REGION.items()}
-_FEATURE_STATUS: Final = frozenset({0, 400, 404, 405, 422, 500, 501})  # 500: llama.cpp, of a chat template
-_UNAVAILABLE_STATUS: Final = frozenset({408, 409, 425, 499})
-
 
 def classify(
     status: int, body_text: str, headers: Mapping[str, str], *, redact: Callable[[str], str] = str, host: str = ""
@@ -83,59 +41,65 @@ def classify(
     `status` is the HTTP status, or 200 for an error object inside a success; then the object's own
     code counts. `headers` may have any case. `host`: who answered. Every text is one short redacted sentence or two.
     """
-    error = _meaning(status, body_text, headers, redact, host)
-    error.status = error.status or status
+    refusal = _Refusal(status, body_text, headers, redact, host)
+    questions = (
+        _no_credit,
+        _content_refused,
+        _more_than_a_minute,
+        _rate_limited,
+        _key_refused,
+        _too_long,
+        _pictures_refused,
+        _feature_refused,
+        _unavailable,
+    )
+    error = next(filter(None, (question(refusal) for question in questions)), None) or _rejected(refusal)
+    error.status = refusal.status or status or None
     return error
 
 
-def _meaning(
-    status: int, body_text: str, headers: Mapping[str, str], redact: Callable[[str], str], host: str
-) -> ProviderError:
-    body, data = _read(body_text)
-    fields = dict(_fields(data))
-    if status < 300:
-        status = _inner_status(fields)
-    lowered = body.lower()
-    detail = _detail(fields, body, redact)
-    if status == 402 or (_QUOTA.search(lowered) and not _is_rate(lowered, fields)):
-        return QuotaExceeded(
-            f"The provider says the account has no credit left{detail}. Top it up, or change the model.", status=status
-        )
-    if status in _CONTENT_STATUS and _CONTENT.search(lowered):
-        text = f"The provider's content filter refused the request{detail}. Put it differently, or try /model."
-        return ContentRefused(text, status=status or None)
-    too_much = _more_than_a_minute(status, lowered)
-    if too_much is not None:
-        return too_much
-    if status == 429 or (status < 500 and status not in (401, 403) and _RATE.search(lowered)):
-        return _rate_limited(headers, lowered, detail)
-    if status in (401, 403):
-        return ProviderRejected(
-            f"The provider refused the API key{detail}. Check model.api_key.{_region_hint(host)}", status=status
-        )
-    length = judge_length(body)
-    if length is None and status == 413:
-        length = PromptTooLong(limit=None, because="status 413")
-    if isinstance(length, PromptTooLong):
-        return _context_overflow(length, bulky=status == 413 and length.limit is None)
-    if isinstance(length, OutputTooLong):
-        return _output_cap(length)
-    if _NO_PICTURES.search(lowered):
-        return PicturesRefused(f"The model takes words only{detail}.", status=status or None)
-    feature = refused_feature(lowered) if status in _FEATURE_STATUS else None
-    if feature is not None:
-        text = f"The model refuses a part of the request{detail}. Check the model's settings, or try /model."
-        return FeatureRefused(text, feature=feature, status=status or None)
-    if status >= 500 or status in _UNAVAILABLE_STATUS or (status == 0 and not _says_invalid(fields)):
-        return ProviderUnavailable(
-            f"The provider has a problem ({status or 'in mid-answer'}){detail}. Try again later.",
-            retry_after=retry_after(headers),
-        )
-    if status < 500 and _OVERLOADED.search(lowered) and not _says_invalid(fields):
-        return ProviderUnavailable(
-            f"The provider is overloaded{detail}. Try again later.", retry_after=retry_after(headers)
-        )
-    return _rejected(status, lowered, detail)
+class _Refusal:
+    """An answer that is an error. `status`: that of an error inside a 200 is its own, 0 if it names none. `lowered`:
+    the body in lower case. `fields`: those of its JSON. `detail`: the provider's own words, behind a colon."""
+
+    def __init__(
+        self, status: int, body_text: str, headers: Mapping[str, str], redact: Callable[[str], str], host: str
+    ) -> None:
+        self.body, data = _read(body_text)
+        self.lowered = self.body.lower()
+        self.fields = dict(_fields(data))
+        self.status = _inner_status(self.fields) if status < 300 else status
+        self.detail = _detail(self.fields, self.body, redact)
+        self.headers = headers
+        self.host = host
+
+    @property
+    def says_invalid(self) -> bool:
+        """Say whether the request is named as the fault."""
+        kinds = " ".join(str(self.fields.get(name, "")) for name in ("type", "code", "status")).lower()
+        return "invalid" in kinds or "not_found" in kinds or "unsupported" in kinds
+
+
+# --- money, content, speed -------------------------------------------------------------------
+
+_QUOTA: Final = re.compile(
+    r"insufficient[_ ](?:quota|balance|credits?|funds)|billing_hard_limit|billing_not_active|credit balance is too low"
+    r"|requires? more credits|out of credits|exceeded your current quota|quota[_ ]exceeded|payment required"
+    r"|spend(?:ing)? limit|account is not active|arrear|余额不足|欠费|额度已用(?:完|尽)"
+)
+_PER_TIME: Final = re.compile(r"per[_ -]?(?:minute|day|hour)|retrydelay|retry in \d")
+
+
+def _no_credit(refusal: _Refusal) -> ProviderError | None:
+    if refusal.status != 402:
+        insufficient = "insufficient_quota" in (refusal.fields.get("code"), refusal.fields.get("type"))
+        # Gemini words its per-minute limits as an exceeded quota; a stated wait gives it away.
+        is_rate = not insufficient and _PER_TIME.search(refusal.lowered)
+        if is_rate or not _QUOTA.search(refusal.lowered):
+            return None
+    return QuotaExceeded(
+        f"The provider says the account has no credit left{refusal.detail}. Top it up, or change the model."
+    )
 
 
 # Azure; OpenAI; Anthropic; Alibaba; DeepSeek; Moonshot; OpenRouter; Zhipu.
@@ -148,9 +112,153 @@ _CONTENT: Final = re.compile(
 _CONTENT_STATUS: Final = frozenset({0, 400, 403, 422, 451})
 
 
-def _region_hint(host: str) -> str:
-    other = _OTHER_REGIONS.get(host)
-    return f" A key of the other region wants {other} in model.base_url." if other else ""
+def _content_refused(refusal: _Refusal) -> ProviderError | None:
+    if refusal.status not in _CONTENT_STATUS or not _CONTENT.search(refusal.lowered):
+        return None
+    return ContentRefused(
+        f"The provider's content filter refused the request{refusal.detail}. Put it differently, or try /model."
+    )
+
+
+# "on tokens per min (TPM): Limit 30000, Requested 42362": OpenAI, Groq and others.
+_TOKENS_PER_TIME: Final = re.compile(r"\b(output )?tokens per (?:min|day)|\b(o)?tp[md]\b")
+_ONE_MINUTE: Final = re.compile(r"\blimit:? *([\d,]{1,16})[,.](?: *used:? *[\d,]{1,16},)? *requested:? *([\d,]{1,16})")
+
+
+def _more_than_a_minute(refusal: _Refusal) -> ProviderError | None:
+    """The overflow of a limit per minute or day by one request, which no waiting makes fit."""
+    what, found = _TOKENS_PER_TIME.search(refusal.lowered), _ONE_MINUTE.search(refusal.lowered)
+    if what is None:
+        return None
+    limit, requested = (int(number.replace(",", "") or 0) for number in found.groups()) if found else (0, 0)
+    if requested <= limit and not (refusal.status == 413 and found is None):
+        return None
+    if any(what.groups()):
+        return _output_cap(OutputTooLong(available=limit or None, because="a limit per minute"))
+    much = f"of {limit:,} tokens " if limit else "of tokens "
+    return ContextOverflow(
+        f"The request is larger than the account's limit {much}per minute. "
+        "Use /compress to shorten the conversation or /new to start fresh.",
+        limit=limit or None,
+        lasting=False,
+        because="a limit per minute",
+    )
+
+
+_RATE: Final = re.compile(
+    r"rate[_ -]?limit|too many requests|tokens per (?:min|minute|day|hour)|requests per (?:min|minute|day|hour)"
+    r"|\b[tr]p[md]\b|per[_ -]?minute|throttl|resource[_ ]exhausted|please wait before"
+    r"|请求过于频繁|限流|并发数?过高|速率限制"
+)
+
+
+def _rate_limited(refusal: _Refusal) -> ProviderError | None:
+    status = refusal.status
+    if status != 429 and (status >= 500 or status in (401, 403) or not _RATE.search(refusal.lowered)):
+        return None
+    wait = retry_after(refusal.headers, refusal.lowered)
+    when = f"in {lasting(wait, short=True)}" if wait else "in a moment"
+    return ProviderRateLimited(f"The provider asks to slow down{refusal.detail}. Try again {when}.", retry_after=wait)
+
+
+# --- the key ---------------------------------------------------------------------------------
+
+# Vendors with two regions, where a key of one is unknown in the other; the paths behind the hosts are the same.
+_OTHER_REGION: Final = {
+    "api.moonshot.cn": "api.moonshot.ai",
+    "dashscope.aliyuncs.com": "dashscope-intl.aliyuncs.com",
+    "open.bigmodel.cn": "api.z.ai",
+    "api.minimaxi.com": "api.minimax.io",
+    "api.siliconflow.cn": "api.siliconflow.com",
+}
+_OTHER_REGIONS: Final = _OTHER_REGION | {there: here for here, there in _OTHER_REGION.items()}
+
+
+def _key_refused(refusal: _Refusal) -> ProviderError | None:
+    if refusal.status not in (401, 403):
+        return None
+    other = _OTHER_REGIONS.get(refusal.host)
+    hint = f" A key of the other region wants {other} in model.base_url." if other else ""
+    return ProviderRejected(f"The provider refused the API key{refusal.detail}. Check model.api_key.{hint}")
+
+
+# --- length ----------------------------------------------------------------------------------
+
+
+def _too_long(refusal: _Refusal) -> ProviderError | None:
+    length = judge_length(refusal.body)
+    if length is None and refusal.status == 413:
+        length = PromptTooLong(limit=None, because="status 413")
+    if isinstance(length, OutputTooLong):
+        return _output_cap(length)
+    if length is None:
+        return None
+    window = f" of {length.limit:,} tokens" if length.limit else ""
+    return ContextOverflow(
+        f"The conversation is longer than the model's window{window}. "
+        "Use /compress to shorten it or /new to start fresh.",
+        limit=length.limit,
+        bulky=refusal.status == 413 and length.limit is None,
+        because=length.because,
+    )
+
+
+def _output_cap(length: OutputTooLong) -> OutputCapTooLarge:
+    room = f" (room for {length.available:,} tokens)" if length.available else ""
+    return OutputCapTooLarge(
+        f"More output was asked for than the model can give{room}. Lower model.max_output_tokens.",
+        available=length.available,
+        because=length.because,
+    )
+
+
+# --- the parts of a request ------------------------------------------------------------------
+
+# How servers say that a model takes no pictures: OpenAI, OpenRouter (404), DeepSeek, llama.cpp (500), vLLM, Ollama,
+# LM Studio and, for any list of parts, Groq.
+_NO_PICTURES: Final = re.compile(
+    r"image_url is only supported by|endpoints found that support image|unknown variant [`'\"]?image_url"
+    r"|unsupported content part type: ?\\?[`'\"]?image|image input is not supported|not a multimodal model"
+    r"|at most 0 image|missing data required for image|content must be a string|不支持(?:图片|图像|视觉|多模态)"
+    r"|(?:do|does|is|are)(?:es)?(?: not|n['’]t) support(?:ed)?(?: for)? (?:image|vision|multi-?modal)"
+)
+
+
+def _pictures_refused(refusal: _Refusal) -> ProviderError | None:
+    if not _NO_PICTURES.search(refusal.lowered):
+        return None
+    return PicturesRefused(f"The model takes words only{refusal.detail}.")
+
+
+_FEATURE_STATUS: Final = frozenset({0, 400, 404, 405, 422, 500, 501})  # 500: llama.cpp, of a chat template
+
+
+def _feature_refused(refusal: _Refusal) -> ProviderError | None:
+    feature = refused_feature(refusal.lowered) if refusal.status in _FEATURE_STATUS else None
+    if feature is None:
+        return None
+    text = f"The model refuses a part of the request{refusal.detail}. Check the model's settings, or try /model."
+    return FeatureRefused(text, feature=feature)
+
+
+# --- all others ------------------------------------------------------------------------------
+
+_OVERLOADED: Final = re.compile(
+    r"overloaded|over capacity|server_error|service[_ ]unavailable|temporarily unavailable|api_error|bad gateway"
+    r"|internal[_ ]?(?:server[_ ])?error|timed? ?out|try again later|no healthy upstream"
+    r"|model is (?:currently )?loading"
+)
+_UNAVAILABLE_STATUS: Final = frozenset({408, 409, 425, 499})
+
+
+def _unavailable(refusal: _Refusal) -> ProviderError | None:
+    status, wait = refusal.status, retry_after(refusal.headers)
+    if status >= 500 or status in _UNAVAILABLE_STATUS or (status == 0 and not refusal.says_invalid):
+        text = f"The provider has a problem ({status or 'in mid-answer'}){refusal.detail}. Try again later."
+        return ProviderUnavailable(text, retry_after=wait)
+    if _OVERLOADED.search(refusal.lowered) and not refusal.says_invalid:
+        return ProviderUnavailable(f"The provider is overloaded{refusal.detail}. Try again later.", retry_after=wait)
+    return None
 
 
 # Words of a refusal that names a fault of a request. Without one of them, its length may be.
@@ -165,73 +273,16 @@ _FAULT: Final = re.compile(
 _REFUSED_STATUS: Final = frozenset({400, 422})
 
 
-def _rejected(status: int, lowered: str, detail: str) -> ProviderRejected:
+def _rejected(refusal: _Refusal) -> ProviderError:
+    status = refusal.status
     if 300 <= status < 400:
         text = "The model's address redirects elsewhere. Put the final address into model.base_url."
     elif status == 404:
-        text = f"The provider does not know this model or address{detail}. Check model.name and model.base_url."
+        text = f"The provider does not know this model or address{refusal.detail}. Check model.name and model.base_url."
     else:
-        text = f"The provider refused the request{detail}. Check the model's settings, or try /model."
-    unexplained = status in _REFUSED_STATUS and _FAULT.search(lowered) is None
-    return ProviderRejected(text, status=status or None, unexplained=unexplained)
-
-
-def _context_overflow(length: PromptTooLong, *, bulky: bool) -> ContextOverflow:
-    window = f" of {length.limit:,} tokens" if length.limit else ""
-    return ContextOverflow(
-        f"The conversation is longer than the model's window{window}. "
-        "Use /compress to shorten it or /new to start fresh.",
-        limit=length.limit,
-        bulky=bulky,
-        because=length.because,
-    )
-
-
-def _output_cap(length: OutputTooLong) -> OutputCapTooLarge:
-    room = f" (room for {length.available:,} tokens)" if length.available else ""
-    return OutputCapTooLarge(
-        f"More output was asked for than the model can give{room}. Lower model.max_output_tokens.",
-        available=length.available,
-        because=length.because,
-    )
-
-
-def _rate_limited(headers: Mapping[str, str], lowered: str, detail: str) -> ProviderRateLimited:
-    wait = retry_after(headers, lowered)
-    when = f"in {lasting(wait, short=True)}" if wait else "in a moment"
-    return ProviderRateLimited(f"The provider asks to slow down{detail}. Try again {when}.", retry_after=wait)
-
-
-# "on tokens per min (TPM): Limit 30000, Requested 42362": OpenAI, Groq and others.
-_TOKENS_PER_TIME: Final = re.compile(r"\b(output )?tokens per (?:min|day)|\b(o)?tp[md]\b")
-_ONE_MINUTE: Final = re.compile(r"\blimit:? *([\d,]{1,16})[,.](?: *used:? *[\d,]{1,16},)? *requested:? *([\d,]{1,16})")
-
-
-def _more_than_a_minute(status: int, lowered: str) -> ContextOverflow | OutputCapTooLarge | None:
-    """The overflow of a limit per minute or day by one request, which no waiting makes fit."""
-    what, found = _TOKENS_PER_TIME.search(lowered), _ONE_MINUTE.search(lowered)
-    if what is None:
-        return None
-    limit, requested = (int(number.replace(",", "") or 0) for number in found.groups()) if found else (0, 0)
-    if requested <= limit and not (status == 413 and found is None):
-        return None
-    if any(what.groups()):
-        return _output_cap(OutputTooLong(available=limit or None, because="a limit per minute"))
-    much = f"of {limit:,} tokens " if limit else "of tokens "
-    return ContextOverflow(
-        f"The request is larger than the account's limit {much}per minute. "
-        "Use /compress to shorten the conversation or /new to start fresh.",
-        limit=limit or None,
-        lasting=False,
-        because="a limit per minute",
-    )
-
-
-def _is_rate(lowered: str, fields: Mapping[str, Any]) -> bool:
-    """Gemini words its per-minute limits as an exceeded quota; a stated wait gives it away."""
-    if fields.get("code") == "insufficient_quota" or fields.get("type") == "insufficient_quota":
-        return False
-    return bool(re.search(r"per[_ -]?(?:minute|day|hour)|retrydelay|retry in \d", lowered))
+        text = f"The provider refused the request{refusal.detail}. Check the model's settings, or try /model."
+    unexplained = status in _REFUSED_STATUS and _FAULT.search(refusal.lowered) is None
+    return ProviderRejected(text, unexplained=unexplained)
 
 
 # --- waiting ---------------------------------------------------------------------------------
@@ -279,6 +330,14 @@ def _in_words(lowered: str) -> float | None:
 
 # --- bodies ----------------------------------------------------------------------------------
 
+# A key that a vendor quotes in part: "sk-ab***cd", "sk-abcd…".
+_MASKED_KEY: Final = re.compile(
+    r"(?:(?<![\w-])[\w-]{1,200}+)?\*{3,}+[\w*-]*+"
+    r"|(?<![\w-])(?=[\w-]{0,200}[-_\d])[\w-]{5,200}+(?:…|\.{3})[\w-]*+|\b(?:sk|pk|rk|gsk|xai)-[\w-]++"
+)
+# Vendors' names for the sentence for people.
+_ALIASES: Final = {"msg": "message", "detail": "message", "error_msg": "message", "errorMessage": "message"}
+
 
 def _read(body_text: str) -> tuple[str, Any]:
     """The body as readable text, JSON's escapes undone (Chinese often comes escaped), and as data."""
@@ -313,11 +372,6 @@ def _inner_status(fields: Mapping[str, Any]) -> int:
         if re.fullmatch(r"[45]\d\d", value):
             return int(value)
     return 0
-
-
-def _says_invalid(fields: Mapping[str, Any]) -> bool:
-    kinds = f"{fields.get('type', '')} {fields.get('code', '')} {fields.get('status', '')}".lower()
-    return "invalid" in kinds or "not_found" in kinds or "unsupported" in kinds
 
 
 def _detail(fields: Mapping[str, Any], body: str, redact: Callable[[str], str]) -> str:
