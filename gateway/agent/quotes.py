@@ -21,7 +21,7 @@ import structlog
 
 from gateway.agent.conversation import Conversation, Quotes
 from gateway.agent.tools.history import speaker_of
-from gateway.context.identifiers import mentions
+from gateway.context.mentions import mentions
 from gateway.context.prompts import neutralise
 from gateway.context.shapes import calls_of
 from gateway.domain.message import Message, is_request, note_of, text_of

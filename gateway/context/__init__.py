@@ -1,4 +1,27 @@
-"""Context engines, which keep a transcript inside its budget: their port, the compressor and the window engine."""
+"""Context engines, which keep a transcript inside its budget.
+
+`engine` is the port, `compressor` and `window` are the engines, `registry` finds others (`foreign`: those of another
+host). The gateway calls an engine through its `guard`. A pass of the compressor, from top to bottom:
+
+    transcript ─▶ plan          assembly      any shape becomes a valid transcript (shapes)
+                                summary       earlier summaries are taken out (archive)
+                                policy        tokens for each part
+                                boundaries    head, middle, tail
+                                pruning       long results in what stays become a line (persisted)
+         middle ─▶ summariser   statements    values that something newer replaced
+                                ledger        the identifiers that count, ranked (identifiers, mentions)
+                                material      the middle as a model reads it
+                                prompts       the request for notes
+                                verification  the answer is usable, and gives no orders (orders)
+                                fallback      without a usable answer: notes made by rule
+                                instructions  the list of rules that hold for good
+                                listing       the list of identifiers that the notes lack
+          notes ─▶ plan         assembly      head, notes and tail become a valid transcript again
+         result ─▶ measured     state         was it worth it? strikes, cooldown, the tokenizer's ratio
+
+`identifiers` and `instructions` are found when a message is stored. `feedback` tells people about a pass, and
+`forgetting` takes words out of a history, with all that was made of them.
+"""
 
 from gateway.context.engine import ContextEngine, Outcome
 

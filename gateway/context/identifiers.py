@@ -1,8 +1,8 @@
 """Identifiers: values that a reader of a summary cannot guess and must be told letter by letter.
 
 They are paths, addresses, numbers with units, ids, codes that are called codes, days, quoted names and error codes.
-They are found once, when a message is stored (`found`, kept in the host's note), and ranked when the message leaves
-view (`ledger`).
+They are found once, when a message is stored (`found`, kept in the host's note). The module `ledger` ranks them when
+the message leaves view.
 
 A text may be a megabyte of anything, so only the edges of a long text are read and every repeat is bounded or
 possessive. One cheap pattern cuts out words, which are then told apart one by one. Words end where ASCII ends,
@@ -14,31 +14,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from math import sqrt
-from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from gateway.context.shapes import calls_of
-from gateway.domain.message import HOST, Message, note_of, said_in, text_of
+from gateway.domain.message import HOST, note_of, said_in
 
-LEDGER: Final = 192  # of the middle's own that are looked at, at least; the room decides how many are listed
-PER_TOKENS: Final = 40  # tokens of a summary's room: one more is looked at for each
-HALF_LIFE: Final = 14  # messages
-WEIGHTS: Final[Mapping[str, float]] = {"user": 4.0, "assistant": 3.0, "tool": 1.0}
-EARLIER: Final = 4096  # of the earlier notes, at most; the room decides on their number in the next notes
-CORRECTION: Final = 5.0  # the highest weight: without a correction the messages in view mislead
-FADING: Final = 0.5 ** (1 / 4)  # of a weight at each further compaction without a mention: half after four
-_LENGTH: Final = 3  # characters that stand for the gap in front of a value
-_HOUR: Final = 0.25  # of the weight of another value: a bare time of day tells hardly anything
-UNKNOWN: Final = WEIGHTS["assistant"]  # of an identifier of notes without weights
-SERIES: Final = 11  # more of one form in one message are rows of a table, and no row matters by itself
-_FEW: Final = 3  # values of one message that are not compared
 MOST: Final = 32  # identifiers of one message
 LONGEST: Final = 160  # characters of one
+SERIES: Final = 11  # more of one form in one message are rows of a table, and no row matters by itself
 _EDGE: Final = 6_000  # characters that are read at either end of a longer text
-_HORIZON: Final = 30 * HALF_LIFE  # messages back; beyond, nothing weighs enough for a place
 
 _RUN: Final = re.compile(r"[A-Za-z0-9_./:@#%~+\\=&?$€£¥-]{2,}+")
 _UNITS: Final = (
@@ -176,7 +160,7 @@ def found(message: Mapping[str, Any]) -> list[str]:
         values += find(call.arguments, names=False)
     values = list(dict.fromkeys(values))
     if not names and len(values) > SERIES:
-        alike = _alike(values)
+        alike = series(values)
         values = [value for value in values if alike[value] <= SERIES]
     return values if len(values) <= MOST else [*values[: MOST // 2], *values[-(MOST // 2) :]]
 
@@ -247,6 +231,11 @@ def _fields(text: str) -> Iterator[tuple[int, str]]:
             yield one.start(1), ""
 
 
+def codes_in(text: str) -> list[str]:
+    """Return the codes that stand under a JSON key."""
+    return [value for _, value in _fields(ends(text)) if value]
+
+
 def _is_short_code(value: str) -> bool:
     """Say whether a value under the key of a code is one. A number may be too short: every text would mention it."""
     if value.isdigit():
@@ -279,104 +268,7 @@ _COUNTED: Final = re.compile(
     r"(?<![A-Za-z0-9])(?:[0-9a-f]{6,}(?![A-Za-z0-9])"
     r"|((?:[A-Za-z]{1,3}(?=[0-9]+(?![A-Za-z0-9])))?)[A-Za-z]*[0-9][A-Za-z0-9]*)"
 )
-_PART: Final = re.compile(r"[A-Za-z0-9]+|[^\x00-\x7f]")  # of a value; in a script without spaces, a character
 _WORD: Final = re.compile(r"[A-Za-z]{4,}")  # a shorter one is a unit or an ending, which tells forms apart
-
-
-class Entry(NamedTuple):
-    """An identifier of a ledger.
-
-    `source`: the newest message that says it, or only holds it; None if only earlier notes hold it. `weight`: the
-    worth to the notes, 0.0 if the next notes may drop it because it was only passed to a tool or is one row of many.
-    """
-
-    source: Message | None
-    weight: float
-
-    @property
-    def lasting(self) -> bool:
-        """Say whether the next notes should hold the identifier, too."""
-        return self.weight > 0
-
-
-def ledger(
-    middle: Sequence[Message],
-    earlier: Mapping[str, float] = MappingProxyType({}),
-    corrections: AbstractSet[str] = frozenset(),
-    most: int = LEDGER,
-) -> dict[str, Entry]:
-    """Return the identifiers that a summary of `middle` should hold, best first; the room decides how many it lists.
-
-    They are up to `most` of the middle's own and those of `earlier` notes with their weights. Each is worth as much
-    as the highest role among its speakers, halved by every four compactions since; of equals, those with more and
-    newer mentions come first. So the words of a person long ago outlive later results of tools. Rows and values only
-    passed to a tool come last. `corrections` come first and do not fade. Since a long value takes the room of several
-    short ones, the worth is divided by the root of the length at the end.
-    """
-    tally = _tally(middle, most)
-    weights = tally.weights
-    own = sorted(tally.scores, key=tally.scores.__getitem__, reverse=True)
-    for value in own:
-        weights[value] = max(weights.get(value, 0.0), earlier.get(value, 0.0))
-    weights |= dict.fromkeys(corrections & tally.scores.keys(), CORRECTION)
-    own.sort(key=weights.__getitem__, reverse=True)
-    chosen = {value: weights[value] for value in own[:most]}
-    others = sorted((value for value in earlier if value not in chosen), key=earlier.__getitem__, reverse=True)
-    for value in others[:EARLIER]:
-        lasts = value in corrections or earlier[value] == CORRECTION
-        chosen[value] = CORRECTION if lasts else earlier[value] * FADING
-    ranks = {
-        value: weight if weight == CORRECTION else weight / sqrt(_LENGTH + len(value))
-        for value, weight in chosen.items()
-    }
-    best = sorted(ranks, key=ranks.__getitem__, reverse=True)
-    return {value: Entry(tally.sources.get(value), chosen[value]) for value in best}
-
-
-@dataclass(frozen=True, slots=True)
-class _Tally:
-    """For each identifier of a middle: its score by number and age of mentions, the newest message that says it, and
-    its weight, unless it is a row."""
-
-    scores: dict[str, float] = field(default_factory=dict)
-    sources: dict[str, Message] = field(default_factory=dict)
-    weights: dict[str, float] = field(default_factory=dict)
-
-
-def _tally(middle: Sequence[Message], most: int) -> _Tally:
-    tally = _Tally()
-    scores, sources, weights = tally.scores, tally.sources, tally.weights
-    said: set[str] = set()
-    for age, message in enumerate(reversed(middle)):
-        if age > _HORIZON and len(scores) >= most:
-            break
-        values = of(message)
-        if not values:
-            continue
-        role = WEIGHTS.get(message.get("role", ""), 1.0)
-        score = role * 0.5 ** (age / HALF_LIFE)
-        alike = _alike(values) if len(values) > _FEW else {}
-        returned = message.get("role") == "tool"
-        spoken = not returned and bool(message.get("content"))
-        text = _told_in(message) if message.get("tool_calls") else None
-        for value in values:
-            scores[value] = scores.get(value, 0.0) + score
-            if value not in sources or (spoken and value not in said):
-                sources[value] = message
-            if spoken:
-                said.add(value)
-            rows = alike.get(value, 1)
-            if rows <= SERIES and (text is None or value in text):
-                worth = role / rows * (_HOUR if _TIME.fullmatch(value) else 1.0)
-                weights[value] = max(worth, weights.get(value, 0.0))
-    return tally
-
-
-def _told_in(message: Message) -> str:
-    """Return the text of a message with calls, and the codes in their arguments. The model has a code from somebody,
-    and made a path or a command up itself."""
-    codes = (value for call in calls_of(message) for _, value in _fields(ends(call.arguments)) if value)
-    return "\n".join([text_of(message), *codes])
 
 
 def alike(value: str, others: Iterable[str]) -> list[str]:
@@ -384,8 +276,8 @@ def alike(value: str, others: Iterable[str]) -> list[str]:
     return [other for other in others if _form(other) == _form(value)]
 
 
-def _alike(values: Sequence[str]) -> dict[str, int]:
-    """Return the number of `values` that have the form of each."""
+def series(values: Sequence[str]) -> dict[str, int]:
+    """Return for each of `values` the number of those that have its form."""
     forms = {value: _form(value) for value in values}
     count = Counter(forms.values())
     return {value: count[form] for value, form in forms.items()}
@@ -393,63 +285,6 @@ def _alike(values: Sequence[str]) -> dict[str, int]:
 
 def _form(value: str) -> str:
     return _WORD.sub("a", _COUNTED.sub(r"\g<1>0", value))
-
-
-def mentions(text: str, value: str) -> bool:
-    """Say whether `text` holds `value` alone, and not as part of a longer word or number."""
-    return place_in(text, value) >= 0
-
-
-def place_in(text: str, value: str) -> int:
-    """Return the first place where `text` holds `value` alone; -1 for none."""
-    start = text.find(value)
-    while start >= 0:
-        before, after = text[start - 1 : start], text[start + len(value) : start + len(value) + 1]
-        if not (_joins(before) and _joins(value[0])) and not (_joins(after) and _joins(value[-1])):
-            return start
-        start = text.find(value, start + 1)
-    return -1
-
-
-class Named:
-    """A growing text in which many identifiers are looked for.
-
-    Each run of letters and digits in an identifier that is mentioned is a whole run of the text, and each of its other
-    letters stands there. So most of those that are not mentioned need no search.
-    """
-
-    def __init__(self, text: str = "") -> None:
-        self._text = text
-        self._runs = set(_PART.findall(text))
-        self._added: list[str] = []
-        self._by_run: dict[str, list[str]] = {}  # the same
-
-    def mentions(self, value: str) -> bool:
-        """Say whether the text mentions a value, as `mentions` tells."""
-        return self._holds(value, _PART.findall(value))
-
-    def takes(self, value: str) -> bool:
-        """Append a value on a line of its own, unless the text mentions it. Say whether it was appended."""
-        runs = _PART.findall(value)
-        if self._holds(value, runs):
-            return False
-        self._added.append(value)
-        self._runs.update(runs)
-        for run in set(runs):
-            self._by_run.setdefault(run, []).append(value)
-        return True
-
-    def _holds(self, value: str, runs: Sequence[str]) -> bool:
-        if not self._runs.issuperset(runs):
-            return False
-        if mentions(self._text, value):
-            return True
-        others = min((self._by_run.get(run, ()) for run in runs), key=len, default=self._added)
-        return any(mentions(other, value) for other in others)
-
-
-def _joins(character: str) -> bool:
-    return character.isascii() and character.isalnum()
 
 
 def _quoted(match: re.Match[str]) -> str:
@@ -476,6 +311,11 @@ def _told(run: str, names: bool) -> Iterator[str]:
         yield run
 
 
+def is_time(value: str) -> bool:
+    """Say whether a value is a bare time of day, which tells hardly anything."""
+    return _TIME.fullmatch(value) is not None
+
+
 def _is_path(run: str) -> bool:
     if "/" not in run and "\\" not in run:
         return False
@@ -493,7 +333,7 @@ def _is_path(run: str) -> bool:
 
 def _is_code(run: str) -> bool:
     """Say whether a run with a digit is an id, a version, a date or hexadecimal."""
-    if not _DIGIT.search(run) or _TIME.fullmatch(run):
+    if not _DIGIT.search(run) or is_time(run):
         return False
     if _UUID.fullmatch(run) or _NUMBER.fullmatch(run) or _DATE.fullmatch(run):
         return True
@@ -524,7 +364,7 @@ def _is_file_or_host(run: str) -> bool:
 
 def _is_name(run: str) -> bool:
     """Say whether a run is a name or a time of day; in the output of tools such runs mean nothing."""
-    return bool(_NAME.fullmatch(run) or _TIME.fullmatch(run))
+    return _NAME.fullmatch(run) is not None or is_time(run)
 
 
 def _is_address(run: str) -> bool:

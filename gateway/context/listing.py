@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
-from gateway.context.identifiers import Entry, Named
+from gateway.context.ledger import Entry, Ledger
+from gateway.context.mentions import Named
 from gateway.context.shapes import calls_of
 from gateway.context.statements import CONTEXT, SIDE, around, context_in
 from gateway.domain.message import Message, note_of, text_of
@@ -37,8 +38,6 @@ _EPOCH: Final = date(1970, 1, 1).toordinal()
 _DAY: Final = 86_400  # seconds
 _LEAST_CONTEXT: Final = 6  # tokens; a shorter context says nothing
 _APART: Final = "\n\n\x1e\n\n"
-
-Ledger = Mapping[str, Entry]
 
 
 @dataclass(slots=True)

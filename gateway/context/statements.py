@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Final
 
 from gateway.context import identifiers
+from gateway.context.mentions import mentions, place_in
 from gateway.domain.message import Message, text_of
 
 CONTEXT: Final = " · "  # in a list, between an identifier and the sentence around it
@@ -214,11 +215,11 @@ def _marked(line: str, gone: Mapping[str, str], about: Mapping[str, frozenset[st
     words = _subject(bare)
     for value, present in gone.items():
         subject = about.get(value, frozenset())
-        if identifiers.mentions(bare, value) and not (words and subject and words.isdisjoint(subject)):
+        if mentions(bare, value) and not (words and subject and words.isdisjoint(subject)):
             replaced[value] = present
     marks: dict[str, str] = {}  # by what holds now: one for the newest of several former values
     for value, present in replaced.items():
-        if present != value and not (present and identifiers.mentions(bare, present)):
+        if present != value and not (present and mentions(bare, present)):
             marks[present or value] = f" (no longer {value}, now {present})" if present else f" (no longer {value})"
     return bare + "".join(marks.values())
 
@@ -244,7 +245,7 @@ def context_in(previous: str, value: str) -> str:
         said, mark, context = line.removeprefix("- ").partition(CONTEXT)
         if mark and said == value:
             return context
-        if not mark and SIDE not in said and said != value and identifiers.mentions(line, value):
+        if not mark and SIDE not in said and said != value and mentions(line, value):
             return around(value, said)
         place = previous.find(value, end) if end >= 0 else -1
     return ""
@@ -252,7 +253,7 @@ def context_in(previous: str, value: str) -> str:
 
 def around(value: str, text: str) -> str:
     """Return the sentence of `text` around `value`, with a gap in the place of `value`; "" if there are no words."""
-    sentence = next((one.strip() for one in sentences(text) if identifiers.mentions(one, value)), "")
+    sentence = next((one.strip() for one in sentences(text) if mentions(one, value)), "")
     before, after = _parted(" ".join(sentence.split()), value)
     words = [word[0] for word in itertools.islice(_WORD.finditer(before + after), _LEAST_WORDS)]
     if len(sentence) > _LONGEST or (len(words) < _LEAST_WORDS and not any(map(_DENSE.search, words))):
@@ -264,7 +265,7 @@ def around(value: str, text: str) -> str:
 
 def _parted(text: str, value: str) -> tuple[str, str]:
     """Return the text before a value and behind it; all of the text before it where it does not stand alone."""
-    place = identifiers.place_in(text, value)
+    place = place_in(text, value)
     return (text[:place], text[place + len(value) :]) if place >= 0 else (text, "")
 
 
@@ -311,7 +312,7 @@ def _statement(
 ) -> Iterator[Statement]:
     """Return the sentence as a statement, if it holds any of `values`. `said`: whether it may tell of a change.
     `asserted`: whether it may be a plain assertion otherwise."""
-    held = [value for value in values if value in sentence and identifiers.mentions(sentence, value)]
+    held = [value for value in values if value in sentence and mentions(sentence, value)]
     if not held:
         return
     tells = said and not _ASKS.search(sentence) and not (len(held) == 1 and _is_ruled_out(held[0], sentence))

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from gateway.context import fallback, identifiers, instructions, material, prompts, statements, verification
+from gateway.context import fallback, instructions, ledger, material, prompts, statements, verification
 from gateway.context.plan import Plan
 from gateway.context.pruning import cut
 from gateway.context.state import Cooldown, Correction, classify
@@ -134,8 +134,8 @@ class _Notes:
         self.text = plan.previous
         self.done = 0
         self._outdated = statements.outdated(plan.middle, plan.previous, plan.head)
-        most = max(identifiers.LEDGER, plan.room // identifiers.PER_TOKENS)
-        ranked = identifiers.ledger(plan.middle, plan.identifiers, self._outdated.corrections, most)
+        most = max(ledger.LEDGER, plan.room // ledger.PER_TOKENS)
+        ranked = ledger.ledger(plan.middle, plan.identifiers, self._outdated.corrections, most)
         self.ledger = {value: entry for value, entry in ranked.items() if value not in self._outdated.values}
 
     def by_rule(self, reason: str, failed_model: str | None = None) -> Written:

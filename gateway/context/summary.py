@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from gateway.context import identifiers, instructions
+from gateway.context import identifiers, instructions, ledger
 from gateway.context.archive import Archive, without_line
 from gateway.context.instructions import Instruction
 from gateway.context.prompts import END_MARKER, unframed
@@ -124,14 +124,14 @@ def _identifiers(message: Message, notes: str) -> dict[str, float]:
     noted, weights = note.get("identifiers"), note.get("weights")
     values = noted if isinstance(noted, list) else identifiers.find(notes)
     if values is not noted or not isinstance(weights, list) or len(weights) != len(values):  # an earlier version's
-        weights = [identifiers.UNKNOWN] * len(values)
+        weights = [ledger.UNKNOWN] * len(values)
     paired = zip(values, weights, strict=True)
     return {value: _weight(weight) for value, weight in paired if isinstance(value, str)}
 
 
 def _weight(noted: Any) -> float:
-    known = type(noted) in (int, float) and 0 <= noted <= identifiers.CORRECTION
-    return float(noted) if known else identifiers.UNKNOWN
+    known = type(noted) in (int, float) and 0 <= noted <= ledger.CORRECTION
+    return float(noted) if known else ledger.UNKNOWN
 
 
 def _restored(message: Message, content: Any, counter: TokenCounter) -> Message:

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from gateway.context import instructions, listing, statements
-from gateway.context.identifiers import EARLIER, Named, mentions
-from gateway.context.listing import Ledger
+from gateway.context.ledger import EARLIER, Ledger
+from gateway.context.mentions import Named, mentions
 from gateway.context.orders import orders_in
 from gateway.context.prompts import unframed
 from gateway.context.shapes import calls_of

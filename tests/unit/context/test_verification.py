@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.context.identifiers import LEDGER, ledger
+from gateway.context.ledger import LEDGER, ledger
 from gateway.context.listing import HEADING as LIST_HEADING
 from gateway.context.statements import Outdated
 from gateway.context.verification import completed, held, notes_in, withheld, without, without_lists

@@ -1,0 +1,130 @@
+"""The ledger: the identifiers that notes should hold, the best first.
+
+A value that a person said is worth more than one that a tool printed, and newer and repeated mentions more than old
+ones. What earlier notes held fades with each compaction, if nobody mentions it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from math import sqrt
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from gateway.context.identifiers import SERIES, codes_in, is_time, of, series
+from gateway.context.shapes import calls_of
+from gateway.domain.message import Message, text_of
+
+LEDGER: Final = 192  # of the middle's own that are looked at, at least; the room decides how many are listed
+PER_TOKENS: Final = 40  # tokens of a summary's room: one more is looked at for each
+HALF_LIFE: Final = 14  # messages
+WEIGHTS: Final[Mapping[str, float]] = {"user": 4.0, "assistant": 3.0, "tool": 1.0}
+EARLIER: Final = 4096  # of the earlier notes, at most; the room decides on their number in the next notes
+CORRECTION: Final = 5.0  # the highest weight: without a correction the messages in view mislead
+FADING: Final = 0.5 ** (1 / 4)  # of a weight at each further compaction without a mention: half after four
+_LENGTH: Final = 3  # characters that stand for the gap in front of a value
+_HOUR: Final = 0.25  # of the weight of another value: a bare time of day tells hardly anything
+UNKNOWN: Final = WEIGHTS["assistant"]  # of an identifier of notes without weights
+_FEW: Final = 3  # values of one message that are not compared
+_HORIZON: Final = 30 * HALF_LIFE  # messages back; beyond, nothing weighs enough for a place
+
+
+class Entry(NamedTuple):
+    """An identifier of a ledger.
+
+    `source`: the newest message that says it, or only holds it; None if only earlier notes hold it. `weight`: the
+    worth to the notes, 0.0 if the next notes may drop it because it was only passed to a tool or is one row of many.
+    """
+
+    source: Message | None
+    weight: float
+
+    @property
+    def lasting(self) -> bool:
+        """Say whether the next notes should hold the identifier, too."""
+        return self.weight > 0
+
+
+Ledger = Mapping[str, Entry]
+
+
+def ledger(
+    middle: Sequence[Message],
+    earlier: Mapping[str, float] = MappingProxyType({}),
+    corrections: AbstractSet[str] = frozenset(),
+    most: int = LEDGER,
+) -> dict[str, Entry]:
+    """Return the identifiers that a summary of `middle` should hold, best first; the room decides how many it lists.
+
+    They are up to `most` of the middle's own and those of `earlier` notes with their weights. Each is worth as much
+    as the highest role among its speakers, halved by every four compactions since; of equals, those with more and
+    newer mentions come first. So the words of a person long ago outlive later results of tools. Rows and values only
+    passed to a tool come last. `corrections` come first and do not fade. Since a long value takes the room of several
+    short ones, the worth is divided by the root of the length at the end.
+    """
+    tally = _tally(middle, most)
+    weights = tally.weights
+    own = sorted(tally.scores, key=tally.scores.__getitem__, reverse=True)
+    for value in own:
+        weights[value] = max(weights.get(value, 0.0), earlier.get(value, 0.0))
+    weights |= dict.fromkeys(corrections & tally.scores.keys(), CORRECTION)
+    own.sort(key=weights.__getitem__, reverse=True)
+    chosen = {value: weights[value] for value in own[:most]}
+    others = sorted((value for value in earlier if value not in chosen), key=earlier.__getitem__, reverse=True)
+    for value in others[:EARLIER]:
+        lasts = value in corrections or earlier[value] == CORRECTION
+        chosen[value] = CORRECTION if lasts else earlier[value] * FADING
+    ranks = {
+        value: weight if weight == CORRECTION else weight / sqrt(_LENGTH + len(value))
+        for value, weight in chosen.items()
+    }
+    best = sorted(ranks, key=ranks.__getitem__, reverse=True)
+    return {value: Entry(tally.sources.get(value), chosen[value]) for value in best}
+
+
+@dataclass(frozen=True, slots=True)
+class _Tally:
+    """For each identifier of a middle: its score by number and age of mentions, the newest message that says it, and
+    its weight, unless it is a row."""
+
+    scores: dict[str, float] = field(default_factory=dict)
+    sources: dict[str, Message] = field(default_factory=dict)
+    weights: dict[str, float] = field(default_factory=dict)
+
+
+def _tally(middle: Sequence[Message], most: int) -> _Tally:
+    tally = _Tally()
+    scores, sources, weights = tally.scores, tally.sources, tally.weights
+    said: set[str] = set()
+    for age, message in enumerate(reversed(middle)):
+        if age > _HORIZON and len(scores) >= most:
+            break
+        values = of(message)
+        if not values:
+            continue
+        role = WEIGHTS.get(message.get("role", ""), 1.0)
+        score = role * 0.5 ** (age / HALF_LIFE)
+        alike = series(values) if len(values) > _FEW else {}
+        returned = message.get("role") == "tool"
+        spoken = not returned and bool(message.get("content"))
+        text = _told_in(message) if message.get("tool_calls") else None
+        for value in values:
+            scores[value] = scores.get(value, 0.0) + score
+            if value not in sources or (spoken and value not in said):
+                sources[value] = message
+            if spoken:
+                said.add(value)
+            rows = alike.get(value, 1)
+            if rows <= SERIES and (text is None or value in text):
+                worth = role / rows * (_HOUR if is_time(value) else 1.0)
+                weights[value] = max(worth, weights.get(value, 0.0))
+    return tally
+
+
+def _told_in(message: Message) -> str:
+    """Return the text of a message with calls, and the codes in their arguments. The model has a code from somebody,
+    and made a path or a command up itself."""
+    codes = (value for call in calls_of(message) for value in codes_in(call.arguments))
+    return "\n".join([text_of(message), *codes])
