@@ -35,7 +35,7 @@ from gateway.commands.runner import CommandRunner, sentence_for
 from gateway.context import feedback
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter
-from gateway.domain.approval import Labels
+from gateway.domain.approval import LABELS, Labels
 from gateway.domain.chat import Inbound, Outbound, OutboundKind, readable
 from gateway.domain.command import CommandCall
 from gateway.domain.message import Message
@@ -143,9 +143,9 @@ class Turns:
             store=self.store, sessions=self.sessions, outbox=self.outbox, clock=self.clock, lease=lease, item=item
         )
         try:
-            ending = await self._ending(recorder, item)
+            ending = await self._ending(recorder)
             shown = await self.schedules.judged(item, ending.outcome, ending.shown)
-            return await self._finish(recorder, item, replace(ending, shown=shown))
+            return await self._finish(recorder, replace(ending, shown=shown))
         except SessionConflict:
             raise
         except StoreUnavailable as error:
@@ -156,28 +156,29 @@ class Turns:
         except Exception as error:
             # After any bug the item ends and the person is told, and the next message works.
             failure = Ending(outcome="failed", shown=[("error", sentence_for(error))])
-            return await self._finish(recorder, item, failure)
+            return await self._finish(recorder, failure)
 
-    async def _ending(self, recorder: TurnRecorder, item: InboxItem) -> Ending:
+    async def _ending(self, recorder: TurnRecorder) -> Ending:
         """Do what the item asks for."""
+        item = recorder.item
         if item.attempts > MOST_ATTEMPTS or item.inbound.kind == "unreadable":
-            return await self._bury(recorder, item)
+            return await self._bury(recorder)
         self.points("turn.claimed")
         if item.inbound.kind == "withdrawn":
             return Ending(outcome="withdrawn")
         if item.inbound.kind == "expiry":
-            return await self._expire(recorder, item)
+            return await self._expire(recorder)
         if item.inbound.kind == "forget":
             await self.forgetter.forget_person(recorder.lease, item)
             return Ending(outcome="answered")
         if not await self.pairing.lets_in(item.inbound.source):
             return await self._shut_out(item)
         if (call := item.inbound.command) is not None:
-            return await self._command(recorder, item, call)
+            return await self._command(recorder, call)
         if (implied := self.commands.registry.implied(item)) is not None:
             answer = await self.commands.answer(item, implied, recorder.lease)
             await self.outbox.tell(item, answer.text)
-        return await self._converse(recorder, item, item.inbound)
+        return await self._converse(recorder, item.inbound)
 
     async def _shut_out(self, item: InboxItem) -> Ending:
         """End the item of a person who may not talk here any more; a turn that a crash broke off says so."""
@@ -194,19 +195,19 @@ class Turns:
 
     # -- 2. a command -----------------------------------------------------------------------
 
-    async def _command(self, recorder: TurnRecorder, item: InboxItem, call: CommandCall) -> Ending:
-        asks = partial(self._confirm, recorder, item)
-        answer = await self.commands.answer(item, call, recorder.lease, partial(self._compress, recorder, item), asks)
+    async def _command(self, recorder: TurnRecorder, call: CommandCall) -> Ending:
+        item, compress, asks = recorder.item, partial(self._compress, recorder), partial(self._confirm, recorder)
+        answer = await self.commands.answer(item, call, recorder.lease, compress, asks)
         if answer.then is not None:
             files = (*item.inbound.attachments, *answer.files)
-            return await self._converse(recorder, item, replace(item.inbound, text=answer.then, attachments=files))
+            return await self._converse(recorder, replace(item.inbound, text=answer.then, attachments=files))
         return Ending(outcome="answered", shown=[(answer.kind, answer.text)], conversation=answer.conversation)
 
     async def _compress(
-        self, recorder: TurnRecorder, item: InboxItem, conversation: Conversation, focus: str | None, keep: int
+        self, recorder: TurnRecorder, conversation: Conversation, focus: str | None, keep: int
     ) -> CompactionReport:
         """Compact for /compress. New messages wait for it, whatever the busy mode."""
-        observer = self._observer(recorder.lease, item)
+        observer = self._observer(recorder)
         observer.turn.interruptible = False
         try:
             async with observer.limits():
@@ -218,13 +219,12 @@ class Turns:
             raise UserError(COMPACTION_STOPPED) from None
         raise AssertionError("a limit that strikes raises")
 
-    async def _confirm(self, recorder: TurnRecorder, item: InboxItem, question: str, labels: Labels) -> bool:
+    async def _confirm(self, recorder: TurnRecorder, question: str, labels: Labels) -> bool:
         """Ask the person whose command this is, and wait in the lane for the yes. A /stop is a no. After a crash the
         question stands as it was asked, and so does its answer."""
-        journal = await self.store.journal(item) or TurnJournal(session_id="")
-        known = {each.call: each for each in journal.approvals}
-        questions = TurnQuestions(approvals=self.approvals, lease=recorder.lease, item=item, known=known, labels=labels)
-        observer = self._observer(recorder.lease, item)
+        journal = await self.store.journal(recorder.item) or TurnJournal(session_id="")
+        questions = self._questions(recorder, journal, labels)
+        observer = self._observer(recorder)
         observer.turn.interruptible = False
         with suppress(TimeoutError):
             async with observer.limits():
@@ -239,14 +239,15 @@ class Turns:
 
     # -- 3. a message -----------------------------------------------------------------------
 
-    async def _converse(self, recorder: TurnRecorder, item: InboxItem, said: Inbound) -> Ending:
+    async def _converse(self, recorder: TurnRecorder, said: Inbound) -> Ending:
+        item = recorder.item
         journal = await self.store.journal(item) or TurnJournal(session_id="")
         parts = [] if journal.begun else await self._parts(item)
-        session = await self._session(recorder, item, resumed=journal.begun)
+        session = await self._session(recorder, resumed=journal.begun)
         self.points("turn.session_opened")
         conversation = await self.sessions.conversation(session)
         if journal.begun:  # the conversation holds the message already
-            return await self._turn(recorder, item, conversation, journal, None)
+            return await self._turn(recorder, conversation, journal, None)
         said = joined(said, [part.inbound for part in parts])
         conversation.absorbed += [part.id for part in parts]
         text = readable(said)
@@ -254,7 +255,7 @@ class Turns:
             shown: list[tuple[OutboundKind, str]] = [("error", refusal)]
             return Ending(outcome="refused", shown=shown, conversation=conversation if parts else None)
         close_open_calls(conversation, self.clock.now())  # a turn that a bug ended may have left some
-        return await self._turn(recorder, item, conversation, journal, said)
+        return await self._turn(recorder, conversation, journal, said)
 
     async def _parts(self, item: InboxItem) -> list[InboxItem]:
         """The other parts of a message that its client had to send in several, when all have come. They end with
@@ -267,29 +268,27 @@ class Turns:
             await self.clock.sleep(seconds)
         return []
 
-    async def _session(self, recorder: TurnRecorder, item: InboxItem, *, resumed: bool) -> Session:
+    async def _session(self, recorder: TurnRecorder, *, resumed: bool) -> Session:
         """The key's session. One whose time is over ends here, in the same way as by the sweep."""
-        present = await self.store.tip(item.key)
+        present = await self.store.tip(recorder.item.key)
         if present is not None and (resumed or not self.sessions.is_due(present)):
             return await recorder.follow(present)
         if present is not None:
-            await self._put_away(recorder.lease, item, present)
+            await self._put_away(recorder, present)
         return await recorder.open_session()
 
     async def _turn(
         self,
         recorder: TurnRecorder,
-        item: InboxItem,
         conversation: Conversation,
         journal: TurnJournal,
         said: Inbound | None,
     ) -> Ending:
         """Let the agent answer the message `said`, or go on with a turn that a crash broke off."""
-        observer = self._observer(recorder.lease, item, journal.reply)
-        known = {each.call: each for each in journal.approvals}
-        questions = TurnQuestions(approvals=self.approvals, lease=recorder.lease, item=item, known=known)
-        steering = self._steering(item, observer)
-        agent = self._agent(recorder, item, observer, questions, steering)
+        observer = self._observer(recorder, journal.reply)
+        questions = self._questions(recorder, journal)
+        steering = self._steering(recorder.item, observer)
+        agent = self._agent(recorder, observer, questions, steering)
         shown: list[tuple[OutboundKind, str]]
         try:
             async with observer.limits():
@@ -305,7 +304,7 @@ class Turns:
         except TimeoutError:
             outcome, sentence = observer.why_ended()
             if outcome == "failed":
-                log.warning("turn_given_up", key=str(item.key), sentence=sentence)
+                log.warning("turn_given_up", key=str(recorder.item.key), sentence=sentence)
             shown = [*_begun(agent), ("notice" if outcome == "stopped" else "error", sentence)]
             agent.interrupt(conversation)
             if sentence == STOPPED and await steering.put_aside(conversation, observer.stopped_at):
@@ -358,7 +357,74 @@ class Turns:
         for remark in feedback.remarks(result.report.outcome, details=agent.details) if result.report else ():
             await observer.tell(remark)
 
-    def _observer(self, lease: Lease, item: InboxItem, reply: Outbound | None = None) -> TurnObserver:
+    # -- 4. the end of a quiet session ------------------------------------------------------
+
+    async def _expire(self, recorder: TurnRecorder) -> Ending:
+        """End the session named by the sweep, if it is still open and still due."""
+        session = await self.store.session(recorder.item.inbound.text)
+        if session.ended_at is None and self.sessions.is_due(session):
+            await self._put_away(recorder, session)
+        elif session.ended_at is None:
+            due = self.sessions.policy.deadline(session.last_active_at) if session.message_count else None
+            await self.store.update_session(recorder.lease, session.ref, expires_at=due)
+        return Ending(outcome="answered")
+
+    async def _put_away(self, recorder: TurnRecorder, session: Session) -> None:
+        """End a session whose time is over, and tell its chat. The notice comes first, under an id made of the
+        session's own: after a crash in between it is neither forgotten nor repeated."""
+        if self.sessions.policy.notify:
+            rows = self.outbox.rows(recorder.item, "notice", PUT_AWAY, first_id=f"o_{session.id}")
+            await insist(lambda: self.outbox.emit(rows), clock=self.clock, what="put_away")
+        await self.sessions.end(recorder.lease, session, "expired")
+
+    # -- 5. the end of an item --------------------------------------------------------------
+
+    async def _bury(self, recorder: TurnRecorder) -> Ending:
+        """A message that kills the process again and again ends as a dead letter, visibly."""
+        item = recorder.item
+        log.error("dead_letter", key=str(item.key), item=item.id, attempts=item.attempts)
+        conversation, parts = None, list[InboxItem]()
+        journal = await self.store.journal(item)
+        if journal is None or not journal.begun:  # its other parts would only do the same again
+            parts = following(item, await self.store.waiting(item.key, self.rules.turns.lane_cap))
+        if journal is not None or parts:
+            session = await self.sessions.open(recorder.lease, item.inbound.source)
+            conversation = await self.sessions.conversation(session)
+            close_open_calls(conversation, self.clock.now())
+            conversation.absorbed += [part.id for part in parts]
+        text = UNREADABLE if item.inbound.kind == "unreadable" else DEAD.format(attempts=item.attempts - 1)
+        return Ending(
+            outcome="dead",
+            shown=[] if item.inbound.kind in _SILENT else [("error", text)],
+            conversation=conversation,
+            has_asked=journal is not None and bool(journal.approvals),
+        )
+
+    async def _finish(self, recorder: TurnRecorder, ending: Ending) -> InboxItem | None:
+        """Store the ending, and send what it shows."""
+        item, conversation = recorder.item, ending.conversation
+        rows = await self.approvals.withdrawn(item) if ending.has_asked else []
+        session_id = conversation.session.id if conversation else None
+        # Where there is no reply, the first sentence takes the place of what was shown of it.
+        kinds = [kind for kind, _ in ending.shown]
+        at = kinds.index("reply") if "reply" in kinds else 0
+        for number, (kind, text) in enumerate(ending.shown):
+            first_id = ending.reply_id if number == at else None
+            rows += await self.outbox.written(item, kind, text, session_id=session_id, first_id=first_id)
+        end = await recorder.finish(conversation, ending.outcome, rows)
+        self.points("turn.finished")
+        if item.inbound.kind not in _SILENT:
+            took = max(0.0, self.clock.now() - item.accepted_at)
+            self.metrics.observe(TURNS, took, item.key.platform, ending.outcome)
+        self.outbox.deliver(end.outbound)
+        if conversation is not None and ending.outcome == "answered":
+            self.preparations.consider(conversation)
+        return end.next
+
+    # -- 6. the parts of one turn -----------------------------------------------------------
+
+    def _observer(self, recorder: TurnRecorder, reply: Outbound | None = None) -> TurnObserver:
+        item = recorder.item
         if reply is not None:
             reply_id = reply.id
         elif item.inbound.kind == "schedule":  # found by the row of its run
@@ -367,7 +433,7 @@ class Turns:
             reply_id = self.outbox.new_id()
         return TurnObserver(
             item=item,
-            lease=lease,
+            lease=recorder.lease,
             reply_id=reply_id,
             adapter=self.adapters.get(item.inbound.source.platform),
             store=self.store,
@@ -377,6 +443,12 @@ class Turns:
             clock=self.clock,
             deadline=self.rules.turns.deadline,
             inactivity=self.rules.turns.inactivity,
+        )
+
+    def _questions(self, recorder: TurnRecorder, journal: TurnJournal, labels: Labels = LABELS) -> TurnQuestions:
+        known = {each.call: each for each in journal.approvals}
+        return TurnQuestions(
+            approvals=self.approvals, lease=recorder.lease, item=recorder.item, known=known, labels=labels
         )
 
     def _metering(self, inbound: Inbound) -> Metering:
@@ -403,11 +475,11 @@ class Turns:
     def _agent(
         self,
         recorder: TurnRecorder,
-        item: InboxItem,
         observer: TurnObserver,
         questions: TurnQuestions,
         steering: Steering,
     ) -> Agent:
+        item, access = recorder.item, self.pairing.access
         return self.agent(
             metering=self._metering(item.inbound),
             writer=recorder,
@@ -420,72 +492,9 @@ class Turns:
             around=lambda message_id, reach: self.store.around(item.key, message_id, reach),
             files=TurnFiles(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
             reminders=self.reminders.of(item),
-            caller=Caller(source=item.inbound.source, admin=self.pairing.access.is_admin(item.inbound.source)),
-            details=self.pairing.access.sees_details(item.inbound.source),
+            caller=Caller(source=item.inbound.source, admin=access.is_admin(item.inbound.source)),
+            details=access.sees_details(item.inbound.source),
         )
-
-    # -- 4. the end of a quiet session ------------------------------------------------------
-
-    async def _expire(self, recorder: TurnRecorder, item: InboxItem) -> Ending:
-        """End the session named by the sweep, if it is still open and still due."""
-        session = await self.store.session(item.inbound.text)
-        if session.ended_at is None and self.sessions.is_due(session):
-            await self._put_away(recorder.lease, item, session)
-        elif session.ended_at is None:
-            due = self.sessions.policy.deadline(session.last_active_at) if session.message_count else None
-            await self.store.update_session(recorder.lease, session.ref, expires_at=due)
-        return Ending(outcome="answered")
-
-    async def _put_away(self, lease: Lease, item: InboxItem, session: Session) -> None:
-        """End a session whose time is over, and tell its chat. The notice comes first, under an id made of the
-        session's own: after a crash in between it is neither forgotten nor repeated."""
-        if self.sessions.policy.notify:
-            rows = self.outbox.rows(item, "notice", PUT_AWAY, first_id=f"o_{session.id}")
-            await insist(lambda: self.outbox.emit(rows), clock=self.clock, what="put_away")
-        await self.sessions.end(lease, session, "expired")
-
-    # -- 5. the end of an item --------------------------------------------------------------
-
-    async def _bury(self, recorder: TurnRecorder, item: InboxItem) -> Ending:
-        """A message that kills the process again and again ends as a dead letter, visibly."""
-        log.error("dead_letter", key=str(item.key), item=item.id, attempts=item.attempts)
-        conversation, parts = None, list[InboxItem]()
-        journal = await self.store.journal(item)
-        if journal is None or not journal.begun:  # its other parts would only do the same again
-            parts = following(item, await self.store.waiting(item.key, self.rules.turns.lane_cap))
-        if journal is not None or parts:
-            session = await self.sessions.open(recorder.lease, item.inbound.source)
-            conversation = await self.sessions.conversation(session)
-            close_open_calls(conversation, self.clock.now())
-            conversation.absorbed += [part.id for part in parts]
-        text = UNREADABLE if item.inbound.kind == "unreadable" else DEAD.format(attempts=item.attempts - 1)
-        return Ending(
-            outcome="dead",
-            shown=[] if item.inbound.kind in _SILENT else [("error", text)],
-            conversation=conversation,
-            has_asked=journal is not None and bool(journal.approvals),
-        )
-
-    async def _finish(self, recorder: TurnRecorder, item: InboxItem, ending: Ending) -> InboxItem | None:
-        """Store the ending, and send what it shows."""
-        conversation = ending.conversation
-        rows = await self.approvals.withdrawn(item) if ending.has_asked else []
-        session_id = conversation.session.id if conversation else None
-        # Where there is no reply, the first sentence takes the place of what was shown of it.
-        kinds = [kind for kind, _ in ending.shown]
-        at = kinds.index("reply") if "reply" in kinds else 0
-        for number, (kind, text) in enumerate(ending.shown):
-            first_id = ending.reply_id if number == at else None
-            rows += await self.outbox.written(item, kind, text, session_id=session_id, first_id=first_id)
-        end = await recorder.finish(conversation, ending.outcome, rows)
-        self.points("turn.finished")
-        if item.inbound.kind not in _SILENT:
-            took = max(0.0, self.clock.now() - item.accepted_at)
-            self.metrics.observe(TURNS, took, item.key.platform, ending.outcome)
-        self.outbox.deliver(end.outbound)
-        if conversation is not None and ending.outcome == "answered":
-            self.preparations.consider(conversation)
-        return end.next
 
 
 def _begun(agent: Agent) -> list[tuple[OutboundKind, str]]:
