@@ -51,7 +51,7 @@ _CUTS: Final = {  # what is given shorter texts, the longest of them in characte
     ),
     "gateway.domain.when.": (120, "a time is looked for in so much of each end of a text"),
     **dict.fromkeys(
-        ("gateway.domain.when.read", "gateway.domain.when._at", "gateway.domain.when._cleaned"),
+        ("gateway.domain.when.reading.read", "gateway.domain.when.reading._at", "gateway.domain.when.reading._cleaned"),
         (LONGEST, "here the two ends are taken"),
     ),
 }
@@ -62,7 +62,7 @@ _DOORS: Final[dict[str, Work]] = {  # readers that need more than a text, or are
     "gateway.delivery.splitting.split_text": lambda text: split_text(text, 4_096, "utf16"),
     "gateway.runtime.redaction.Redactor": _REDACT,
     "gateway.runtime.redaction.Redactor, Turkish": lambda text: _REDACT(f"ı{text}"),  # a letter of many cases
-    "gateway.domain.when.read": lambda text: when.read(text, 0.0, UTC),
+    "gateway.domain.when.reading.read": lambda text: when.read(text, 0.0, UTC),
 }
 _SEARCHES: Final = {"search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"}
 _PATTERN_SHARES: Final = 40  # of the patterns, each a test: so two processes share the work

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from gateway.domain.when import _Pattern as Pattern
+from gateway.domain.when.patterns import Pattern
 from gateway.providers.errors import classify
 from gateway.providers.openai.answer import ChatAnswer
 from gateway.runtime.redaction import Redactor

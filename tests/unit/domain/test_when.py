@@ -10,8 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from gateway.domain import when as when_module
-from gateway.domain.when import BadTime, NoTime, When, read, read_exactly
+from gateway.domain.when import BadTime, NoTime, When, read, read_exactly, reading
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOW = datetime(2026, 11, 23, 14, 5, 30, tzinfo=BERLIN).timestamp()
@@ -530,8 +529,8 @@ def test_only_the_two_ends_of_a_long_text_are_read(unit: str, monkeypatch: pytes
         longest = max(longest, len(text))
         return scan(text, at)
 
-    scan = when_module._scan
-    monkeypatch.setattr(when_module, "_scan", scanned)
+    scan = reading.scan
+    monkeypatch.setattr(reading, "scan", scanned)
     with suppress(NoTime, BadTime):
         read(unit * 200_000, NOW, BERLIN)
     assert longest <= 121
