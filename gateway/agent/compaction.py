@@ -23,7 +23,7 @@ from gateway.context.prompts import unframed
 from gateway.domain.message import Message, is_request, is_summary, note_of, noted, noted_tokens, same, text_of, wire
 from gateway.domain.session import Compaction
 from gateway.runtime.clock import Clock
-from gateway.runtime.metrics import Counter, Metrics
+from gateway.runtime.metrics import Counter
 from gateway.runtime.points import Points
 from gateway.runtime.tokens import TokenCounter
 
@@ -62,7 +62,6 @@ class Compactor:
     writer: TranscriptWriter
     clock: Clock
     points: Points
-    metrics: Metrics
     preparations: Preparations
     flushes: Flushes
 
@@ -114,13 +113,13 @@ class Compactor:
             before=messages, after=messages, tokens_before=tokens, tokens_after=tokens, outcome=outcome
         )
         if not _worth_it(messages, transcript, automatic=trigger != "manual"):
-            self.metrics.count(COMPACTIONS, trigger, "failed" if outcome.error else "unchanged")
+            COMPACTIONS.count(trigger, "failed" if outcome.error else "unchanged")
             return report
         compaction = self._compaction(conversation, report, transcript, trigger, focus)
         await self._note_flushed(conversation, flush, prepared)
         await self.writer.continue_(conversation, transcript, compaction)
         self.points("compaction.published")
-        self.metrics.count(COMPACTIONS, trigger, "fallback" if outcome.fallback else "published")
+        COMPACTIONS.count(trigger, "fallback" if outcome.fallback else "published")
         return replace(report, after=transcript, tokens_after=compaction.tokens_after, compaction=compaction)
 
     def _compaction(

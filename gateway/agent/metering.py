@@ -243,7 +243,7 @@ class Metering:
             raise
         finally:
             took = self.clock.monotonic() - began
-            self.models.metrics.observe(CALLS, took, spec.provider, spec.name, purpose, outcome)
+            CALLS.observe(took, spec.provider, spec.name, purpose, outcome)
 
     def _stream(
         self,

@@ -21,7 +21,7 @@ from gateway.providers.base import HasOneModel, ModelSpec, OfferedModel, Prices,
 from gateway.providers.plugin import ProviderPlugin
 from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.errors import ConfigError, ProviderError
-from gateway.runtime.metrics import Counter, Metrics
+from gateway.runtime.metrics import Counter
 
 log = structlog.get_logger(__name__)
 
@@ -81,7 +81,6 @@ class Models:
     ask_window: Callable[[ModelSpec], Awaitable[int | None]] | None = None
     ask_models: Callable[[ModelSpec], Awaitable[Sequence[OfferedModel]]] | None = None
     calibration: Calibration = field(default_factory=Calibration)
-    metrics: Metrics = field(default_factory=Metrics)
     clock: Clock = field(default_factory=SystemClock)
     _absences: dict[tuple[str | None, ...], _Absence] = field(default_factory=dict)
     learned: LearnedWindows = field(default_factory=LearnedWindows)
@@ -245,7 +244,7 @@ class Models:
         }
         for kind, tokens in kinds.items():
             if tokens:
-                self.metrics.count(TOKENS, spec.name, purpose, kind, by=tokens)
+                TOKENS.count(spec.name, purpose, kind, by=tokens)
         if cost:
-            self.metrics.count(COST, spec.name, purpose, by=cost)
+            COST.count(spec.name, purpose, by=cost)
         return LedgerEntry(at=at, purpose=purpose, provider=spec.provider, model=spec.name, usage=usage, cost_usd=cost)

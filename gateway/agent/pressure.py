@@ -14,7 +14,7 @@ import structlog
 
 from gateway.agent.conversation import Conversation
 from gateway.domain.window import EMERGENCY, HYGIENE, LOGGED, TOLD
-from gateway.runtime.metrics import Histogram, Metrics
+from gateway.runtime.metrics import Histogram
 
 log = structlog.get_logger(__name__)
 
@@ -56,10 +56,10 @@ def sentences(crossed: Collection[str], tokens: int, window: int, threshold: int
     return [NEAR.format(tokens=tokens, threshold=threshold)] if _THRESHOLD in crossed else []
 
 
-def announce(conversation: Conversation, metrics: Metrics, *, automatic: bool) -> list[str]:
+def announce(conversation: Conversation, *, automatic: bool) -> list[str]:
     """Return the sentences that are due now, and note on the conversation that they were said."""
     engine, tokens, window = conversation.engine, conversation.prompt_tokens(), conversation.spec.context_length
-    metrics.observe(PRESSURE, tokens / window)
+    PRESSURE.observe(tokens / window)
     threshold = engine.threshold_tokens if automatic and not engine.automatic_blocked else 0
     reached, said = marks(tokens, window, threshold), {m for m in conversation.announced if m.startswith(_PREFIX)}
     crossed = reached - said

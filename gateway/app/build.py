@@ -60,7 +60,6 @@ from gateway.providers.plugin import ProviderHost
 from gateway.runtime.aside import Aside, RunsAside, at_once
 from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.runtime.errors import ConfigError
-from gateway.runtime.metrics import Metrics
 from gateway.runtime.points import Points, TimedPoints, ignore_points
 from gateway.runtime.redaction import Redactor
 from gateway.runtime.tasks import Background
@@ -125,7 +124,6 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         clock=base.clock,
         accounts=_accounts(base, worker),
         worker=worker,
-        metrics=base.metrics,
         mcp=tools.mcp,
         tool_counts=tools.toolbox.counts,
         close=(*models.close, tools.pages.aclose),
@@ -141,7 +139,6 @@ class _Base:
     clock: Clock
     ids: Ids
     points: Points
-    metrics: Metrics
     redact: Redactor
     counter: TokenCounter
     background: Background
@@ -152,8 +149,8 @@ class _Base:
 
 
 def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
-    clock, ids, metrics, background = parts.clock or SystemClock(), parts.ids or SystemIds(), Metrics(), Background()
-    points = TimedPoints(parts.points, clock, metrics)
+    clock, ids, background = parts.clock or SystemClock(), parts.ids or SystemIds(), Background()
+    points = TimedPoints(parts.points, clock)
     store = parts.store or configured_store(config, clock=clock, points=points, told=parts.told)
     by_name = {adapter.name: adapter for adapter in adapters}
     limits = {**parts.also_runs, **{adapter.name: adapter.limits for adapter in adapters}}
@@ -162,7 +159,6 @@ def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
         clock=clock,
         ids=ids,
         points=points,
-        metrics=metrics,
         redact=Redactor(config.secrets()),
         counter=TokenCounter(),
         background=background,
@@ -177,7 +173,6 @@ def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
             ids=ids,
             background=background,
             points=points,
-            metrics=metrics,
             aside=parts.aside,
         ),
     )
@@ -205,7 +200,6 @@ def _model_parts(base: _Base, parts: Parts) -> _ModelParts:
         ProviderHost(clock=clock, redact=base.redact, count=base.counter.text, pause=pause),
         parts.rng or random.Random(),
         parts.providers or {},
-        base.metrics,
     )
     metering = Metering(
         models=models,
@@ -296,7 +290,6 @@ def _talk_parts(base: _Base, models: _ModelParts, tools: _ToolParts, parts: Part
         metering=models.metering,
         background=base.background,
         clock=clock,
-        metrics=base.metrics,
         holder=base.ids.new("f"),
     )
     preparations = Preparations(
@@ -377,9 +370,7 @@ def _people_parts(base: _Base) -> _PeopleParts:
         pairing=pairing,
         welcome=Welcome(pairing=pairing, outbox=outbox),
         reminders=reminders,
-        sweep=ReminderSweep(
-            store=store, reminders=reminders, pairing=pairing, clock=clock, points=base.points, metrics=base.metrics
-        ),
+        sweep=ReminderSweep(store=store, reminders=reminders, pairing=pairing, clock=clock, points=base.points),
     )
 
 
@@ -474,7 +465,6 @@ def _turns(
             Compactor,
             clock=clock,
             points=base.points,
-            metrics=base.metrics,
             preparations=talks.preparations,
             flushes=talks.flushes,
         ),
@@ -485,7 +475,6 @@ def _turns(
         rules=_turn_rules(config),
         clock=clock,
         points=base.points,
-        metrics=base.metrics,
     )
 
 
@@ -524,7 +513,6 @@ def _lanes(base: _Base, turns: Turns, reception: Reception, worker: str) -> Lane
         concurrent=base.config.turns.concurrent,
         background=base.background,
         clock=base.clock,
-        metrics=base.metrics,
         rest=reception.rest,
     )
 

@@ -67,11 +67,11 @@ class Gateway:
     clock: Clock
     accounts: AccountLeases
     worker: str
-    metrics: Metrics
     mcp: McpServers
     tool_counts: ToolCounts
     close: Sequence[Callable[[], Awaitable[None]]] = ()
     leaves_questions: bool = False
+    metrics: Metrics = field(default_factory=Metrics)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _grace: float = DRAIN_SECONDS
     failure: str | None = None  # why an adapter stopped, as a sentence for the person
@@ -86,6 +86,12 @@ class Gateway:
     async def run(self) -> bool:
         """Serve until `stop` is called, or until every adapter has read all there is; then finish the
         accepted messages. False if an adapter failed. Raises StoreLocked, StoreUnavailable."""
+        self.metrics.refresh_with(self.lanes.measure)
+        with self.metrics.counting():
+            await self._run()
+        return not self._failed
+
+    async def _run(self) -> None:
         # The machine's own time zone may be unreadable. A late or overlapping run of a job is not doubled.
         jobs = {"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
         scheduler = AsyncIOScheduler(timezone=UTC, job_defaults=jobs)
@@ -97,7 +103,6 @@ class Gateway:
             if scheduler.running:
                 scheduler.shutdown(wait=False)
             await self._shut_down()
-        return not self._failed
 
     async def _serve(self, scheduler: AsyncIOScheduler) -> None:
         self.store.on_signal(self.running_turns.deliver)

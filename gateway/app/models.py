@@ -21,7 +21,6 @@ from gateway.providers.plugin import ModelSettings, ProviderHost, ProviderPlugin
 from gateway.providers.retry import Retrying
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ConfigError
-from gateway.runtime.metrics import Metrics
 from gateway.runtime.plugins import imported
 
 _IMPATIENT: Final = 30.0  # seconds: nobody waits longer for attempts at a model while another one could answer
@@ -50,7 +49,7 @@ class NoTable:
 
 
 def configured_models(
-    config: Config, host: ProviderHost, rng: random.Random, replaced: Mapping[str, Provider], metrics: Metrics
+    config: Config, host: ProviderHost, rng: random.Random, replaced: Mapping[str, Provider]
 ) -> tuple[Models, list[Callable[[], Awaitable[None]]]]:
     """The models, and what closes their providers. `replaced` stand in for the configured providers of these names.
     Raises ConfigError."""
@@ -82,7 +81,6 @@ def configured_models(
         window_is_configured=config.model.context_length is not None,
         ask_window=partial(_reported_window, made),
         ask_models=partial(_listed_models, made),
-        metrics=metrics,
         clock=host.clock,
     )
     return models, [each.aclose for each in made.values()]

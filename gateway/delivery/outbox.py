@@ -38,7 +38,7 @@ from gateway.runtime.errors import (
     StoreError,
     TookTooLong,
 )
-from gateway.runtime.metrics import Counter, Metrics, outcome_of
+from gateway.runtime.metrics import Counter, outcome_of
 from gateway.runtime.points import Points
 from gateway.runtime.tasks import Background, best_effort
 from gateway.store.insist import insist
@@ -80,7 +80,6 @@ class Outbox:
         ids: Ids,
         background: Background,
         points: Points,
-        metrics: Metrics,
         aside: RunsAside = at_once,
     ) -> None:
         self._store = store
@@ -102,7 +101,6 @@ class Outbox:
         self._ids = ids
         self._background = background
         self._points = points
-        self._metrics = metrics
         self._wake = asyncio.Event()
         self._in_flight = 0
         # A platform whose ambiguous sends are always repeated gets one message at a time, so that a crash
@@ -313,7 +311,7 @@ class Outbox:
         if (row.key.platform, row.key.chat) != (row.to.platform, row.to.chat):
             # The last wall against mixing conversations up: never send across keys.
             log.error("isolation_abort", outbound=row.id)
-            self._metrics.count(ISOLATION_ABORTS, row.to.platform)
+            ISOLATION_ABORTS.count(row.to.platform)
             return await self._refuse(row, "the message's chat is not its conversation's chat")
         adapter = self._adapters[row.to.platform]  # no other platform's rows are claimed here
         is_edited = self._editor(row) is not None
@@ -372,7 +370,7 @@ class Outbox:
         """The platform's id of the message; every attempt is counted here."""
         outcome = "broken_off"
         if row.attempts > 1:
-            self._metrics.count(REDELIVERIES, adapter.name)
+            REDELIVERIES.count(adapter.name)
         try:
             platform_id = await self._show(adapter, row)
             outcome = "sent"
@@ -380,7 +378,7 @@ class Outbox:
             outcome = outcome_of(error)
             raise
         finally:
-            self._metrics.count(SENDS, adapter.name, outcome)
+            SENDS.count(adapter.name, outcome)
         return platform_id
 
     async def _show(self, adapter: Adapter, row: Outbound) -> str:

@@ -1,20 +1,22 @@
 """Numbers for operators: turns, tokens, sends, anything that a room counts.
 
-A metric is described once, as a constant of the module that counts it, and counted into the `Metrics` that
-`app.build` makes for a program:
+A metric is described once, as a constant of the module that counts it:
 
     SENDS = Counter(name="sends", text="Attempts to show a message.", labels=("platform", "outcome"))
 
-    self._metrics.count(SENDS, "fake", "sent")
+    SENDS.count("fake", "sent")
 
-Each combination of labels is kept in memory for the life of the process, so a label takes a few dozen values at
-most, and never a chat, a person or a text.
+The numbers are those of the program that runs: `Gateway.run` counts into its `Metrics`, and so does every task that is
+started from there. Outside of a program nothing is counted. Each combination of labels is kept in memory for the life
+of the process, so a label takes a few dozen values at most, and never a chat, a person or a text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,10 +36,20 @@ class _Metric:
 class Counter(_Metric):
     """A number that only rises."""
 
+    def count(self, *labels: str, by: float = 1) -> None:
+        """Add to the number; `labels` in the metric's order."""
+        if (metrics := _present.get()) is not None:
+            metrics.series(self, labels).inc(by)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Gauge(_Metric):
     """A number as it is now."""
+
+    def note(self, value: float, *labels: str) -> None:
+        """Set the number."""
+        if (metrics := _present.get()) is not None:
+            metrics.series(self, labels).set(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,6 +57,11 @@ class Histogram(_Metric):
     """A count of values below each bound; times are in seconds."""
 
     bounds: tuple[float, ...] = _SECONDS
+
+    def observe(self, value: float, *labels: str) -> None:
+        """Enter one value."""
+        if (metrics := _present.get()) is not None:
+            metrics.series(self, labels).observe(value)
 
 
 _KINDS: Final[Mapping[type[_Metric], Any]] = {
@@ -63,17 +80,14 @@ class Metrics:
         self._series: dict[tuple[_Metric, tuple[str, ...]], Any] = {}
         self._refreshers: list[Callable[[], Awaitable[None]]] = []
 
-    def count(self, metric: Counter, *labels: str, by: float = 1) -> None:
-        """Add to a counter; `labels` in the metric's order."""
-        self._of(metric, labels).inc(by)
-
-    def observe(self, metric: Histogram, value: float, *labels: str) -> None:
-        """Enter one value into a histogram."""
-        self._of(metric, labels).observe(value)
-
-    def note(self, metric: Gauge, value: float, *labels: str) -> None:
-        """Set a gauge."""
-        self._of(metric, labels).set(value)
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Count what the block counts, and the tasks that are started in it."""
+        before = _present.set(self)
+        try:
+            yield
+        finally:
+            _present.reset(before)
 
     def refresh_with(self, refresh: Callable[[], Awaitable[None]]) -> None:
         """Await `refresh` before each `exposition`: for a gauge whose value is asked for."""
@@ -81,8 +95,9 @@ class Metrics:
 
     async def exposition(self) -> str:
         """Everything counted, with fresh gauges, in Prometheus's text format."""
-        for refresh in self._refreshers:
-            await refresh()
+        with self.counting():
+            for refresh in self._refreshers:
+                await refresh()
         return self.text()
 
     def text(self) -> str:
@@ -98,7 +113,9 @@ class Metrics:
             if not sample.name.endswith(("_bucket", "_created"))
         }
 
-    def _of(self, metric: _Metric, labels: tuple[str, ...]) -> Any:
+    def series(self, metric: _Metric, labels: tuple[str, ...]) -> Any:
+        """Return Prometheus's object for a metric with these labels. Raises ValueError if another metric has its
+        name."""
         series = self._series.get((metric, labels))
         if series is None:
             family = self._families.get(metric) or self._register(metric)
@@ -106,13 +123,15 @@ class Metrics:
         return series
 
     def _register(self, metric: _Metric) -> Any:
-        """Raises ValueError if another metric has the name."""
         more = {"buckets": metric.bounds} if isinstance(metric, Histogram) else {}
         family = _KINDS[type(metric)](
             metric.name, metric.text, metric.labels, namespace="legato", registry=self._registry, **more
         )
         self._families[metric] = family
         return family
+
+
+_present: Final = ContextVar[Metrics | None]("present_metrics", default=None)
 
 
 def outcome_of(error: Exception) -> str:

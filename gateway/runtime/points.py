@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Final, Literal, Protocol, get_args
 
 from gateway.runtime.clock import Clock
-from gateway.runtime.metrics import Histogram, Metrics
+from gateway.runtime.metrics import Histogram
 
 Point = Literal[
     "accept.before",  # read, not stored
@@ -61,14 +61,13 @@ def ignore_points(point: Point, /) -> None:
 class TimedPoints:
     """`Points` that measure the time from one to the next in the same task, and then tell `points`."""
 
-    def __init__(self, points: Points, clock: Clock, metrics: Metrics) -> None:
+    def __init__(self, points: Points, clock: Clock) -> None:
         self._points = points
         self._clock = clock
-        self._metrics = metrics
 
     def __call__(self, point: Point, /) -> None:
         now, before = self._clock.monotonic(), _passed_at.get()
         _passed_at.set(now)
         if before is not None and point not in _FIRST:
-            self._metrics.observe(PHASES, now - before, point)
+            PHASES.observe(now - before, point)
         self._points(point)

@@ -16,7 +16,7 @@ from structlog.contextvars import bound_contextvars
 from gateway.domain.chat import SessionKey
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict, StoreError, StoreUnavailable
-from gateway.runtime.metrics import Gauge, Metrics
+from gateway.runtime.metrics import Gauge
 from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
 from gateway.store.port import Store
@@ -48,7 +48,6 @@ class Lanes:
         concurrent: int,
         background: Background,
         clock: Clock,
-        metrics: Metrics,
         rest: Callable[[SessionKey], float] = lambda _: 0.0,
     ) -> None:
         self._store = store
@@ -62,8 +61,6 @@ class Lanes:
         self._claiming: list[asyncio.Task[None]] = []
         self._stopping = False
         self._rest = rest
-        self._metrics = metrics
-        metrics.refresh_with(self._measure)
 
     @property
     def active(self) -> int:
@@ -112,10 +109,11 @@ class Lanes:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
-    async def _measure(self) -> None:
-        self._metrics.note(RUNNING, self.active)
+    async def measure(self) -> None:
+        """Note how many lanes run, and how many messages wait."""
+        RUNNING.note(self.active)
         with suppress(StoreError):
-            self._metrics.note(WAITING, (await self._store.status()).waiting)
+            WAITING.note((await self._store.status()).waiting)
 
     async def _claim(self) -> Claim:
         while True:

@@ -19,7 +19,7 @@ from gateway.people.pairing import Pairing
 from gateway.people.reminders import Reminders, row_of_run, run_of, schedule_event
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
-from gateway.runtime.metrics import Counter, Metrics
+from gateway.runtime.metrics import Counter
 from gateway.runtime.points import Points
 from gateway.store.port import Store
 from gateway.store.records import Arrival, InboxItem, ItemOutcome
@@ -57,7 +57,6 @@ class ReminderSweep:
     pairing: Pairing
     clock: Clock
     points: Points
-    metrics: Metrics
 
     async def sweep(self) -> int:
         """Fire all that is due. Returns how many fired here."""
@@ -88,7 +87,7 @@ class ReminderSweep:
         if changed.first:
             self.reminders.outbox.deliver(changed.outbound)
             outcome = "skipped" if not fired.shown else "late" if fired.delay >= LATE else "fired"
-            self.metrics.count(REMINDERS, reminder.key.platform, reminder.kind, outcome)
+            REMINDERS.count(reminder.key.platform, reminder.kind, outcome)
         return changed.first
 
     async def judged(self, item: InboxItem, outcome: ItemOutcome, shown: Shown) -> Shown:
@@ -108,7 +107,7 @@ class ReminderSweep:
         present = await self.store.reminder(item.key.address, reminder_id)
         if not failed:
             return shown
-        self.metrics.count(RUNS_FAILED, item.key.platform)
+        RUNS_FAILED.count(item.key.platform)
         if present is None or not present.rule or present.judged != run:
             return shown
         facts = {"number": present.number, "failures": present.failures}

@@ -46,7 +46,7 @@ from gateway.people.pairing import Pairing
 from gateway.people.reminders import Reminders, row_of_run
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict, StoreUnavailable, UserError
-from gateway.runtime.metrics import Histogram, Metrics
+from gateway.runtime.metrics import Histogram
 from gateway.runtime.points import Points
 from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
@@ -132,7 +132,6 @@ class Turns:
     rules: TurnRules
     clock: Clock
     points: Points
-    metrics: Metrics
     _outages: Throttle = field(default_factory=Throttle)
 
     # -- 1. the lane has come to an item ----------------------------------------------------
@@ -299,7 +298,7 @@ class Turns:
                 reply += f"\n\n{NOBODY}" if questions.unheard else ""
                 shown = [("reply", reply + agent.footer())]
             told = [*agent.remarks, *await agent.warn(conversation)]
-            told += announce(conversation, self.metrics, automatic=agent.automatic)
+            told += announce(conversation, automatic=agent.automatic)
             shown += [("notice", text) for text in told]
         except TimeoutError:
             outcome, sentence = observer.why_ended()
@@ -415,7 +414,7 @@ class Turns:
         self.points("turn.finished")
         if item.inbound.kind not in _SILENT:
             took = max(0.0, self.clock.now() - item.accepted_at)
-            self.metrics.observe(TURNS, took, item.key.platform, ending.outcome)
+            TURNS.observe(took, item.key.platform, ending.outcome)
         self.outbox.deliver(end.outbound)
         if conversation is not None and ending.outcome == "answered":
             self.preparations.consider(conversation)

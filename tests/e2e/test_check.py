@@ -23,7 +23,6 @@ from gateway.cli.check import _model
 from gateway.providers.plugin import ModelSettings, ProviderHost
 from gateway.runtime.errors import ConfigError, EmptyAnswer, OutputCapTooLarge, ProviderRejected
 from gateway.runtime.logs import configure_logs, redact_crashes
-from gateway.runtime.metrics import Metrics
 from gateway.runtime.redaction import Redactor
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeModel
@@ -185,7 +184,7 @@ async def test_a_window_that_is_a_guess_says_so(known: dict[str, Any], guess: bo
     usual = {"provider": "openai", "name": "nobody-lists-this", "base_url": "http://127.0.0.1:9/v1"}
     entry = ModelSettings(**{**usual, **known})
     host = ProviderHost(clock=ManualClock(), redact=str, count=len, pause=lambda: asyncio.sleep(0))
-    models, _ = configured_models(Config(model=entry), host, Random(1), {"openai": FakeModel()}, Metrics())
+    models, _ = configured_models(Config(model=entry), host, Random(1), {"openai": FakeModel()})
     found = await _model("model", models, models.main)
     assert found.detail.startswith(f"{entry.name} (openai), window 128,000 tokens")
     assert ("(assumed: set model.context_length if you know it)" in found.detail) == guess
@@ -196,7 +195,7 @@ def asked(script: Script, **entry: Any) -> tuple[Models, FakeModel]:
     provider = FakeModel(script)
     host = ProviderHost(clock=ManualClock(), redact=str, count=len, pause=lambda: asyncio.sleep(0))
     settings = ModelSettings(provider="openai", name="thinker", base_url="http://127.0.0.1:9/v1", **entry)
-    return configured_models(Config(model=settings), host, Random(1), {"openai": provider}, Metrics())[0], provider
+    return configured_models(Config(model=settings), host, Random(1), {"openai": provider})[0], provider
 
 
 @pytest.mark.parametrize(

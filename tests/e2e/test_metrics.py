@@ -21,8 +21,9 @@ async def counted(live: Live) -> dict[str, float]:
 async def test_turns_calls_and_sends_are_counted_by_how_they_ended(tmp_path: Path) -> None:
     model = FakeModel(in_turn(Say(text="hello"), ProviderRejected("The key is wrong.")))
     async with running(tmp_path, model=model) as live:
-        await live.ask("one")
-        await live.ask("two")
+        with live.gateway.metrics.counting():  # receipt, too, which runs in this task here
+            await live.ask("one")
+            await live.ask("two")
         await live.quiet()
         found = await counted(live)
     assert found['legato_turn_seconds_count{outcome="answered",platform="fake"}'] == 1
@@ -79,7 +80,8 @@ async def test_a_message_held_back_from_another_conversation_is_counted(tmp_path
         (row,) = outbox.compose(
             SessionKey(platform="fake", chat="c"), ChatAddress(platform="fake", chat="c"), "notice", "secret"
         )
-        await outbox.emit([replace(row, to=ChatAddress(platform="fake", chat="another"))])
+        with live.gateway.metrics.counting():
+            await outbox.emit([replace(row, to=ChatAddress(platform="fake", chat="another"))])
         await live.quiet()
         found = await counted(live)
         assert live.adapter.sent == []

@@ -28,7 +28,7 @@ from gateway.domain.usage import LedgerEntry
 from gateway.providers.base import ModelRequest
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError, StoreUnavailable, ToolError
-from gateway.runtime.metrics import Counter, Metrics
+from gateway.runtime.metrics import Counter
 from gateway.runtime.tasks import Background
 
 log = structlog.get_logger(__name__)
@@ -88,7 +88,6 @@ class Flushes:
     metering: Metering
     background: Background
     clock: Clock
-    metrics: Metrics
     holder: str  # this process, among those that share the store
     _running: dict[str, SessionKey] = field(default_factory=dict)  # scopes by session
 
@@ -182,7 +181,7 @@ class Flushes:
         review = await asyncio.to_thread(review_of, session, messages[start:], memory.barred, redact, room)
         through = len(messages)
         if review.is_trivial:
-            self.metrics.count(FLUSHES, "trivial")
+            FLUSHES.count("trivial")
             return Findings(session=session, through=through)
         now, zone = self.clock.now(), self.memories.zone
         asked = review.request(memory, redact, now, zone, alone=alone)
@@ -190,11 +189,11 @@ class Flushes:
         try:
             completed, _ = await auxiliary.completed(request)
         except GatewayError as error:
-            self.metrics.count(FLUSHES, "failed")
+            FLUSHES.count("failed")
             log.info("flush_failed", session=session.id, error=str(error))
             return None
         steps = review.steps(completed.tool_calls)
-        self.metrics.count(FLUSHES, "found" if steps else "nothing")
+        FLUSHES.count("found" if steps else "nothing")
         return Findings(session=session, through=through, steps=steps)
 
     async def publish(self, findings: Findings) -> None:
@@ -233,7 +232,7 @@ class Flushes:
                     await self.memories.store.note_flushed(session, findings.through)
                     started.through = findings.through
         except TimeoutError:
-            self.metrics.count(FLUSHES, "failed")
+            FLUSHES.count("failed")
             log.warning("flush_timed_out", session=session.id, seconds=_SECONDS)
         finally:
             self._running.pop(session.id, None)

@@ -24,7 +24,6 @@ from gateway.domain.message import HOST, Message, assistant, note_of, noted, sam
 from gateway.domain.session import Compaction, Session
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelSpec
-from gateway.runtime.metrics import Metrics
 from gateway.runtime.points import ignore_points
 from gateway.runtime.tokens import TokenCounter
 from tests.support.fakes import ManualClock
@@ -209,7 +208,6 @@ def compactor(writer: Writer) -> Compactor:
         writer=writer,
         clock=ManualClock(),
         points=ignore_points,
-        metrics=Metrics(),
         preparations=NothingPrepared(),
         flushes=NothingFlushed(),
     )

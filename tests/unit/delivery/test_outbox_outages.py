@@ -14,7 +14,6 @@ from gateway.delivery.outbox import MAYBE_MISSING, OUTCOME_UNKNOWN, Outbox
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import ChatAddress, SessionKey
 from gateway.runtime.errors import AdapterError, Ambiguous, Disconnected
-from gateway.runtime.metrics import Metrics
 from gateway.runtime.points import ignore_points
 from gateway.runtime.tasks import Background
 from gateway.store.records import Sent
@@ -128,7 +127,6 @@ async def world():
         ids=SequentialIds(),
         background=jobs,
         points=ignore_points,
-        metrics=Metrics(),
     )
     serving = asyncio.create_task(outbox.serve())
 

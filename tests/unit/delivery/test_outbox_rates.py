@@ -10,7 +10,6 @@ from gateway.domain.adapter import Limits
 from gateway.domain.chat import ChatAddress, SessionKey
 from gateway.domain.rates import Rate
 from gateway.runtime.errors import RateLimited, StoreUnavailable
-from gateway.runtime.metrics import Metrics
 from gateway.runtime.points import ignore_points
 from gateway.runtime.tasks import Background
 from gateway.store.records import Sent
@@ -96,7 +95,6 @@ async def world():
         ids=SequentialIds(),
         background=jobs,
         points=ignore_points,
-        metrics=Metrics(),
     )
     serving = asyncio.create_task(outbox.serve())
 

@@ -9,7 +9,6 @@ from typing import Any, cast
 from gateway.domain.chat import Inbound, SessionKey, Source
 from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.errors import StoreError, StoreUnavailable
-from gateway.runtime.metrics import Metrics
 from gateway.runtime.tasks import Background
 from gateway.store.port import Store
 from gateway.store.records import Claim, InboxItem, Lease
@@ -70,7 +69,6 @@ def lanes_over(
         concurrent=concurrent,
         background=background,
         clock=clock or SystemClock(),
-        metrics=Metrics(),
         rest=rest,
     )
 
