@@ -74,12 +74,12 @@ $(PEERS): | $(STAMP)
 	@touch $@
 
 chaos: $(STAMP) ## kill programs, servers and connections at every point of a message's life; look at what is left
-	$(BIN)/python -m tests.chaos.run --store sqlite --runs 250
-	$(BIN)/python -m tests.chaos.run --store redis --runs 250
-	$(BIN)/python -m tests.chaos.reminders --store sqlite --runs 100
-	$(BIN)/python -m tests.chaos.reminders --store redis --runs 100
-	$(BIN)/python -m tests.chaos.telegram --runs 200
-	$(BIN)/python -m tests.chaos.discord --runs 200
+	$(BIN)/python -m tests.chaos.run sqlite --runs 250
+	$(BIN)/python -m tests.chaos.run redis --runs 250
+	$(BIN)/python -m tests.chaos.run reminders-sqlite --runs 100
+	$(BIN)/python -m tests.chaos.run reminders-redis --runs 100
+	$(BIN)/python -m tests.chaos.run telegram --runs 200
+	$(BIN)/python -m tests.chaos.run discord --runs 200
 
 planted: $(STAMP) ## put known bugs into a copy of the program; the tests must find each
 	$(BIN)/python -m tests.planted

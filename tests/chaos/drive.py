@@ -268,9 +268,3 @@ async def _lines(output: int) -> AsyncIterator[bytes]:
             yield line
     finally:
         transport.close()
-
-
-def last_words(folder: Path, most: int = 30) -> Iterable[str]:
-    """The end of a run's log."""
-    path = folder / "log"
-    return path.read_text().splitlines()[-most:] if path.exists() else []

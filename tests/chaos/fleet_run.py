@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
 
 from tests.chaos.campaign import listed
@@ -16,51 +15,28 @@ from tests.chaos.findings import Findings
 from tests.chaos.fleet import Stage, stage
 from tests.chaos.schedule import Schedule
 from tests.chaos.timeline import timeline
+from tests.chaos.trial import Result, failed, last_words, summed, took
 from tests.chaos.verdict import judge
 from tests.chaos.verdict_turns import AT_ONCE
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FleetResult:
-    """One run: what took place, what it excused, what was wrong, and how long it took in seconds. `log`
-    is the run as it went, and the end of the processes' log."""
-
-    schedule: Schedule
-    faults: Counter[str]
-    takeovers: int
-    messages: int
-    repeated: int
-    excused: Counter[str]
-    problems: tuple[str, ...]
-    seconds: float
-    log: tuple[str, ...] = field(default=())
-
-    @property
-    def seed(self) -> int:
-        """Return the number that repeats the run."""
-        return self.schedule.seed
-
-    def described(self) -> list[str]:
-        """Return the schedule in words."""
-        return self.schedule.described()
+_TAKEOVERS = "takeovers of an account"
+_REPEATED = "messages shown twice"
 
 
-async def perform(on: Stage, schedule: Schedule) -> FleetResult:
+async def perform(on: Stage, schedule: Schedule) -> Result:
     """One run and the verdict on it."""
     began = time.monotonic()
     findings = await on.run(schedule)
     verdict = await asyncio.to_thread(judge, findings)
     shown = [send.row for send in findings.sends if send.shown]
-    return FleetResult(
+    return Result(
         schedule=schedule,
         faults=_faults(findings),
-        takeovers=_takeovers(findings),
-        messages=len(schedule.said),
-        repeated=len(shown) - len(set(shown)),
+        counts=Counter({_TAKEOVERS: _takeovers(findings), _REPEATED: len(shown) - len(set(shown))}),
         excused=verdict.excused,
         problems=tuple(verdict.problems),
         seconds=time.monotonic() - began,
-        log=(*timeline(findings), *_last_words(findings)),
+        log=(*timeline(findings), *last_words(findings.folder, 60)),
     )
 
 
@@ -78,34 +54,27 @@ def _takeovers(findings: Findings) -> int:
     return sum(times - 1 for times in owners.values())
 
 
-def _last_words(findings: Findings, most: int = 60) -> list[str]:
-    path = findings.folder / "log"
-    return path.read_text().splitlines()[-most:] if path.exists() else []
-
-
 @asynccontextmanager
-async def fleets() -> AsyncIterator[Callable[[Schedule], Awaitable[FleetResult]]]:
+async def fleets() -> AsyncIterator[Callable[[Schedule], Awaitable[Result]]]:
     """A laboratory for `campaign`."""
     async with stage() as one:
         yield partial(perform, one)
 
 
-def fleet_report(results: Sequence[FleetResult]) -> list[str]:
+def fleet_report(results: Sequence[Result]) -> list[str]:
     """The figures of a campaign."""
-    faults, excused = Counter[str](), Counter[str]()
-    for result in results:
-        faults += result.faults
-        excused += result.excused
-    seconds = sorted(result.seconds for result in results)
-    failed = [result for result in results if result.problems]
+    faults, counts, excused = (
+        summed(getattr(result, name) for result in results) for name in ("faults", "counts", "excused")
+    )
     at_once = sum(count for name, count in excused.items() if name.startswith(AT_ONCE))
     return [
         "faults by kind: " + listed(faults),
         "excused by a fault that struck the very row, turn, hook or poll: " + (listed(excused) or "nothing"),
-        f"a run took {seconds[len(seconds) // 2]:.1f} s (median), {seconds[-1]:.1f} s at most",
-        f"{len(results)} runs of several processes on Redis, {sum(result.messages for result in results):,} messages, "
-        f"{faults.total()} faults, {sum(result.takeovers for result in results)} takeovers of an account, "
-        f"{sum(result.repeated for result in results)} messages shown twice, {len(failed)} runs with problems; "
+        took(results),
+        f"{len(results)} runs of several processes on Redis, "
+        f"{sum(len(result.schedule.said) for result in results):,} messages, "
+        f"{faults.total()} faults, {counts[_TAKEOVERS]} takeovers of an account, "
+        f"{counts[_REPEATED]} messages shown twice, {failed(results)} runs with problems; "
         f"excused: {at_once} model calls made at once by a process that had been stopped, "
         f"{excused[UNSEEN]} messages never seen after two struck attempts",
     ]

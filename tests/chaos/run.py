@@ -1,9 +1,9 @@
-"""`python -m tests.chaos.run --runs 200 [--seed N] [--store sqlite|redis]`: many crash runs, and what they found.
+"""`python -m tests.chaos.run KIND --runs 200 [--seed N]`: many crash runs, and what they found.
 
-On SQLite a run is one process that is killed and started again; on Redis it is several, beside a server that
-fails, too; in both a platform and a model fail with them. Runs use the seeds N, N+1, …; the first that fails
-is carried out again with less and less in it, and the shortest schedule that still fails is printed.
-`--runs 1 -v` shows a run as it went. The exit code is 0 only if every run kept every promise.
+Of the kind `sqlite` a run is one process that is killed and started again; of `redis` it is several, beside a server
+that fails, too; in both a platform and a model fail with them. Runs use the seeds N, N+1, …; the first that fails is
+carried out again with less and less in it, and the shortest schedule that still fails is printed. `--runs 1 -v` shows a
+run as it went. The exit code is 0 only if every run kept every promise.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,11 +24,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from gateway.runtime.logs import configure_logs
 from gateway.runtime.redaction import Redactor
 from tests.chaos.campaign import Laboratory, campaign
+from tests.chaos.discord import laboratory as discord
+from tests.chaos.discord import script as discord_script
 from tests.chaos.fleet_run import fleet_report, fleets
+from tests.chaos.reminders import laboratory as reminders
+from tests.chaos.reminders import script as reminded
 from tests.chaos.schedule import make_schedule
 from tests.chaos.script import make_plan
 from tests.chaos.shrink import Shrinking
 from tests.chaos.single_run import benches, report
+from tests.chaos.telegram import laboratory as telegram
+from tests.chaos.telegram import script as telegram_script
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +49,29 @@ class Kind:
     jobs: int
 
 
+def _reminders(store: reminded.StoreName) -> Kind:
+    return Kind(
+        drawn=partial(reminded.make_plan, store=store),
+        laboratory=partial(reminders.benches, store),
+        report=reminders.report,
+        parts=("kills", "planted"),
+        jobs=2,
+    )
+
+
+def _bot(laboratory: Any, drawn: Callable[[int], Any]) -> Kind:
+    parts = ("kills", "faults", "said")
+    return Kind(drawn=drawn, laboratory=laboratory.laboratories, report=laboratory.report, parts=parts, jobs=4)
+
+
 _PARTS: Final = ("kills", "faults", "updates", "lines")
 KINDS: Final = {
     "sqlite": Kind(drawn=make_plan, laboratory=benches, report=report, parts=_PARTS, jobs=2),
     "redis": Kind(drawn=make_schedule, laboratory=fleets, report=fleet_report, parts=("faults", "said"), jobs=3),
+    "reminders-sqlite": _reminders("sqlite"),
+    "reminders-redis": _reminders("redis"),
+    "telegram": _bot(telegram, telegram_script.make_schedule),
+    "discord": _bot(discord, discord_script.make_schedule),
 }
 
 
@@ -102,30 +128,21 @@ def _kept(name: str, result: Any) -> Path:
     return path
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that every program of the laboratory has."""
+def main() -> int:
+    """Read the arguments, run, print; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.run", description=__doc__)
+    parser.add_argument("kind", choices=sorted(KINDS), nargs="?", default="sqlite", help="default: sqlite")
     parser.add_argument("--runs", type=int, default=200, help="how many runs (default: 200)")
     parser.add_argument("--seed", type=int, default=0, help="the first run's seed (default: 0)")
     parser.add_argument("--jobs", type=int, help="runs at a time")
     parser.add_argument("--no-shrink", action="store_true", help="leave failing schedules as long as they are")
     parser.add_argument("-v", "--verbose", action="store_true", help="show the first run that failed, else the first")
-
-
-def start(name: str, kind: Kind, given: argparse.Namespace) -> int:
-    """Run what was asked for; the exit code."""
-    configure_logs(level="error", form="console", redact=Redactor(()))  # the laboratory's own, as it reads a store
-    seeds = range(given.seed, given.seed + given.runs)
-    jobs = max(1, min(given.jobs or kind.jobs, given.runs))
-    return asyncio.run(conduct(name, kind, seeds, jobs, verbose=given.verbose, shrinks=not given.no_shrink))
-
-
-def main() -> int:
-    """Read the arguments, run, print; the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m tests.chaos.run", description=__doc__)
-    parser.add_argument("--store", choices=sorted(KINDS), default="sqlite", help="default: sqlite")
-    add_arguments(parser)
     given = parser.parse_args()
-    return start(given.store, KINDS[given.store], given)
+    configure_logs(level="error", form="console", redact=Redactor(()))  # the laboratory's own, as it reads a store
+    kind, seeds = KINDS[given.kind], range(given.seed, given.seed + given.runs)
+    jobs = max(1, min(given.jobs or kind.jobs, given.runs))
+    shrinks = not given.no_shrink
+    return asyncio.run(conduct(given.kind, kind, seeds, jobs, verbose=given.verbose, shrinks=shrinks))
 
 
 if __name__ == "__main__":

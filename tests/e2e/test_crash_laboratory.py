@@ -1,7 +1,7 @@
 """The crash laboratory on Redis, in short: everything that can go wrong once, and some seeded runs.
 
 Several processes, a Redis server, a platform that confirms and a model; `make chaos` does hundreds.
-`python -m tests.chaos.run --store redis --runs 1 --seed N -v` shows a run again.
+`python -m tests.chaos.run redis --runs 1 --seed N -v` shows a run again.
 """
 
 from __future__ import annotations

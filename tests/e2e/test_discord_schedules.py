@@ -1,6 +1,6 @@
 """The laboratory of the bot on Discord, in short, and whether its checks would notice.
 
-`make chaos` does hundreds of these runs; `python -m tests.chaos.discord --runs 1 --seed N -v` shows one again.
+`make chaos` does hundreds of these runs; `python -m tests.chaos.run discord --runs 1 --seed N -v` shows one again.
 """
 
 from __future__ import annotations

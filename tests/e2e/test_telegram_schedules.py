@@ -1,6 +1,6 @@
 """The laboratory of the bot on Telegram, in short, and whether its checks would notice.
 
-`make chaos` does hundreds of these runs; `python -m tests.chaos.telegram --runs 1 --seed N -v` shows one again.
+`make chaos` does hundreds of these runs; `python -m tests.chaos.run telegram --runs 1 --seed N -v` shows one again.
 """
 
 from __future__ import annotations

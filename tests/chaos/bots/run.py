@@ -18,6 +18,7 @@ from tests.chaos.bots.script import Kill, Said, Trouble
 from tests.chaos.bots.stalls import Beat, Stall
 from tests.chaos.campaign import listed
 from tests.chaos.snapshot import settled
+from tests.chaos.trial import Result, failed, summed, took
 from tests.emulators.journal import Call, Journal
 from tests.support.forks import Child, forks
 
@@ -72,28 +73,6 @@ class Drawn(Protocol):
         """Real seconds for one process."""
 
     def described(self) -> list[str]: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """One run: what took place, what was excused, what was wrong, and how long it took in seconds."""
-
-    schedule: Any
-    faults: Counter[str]
-    counts: Counter[str]
-    problems: tuple[str, ...]
-    seconds: float
-    log: tuple[str, ...] = ()
-
-    @property
-    def seed(self) -> int:
-        """Return the number that repeats the run."""
-        return int(self.schedule.seed)
-
-    def described(self) -> list[str]:
-        """Return the schedule in words."""
-        found: list[str] = self.schedule.described()
-        return found
 
 
 @dataclass(slots=True)
@@ -277,23 +256,17 @@ def as_it_went(record: Record, calls: Iterable[Call], begun: float, said_in: Any
 
 def report(results: Sequence[Result], platform: str, *more: str) -> list[str]:
     """The figures of a campaign."""
-    faults, counts = Counter[str](), Counter[str]()
-    for result in results:
-        faults += result.faults
-        counts += result.counts
-    failed = sum(bool(result.problems) for result in results)
-    said = sum(len(result.schedule.messages) for result in results)
-    seconds = sorted(result.seconds for result in results)
+    faults, counts = (summed(getattr(result, name) for result in results) for name in ("faults", "counts"))
     figures = [
         f"{len(results)} runs of a bot on {platform}",
-        f"{said:,} messages from people",
+        f"{sum(len(result.schedule.messages) for result in results):,} messages from people",
         f"{faults['SIGKILL']} kills",
         *more,
-        f"{failed} runs with problems",
+        f"{failed(results)} runs with problems",
     ]
     return [
         "faults: " + (listed(faults) or "none"),
         "seen: " + (listed(counts) or "nothing"),
-        f"a run took {seconds[len(seconds) // 2]:.1f} s (median), {seconds[-1]:.1f} s at most",
+        took(results),
         ", ".join(figures),
     ]

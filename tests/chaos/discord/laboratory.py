@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import random
-import shutil
-import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tests.chaos.bots import run
+from tests.chaos.bots import run as bots
+from tests.chaos.bots.laboratory import laboratory
 from tests.chaos.bots.model import SlowModel
 from tests.chaos.bots.program import BotOrder
-from tests.chaos.bots.run import Planned, Record, Result, Run, as_it_went, stalls_of_bots
+from tests.chaos.bots.run import Planned, Record, Run, as_it_went, stalls_of_bots
 from tests.chaos.bots.script import Kill, Said
-from tests.chaos.bots.stalls import Stall, watch
+from tests.chaos.bots.stalls import Stall
 from tests.chaos.clocks import HurriedClock, Shift
 from tests.chaos.discord.bot import PAID
 from tests.chaos.discord.check import problems, said_in
 from tests.chaos.discord.evidence import Evidence, Given, Town
 from tests.chaos.discord.script import SLASH, Schedule
-from tests.chaos.drive import last_words
 from tests.chaos.launch import encoded
 from tests.chaos.snapshot import snapshot
+from tests.chaos.trial import Result, Trial
 from tests.emulators.discord import DiscordServer, Settings
 from tests.emulators.journal import Call, Journal
 
@@ -36,60 +33,31 @@ _HEARTBEAT: Final = 2.0  # real seconds
 _MANY: Final = 1_000_000
 
 
-@asynccontextmanager
-async def laboratories() -> AsyncIterator[Callable[[Schedule], Awaitable[Result]]]:
-    """A laboratory for `campaign`."""
-    stalls: list[Stall] = []
-    watching = asyncio.create_task(watch(stalls.append))
-    try:
-        async with SlowModel() as model:
-            yield lambda schedule: perform(schedule, model, stalls)
-    finally:
-        watching.cancel()
+async def perform(run: Trial, model: SlowModel, stalls: Sequence[Stall]) -> None:
+    """One run."""
+    schedule: Schedule = run.schedule
+    origin = time.time()
+    clock = HurriedClock(origin, Shift(run.folder / "clock"))
+    settings = Settings(identify_every=0, sessions_a_day=_MANY, heartbeat=_HEARTBEAT)
+    settings = settings if schedule.nonces else replace(settings, nonces=0.0)
+    async with DiscordServer(settings, clock=clock, limits=None) as discord:
+        evidence = Evidence(schedule=schedule, town=Town.of(discord), folder=run.folder)
+        run.told = partial(as_it_went, evidence, discord.journal.calls, evidence.town.begun, _said_in)
+        stage = _Stage(evidence, model.url, origin)
+        await _warmed_up(stage, evidence)
+        discord.faults.schedule = discord.frames.schedule = Planned(schedule.faults)
+        try:
+            await Run(schedule, stage, evidence).carry_out()
+        finally:
+            stage.aclose()
+    evidence.paid = _paid(run.folder / PAID)
+    evidence.stored = frozenset(snapshot(run.folder / "store.db").inbox)
+    evidence.stalls = [*stalls, *stalls_of_bots(run.folder), *evidence.last_stalls]
+    run.problems += problems(evidence, run.counts)
+    run.faults = _took_place(evidence)
 
 
-async def perform(schedule: Schedule, model: SlowModel, stalls: Sequence[Stall]) -> Result:
-    """One run in a folder of its own, which is removed. `stalls` are the laboratory's own."""
-    started = time.monotonic()
-    folder = Path(tempfile.mkdtemp(prefix=f"legato-discord-{schedule.seed}-"))
-    model.rng = random.Random(schedule.seed)
-    model.violations.clear()
-    counts, faults = Counter[str](), Counter[str]()
-    evidence: Evidence | None = None
-    try:
-        origin = time.time()
-        clock = HurriedClock(origin, Shift(folder / "clock"))
-        settings = Settings(identify_every=0, sessions_a_day=_MANY, heartbeat=_HEARTBEAT)
-        settings = settings if schedule.nonces else replace(settings, nonces=0.0)
-        async with DiscordServer(settings, clock=clock, limits=None) as discord:
-            evidence = Evidence(schedule=schedule, town=Town.of(discord), folder=folder)
-            stage = _Stage(evidence, model.url, origin)
-            await _warmed_up(stage, evidence)
-            discord.faults.schedule = discord.frames.schedule = Planned(schedule.faults)
-            try:
-                await Run(schedule, stage, evidence).carry_out()
-            finally:
-                stage.aclose()
-        evidence.paid = _paid(folder / PAID)
-        evidence.stored = frozenset(snapshot(folder / "store.db").inbox)
-        evidence.stalls = [*stalls, *stalls_of_bots(folder), *evidence.last_stalls]
-        found = [*problems(evidence, counts), *model.violations]
-        faults += _took_place(evidence)
-    except TimeoutError:
-        found = ["a process neither ended nor came to rest"]
-    except BaseException as error:
-        error.add_note(f"in the run of seed {schedule.seed}, whose files are in {folder}")
-        raise
-    words = (*(_as_it_went(evidence) if evidence else ()), *last_words(folder, 150)) if found else ()
-    shutil.rmtree(folder)
-    return Result(
-        schedule=schedule,
-        faults=faults,
-        counts=counts,
-        problems=tuple(found),
-        seconds=time.monotonic() - started,
-        log=words,
-    )
+laboratories = laboratory("discord", perform)
 
 
 async def _warmed_up(stage: _Stage, evidence: Evidence) -> None:
@@ -108,11 +76,6 @@ async def _warmed_up(stage: _Stage, evidence: Evidence) -> None:
 
 def _paid(path: Path) -> tuple[str, ...]:
     return tuple(line.split()[1] for line in path.read_text().splitlines()) if path.exists() else ()
-
-
-def _as_it_went(evidence: Evidence) -> list[str]:
-    discord = evidence.town.discord
-    return as_it_went(evidence, discord.journal.calls, evidence.town.begun, _said_in)
 
 
 def _said_in(call: Call) -> str:
@@ -203,4 +166,4 @@ class _Stage:
 def report(results: Sequence[Result]) -> list[str]:
     """The figures of a campaign."""
     missed = sum(result.schedule.missed for result in results)
-    return run.report(results, "Discord", f"{missed:,} of them in long absences")
+    return bots.report(results, "Discord", f"{missed:,} of them in long absences")

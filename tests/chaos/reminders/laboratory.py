@@ -11,8 +11,8 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -26,33 +26,13 @@ from tests.chaos.clocks import HurriedClock, Shift
 from tests.chaos.launch import encoded
 from tests.chaos.reminders.bot import PLATFORM, SHOWN, Order, store_at
 from tests.chaos.reminders.script import Kill, Plan, Planted
+from tests.chaos.trial import Result, failed, summed, took, trial
 from tests.support.forks import Child, forks
 from tests.support.redis_server import RedisServer
 
 _PATIENCE: Final = 100.0  # real seconds
 _LOOK: Final = 0.1
 _MISSED: Final = re.compile(r"(\d[\d,]*) earlier times? missed")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
-    """One run: what was killed where, what fired, was shown and was left out, and what was wrong."""
-
-    plan: Plan
-    killed_at: Counter[str]
-    counts: Counter[str]
-    problems: tuple[str, ...]
-    seconds: float
-    log: tuple[str, ...] = ()
-
-    @property
-    def seed(self) -> int:
-        """Return the number that repeats the run."""
-        return self.plan.seed
-
-    def described(self) -> list[str]:
-        """Return the schedule in words."""
-        return self.plan.described()
 
 
 class Run:
@@ -63,7 +43,7 @@ class Run:
         self._origin = time.time()
         self._shift = Shift(folder / "clock")
         self.clock = HurriedClock(self._origin, self._shift)
-        self.killed_at: Counter[str] = Counter()
+        self.killed_at: list[str] = []
         self._number = 0
 
     async def carry_out(self) -> None:
@@ -124,7 +104,7 @@ class Run:
             where = "anywhere"
             process.send(signal.SIGKILL)
         await process.ended
-        self.killed_at[where] += 1
+        self.killed_at.append(where)
 
     @asynccontextmanager
     async def looking(self) -> AsyncIterator[Store]:
@@ -236,53 +216,33 @@ def _missed(text: str) -> int:
     return int(found[1].replace(",", "")) if found else 0
 
 
-class Bench:
-    """Makes runs, one after the other."""
-
-    def __init__(self, server: RedisServer | None) -> None:
-        self._server = server
-
-    async def run(self, plan: Plan) -> Result:
-        """One run in a folder of its own, which is removed."""
-        began = time.monotonic()
-        folder = Path(tempfile.mkdtemp(prefix=f"legato-reminders-{plan.seed}-"))
-        url = f"sqlite:///{folder / 'store.db'}"
-        if self._server is not None:
-            url = self._server.url
-            with self._server.client() as client:
+async def perform(server: RedisServer | None, plan: Plan) -> Result:
+    """One run."""
+    with trial(plan, "reminders") as trying:
+        url = f"sqlite:///{trying.folder / 'store.db'}"
+        if server is not None:
+            url = server.url
+            with server.client() as client:
                 client.flushall()
-        run, counts = Run(plan, folder, url), Counter[str]()
-        problems: list[str]
-        try:
-            await run.carry_out()
-            async with run.looking() as store:
-                problems = await looked_at(store, plan, folder, counts)
-        except TimeoutError:
-            problems = ["what is due is never done"]
-        log = (folder / "log").read_text().splitlines()[-400:] if problems else []
-        shutil.rmtree(folder)
-        took = time.monotonic() - began
-        return Result(
-            plan=plan,
-            killed_at=run.killed_at,
-            counts=counts,
-            problems=tuple(problems),
-            seconds=took,
-            log=tuple(log),
-        )
+        run = Run(plan, trying.folder, url)
+        await run.carry_out()
+        trying.killed_at = tuple(run.killed_at)
+        async with run.looking() as store:
+            trying.problems += await looked_at(store, plan, trying.folder, trying.counts)
+    return trying.result()
 
 
 @asynccontextmanager
 async def benches(store: str) -> AsyncIterator[Callable[[Plan], Awaitable[Result]]]:
     """A laboratory for `campaign`."""
     if store == "sqlite":
-        yield Bench(None).run
+        yield partial(perform, None)
         return
     folder = Path(tempfile.mkdtemp(prefix="legato-reminders-redis-"))
     server = RedisServer(folder)
     try:
         server.start()
-        yield Bench(server).run
+        yield partial(perform, server)
     finally:
         server.kill()
         shutil.rmtree(folder)
@@ -290,14 +250,10 @@ async def benches(store: str) -> AsyncIterator[Callable[[Plan], Awaitable[Result
 
 def report(results: Sequence[Result]) -> list[str]:
     """The figures of a campaign."""
-    kills, counts = Counter[str](), Counter[str]()
-    for result in results:
-        kills += result.killed_at
-        counts += result.counts
-    failed = sum(bool(result.problems) for result in results)
-    seconds = sorted(result.seconds for result in results)
+    kills = Counter(point for result in results for point in result.killed_at)
+    counts = summed(result.counts for result in results)
     return [
         f"kills: {listed(kills)}",
-        f"a run took {seconds[len(seconds) // 2]:.1f} s (median), {seconds[-1]:.1f} s at most",
-        f"{len(results)} runs, {listed(counts)}, {failed} runs with problems",
+        took(results),
+        f"{len(results)} runs, {listed(counts)}, {failed(results)} runs with problems",
     ]
