@@ -37,8 +37,9 @@ def question(*lives: Live) -> Outbound | None:
 @pytest.mark.parametrize("how", ["press", "command"])
 @pytest.mark.parametrize("verdict", ["approve", "deny"])
 async def test_the_answer_reaches_the_turn_in_the_other_process(
-    redis_server: RedisServer, tmp_path: Path, how: str, verdict: str
+    redis_server: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, verdict: str
 ) -> None:
+    monkeypatch.setattr("gateway.people.approvals._LOOK_AGAIN", 600.0)  # the news are heard, not looked for
     redis_server.empty()
     tool, model = Payment(), FakeModel(in_turn(payments(50), Say(text="done")))
 
@@ -57,7 +58,7 @@ async def test_the_answer_reaches_the_turn_in_the_other_process(
             assert accepted.told == ("Approved." if verdict == "approve" else "Denied.")
         else:
             await other.tell(f"/{verdict}")
-        await eventually(lambda: one.adapter.answer_to(event) or two.adapter.answer_to(event), within=4.0)
+        await eventually(lambda: one.adapter.answer_to(event) or two.adapter.answer_to(event))
         assert tool.paid == ([50] if verdict == "approve" else [])
         await one.quiet()
         await two.quiet()

@@ -20,7 +20,9 @@ from gateway.domain.notes import QUOTES_END
 from gateway.providers.plugin import ModelPrices
 from tests.emulators.transcription import Refusal, TranscriptionServer, opus
 from tests.support.gateway import FakeAdapter, KillAt, config_in, running
+from tests.support.model import PATIENCE
 from tests.support.telegram_files import World
+from tests.support.waiting import eventually
 
 pytest_plugins = ["tests.support.telegram_files"]
 
@@ -118,7 +120,8 @@ async def test_a_failure_is_told_and_the_message_is_answered_all_the_same(
     world: World, scribe: TranscriptionServer, refusals: list[Refusal], reason: str
 ) -> None:
     scribe.refusals = refusals
-    async with world.bot(transcription=by(scribe, timeout=0.3)) as bot:
+    limits = {"timeout": 0.3} if refusals[0].hangs else {}
+    async with world.bot(transcription=by(scribe, **limits)) as bot:
         world.sends("voice", opus(1), caption="what do I say?")
         await bot.until(lambda: "seen" in bot.shown())
         assert bot.shown()[0].startswith("I could not write your voice message down: ")
@@ -219,7 +222,7 @@ async def test_a_command_of_the_operators_writes_down(
     script, voice = tmp_path / "hear.py", opus(1, salt)
     script.write_text(SCRIPT)
     command = (sys.executable, str(script), "-f", "{file}")
-    settings = TranscriptionSettings(command=command, timeout=1 if salt == b"hang" else 20)
+    settings = TranscriptionSettings(command=command, timeout=1 if salt == b"hang" else PATIENCE)
     async with world.bot(transcription=settings) as bot:
         world.sends("voice", voice)
         await bot.until_shown(told.format(size=len(voice)), "seen")
@@ -250,7 +253,7 @@ async def test_what_a_crash_cut_short_is_neither_paid_nor_shown_twice(
     async with running(tmp_path, config=config, adapter=first, points=kill) as live:
         voice = Attachment(kind="voice", ref="v1", mime="audio/ogg")
         await first.receive(replace(first.inbound("", event="e1"), attachments=(voice,)))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await kill.passed.wait()
     async with running(tmp_path, config=config, adapter=second) as live:
         await live.answer("e1")
@@ -267,7 +270,7 @@ async def test_what_was_paid_for_before_a_crash_stands_in_the_ledger_once(
     async with running(tmp_path, config=config, adapter=WithVoice(), points=kill) as live:
         voice = Attachment(kind="voice", ref="v1", mime="audio/ogg")
         await live.adapter.receive(replace(live.adapter.inbound("", event="e1"), attachments=(voice,)))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await kill.passed.wait()
     async with running(tmp_path, config=config, adapter=WithVoice()) as live:
         await live.answer("e1")
@@ -283,6 +286,7 @@ async def test_a_slow_recording_holds_nobody_else_up(tmp_path: Path, scribe: Tra
         voice = Attachment(kind="voice", ref="v1", mime="audio/ogg")
         inbound = live.adapter.inbound("", chat="slow", user="ann", event="e1")
         await live.adapter.receive(replace(inbound, attachments=(voice,)))
+        await eventually(lambda: scribe.asked)
         assert await live.ask("hello", chat="other") == "echo: hello"
         assert "fetching" in await live.ask("/status", chat="slow", user="ann")
         await live.ask("/stop", chat="slow", user="ann")

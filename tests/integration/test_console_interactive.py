@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prompt_toolkit.input import PipeInput, create_pipe_input
@@ -13,9 +14,12 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from adapters.console.interactive import InteractiveConsole, QuietHistory
 from gateway.domain.adapter import Adapter, CanStream, CanType
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey, Source
+from tests.emulators.llm import LlmServer
+from tests.emulators.llm_replies import Reply, last_user_text
 from tests.support.console_person import Person, Screen
 from tests.support.console_terminal import chatting
 from tests.support.fakes import ManualClock, SequentialIds
+from tests.support.program import write_config
 
 MAIN = ChatAddress(platform="console", chat="main")
 ENTER, ALT_ENTER, CTRL_C, CTRL_D, CTRL_R = "\r", "\x1b\r", "\x03", "\x04", "\x12"
@@ -383,28 +387,37 @@ def test_it_is_an_adapter_that_streams_and_types(clock: ManualClock) -> None:
     assert adapter.name == "console"
 
 
-async def test_who_comes_back_sees_where_they_are_and_that_their_answer_is_still_being_made(tmp_path: Path) -> None:
-    async with chatting(tmp_path) as first:
-        await first.sees("› ")
-        first.types("thank you" + ENTER)
-        await first.sees("You are welcome!")
-        first.types("Count to 400" + ENTER)
-        await first.sees("1 2 3 4")
-        first.types(CTRL_D)
-        await first.sees("Finishing the answer first.")
-        first.interrupts()
-        assert await first.left() == 0
-    assert "Going on with" not in first.text
-    assert "Still answering" not in first.text
+def beginning(body: dict[str, Any]) -> Reply:
+    """A long answer that comes to no end while anybody looks; others are short."""
+    if last_user_text(body) != "Count to 400":
+        return Reply(text="You are welcome!")
+    return Reply(text=" ".join(map(str, range(1, 401))), hold=asyncio.Event(), hold_after=9)
 
-    async with chatting(tmp_path) as second:
-        await second.sees("· Going on with “thank you”; /new starts fresh.")
-        await second.sees("· Still answering what you asked before.")
-        await second.sees("1 2 3 4")
-        second.types(CTRL_C)
-        await second.sees("Stopped")
-        second.types(CTRL_D)
-        assert await second.left() == 0
+
+async def test_who_comes_back_sees_where_they_are_and_that_their_answer_is_still_being_made(tmp_path: Path) -> None:
+    async with LlmServer(beginning) as server:
+        write_config(tmp_path, server.url)
+        async with chatting(tmp_path) as first:
+            await first.sees("› ")
+            first.types("thank you" + ENTER)
+            await first.sees("You are welcome!")
+            first.types("Count to 400" + ENTER)
+            await first.sees("1 2 3 4")
+            first.types(CTRL_D)
+            await first.sees("Finishing the answer first.")
+            first.interrupts()
+            assert await first.left() == 0
+        assert "Going on with" not in first.text
+        assert "Still answering" not in first.text
+
+        async with chatting(tmp_path) as second:
+            await second.sees("· Going on with “thank you”; /new starts fresh.")
+            await second.sees("· Still answering what you asked before.")
+            await second.sees("1 2 3 4")
+            second.types(CTRL_C)
+            await second.sees("Stopped")
+            second.types(CTRL_D)
+            assert await second.left() == 0
 
 
 async def test_ctrl_c_ends_a_turn_that_waits_for_an_answer(tmp_path: Path) -> None:

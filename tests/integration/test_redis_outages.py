@@ -62,7 +62,7 @@ async def test_opening_waits_for_a_server_that_is_not_there_yet(
 async def test_what_was_stored_outlives_the_server(own_server: Callable[..., RedisServer], make: Opener) -> None:
     server = own_server()
     server.start()
-    store = make(server.url)
+    store = make(server.url, patience=0.2)
     await store.open()
     claim, session = await in_session(store)
     await store.record_step(claim.lease, session.ref, claim.item, step(*exchange(1)))
@@ -88,7 +88,7 @@ async def test_a_server_that_hangs_loses_nothing_and_doubles_nothing(
 ) -> None:
     server = own_server()
     server.start()
-    store = make(server.url, timeout=1.0, lease_seconds=600.0)
+    store = make(server.url, timeout=2.0, patience=0.2, lease_seconds=600.0)
     await store.open()
     claim, session = await in_session(store)
     server.pause()
@@ -96,7 +96,7 @@ async def test_a_server_that_hangs_loses_nothing_and_doubles_nothing(
     recording = asyncio.create_task(step_)
     with pytest.raises(StoreUnavailable):
         await store.tip(key())
-    await asyncio.sleep(1.2)  # it is sent again meanwhile
+    await asyncio.sleep(2.2)  # it is sent again meanwhile
     assert not recording.done()
     server.resume()
     await recording

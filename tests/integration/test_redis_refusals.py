@@ -142,7 +142,7 @@ async def test_a_closed_store_says_so(server: RedisServer, make: Opener) -> None
 async def test_a_full_server_stores_nothing_and_says_so(own_server: Callable[..., RedisServer], make: Opener) -> None:
     server = own_server()
     server.start()
-    store = make(server.url)
+    store = make(server.url, patience=0.2)
     await store.open()
     claim, session = await in_session(store)
     with server.client() as client:
@@ -167,7 +167,7 @@ async def test_a_server_that_will_not_write_for_now_is_unavailable(
 ) -> None:
     server = own_server()
     server.start()
-    store = make(server.url)
+    store = make(server.url, patience=0.2)
     await store.open()
     claim, session = await in_session(store)
     with server.client() as client:

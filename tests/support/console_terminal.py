@@ -57,7 +57,7 @@ class Terminal:
 
     async def left(self) -> int:
         """The exit status."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return await asyncio.shield(self._program.ended)
 
 

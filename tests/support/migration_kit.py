@@ -387,7 +387,7 @@ async def worked_off(store: Store) -> dict[str, Any]:
     due = await store.claim_due_sessions(START + 1_000, 99)
     turns = []
     while (await store.status()).waiting:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             claim = await store.claim_next("w")
         item: Any = claim.item
         while item is not None:

@@ -52,7 +52,7 @@ async def make() -> AsyncIterator[Opener]:
     stores: list[RedisStore] = []
 
     def build(url: str, **options: Any) -> RedisStore:
-        stores.append(RedisStore(url, clock=SystemClock(), **{"timeout": 1.0, "patience": 0.2, **options}))
+        stores.append(RedisStore(url, clock=SystemClock(), **options))
         return stores[-1]
 
     yield build

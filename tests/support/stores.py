@@ -74,7 +74,7 @@ class RedisBench:
         # Real time runs the leases, and the test's clock the beats, which never come.
         store = RedisStore(self.servers[0].url, clock=self.clock, lease_seconds=600.0)
         self._opened.append(store)
-        async with asyncio.timeout(20):  # a server that is not ready is waited for by a clock nobody moves
+        async with asyncio.timeout(60):  # a server that is not ready is waited for by a clock nobody moves
             await store.open()
         return store
 
