@@ -17,7 +17,7 @@ from gateway.domain.turn import SessionSettings
 from gateway.people.approvals import GONE, NOT_YOURS, WITHDRAWN
 from gateway.runtime.clock import SystemClock
 from gateway.store.sqlite.store import SqliteStore
-from tests.emulators.telegram import Chat, LoseAnswer, Message, Refuse, Slow, TelegramServer
+from tests.emulators.telegram import Chat, Disconnect, LoseAnswer, Message, Refuse, Slow, TelegramServer
 from tests.support.fast_clock import FastClock
 from tests.support.forks import Process
 from tests.support.model import PATIENCE, FakeModel, Gate, Say, in_turn
@@ -198,10 +198,10 @@ async def test_what_telegram_does_to_the_answer_of_a_press_stops_nothing(
 
 async def test_an_edit_that_fails_is_made_again(tmp_path: Path, telegram: TelegramServer) -> None:
     anna, till = telegram.people.person("Anna"), Till(50)
-    async with till.on(tmp_path, telegram, anna, patience=1.2) as bot:
+    async with till.on(tmp_path, telegram, anna) as bot:
         bot.says("pay")
         message = await question(bot)
-        telegram.faults.add(LoseAnswer(), method="editMessageText")
+        telegram.faults.add(Disconnect(done=True), method="editMessageText")
         telegram.people.press(message, anna, "Approve")
         await bot.until_shown(f"{ASKS}\n\nApproved.", "done")
         await bot.quiet()
