@@ -64,7 +64,7 @@ async def test_a_worker_goes_on_with_the_turn_of_a_terminal_that_died(
         await terminal.process.wait()
     gate.set()
     async with worker(tmp_path):
-        await eventually(lambda: model.calls == 2 and not model.in_flight, within=60)
+        await eventually(lambda: model.calls == 2 and not model.in_flight)
         async with chatting(tmp_path) as terminal:  # nothing is said; it only shows what waits
             (row,) = await terminal.until_answered("one")
             assert row["text"] == "It is done."
