@@ -26,6 +26,7 @@ from tests.emulators.discord import (
 )
 from tests.emulators.discord.disturbing import Mishap
 from tests.support.discord_client import client_of, connected
+from tests.support.fakes import ManualClock
 
 WITHOUT_CONTENT = ~int(Intent.MESSAGE_CONTENT) & ((1 << 17) - 1)
 
@@ -170,11 +171,12 @@ async def test_a_zombie_is_noticed_by_its_silence(server: DiscordServer, anna: U
         assert _count(server, "receive RESUME")
 
 
-async def test_sessions_that_begin_too_fast_are_refused() -> None:
-    async with DiscordServer(Settings(identify_every=0.1), limits=None) as server, connected(server, client_of()):
+async def test_sessions_that_begin_too_fast_are_refused(clock: ManualClock) -> None:
+    async with DiscordServer(clock=clock, limits=None) as server, connected(server, client_of()):
         server.invalidate()
         await server.until(lambda: server.violations)
         assert {each.text for each in server.violations} == {"Sessions begin too fast."}
+        clock._elapsed += 5.0  # nothing else waits for it, and a client that comes again and again never rests
         await server.until(lambda: server.connected)
 
 
