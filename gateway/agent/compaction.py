@@ -33,6 +33,7 @@ COMPACTIONS: Final = Counter(
     name="compactions", text="Compactions that were tried, and how they ended.", labels=("trigger", "outcome")
 )
 
+_FORCED: Final = ("manual", "overflow")  # whatever the engine's thresholds and cooldowns say
 _GREW = "the context engine's result is far longer than the conversation; nothing was changed"
 _MOST_GROWTH: Final = 4_000  # tokens; the notes on a few short turns may be longer than the turns
 _REQUEST_LOST = "The context engine dropped the message that is to be answered."
@@ -75,7 +76,6 @@ class Compactor:
         trigger: Trigger,
         *,
         focus: str | None = None,
-        force: bool = False,
         keep: int = 0,
     ) -> CompactionReport:
         """Compact all but the last `keep` messages once. A cancellation before the publication leaves everything as
@@ -99,7 +99,7 @@ class Compactor:
             flush = self.flushes.before_compaction(conversation.session, messages, conversation.flushed)
             try:
                 result, outcome = await conversation.engine.compress(
-                    messages[:kept], current_tokens=tokens, focus_topic=focus, force=force
+                    messages[:kept], current_tokens=tokens, focus_topic=focus, force=trigger in _FORCED
                 )
             except asyncio.CancelledError:
                 self.flushes.stop(flush)

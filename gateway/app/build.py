@@ -18,6 +18,7 @@ from gateway.agent.compaction import Compactor
 from gateway.agent.engines import Engines
 from gateway.agent.files.intake import FileIntake
 from gateway.agent.files.speech import Dictation
+from gateway.agent.fitting import Fitting
 from gateway.agent.forgetting import Forgetter
 from gateway.agent.hygiene import Hygiene
 from gateway.agent.loop import Agent
@@ -32,6 +33,7 @@ from gateway.agent.prompt import PromptBuilder
 from gateway.agent.quotes import Quoting
 from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions
+from gateway.agent.steps import ToolSteps
 from gateway.agent.tools.base import Tool, ToolHost
 from gateway.agent.tools.offer import OfferRule, PlaceRule, Toolbox
 from gateway.app.accounts import AccountLeases, AccountNotes
@@ -460,7 +462,22 @@ def _turns(
         ),
         hygiene=Hygiene(config.hygiene, clock, enabled=config.compression.enabled),
         preparations=talks.preparations,
-        agent=_agent(base, models, tools, talks),
+        agent=partial(
+            Agent,
+            quoting=Quoting(counter=base.counter, clock=clock, redact=base.redact) if config.context.recall else None,
+            servers_tried=tools.mcp.first_tried,
+            settings=config.turns,
+            clock=clock,
+        ),
+        fitting=partial(Fitting, automatic=config.compression.enabled),
+        steps=partial(
+            ToolSteps,
+            toolbox=tools.toolbox,
+            memories=talks.memories,
+            limits=config.tools,
+            clock=clock,
+            points=base.points,
+        ),
         compactor=partial(
             Compactor,
             clock=clock,
@@ -475,24 +492,6 @@ def _turns(
         rules=_turn_rules(config),
         clock=clock,
         points=base.points,
-    )
-
-
-def _agent(base: _Base, models: _ModelParts, tools: _ToolParts, talks: _TalkParts) -> partial[Agent]:
-    """Makes the agent of one turn."""
-    config, clock = base.config, base.clock
-    return partial(
-        Agent,
-        models=models.models,
-        memories=talks.memories,
-        toolbox=tools.toolbox,
-        servers_tried=tools.mcp.first_tried,
-        clock=clock,
-        points=base.points,
-        settings=config.turns,
-        limits=config.tools,
-        automatic=config.compression.enabled,
-        quoting=Quoting(counter=base.counter, clock=clock, redact=base.redact) if config.context.recall else None,
     )
 
 

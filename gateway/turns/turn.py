@@ -18,18 +18,21 @@ from typing import Final, Literal
 
 import structlog
 
+from gateway.agent.asking import Asking
 from gateway.agent.compaction import CompactionReport, Compactor
 from gateway.agent.conversation import Conversation
 from gateway.agent.files.intake import FileIntake
 from gateway.agent.files.message import without_files
+from gateway.agent.fitting import Fitting
 from gateway.agent.forgetting import Forgetter
 from gateway.agent.hygiene import Hygiene
-from gateway.agent.loop import Agent, close_open_calls, has_open_calls
+from gateway.agent.loop import Agent
 from gateway.agent.metering import Metering, millionths
 from gateway.agent.preparation import Preparations
 from gateway.agent.pressure import announce
 from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions
+from gateway.agent.steps import ToolSteps, close_open_calls, has_open_calls
 from gateway.agent.tools.offer import Caller
 from gateway.commands.runner import CommandRunner, sentence_for
 from gateway.context import feedback
@@ -108,8 +111,8 @@ class Ending:
 
 @dataclass(slots=True, kw_only=True)
 class Turns:
-    """The parts that every turn needs. `agent` and `compactor` build those of one turn. Only `_outages` changes: when
-    each key was last told that the store is away."""
+    """The parts that every turn needs. `agent`, `fitting`, `steps` and `compactor` build those of one turn. Only
+    `_outages` changes: when each key was last told that the store is away."""
 
     store: Store
     sessions: Sessions
@@ -124,6 +127,8 @@ class Turns:
     hygiene: Hygiene
     preparations: Preparations
     agent: partial[Agent]
+    fitting: partial[Fitting]
+    steps: partial[ToolSteps]
     compactor: partial[Compactor]
     running_turns: RunningTurns
     outbox: Outbox
@@ -213,7 +218,7 @@ class Turns:
                 await observer.begin()
                 observer.phase("compacting")
                 compactor = self.compactor(writer=recorder)
-                return await compactor.run(conversation, "manual", focus=focus, force=True, keep=keep)
+                return await compactor.run(conversation, "manual", focus=focus, keep=keep)
         except TimeoutError:
             raise UserError(COMPACTION_STOPPED) from None
         raise AssertionError("a limit that strikes raises")
@@ -292,27 +297,26 @@ class Turns:
         try:
             async with observer.limits():
                 await self._hear(observer, conversation, said)
-                await self._clean(observer, conversation, agent)
+                await self._clean(observer, conversation, agent.fitting)
                 outcome: ItemOutcome = "answered"
                 reply = await agent.run(conversation, journal.intents)
                 reply += f"\n\n{NOBODY}" if questions.unheard else ""
                 shown = [("reply", reply + agent.footer())]
-            told = [*agent.remarks, *await agent.warn(conversation)]
-            told += announce(conversation, automatic=agent.automatic)
+            told = await agent.remarks(conversation)
+            told += announce(conversation, automatic=agent.fitting.automatic)
             shown += [("notice", text) for text in told]
         except TimeoutError:
             outcome, sentence = observer.why_ended()
             if outcome == "failed":
                 log.warning("turn_given_up", key=str(recorder.item.key), sentence=sentence)
-            shown = [*_begun(agent), ("notice" if outcome == "stopped" else "error", sentence)]
-            agent.interrupt(conversation)
+            shown = [*_begun(agent.interrupt(conversation)), ("notice" if outcome == "stopped" else "error", sentence)]
             if sentence == STOPPED and await steering.put_aside(conversation, observer.stopped_at):
                 shown.append(("notice", KEPT_ASIDE))
         except (SessionConflict, StoreUnavailable):
             raise
         except Exception as error:
-            outcome, shown = "failed", [*_begun(agent), ("error", sentence_for(error, details=agent.details))]
-            agent.interrupt(conversation)
+            sentence = sentence_for(error, details=agent.fitting.details)
+            outcome, shown = "failed", [*_begun(agent.interrupt(conversation)), ("error", sentence)]
         observer.phase("finishing")
         return Ending(
             outcome=outcome,
@@ -339,22 +343,20 @@ class Turns:
             for each in (*before, message):
                 conversation.add(each, self.clock.now())
 
-    async def _clean(self, observer: TurnObserver, conversation: Conversation, agent: Agent) -> None:
+    async def _clean(self, observer: TurnObserver, conversation: Conversation, fitting: Fitting) -> None:
         """Compact before the turn where its own loop would come too late. A compaction would take calls that wait
         for their results for lost, so then the loop makes room behind them."""
         if not self.hygiene.due(conversation) or has_open_calls(conversation):
             return
-        observer.phase("compacting")
-        if not agent.compactor.is_prepared(conversation):
-            await observer.tell(feedback.compressing(conversation.session.compaction_count + 1))
-        result = await self.hygiene.run(conversation, agent.compactor)
+        await fitting.begin(conversation)
+        result = await self.hygiene.run(conversation, fitting.compactor)
         if result.failure:
-            agent.compact_no_more()
-            unspoken = result.technical and not agent.details
+            fitting.compact_no_more()
+            unspoken = result.technical and not fitting.details
             reason = feedback.NO_SUMMARISER if unspoken else result.failure.rstrip(".")
             await observer.tell(NOT_CLEANED.format(reason=reason))
-        for remark in feedback.remarks(result.report.outcome, details=agent.details) if result.report else ():
-            await observer.tell(remark)
+        if result.report:
+            await fitting.tell(result.report.outcome)
 
     # -- 4. the end of a quiet session ------------------------------------------------------
 
@@ -479,23 +481,39 @@ class Turns:
         steering: Steering,
     ) -> Agent:
         item, access = recorder.item, self.pairing.access
-        return self.agent(
-            metering=self._metering(item.inbound),
-            writer=recorder,
+        metering = self._metering(item.inbound)
+        fitting = self.fitting(
             compactor=self.compactor(writer=recorder),
+            metering=metering,
             observer=observer,
-            steer=steering,
+            details=access.sees_details(item.inbound.source),
+        )
+        steps = self.steps(
+            caller=Caller(source=item.inbound.source, admin=access.is_admin(item.inbound.source)),
+            writer=recorder,
+            observer=observer,
             questions=questions,
             recall=lambda words, limit: self.store.search(words, item.key, limit),
-            holding=lambda values, limit: self.store.holding(values, item.key, limit),
             around=lambda message_id, reach: self.store.around(item.key, message_id, reach),
             files=TurnFiles(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
             reminders=self.reminders.of(item),
-            caller=Caller(source=item.inbound.source, admin=access.is_admin(item.inbound.source)),
-            details=access.sees_details(item.inbound.source),
+        )
+        return self.agent(
+            fitting=fitting,
+            asking=Asking(
+                metering=metering,
+                fitting=fitting,
+                steps=steps,
+                observer=observer,
+                clock=self.clock,
+                points=self.points,
+            ),
+            steps=steps,
+            steer=steering,
+            holding=lambda values, limit: self.store.holding(values, item.key, limit),
         )
 
 
-def _begun(agent: Agent) -> list[tuple[OutboundKind, str]]:
+def _begun(text: str) -> list[tuple[OutboundKind, str]]:
     """The reply of a turn that did not come to its end, as far as it goes."""
-    return [("reply", agent.partial_text)] if agent.partial_text else []
+    return [("reply", text)] if text else []

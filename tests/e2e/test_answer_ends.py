@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gateway.agent.asking import ENDED_EARLY
 from gateway.agent.fallback import NO_FALLBACK
-from gateway.agent.loop import DECLINED, ENDED_EARLY
+from gateway.agent.loop import DECLINED
 from gateway.agent.overflow import NO_ROOM
 from gateway.agent.tools.base import ToolContext
 from gateway.commands.turn import GO_ON

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from gateway.agent.asking import SHORTENED
 from gateway.agent.fallback import CHEAPER
-from gateway.agent.loop import SHORTENED
 from gateway.agent.metering import LEAST_OUTPUT, Caps
 from gateway.app.config import Config
 from gateway.domain.adapter import Limits

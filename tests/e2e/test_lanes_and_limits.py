@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from gateway.agent.loop import NO_WORDS_LEFT, OUT_OF_STEPS
+from gateway.agent.asking import NO_WORDS_LEFT, OUT_OF_STEPS
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Outbound
 from gateway.domain.message import text_of

@@ -160,14 +160,14 @@ BUGS: Final = (
     # -- tools and approvals: an effect happens once, and only if the right person said yes in time
     Bug(
         name="what a tool is about to do is not noted before",
-        file="gateway/agent/loop.py",
+        file="gateway/agent/steps.py",
         old='begin_tools(conversation, intents)\n            self.points("turn.tools_begun")',
         new='begin_tools(conversation, ())\n            self.points("turn.tools_begun")',
         tests=("tests/e2e/test_files.py", "tests/e2e/test_approvals.py", "tests/e2e/test_kill.py"),
     ),
     Bug(
         name="a tool whose outcome is not known is run again",
-        file="gateway/agent/loop.py",
+        file="gateway/agent/steps.py",
         old='not self._tools.repeatable(call, begun=call["id"] in begun)',
         new="False",
         tests=("tests/e2e/test_approvals.py",),

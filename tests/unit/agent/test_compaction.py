@@ -11,11 +11,12 @@ import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.agent.asking import _distinct
 from gateway.agent.compaction import Compactor, reconcile
 from gateway.agent.conversation import Conversation
-from gateway.agent.loop import _distinct, close_open_calls
 from gateway.agent.memory.flush import Started
 from gateway.agent.models import Calibration
+from gateway.agent.steps import close_open_calls
 from gateway.context.assembly import sanitize
 from gateway.context.engine import ContextEngine
 from gateway.context.guard import GuardedEngine

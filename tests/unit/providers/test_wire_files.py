@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from gateway.agent.asking import message_of
 from gateway.agent.caching import prompt
-from gateway.agent.loop import message_of
 from gateway.domain.message import Message, user
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.anthropic import codec as messages

@@ -1,0 +1,263 @@
+"""Asks the model of a turn for the answer of each step, and others in its place while it is away.
+
+An answer counts when it is of use: what is too long is made to fit (`fitting`), what was cut off is asked for again
+with more room, and an empty answer once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from gateway.agent.caching import BEFORE, prompt
+from gateway.agent.conversation import Conversation
+from gateway.agent.fallback import NOT_AVAILABLE, explained, passes_on, reason, told
+from gateway.agent.fitting import Fitting, change_model
+from gateway.agent.metering import LEAST_OUTPUT, Metering
+from gateway.agent.overflow import MOST_EXTENSIONS, NO_ROOM, lacks_room, more_output
+from gateway.agent.ports import Observer
+from gateway.agent.steps import ToolSteps
+from gateway.domain.message import Message, ToolCall, assistant
+from gateway.domain.usage import CanonicalUsage, LedgerEntry
+from gateway.providers.base import Completed, ModelRequest, ModelSpec, ReasoningDelta, StopReason, TextDelta
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import (
+    ContentRefused,
+    ContextOverflow,
+    EmptyAnswer,
+    OutputCapTooLarge,
+    ProviderError,
+    ProviderRejected,
+    ProviderUnavailable,
+    SpendCapReached,
+    UserError,
+)
+from gateway.runtime.points import Points
+
+_LONGEST_TOKEN = 10  # characters, on average: an answer longer than that many windows' worth is a fault
+_EMPTY_RETRIES = 1  # an empty answer is asked for once more
+OUT_OF_STEPS = "You have used all tool calls of this turn. Answer now with what you know."
+NO_WORDS_LEFT = "I used all the steps I have for one message without finishing. Ask me to go on and I will."
+
+ENDED_EARLY: Mapping[StopReason, str] = {
+    "length": "The answer reached the model's output limit. /continue makes me go on where it stopped.",
+    "refused": "The model or its provider declined to say more. Put it differently, or try another model with /model.",
+}
+SHORTENED = "A spend cap left no room for more of this answer; the operator can raise {key}."
+
+
+@dataclass(slots=True, kw_only=True)
+class Asking:
+    """The model calls of one turn."""
+
+    metering: Metering
+    fitting: Fitting
+    steps: ToolSteps
+    observer: Observer
+    clock: Clock
+    points: Points
+    partial_text: str = ""  # of the answer under way
+    remarks: list[str] = field(default_factory=list)  # lines about the reply, behind it
+    spent: list[LedgerEntry] = field(default_factory=list)  # the turn's calls
+    _home: ModelSpec | None = None  # the conversation's own model, which another one may stand in for
+    _absence: str = ""  # why that one does not answer
+
+    async def answer(self, conversation: Conversation, step: int, *, last: bool) -> Completed:
+        """Ask the conversation's model; while it is away, ask those that may stand in for it."""
+        if self._home is None or conversation.spec.place == self._home.place:
+            self._home = conversation.spec
+        home, failures = self._home, list[ProviderError]()
+        unpaid: SpendCapReached | None = None
+        self._absence = self.metering.models.absence(home) or self._absence
+        for candidate in (candidates := self._candidates(conversation, home)):
+            spec = self.metering.models.learned.of(candidate, conversation.session.key)
+            stands_in = spec.place != home.place
+            if spec.place != conversation.spec.place:
+                await change_model(conversation, spec)
+                await self.fitting.fit(conversation)
+            stops = self.metering.caps.when_reached == "stop"
+            least = LEAST_OUTPUT if stops or candidate is candidates[-1] else None
+            try:
+                completed = await self._ask(conversation, step, last=last, least=least)
+            except SpendCapReached as error:
+                if stops:
+                    raise
+                unpaid = unpaid or error
+                continue
+            except ProviderError as error:
+                if not passes_on(error, stands_in=stands_in):
+                    raise
+                failures.insert(len(failures) if stands_in else 0, error)
+                self._absence = self._absence if stands_in else reason(error)
+                continue
+            if not completed.tool_calls:
+                self._tell_who_answered(conversation, spec, home)
+            return completed
+        raise unpaid or explained(failures[0], self.metering.models.fallbacks)
+
+    async def come_home(self, conversation: Conversation) -> None:
+        """Go back to the conversation's own model, at the end of a turn."""
+        if self._home is not None and conversation.spec.place != self._home.place:
+            await change_model(conversation, self._home)
+
+    def _tell_who_answered(self, conversation: Conversation, spec: ModelSpec, home: ModelSpec) -> None:
+        """Say behind the answer that another model gave it than the answer before."""
+        absence = self._absence if self.fitting.details or not self._absence else NOT_AVAILABLE
+        conversation.announced, sentence = told(conversation.announced, spec, home, absence)
+        if sentence:
+            self.remarks.insert(0, sentence)
+
+    def _candidates(self, conversation: Conversation, home: ModelSpec) -> list[ModelSpec]:
+        """Return the models to be asked, in order. One that stood in at the step before goes on: two models in one turn
+        confuse each other."""
+        able, present = self.metering.models.chain(home), conversation.spec.place
+        return able if present == home.place else sorted(able, key=lambda spec: spec.place != present)
+
+    async def _ask(self, conversation: Conversation, step: int, *, last: bool, least: int | None) -> Completed:
+        """Ask the present model until its answer is of use. `least`: the output tokens that would do where a spend cap
+        has no room for more; None: all of them."""
+        max_tokens = conversation.spec.max_output_tokens
+        empty = extended = 0
+        shortened: SpendCapReached | None = None
+        while True:
+            self.observer.phase("thinking", step)
+            try:
+                completed = await self._call(conversation, max_tokens, step, last=last, least=least)
+            except SpendCapReached as error:
+                if not error.available:
+                    raise
+                shortened, max_tokens = error, error.available
+                continue
+            except (ContextOverflow, OutputCapTooLarge) as error:
+                max_tokens = await self.fitting.recover(conversation, error, max_tokens)
+                continue
+            except ProviderRejected as error:
+                if not await self.fitting.shorten(conversation, error):
+                    raise
+                continue
+            if completed.stop == "refused":
+                completed = replace(completed, tool_calls=())
+                if not completed.text.strip():
+                    raise ContentRefused("The model declined to answer.")
+            if lacks_room(completed) and not (last and completed.text.strip()):
+                if shortened is not None:
+                    raise shortened
+                extended, least = extended + 1, None
+                max_tokens = self._more_room(conversation, completed, max_tokens, extended)
+                continue
+            if completed.text.strip() or completed.tool_calls:
+                return await self._kept(conversation, completed, shortened, last=last)
+            empty += 1
+            if empty > _EMPTY_RETRIES:
+                raise EmptyAnswer
+
+    async def _kept(
+        self, conversation: Conversation, completed: Completed, shortened: SpendCapReached | None, *, last: bool
+    ) -> Completed:
+        """Add an answer to the conversation, and remark on its early end. `shortened`: by this spend cap."""
+        self.points("turn.model_called")
+        if not completed.tool_calls and completed.stop in ENDED_EARLY:
+            cap = shortened if completed.stop == "length" else None
+            self.remarks.append(SHORTENED.format(key=cap.key) if cap else ENDED_EARLY[completed.stop])
+        if last:
+            # Only text was asked for; calls of a model that ignores this would never get a result.
+            said = completed.text if completed.text.strip() else NO_WORDS_LEFT
+            completed = replace(completed, text=said, tool_calls=())
+        completed = replace(completed, tool_calls=_distinct(completed.tool_calls))
+        conversation.add(await conversation.measured_aside(message_of(completed)), self.clock.now())
+        self.partial_text = ""
+        return completed
+
+    async def _call(
+        self, conversation: Conversation, max_tokens: int | None, step: int, *, last: bool, least: int | None
+    ) -> Completed:
+        spec = conversation.spec
+        request = ModelRequest(
+            messages=_prompt(conversation, out_of_steps=last and step > 1),
+            files_at=[BEFORE + position for position in conversation.files_at()],
+            tools=await self.steps.schemas(conversation),
+            max_tokens=max_tokens,
+            tool_choice="none" if last else "auto",
+            pausing=self.observer.pausing,
+        )
+        text, completed = "", None
+        asked_at = self.clock.monotonic()
+        prompt_tokens = conversation.prompt_tokens()
+        call = self.metering.call(spec, request, conversation.session, "turn", prompt_tokens=prompt_tokens, least=least)
+        async with call as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    text += event.text
+                    if len(text) > _LONGEST_TOKEN * spec.context_length:
+                        raise ProviderUnavailable("The model's answer does not end; please try again.", malformed=True)
+                    # Only new words take the place of earlier ones: a person may see those already.
+                    self.partial_text = text
+                    await self.observer.text(text)
+                elif isinstance(event, Completed):
+                    completed = event
+                else:
+                    self.observer.alive()
+                    text = text if isinstance(event, ReasoningDelta) else ""
+        if completed is None:
+            raise ProviderUnavailable("The model's answer ended without a result.", malformed=True)
+        await self._note(conversation, request, completed.usage or CanonicalUsage(), asked_at)
+        return completed
+
+    async def _note(
+        self, conversation: Conversation, request: ModelRequest, usage: CanonicalUsage, asked_at: float
+    ) -> None:
+        """Note what an answer used, for the ledger and for all who estimate the next request."""
+        spec, models, counted = conversation.spec, self.metering.models, conversation.counted_tokens()
+        conversation.sent(request, usage, asked_at)
+        conversation.reported(usage)
+        models.learned.fits(spec, usage.prompt_tokens)
+        entry = models.entry(self.clock.now(), "turn", spec, usage)
+        conversation.ledger.append(entry)
+        self.spent.append(entry)
+        if usage.prompt_tokens:
+            await conversation.engine.learn({**usage.as_dict(), "estimated_prompt_tokens": counted})
+
+    def _more_room(
+        self, conversation: Conversation, completed: Completed, max_tokens: int | None, extended: int
+    ) -> int:
+        """Return the output cap for another try at a tool call that was cut off. Raises UserError when there is no more
+        room."""
+        room = more_output(
+            completed,
+            max_tokens=max_tokens,
+            prompt_tokens=conversation.prompt_tokens(),
+            context_length=conversation.spec.context_length,
+        )
+        if room is None or extended > MOST_EXTENSIONS:
+            raise UserError(NO_ROOM)
+        return room
+
+
+def _prompt(conversation: Conversation, *, out_of_steps: bool) -> Sequence[Message]:
+    # Behind the cached prefix and not stored, because only this call needs it.
+    now: list[Message] = [{"role": "user", "content": OUT_OF_STEPS}] if out_of_steps else []
+    whole = chain(conversation.messages, conversation.fresh, now)
+    return prompt(conversation.session.system_prompt, whole, conversation.spec, conversation.aside())
+
+
+def message_of(completed: Completed) -> Message:
+    """Return an answer as it is stored: with its thoughts, and with its blocks as its provider sent them."""
+    kept = {"original": completed.original} if completed.original else {}
+    message = assistant(completed.text or None, completed.tool_calls, **kept)
+    if completed.reasoning:
+        message["reasoning_content"] = completed.reasoning
+    return message
+
+
+def _distinct(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+    """Return the calls with distinct ids: some servers leave ids out or repeat them."""
+    seen: set[str] = set()
+    distinct: list[ToolCall] = []
+    for number, call in enumerate(calls):
+        call_id = call["id"] or f"call_{number}"
+        while call_id in seen:
+            call_id = f"{call_id}_{number}"
+        seen.add(call_id)
+        distinct.append({**call, "id": call_id})
+    return tuple(distinct)

@@ -1,0 +1,159 @@
+"""Keeps the prompt of a turn inside the window: by compactions before a call, and after a provider's refusal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import structlog
+
+from gateway.agent.compaction import Compactor, Trigger
+from gateway.agent.conversation import BLOCKED_MARK, Conversation
+from gateway.agent.engines import adopt
+from gateway.agent.metering import Metering
+from gateway.agent.overflow import NO_WAY_OUT, remedy
+from gateway.agent.ports import Observer
+from gateway.context import feedback
+from gateway.context.engine import Outcome
+from gateway.domain.window import is_emergency
+from gateway.providers.base import ModelSpec
+from gateway.runtime.errors import ContextOverflow, OutputCapTooLarge, ProviderRejected, UserError
+
+log = structlog.get_logger(__name__)
+
+_MOST_PASSES = 3  # automatic compactions in a turn that do not bring its prompt under the mark; then the person is told
+
+
+@dataclass(slots=True, kw_only=True)
+class Fitting:
+    """The compactions of one turn. `automatic`: compression.enabled. `details`: whether the person may read why a
+    compaction failed."""
+
+    compactor: Compactor
+    metering: Metering
+    observer: Observer
+    automatic: bool
+    details: bool
+    _passes: int = 0
+    _overflows: int = 0
+    _guessed: bool = False  # that the prompt is too long, because it was refused without a reason
+
+    # -- before a call ----------------------------------------------------------------------
+
+    async def fit(self, conversation: Conversation) -> None:
+        """Compact until the next call has room, or no compaction helps any more."""
+        while self._passes < _MOST_PASSES:
+            trigger = await self._trigger(conversation)
+            if trigger is None:
+                self._passes = 0  # it fits, and a turn of hundreds of steps may fill the window again and again
+                return
+            self._passes += 1
+            if not await self._compact(conversation, trigger):
+                return
+
+    def compact_no_more(self) -> None:
+        """Let the turn compact no more by itself, because a pass just before it failed. The recovery from a prompt that
+        is too long still compacts."""
+        self._passes = _MOST_PASSES
+
+    async def begin(self, conversation: Conversation) -> None:
+        """Note that a compaction begins, and tell the person if it may take a while."""
+        self.observer.phase("compacting")
+        if not self.compactor.is_prepared(conversation):
+            await self.observer.tell(feedback.compressing(conversation.session.compaction_count + 1))
+
+    async def tell(self, outcome: Outcome) -> None:
+        """Tell the person what they should know of a compaction's outcome."""
+        for remark in feedback.remarks(outcome, details=self.details):
+            await self.observer.tell(remark)
+
+    async def _trigger(self, conversation: Conversation) -> Trigger | None:
+        """Return the reason to compact before the next call, or None."""
+        if not self.automatic:
+            return None
+        tokens, engine = conversation.prompt_tokens(), conversation.engine
+        first = not conversation.reported_tokens
+        if await engine.wants(tokens):
+            return "preflight" if first else "threshold"
+        if is_emergency(tokens, conversation.spec.context_length):
+            return "emergency"
+        if engine.automatic_blocked and tokens >= engine.threshold_tokens:
+            await self._tell_of_block(conversation)
+        return "preflight" if first and await engine.wants_preflight(conversation.all()) else None
+
+    async def _compact(self, conversation: Conversation, trigger: Trigger) -> bool:
+        await self.begin(conversation)
+        report = await self.compactor.run(conversation, trigger)
+        if report.changed or report.outcome.aborted:
+            await self.tell(report.outcome)
+        return report.changed
+
+    async def _tell_of_block(self, conversation: Conversation) -> None:
+        """Say once that automatic compaction does not help any more."""
+        if BLOCKED_MARK not in conversation.announced:
+            conversation.announced = (*conversation.announced, BLOCKED_MARK)
+            await self.observer.tell(feedback.BLOCKED)
+
+    # -- after a refusal --------------------------------------------------------------------
+
+    async def recover(
+        self, conversation: Conversation, error: ContextOverflow | OutputCapTooLarge, max_tokens: int | None
+    ) -> int | None:
+        """Make room and return the output cap for the retry. Raises UserError when there is no way left."""
+        spec = conversation.spec
+        todo = remedy(
+            error,
+            attempts=self._overflows,
+            context_length=spec.context_length,
+            max_tokens=max_tokens,
+            prompt_tokens=conversation.prompt_tokens(),
+        )
+        log.info("overflow_met", model=spec.name, because=error.because, action=todo.action, limit=todo.limit)
+        self._overflows += 1
+        conversation.quotes = None  # the least that the request can do without
+        if todo.action == "lower_output":
+            return todo.max_tokens
+        compacts = todo.action != "give_up" and self.automatic
+        if compacts and await self._compact_to(conversation, error, todo.limit):
+            return max_tokens
+        if self.metering.view.put_aside(conversation.spec, conversation.all()):
+            return max_tokens
+        raise UserError(NO_WAY_OUT) from error
+
+    async def shorten(self, conversation: Conversation, error: ProviderRejected) -> bool:
+        """Compact after a refusal that gives no reason, where the prompt may be too long; once in a turn. Say whether
+        that made room."""
+        spec, learned = conversation.spec, self.metering.models.learned
+        if not error.unexplained or not self.automatic:
+            return False
+        if self._guessed:
+            learned.was_not_length(spec)
+            return False
+        assumed = self.metering.models.is_assumed(spec)
+        if not learned.may_exceed(spec, conversation.prompt_tokens(), assumed=assumed):
+            return False
+        self._guessed = await conversation.engine.has_content(conversation.all())
+        return self._guessed and await self._compact(conversation, "overflow")
+
+    async def _compact_to(
+        self, conversation: Conversation, error: ContextOverflow | OutputCapTooLarge, limit: int | None
+    ) -> bool:
+        """Compact after a refusal. The limit that it stated counts from now on, or for this call only where it is not
+        the model's window."""
+        spec, learned = conversation.spec, self.metering.models.learned
+        if isinstance(error, ContextOverflow) and error.lasting:
+            known = learned.meet(spec, conversation.session.key, limit)
+            if known != spec:
+                await change_model(conversation, spec := known)
+        if limit is None or limit >= spec.context_length:
+            return await self._compact(conversation, "overflow")
+        await change_model(conversation, replace(spec, context_length=limit))
+        try:
+            return await self._compact(conversation, "overflow")
+        finally:
+            await change_model(conversation, spec)
+
+
+async def change_model(conversation: Conversation, spec: ModelSpec) -> None:
+    """Go on with another model, or with another window of the same."""
+    conversation.spec = spec
+    await adopt(conversation.engine, spec)

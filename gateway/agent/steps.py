@@ -1,0 +1,179 @@
+"""The tools of a turn: those on offer at each step, and the results of the model's calls."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from gateway.agent.conversation import Conversation
+from gateway.agent.gate import Gate
+from gateway.agent.memory.memories import Memories, TurnMemory
+from gateway.agent.ports import Observer, Questions, TranscriptWriter
+from gateway.agent.tools.base import Around, Files, Recall, ReminderBook, ToolContext
+from gateway.agent.tools.offer import Caller, Offer, Toolbox
+from gateway.agent.tools.outputs import OutputLimits, Outputs
+from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime
+from gateway.domain.message import Message, ToolCall, note_of, tool_result
+from gateway.runtime.clock import Clock
+from gateway.runtime.points import Points
+from gateway.store.records import ToolIntent
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolSteps:
+    """The tools of one turn, for its `caller`."""
+
+    toolbox: Toolbox
+    caller: Caller
+    writer: TranscriptWriter
+    observer: Observer
+    questions: Questions
+    recall: Recall
+    around: Around
+    files: Files
+    memories: Memories
+    reminders: ReminderBook
+    limits: OutputLimits
+    clock: Clock
+    points: Points
+    _offer: Offer = field(default_factory=partial(Offer, order=(), offered={}))  # the tools of the present step
+    _tools: ToolRuntime = field(init=False)
+
+    def offer(self, conversation: Conversation) -> None:
+        """Look up the present tools: some come and go while the turn runs."""
+        if self._offer.version != self.toolbox.version or self._offer.order != conversation.tools:
+            self._offer = self.toolbox.offer(conversation.tools, self.caller, conversation.spec.context_length)
+            self._tools = ToolRuntime(self._offer, self.clock)
+        conversation.show(self._offer.order, self._offer.tokens)
+
+    async def schemas(self, conversation: Conversation) -> list[dict[str, Any]]:
+        """Return the schemas of the tools on offer, and of the engine's."""
+        return [*self._offer.schemas, *(await self._engine_schemas(conversation)).values()]
+
+    async def _engine_schemas(self, conversation: Conversation) -> dict[str, dict[str, Any]]:
+        """Return the engine's tools by name, without names of ours: an API refuses two tools of one name."""
+        named = {schema["function"]["name"]: schema for schema in await conversation.engine.tool_schemas()}
+        return {name: schema for name, schema in named.items() if name not in self._offer.offered}
+
+    async def run(self, conversation: Conversation, calls: Sequence[ToolCall], step: int) -> None:
+        """Run the calls of a step. The intents of those that must not be repeated are stored before."""
+        names = [call["function"]["name"] for call in calls]
+        self.observer.phase("running tools", step, names)
+        self.toolbox.used(names)
+        asked = self._tools.questions(calls, admin=self.caller.admin)
+        intents = self._tools.intents(calls, asked)
+        if intents:
+            await self.writer.begin_tools(conversation, intents)
+            self.points("turn.tools_begun")
+        elif any(map(self._offer.refers, names)):
+            await self.writer.record_step(conversation)
+        await self._complete(conversation, calls, {}, asked)
+
+    async def resume(self, conversation: Conversation, intents: Collection[ToolIntent]) -> None:
+        """Complete the calls that an earlier process left without a result. Those whose intents wait had not begun; the
+        others may have taken effect and are not run again."""
+        calls = _open_calls(conversation.newest_first())
+        if not calls:
+            return
+        waiting = {intent.call_id for intent in intents if intent.waits}
+        begun = {intent.call_id for intent in intents} - waiting
+        results = {
+            call["id"]: tool_result(call["id"], UNKNOWN_OUTCOME)
+            for call in calls
+            if call["id"] not in waiting and not self._tools.repeatable(call, begun=call["id"] in begun)
+        }
+        left = [call for call in calls if call["id"] not in results]
+        asked = self._tools.questions(left, admin=self.caller.admin)
+        if not asked and (behind := self._tools.intents(left)):  # they waited behind an answered question
+            await self.writer.begin_tools(conversation, behind)
+        await self._complete(conversation, calls, results, asked)
+
+    async def _complete(
+        self,
+        conversation: Conversation,
+        calls: Sequence[ToolCall],
+        results: dict[str, Message],
+        asked: Mapping[str, str],
+    ) -> None:
+        context = ToolContext(
+            session=conversation.session,
+            clock=self.clock,
+            recall=self.recall,
+            around=self.around,
+            files=self.files,
+            memory=TurnMemory(self.memories, conversation.session, conversation.messages),
+            reminders=self.reminders,
+            admin=self.caller.admin,
+            todos=conversation.todos,
+            hidden=self._offer.hidden,
+        )
+
+        def add(result: Message) -> None:
+            conversation.todos, conversation.tools = context.todos, (*self._offer.order, *context.found)
+            conversation.add(result, self.clock.now())
+
+        gate = Gate(
+            conversation=conversation,
+            calls=calls,
+            results=results,
+            asked=asked,
+            intents=self._tools.intents(calls, asked),
+            repeatable=self._tools.repeatable,
+            questions=self.questions,
+            writer=self.writer,
+            observer=self.observer,
+            add=add,
+        )
+        try:
+            engine_tools = await self._engine_tools(conversation)
+            await self._tools.run(
+                calls, context, engine_tools, results, self._outputs(conversation), gate if asked else None
+            )
+        finally:
+            # Finished results are recorded in the order of the calls, even after a cancellation.
+            conversation.todos, conversation.tools = context.todos, (*self._offer.order, *context.found)
+            gate.keep()
+        self.points("turn.tools_ran")
+        await self.writer.record_step(conversation)
+        self.points("turn.step_recorded")
+
+    async def _engine_tools(self, conversation: Conversation) -> Mapping[str, Callable[..., Awaitable[str]]]:
+        async def run(name: str, arguments: Mapping[str, Any]) -> str:
+            return await conversation.engine.call_tool(name, arguments, messages=conversation.all())
+
+        return dict.fromkeys(await self._engine_schemas(conversation), run)
+
+    def _outputs(self, conversation: Conversation) -> Outputs:
+        return Outputs(
+            limits=self.limits,
+            files=self.files,
+            window=conversation.spec.context_length,
+            count=conversation.counter.text,
+            measured=conversation.measured,
+        )
+
+
+def close_open_calls(conversation: Conversation, at: float) -> None:
+    """Give every tool call that was interrupted a result that says so."""
+    for call in _open_calls(conversation.newest_first()):
+        conversation.add(tool_result(call["id"], INTERRUPTED), at)
+
+
+def has_open_calls(conversation: Conversation) -> bool:
+    """Say whether an earlier process left tool calls without results."""
+    return bool(_open_calls(conversation.newest_first()))
+
+
+def _open_calls(newest_first: Iterable[Message]) -> list[ToolCall]:
+    """Return the tool calls at the end of a transcript that have no result yet."""
+    answered: set[str] = set()
+    for message in newest_first:
+        if message["role"] == "tool":
+            answered.add(message.get("tool_call_id", ""))
+            continue
+        if message["role"] == "assistant" and not note_of(message).get("summary"):
+            return [call for call in message.get("tool_calls", ()) if call["id"] not in answered]
+        return []
+    return []
