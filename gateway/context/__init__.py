@@ -1,7 +1,7 @@
 """Context engines, which keep a transcript inside its budget.
 
 `engine` is the port, `compressor` and `window` are the engines, `registry` finds others (`foreign`: those of another
-host). The gateway calls an engine through its `guard`. A pass of the compressor, from top to bottom:
+host). The gateway calls an engine through its `guard` (`threads`). A pass of the compressor, from top to bottom:
 
     transcript ─▶ plan          assembly      any shape becomes a valid transcript (shapes)
                                 summary       earlier summaries are taken out (archive)

@@ -19,19 +19,13 @@ from contextvars import ContextVar
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType, SimpleNamespace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from gateway.context.engine import ContextEngine
+from gateway.context.threads import BlockingModel
 
 _TOP: Final = "agent"
 _MOST_TOKENS: Final = 4_096  # of an answer, where the engine names no limit
-
-
-class BlockingModel(Protocol):
-    """Asks the auxiliary model from a thread, and waits."""
-
-    def __call__(self, messages: Sequence[Any], max_tokens: int) -> Any: ...
-
 
 AT_WORK: Final[ContextVar[BlockingModel | None]] = ContextVar("the model of the session at work", default=None)
 

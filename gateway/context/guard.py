@@ -4,38 +4,34 @@ For every engine, plain and coroutine functions are called alike, optional argum
 out, an exception is logged and gives a harmless answer, and a result that is no transcript is refused.
 
 An engine that is not ours also gets deep copies, its plain functions run in a thread of the engine's, and if its
-`compress` is a plain function its `call_model` is one, too. All its methods have a time limit, except `compress` and
-the tools, which the turn limits. A method that overran its limit is not called again.
+`compress` is a plain function its `call_model` is one, too (`threads`). All its methods have a time limit, except
+`compress` and the tools, which the turn limits. A method that overran its limit is not called again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import copy
 import inspect
 import json
-import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from functools import lru_cache, partial
-from queue import SimpleQueue
-from typing import Any, Protocol, TypeVar, get_args
+from functools import lru_cache
+from typing import Any, Final, Protocol, get_args
 
 from gateway.context.engine import ContextEngine, Outcome
 from gateway.context.foreign import AT_WORK
+from gateway.context.threads import BlockingModel, OwnThread
 from gateway.domain.message import HOST, Message, Role
 from gateway.runtime.clock import Clock, SystemClock
 
-T = TypeVar("T")
-_ROLES = frozenset(get_args(Role))
-_OURS = "gateway."
-_SECONDS = 20.0  # for the methods that every turn waits for
-_LONGER = {"on_session_end": 120.0}  # may ask a model
-_UNLIMITED = ("compress", "handle_tool_call")  # their callers have limits of their own
-_MOST_CHARACTERS = 16_000_000  # of a transcript, a state or a tool's result; the longest window holds far less
-_MOST_PLACES = 2_000_000  # of values in it
+_ROLES: Final = frozenset(get_args(Role))
+_OURS: Final = "gateway."
+_SECONDS: Final = 20.0  # for the methods that every turn waits for
+_LONGER: Final = {"on_session_end": 120.0}  # may ask a model
+_UNLIMITED: Final = ("compress", "handle_tool_call")  # their callers have limits of their own
+_MOST_CHARACTERS: Final = 16_000_000  # of a transcript, a state or a tool's result; the longest window holds far less
+_MOST_PLACES: Final = 2_000_000  # of values in it
 
 
 class Log(Protocol):
@@ -45,56 +41,17 @@ class Log(Protocol):
         """Log one event."""
 
 
-class _BlockingModel:
-    """`call_model` for an engine whose plain functions run in a thread; the thread waits for the loop."""
-
-    def __init__(self, call_model: Callable[..., Any], loop: asyncio.AbstractEventLoop) -> None:
-        self._call_model = call_model
-        self._loop = loop
-        self._thread = threading.get_ident()  # made on the loop
-        # Both are touched on the loop only, so no call can begin during the cancellation of others.
-        self._pending: set[asyncio.Task[Any]] = set()
-        self._cancelled = 0  # the number of cancellations; a call on its way at such a time is not begun
-
-    def __call__(self, messages: Sequence[Message], max_tokens: int) -> Any:
-        """Raises RuntimeError on the event loop's own thread, where the wait would never end."""
-        if threading.get_ident() == self._thread:
-            raise RuntimeError("call_model blocks: call it from a plain function, not from a coroutine")
-        asked = self._ask(messages, max_tokens, self._cancelled)
-        return asyncio.run_coroutine_threadsafe(asked, self._loop).result()
-
-    async def _ask(self, messages: Sequence[Message], max_tokens: int, cancelled: int) -> Any:
-        task = asyncio.current_task()
-        if task is None or cancelled != self._cancelled:
-            raise asyncio.CancelledError
-        self._pending.add(task)
-        try:
-            reply = self._call_model(messages, max_tokens)
-            return await reply if inspect.isawaitable(reply) else reply
-        finally:
-            self._pending.discard(task)
-
-    def cancel(self) -> None:
-        """Release a thread whose turn was cancelled."""
-        self._cancelled += 1
-        for task in tuple(self._pending):
-            task.cancel()
-
-
 class GuardedEngine:
-    """One session's engine, contained. Every method is safe to await and raises nothing but a cancellation. `ours`
-    (default: by the module of the class) spares copies, threads and limits."""
+    """One session's engine, contained. Every method is safe to await and raises nothing but a cancellation."""
 
-    def __init__(
-        self, engine: ContextEngine, *, log: Log, ours: bool | None = None, clock: Clock | None = None
-    ) -> None:
+    def __init__(self, engine: ContextEngine, *, log: Log, clock: Clock | None = None) -> None:
         self._engine = engine
         self._log = log
         self._clock = clock or SystemClock()
         self._hung: set[str] = set()  # methods that overran their limit
-        self._ours = type(engine).__module__.startswith(_OURS) if ours is None else ours
-        self._blocking: _BlockingModel | None = None
-        self._thread = _OwnThread()
+        self._ours = type(engine).__module__.startswith(_OURS)  # spares copies, threads and limits
+        self._blocking: BlockingModel | None = None
+        self._thread = OwnThread()
         weakref.finalize(self, self._thread.end)
         self.system_prompt = ""  # of the session, for engines that want it in front of the messages
 
@@ -129,7 +86,7 @@ class GuardedEngine:
         call_model = info.get("call_model")
         plain = not inspect.iscoroutinefunction(getattr(self._engine, "compress", None))
         if callable(call_model) and not self._ours:
-            self._blocking = _BlockingModel(call_model, asyncio.get_running_loop())
+            self._blocking = BlockingModel(call_model, asyncio.get_running_loop())
             info["call_model"] = self._blocking if plain else call_model
         return await self._try("on_session_start", session_id, **info) is not _FAILED
 
@@ -298,63 +255,6 @@ class GuardedEngine:
 
 
 _FAILED = object()
-
-
-class _OwnThread:
-    """The thread in which an engine's plain functions run: some things, such as a connection to SQLite, belong to the
-    thread that made them. A call beside another one, which may never return, gets a thread of its own; the loop's pool
-    would be used up for everybody, and the process would wait for it at its end."""
-
-    def __init__(self) -> None:
-        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._started = False
-        self._busy = False
-
-    async def call(self, call: Callable[[], T]) -> T:
-        """Return `call()`, made there."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = loop.create_future()
-        own, self._busy = not self._busy, True
-
-        def deliver(settle: Callable[[Any], None], outcome: Any) -> None:
-            if not future.done():
-                settle(outcome)
-
-        def work() -> None:
-            settle: Callable[[Any], None] = future.set_exception
-            outcome: Any
-            try:
-                outcome, settle = call(), future.set_result
-            except (Exception, SystemExit) as error:
-                # No future can carry a StopIteration; a thread that left in silence would be waited for without an end.
-                outcome = RuntimeError(str(error)) if isinstance(error, StopIteration) else error
-            if own:
-                self._busy = False  # before anybody can call again
-            with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
-                loop.call_soon_threadsafe(deliver, settle, outcome)
-
-        in_context = partial(contextvars.copy_context().run, work)
-        if not own:
-            _thread(in_context)
-        else:
-            if not self._started:
-                self._started = True
-                _thread(partial(_run_all, self._calls))
-            self._calls.put(in_context)
-        return await future
-
-    def end(self) -> None:
-        """Let the thread end when it has nothing to do."""
-        self._calls.put(None)
-
-
-def _run_all(calls: SimpleQueue[Callable[[], None] | None]) -> None:
-    while (call := calls.get()) is not None:
-        call()
-
-
-def _thread(work: Callable[[], None]) -> None:
-    threading.Thread(target=work, name="context-engine", daemon=True).start()
 
 
 def _accepted(method: Callable[..., Any], optional: Mapping[str, Any]) -> dict[str, Any]:

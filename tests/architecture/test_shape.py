@@ -15,6 +15,7 @@ WHERE_ALL_IS_CAUGHT = {
     "gateway/runtime/tasks.py",
     "gateway/store/sqlite/writer.py",
     "gateway/context/guard.py",
+    "gateway/context/threads.py",
     "gateway/agent/tools/runtime.py",
     "gateway/agent/mcp/server.py",
 }
