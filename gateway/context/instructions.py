@@ -1,39 +1,28 @@
-"""Standing instructions: sentences of people that are to hold for good, which summaries carry word for word.
+"""Standing instructions: sentences of people that are to hold for good.
 
 "From now on …", "whenever I ask …", "always …", "never …": such a sentence says itself that it is not about now. Only
 the person's own words are read, because nobody else's bind. The sentences are found once, when a message is stored
-(`found`, kept in the host's note), and carried from summary to summary by code and not by a model. The newest wins: an
-instruction that takes an earlier one of the same person back, or says the opposite or another value, ends that one.
+(`found`, kept in the host's note). The module `standing` knows which of them still hold.
 
-In doubt an instruction holds: a superfluous line does less harm than a lost rule. A text may be anything, so only the
-edges of a long text are read, sentence by sentence, and each pattern begins where its sentence begins.
+In doubt a sentence is an instruction: a superfluous line does less harm than a lost rule. A text may be anything, so
+only the edges of a long text are read, sentence by sentence, and each pattern begins where its sentence begins.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
 from gateway.context.identifiers import ends
 from gateway.context.statements import sentences
-from gateway.domain.message import Message, is_request, note_of, own_words
-from gateway.domain.notes import INSTRUCTIONS, section
+from gateway.domain.message import is_request, note_of, own_words
 from gateway.domain.rule import states_rule
-from gateway.runtime.redaction import Redact
-from gateway.runtime.tokens import TokenCounter
 
-MOST: Final = 64  # instructions that are kept
-SHARE: Final = 0.18  # of a summary's room: the most that they take
-HEADING: Final = section(INSTRUCTIONS, "").rstrip()
-_KEEP: Final = "Sentences of the people here that hold for good, word for word; keep to each."
-_KEEP_SHARED: Final = f"{_KEEP} The brackets name whom one binds; nobody else is bound."
 _LONGEST: Final = 300  # characters of a sentence; a longer one is no rule
 _SHORTEST: Final = 4
 _EACH: Final = 8  # of one message
-_UNNOTED: Final = 200  # newest messages without the host's note that are read
 
 _QUOTE: Final = re.compile(r"[ \t]{0,8}[>|\"“„«「『`]")  # at the beginning of a line that repeats somebody's words
 _FENCE: Final = re.compile(r"^[ \t]{0,8}(?:```|~~~)", re.MULTILINE)
@@ -85,9 +74,9 @@ _LATER: Final = (
     r"(?:from (?:now|here|this (?:point|moment|day)) on(?:wards?)?|going forward|henceforth|in (?:the )?future"
     r"|for the rest of (?:this|our|the) (?:chat|conversation|session))"
 )
-_TIMES: Final = r"(?:when(?:ever)?|if|(?:every|each|any) ?time|as soon as|unless)"
+TIMES: Final = r"(?:when(?:ever)?|if|(?:every|each|any) ?time|as soon as|unless)"
 _I_ASK: Final = (
-    rf"\b{_TIMES} (?:that )?(?:i|we)(?:['’]m|['’]re| am| are| do| ever)? ?(?:ask|want|need|request|say|type|write"
+    rf"\b{TIMES} (?:that )?(?:i|we)(?:['’]m|['’]re| am| are| do| ever)? ?(?:ask|want|need|request|say|type|write"
     r"|mention|send|share|paste|discuss|talk|speak|refer|inquire|enquire|query|bring|call|give|look|work|use|tell)"
     r"\w{0,3}\b"
 )
@@ -102,9 +91,9 @@ _SENTENCES: Final = (
     rf"{_LEAD}{_LATER}\b[, :]{{1,2}}(?!{_TELLS})\w",
     rf"{_LEAD}{_LATER}\b[, :]{{1,2}}i(?: would|['’]d)? (?:want|need|like|expect|prefer)\b",
     rf"{_LEAD}(?!{_TELLS})\w.{{0,250}}\b{_LATER}\W{{0,3}}\Z",
-    rf"{_LEAD}(?!{_TELLS}|{_TIMES}\b|need|want|looking|trying)\w.{{0,250}}{_I_ASK}",
+    rf"{_LEAD}(?!{_TELLS}|{TIMES}\b|need|want|looking|trying)\w.{{0,250}}{_I_ASK}",
     rf"{_LEAD}(?:{_LATER}[, ]{{1,2}})?{_I_ASK}.{{0,200}}?[,:] {{0,2}}(?:then )?(?!{_TELLS})\w",
-    rf".{{0,120}}{_YOU}.{{0,80}}\b(?:always|never|at all times|{_TIMES} i|{_LATER})\b",
+    rf".{{0,120}}{_YOU}.{{0,80}}\b(?:always|never|at all times|{TIMES} i|{_LATER})\b",
     # Whenever something happens; about every answer; where a subject comes up.
     rf"{_LEAD}(?:whenever|(?:every|each|any) ?time)\b[^,:]{{1,120}}[,:] {{0,2}}(?:then )?(?!{_TELLS})\w",
     rf"{_LEAD}(?!{_TELLS})\w{{2,20}}\b.{{0,60}}\b(?:every|each|all|any)(?: of)?(?: your)?"
@@ -162,7 +151,7 @@ _OPENED: Final = re.compile(r"(?:, (?:so|therefore|also|und|daher|deshalb)|[:;]|
 _STANDS: Final = tuple(re.compile(rf"\A(?:{one})", re.IGNORECASE) for one in _SENTENCES)
 _ASKS: Final = re.compile(r"[?？][)\"'”’»」）]{0,3}\Z|[吗嗎呢么麼][。.]?\Z")
 _POLITE: Final = re.compile(
-    rf"\A{_LEAD}(?:can|could|would|will) you\b.{{0,80}}\b(?:always|never|{_LATER}|{_TIMES} i)\b", re.IGNORECASE
+    rf"\A{_LEAD}(?:can|could|would|will) you\b.{{0,80}}\b(?:always|never|{_LATER}|{TIMES} i)\b", re.IGNORECASE
 )
 _WITHDRAWS: Final = re.compile(
     r"\b(?:no longer|any ?more|forget (?:the|about|my|what|that|all)|scrap|cancel (?:the|my|that|all)|stop \w{1,20}ing"
@@ -175,37 +164,6 @@ _WITHDRAWS: Final = re.compile(
     r"|忘[掉记記](?:那|这|這|所有|之前|刚才|我)",
     re.IGNORECASE,
 )
-_NEGATES: Final = re.compile(
-    r"\b(?:never|not|don['’]?t|no|without|avoid|stop|nie(?:mals)?|nicht|kein(?:e[nrms]?)?|ohne|ne|n['’]\w{1,20}|jamais"
-    r"|pas|sans|nunca|sin|mai|non|senza|não|sem|nooit|niet|geen|не|никогда|без)\b|不要|不得|[别別]|[绝絕][对對]?不|禁止|勿"
-    r"|मत|नहीं|ないで|するな|마세요",
-    re.IGNORECASE,
-)
-_EVERYTHING: Final = re.compile(
-    r"\b(?:forget|cancel|scrap) all\b.{0,24}\b(?:rules?|instructions?)\b"
-    r"|\bvergiss alle\b.{0,24}\b(?:regeln|anweisungen)\b"
-    r"|забудь все .{0,16}(?:правила|указания)|忘[掉记記]所有.{0,8}[规規]",
-    re.IGNORECASE,
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Instruction:
-    """A sentence that holds for good. `by`: its author, where several people talk, and the only person that it binds.
-    `at`: when it was said, in seconds since the epoch; 0.0 if unknown."""
-
-    text: str
-    by: str = ""
-    at: float = 0.0
-
-    @property
-    def line(self) -> str:
-        """The instruction as it stands in a summary."""
-        return f"[{self.by}] {self.text}" if self.by else self.text
-
-    def noted(self) -> dict[str, Any]:
-        """Return the form for the note of a summary."""
-        return {"text": self.text, "at": self.at, **({"by": self.by} if self.by else {})}
 
 
 def found(message: Mapping[str, Any]) -> list[str]:
@@ -218,9 +176,8 @@ def found(message: Mapping[str, Any]) -> list[str]:
         return []
     by, told = "", list[str]()
     for line in _unfenced(text).splitlines():
-        named = _SPEAKER.match(line)
-        if named:
-            by, line = named[1], line[named.end() :]
+        speaker, line = parted(line)
+        by = speaker or by
         if line.strip() and not _QUOTE.match(line):
             plain = (" ".join(sentence.split()).lstrip("-*•– ") for sentence in sentences(line))
             told += [f"[{by}] {said}" if by else said for said in plain if stands(said) or withdraws(said)]
@@ -231,17 +188,6 @@ def of(message: Mapping[str, Any]) -> list[str]:
     """Return the sentences that the host noted when the message was stored, or those of a fresh search."""
     noted = note_of(message).get("instructions")
     return [each for each in noted if isinstance(each, str)] if isinstance(noted, list) else found(message)
-
-
-def earlier(note: Mapping[str, Any]) -> list[Instruction]:
-    """Return the instructions that the note of a summary holds; of a malformed note none."""
-    noted = note.get("standing")
-    told = [each for each in noted if isinstance(each, Mapping)] if isinstance(noted, list) else []
-    return [
-        Instruction(text=each["text"], by=_text(each.get("by")), at=_number(each.get("at")))
-        for each in told
-        if _text(each.get("text"))
-    ]
 
 
 @lru_cache(maxsize=1024)
@@ -276,193 +222,13 @@ def withdraws(said: str) -> bool:
     return len(said) <= _LONGEST and _WITHDRAWS.search(said) is not None and _ASKS.search(said) is None
 
 
-def carried(
-    before: Iterable[Instruction], middle: Sequence[Message], later: Sequence[Message] = ()
-) -> list[Instruction]:
-    """Return the instructions of the summaries `before` and of the `middle` that hold, oldest first, at most `MOST`.
-    Those of the `later` messages, which stay in view, end earlier ones as well."""
-    held: list[Instruction] = []
-    for said in (*before, *_said_in(middle)):
-        held = _after(held, said)
-        if stands(said.text) or not withdraws(said.text):
-            held.append(said)
-    for said in _said_in(later):
-        held = _after(held, said)
-    return held[-MOST:]
-
-
-def written(
-    standing: Sequence[Instruction], redact: Redact, *, room: int, counter: TokenCounter, chars: int | None = None
-) -> str:
-    """Return the section of a summary with these instructions, oldest first, redacted; "" for none. It is at most
-    `room` tokens and `chars` characters long; where not all fit, the newest stay."""
-    if not standing:
-        return ""
-    opening = f"{HEADING}\n{_KEEP_SHARED if any(each.by for each in standing) else _KEEP}"
-    room -= counter.constant(opening) + 2
-    left = None if chars is None else chars - len(opening)
-    lines: list[str] = []
-    for each in reversed(standing):
-        line = f"- {redact(each.line)}"
-        room -= counter.text(line) + 1
-        left = None if left is None else left - len(line) - 1
-        if room < 0 or (left is not None and left < 0):
-            break
-        lines.append(line)
-    return "\n".join([opening, *reversed(lines)]) if lines else ""
-
-
-def _said_in(messages: Sequence[Message]) -> Iterator[Instruction]:
-    """Return the instructions of messages in order."""
-    for message in _instructing(messages):
-        at = _number(note_of(message).get("at"))
-        for sentence in of(message):
-            named = _SPEAKER.match(sentence)
-            text = sentence[named.end() :] if named else sentence
-            yield Instruction(text=text, by=named[1] if named else "", at=at)
-
-
-def _instructing(messages: Sequence[Message]) -> list[Message]:
-    """Return the people's messages that may hold instructions, of those that an earlier version stored the newest."""
-    told: list[Message] = []
-    left = _UNNOTED
-    for message in reversed(messages):
-        if message.get("role") != "user":
-            continue
-        noted = note_of(message).get("instructions")
-        left -= noted is None
-        if left < 0:
-            break
-        if noted != []:
-            told.append(message)
-    return told[::-1]
-
-
-def _after(held: Sequence[Instruction], said: Instruction) -> list[Instruction]:
-    """Return the instructions that still hold once `said` has been said."""
-    return [each for each in held if each.by != said.by or not _ends(said.text, each.text)]
-
-
-def _ends(newer: str, older: str) -> bool:
-    """Say whether the newer of two sentences of one person ends the older one."""
-    if newer == older:
-        return True
-    one, other = _about(newer), _about(older)
-    if withdraws(newer):
-        asked = one.words - _META
-        taken = asked & (other.words | other.scope)
-        return _EVERYTHING.search(newer) is not None or (bool(asked) and 2 * len(taken) >= len(asked))
-    if one.scope != other.scope:
-        return False  # a rule for a case leaves the general rule alone
-    if one.name and other.name:
-        return True
-    if one.negative != other.negative:
-        return _alike(one.words, other.words, 0.6)
-    for values in _SLOTS:
-        new, old = one.words & values, other.words & values
-        if new and old and new != old:
-            rest, before = one.words - values, other.words - values
-            return not (rest and before) or _alike(rest, before, 0.5)
-    return one.numbers != other.numbers and one.words == other.words
-
-
-def _alike(one: frozenset[str], other: frozenset[str], share: float) -> bool:
-    return bool(one and other) and len(one & other) >= share * min(len(one), len(other))
-
-
-# -- the subject of an instruction ----------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _About:
-    """The subject of an instruction: its telling words, the words of its case, whether it forbids, its numbers, and
-    whether it says how somebody wants to be called."""
-
-    words: frozenset[str]
-    scope: frozenset[str]
-    negative: bool
-    numbers: frozenset[str]
-    name: bool
-
-
-_CASE: Final = re.compile(
-    rf"\b{_TIMES} (?:i|we)\b[^,:]*|\bwenn ich\b[^,]*|\b(?:quand|lorsque|si|chaque fois que) je\b[^,]*"
-    r"|\b(?:cuando|cada vez que|quando|ogni volta che|toda vez que|sempre que)\b[^,]*"
-    r"|\b(?:als|wanneer) ik\b[^,]*|\b(?:когда|если) я\b[^,]*|[每当當如][次果]?我[^,，]*",
-    re.IGNORECASE,
-)
-_WORDS: Final = re.compile(r"(?:[^\W\d_]|[\u0900-\u0963\u0966-\u0dff])+")
-_NUMBERS: Final = re.compile(r"\d{1,12}")
-_DENSE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_CALL: Final = re.compile(
-    r"\bcall me\b|\bnenn(?:e|en)?(?: sie)? mich\b|\bappelle[zr]?-moi\b|\bll[aá]m\w{1,3}me\b|叫我|[称稱]呼我|называй",
-    re.IGNORECASE,
-)
-_STEM: Final = 6  # letters of a word that are compared
-_EMPTY_WORDS: Final = """
-    the an to of in on for at by with as is are be it its this that these those and or but so my me you your we us
-    please always never ever from now when whenever if ask about every time do don dont not no use using used answer
-    answers reply respond write speak talk say tell make sure ensure must should shall will would like want need can
-    could may again only just also all any anymore more longer stop going forward future remember henceforth keep
-    immer stets nie niemals bitte ab jetzt sofort nicht mehr kein keine der die das den dem ein eine mir mich mein auf
-    antworte antworten schreib schreibe sprich verwende benutze nutze künftig zukunft wieder du kannst
-    toujours jamais désormais dorénavant ne pas plus le la les un une en de du des réponds utilise écris parle
-    siempre nunca el los las una responde usa escribe habla ahora partir adelante sempre mai non il lo gli di rispondi
-    scrivi não os as em responda use escreva agora altijd nooit niet het een antwoord gebruik schrijf voortaan vanaf
-    nu всегда никогда не на отвечай пиши используй говори отныне впредь пожалуйста больше"""
-_EMPTY: Final = frozenset(_EMPTY_WORDS.split())
-# Words about instructions, as far as they are compared.
-_META: Final = frozenset(
-    {"rule", "instru", "forget", "earlie", "said", "cancel", "scrap", "regel", "vergis", "правил", "забудь"}
-)
-_SLOTS: Final = tuple(
-    frozenset(word[:_STEM] for word in words.split())
-    for words in (
-        "english german french spanish italian portuguese dutch russian chinese japanese hindi korean polish turkish"
-        " arabic englisch deutsch französisch spanisch italienisch russisch chinesisch anglais allemand français"
-        " espagnol italien inglés alemán francés español inglese tedesco francese spagnolo inglês alemão francês"
-        " espanhol engels duits frans английском английски немецком немецки французском русском русски испанском 中文"
-        " 英文 日文 法文 德文 英语 汉语",
-        "metric imperial metre meter feet inche mile kilometre kilometer celsius fahrenheit metrisch",
-        "brief briefly short shortly concise concisely long detailed detail verbose lengthy kurz knapp ausführlich bref"
-        " court détaillé breve corto largo detallado кратко коротко подробно",
-        "formal informal formally informally casual casually duzen siezen duze sieze tutoie vouvoie",
-    )
-)
-
-
-@lru_cache(maxsize=1024)
-def _about(text: str) -> _About:
-    case = _CASE.search(text)
-    rest = text if case is None else f"{text[: case.start()]} {text[case.end() :]}"
-    return _About(
-        words=frozenset(_telling(rest)),
-        scope=frozenset(_telling(case[0])) if case else frozenset(),
-        negative=_NEGATES.search(rest) is not None,
-        numbers=frozenset(_NUMBERS.findall(rest)),
-        name=_CALL.search(rest) is not None,
-    )
-
-
-def _telling(text: str) -> Iterator[str]:
-    """Return the words of a text that name its subject, without most endings; pairs of characters where it is
-    written without spaces."""
-    for run in _WORDS.findall(text.lower()):
-        if _DENSE.search(run):
-            yield from (run[place : place + 2] for place in range(len(run) - 1))
-        elif run not in _EMPTY and len(run) > 1:
-            yield run[:_STEM] if len(run) > _STEM else run.removesuffix("s")
+def parted(said: str) -> tuple[str, str]:
+    """Return the name in brackets with which a line of a shared chat begins, "" for none, and the rest of the line."""
+    named = _SPEAKER.match(said)
+    return (named[1], said[named.end() :]) if named else ("", said)
 
 
 def _unfenced(text: str) -> str:
     """Return a text without its blocks of code."""
     parts = _FENCE.split(text)
     return "\n".join(parts[::2]) if len(parts) > 1 else text
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _number(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0

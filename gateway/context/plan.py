@@ -11,11 +11,11 @@ from typing import Final
 from gateway.context.archive import Archive
 from gateway.context.assembly import joined, sanitize, summary_message, with_system_note
 from gateway.context.boundaries import Layout, Limits, find_layout
-from gateway.context.instructions import Instruction, carried
 from gateway.context.policy import MIN_TAIL_MESSAGES, SLACK, Budgets, CompressionSettings, fitted, summary_budget
 from gateway.context.prompts import framed
 from gateway.context.pruning import prune, squeeze
 from gateway.context.shapes import Call, Calls, sources
+from gateway.context.standing import Instruction, carried
 from gateway.context.state import Correction
 from gateway.context.summary import extract
 from gateway.domain.message import HOST, Message, is_request, text_of

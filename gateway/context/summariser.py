@@ -16,9 +16,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from gateway.context import fallback, instructions, ledger, material, prompts, statements, verification
+from gateway.context import fallback, ledger, material, prompts, statements, verification
 from gateway.context.plan import Plan
 from gateway.context.pruning import cut
+from gateway.context.standing import SHARE, listed
 from gateway.context.state import Cooldown, Correction, classify
 from gateway.domain.message import Message
 from gateway.runtime.clock import Clock
@@ -174,11 +175,8 @@ class _Notes:
 
     def standing(self, room: int, chars: int | None = None) -> str:
         """Return the list of standing instructions for notes of `room` tokens and `chars` characters."""
-        share = instructions.SHARE
-        most = None if chars is None else int(chars * share)
-        return instructions.written(
-            self.plan.standing, self.redact, room=int(room * share), counter=self.counter, chars=most
-        )
+        most = None if chars is None else int(chars * SHARE)
+        return listed(self.plan.standing, self.redact, room=int(room * SHARE), counter=self.counter, chars=most)
 
 
 class _Asking:
@@ -197,8 +195,8 @@ class _Asking:
         # Every part's request reads notes and writes them anew, so neither may take more than a quarter of the window.
         self._limit = max(_LEAST_OUTPUT, min(plan.budget * 5 // 4, self._window // 4))
         self._standing = notes.standing(plan.room)
-        listed = min(plan.ledger_room, sum(map(len, notes.ledger))) + counter.text(self._standing)
-        self._room = plan.room - listed  # the most tokens that the answer may have
+        lists = min(plan.ledger_room, sum(map(len, notes.ledger))) + counter.text(self._standing)
+        self._room = plan.room - lists  # the most tokens that the answer may have
         self._tokens = min(plan.budget, self._room, self._limit * 4 // 5)  # the number that is asked for
         self._recent = [] if wish.focus else [line for line in map(self._line, plan.requests) if line]
 

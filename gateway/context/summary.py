@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from gateway.context import identifiers, instructions, ledger
+from gateway.context import identifiers, ledger
 from gateway.context.archive import Archive, without_line
-from gateway.context.instructions import Instruction
 from gateway.context.prompts import END_MARKER, unframed
 from gateway.context.shapes import rewritten, sources
+from gateway.context.standing import Instruction, earlier
 from gateway.domain.message import HOST, Message, is_summary, note_of, text_of
 from gateway.runtime.tokens import TokenCounter
 
@@ -75,7 +75,7 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
                 notes.append(without_line(parts[0]).strip())
                 names |= _identifiers(message, parts[0])
                 archive += Archive.of(message)
-                standing += instructions.earlier(note_of(message))
+                standing += earlier(note_of(message))
                 ids.extend(sources(message))
                 if parts[1] is None:
                     continue

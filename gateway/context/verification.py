@@ -16,12 +16,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from gateway.context import instructions, listing, statements
+from gateway.context import listing, statements
 from gateway.context.ledger import EARLIER, Ledger
 from gateway.context.mentions import Named, mentions
 from gateway.context.orders import orders_in
 from gateway.context.prompts import unframed
 from gateway.context.shapes import calls_of
+from gateway.context.standing import HEADING
 from gateway.context.statements import Outdated
 from gateway.domain.message import Message, text_of
 from gateway.domain.notes import IDENTIFIERS, SECTIONS, section, sections_of
@@ -46,7 +47,7 @@ _SORRY: Final = re.compile(
 _SORRY_CHARS: Final = 1_500  # a longer text, or a text with headings, is no refusal
 _SECTION: Final = re.compile(rf"(?:(?<!\n)\n++)?+^{re.escape(listing.HEADING)}\n((?:- [^\n]*(?:\n|\Z))*)", re.MULTILINE)
 _STANDING: Final = re.compile(
-    rf"(?:(?<!\n)\n++)?+^{re.escape(instructions.HEADING)}\n(?:(?!- |#)[^\n]++\n)?((?:- [^\n]*(?:\n|\Z))*)",
+    rf"(?:(?<!\n)\n++)?+^{re.escape(HEADING)}\n(?:(?!- |#)[^\n]++\n)?((?:- [^\n]*(?:\n|\Z))*)",
     re.MULTILINE,
 )
 _APART: Final = "\n\n\x1e\n\n"
@@ -162,7 +163,7 @@ def held(notes: str, ledger: Ledger) -> dict[str, float]:
 
 def without_lists(notes: str) -> str:
     """Return notes without the lists that `completed` appends."""
-    bare = _STANDING.sub("\n", notes) if instructions.HEADING in notes else notes
+    bare = _STANDING.sub("\n", notes) if HEADING in notes else notes
     bare = _SECTION.sub("\n", bare) if listing.HEADING in bare else bare
     return notes if bare == notes else bare.strip()
 

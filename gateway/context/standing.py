@@ -1,0 +1,253 @@
+"""The instructions that hold, carried from summary to summary word for word, by code and not by a model.
+
+The newest wins: an instruction that takes an earlier one of the same person back, or says the opposite or another
+value, ends that one. In doubt the earlier one holds, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from gateway.context.instructions import TIMES, of, parted, stands, withdraws
+from gateway.domain.message import Message, note_of
+from gateway.domain.notes import INSTRUCTIONS, section
+from gateway.runtime.redaction import Redact
+from gateway.runtime.tokens import TokenCounter
+
+MOST: Final = 64  # instructions that are kept
+SHARE: Final = 0.18  # of a summary's room: the most that they take
+HEADING: Final = section(INSTRUCTIONS, "").rstrip()
+_KEEP: Final = "Sentences of the people here that hold for good, word for word; keep to each."
+_KEEP_SHARED: Final = f"{_KEEP} The brackets name whom one binds; nobody else is bound."
+_UNNOTED: Final = 200  # newest messages without the host's note that are read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruction:
+    """A sentence that holds for good. `by`: its author, where several people talk, and the only person that it binds.
+    `at`: when it was said, in seconds since the epoch; 0.0 if unknown."""
+
+    text: str
+    by: str = ""
+    at: float = 0.0
+
+    @property
+    def line(self) -> str:
+        """The instruction as it stands in a summary."""
+        return f"[{self.by}] {self.text}" if self.by else self.text
+
+    def noted(self) -> dict[str, Any]:
+        """Return the form for the note of a summary."""
+        return {"text": self.text, "at": self.at, **({"by": self.by} if self.by else {})}
+
+
+def earlier(note: Mapping[str, Any]) -> list[Instruction]:
+    """Return the instructions that the note of a summary holds; of a malformed note none."""
+    noted = note.get("standing")
+    told = [each for each in noted if isinstance(each, Mapping)] if isinstance(noted, list) else []
+    return [
+        Instruction(text=each["text"], by=_text(each.get("by")), at=_number(each.get("at")))
+        for each in told
+        if _text(each.get("text"))
+    ]
+
+
+def carried(
+    before: Iterable[Instruction], middle: Sequence[Message], later: Sequence[Message] = ()
+) -> list[Instruction]:
+    """Return the instructions of the summaries `before` and of the `middle` that hold, oldest first, at most `MOST`.
+    Those of the `later` messages, which stay in view, end earlier ones as well."""
+    held: list[Instruction] = []
+    for said in (*before, *_said_in(middle)):
+        held = _after(held, said)
+        if stands(said.text) or not withdraws(said.text):
+            held.append(said)
+    for said in _said_in(later):
+        held = _after(held, said)
+    return held[-MOST:]
+
+
+def listed(
+    standing: Sequence[Instruction], redact: Redact, *, room: int, counter: TokenCounter, chars: int | None = None
+) -> str:
+    """Return the section of a summary with these instructions, oldest first, redacted; "" for none. It is at most
+    `room` tokens and `chars` characters long; where not all fit, the newest stay."""
+    if not standing:
+        return ""
+    opening = f"{HEADING}\n{_KEEP_SHARED if any(each.by for each in standing) else _KEEP}"
+    room -= counter.constant(opening) + 2
+    left = None if chars is None else chars - len(opening)
+    lines: list[str] = []
+    for each in reversed(standing):
+        line = f"- {redact(each.line)}"
+        room -= counter.text(line) + 1
+        left = None if left is None else left - len(line) - 1
+        if room < 0 or (left is not None and left < 0):
+            break
+        lines.append(line)
+    return "\n".join([opening, *reversed(lines)]) if lines else ""
+
+
+def _said_in(messages: Sequence[Message]) -> Iterator[Instruction]:
+    """Return the instructions of messages in order."""
+    for message in _instructing(messages):
+        at = _number(note_of(message).get("at"))
+        for sentence in of(message):
+            by, text = parted(sentence)
+            yield Instruction(text=text, by=by, at=at)
+
+
+def _instructing(messages: Sequence[Message]) -> list[Message]:
+    """Return the people's messages that may hold instructions, of those that an earlier version stored the newest."""
+    told: list[Message] = []
+    left = _UNNOTED
+    for message in reversed(messages):
+        if message.get("role") != "user":
+            continue
+        noted = note_of(message).get("instructions")
+        left -= noted is None
+        if left < 0:
+            break
+        if noted != []:
+            told.append(message)
+    return told[::-1]
+
+
+def _after(held: Sequence[Instruction], said: Instruction) -> list[Instruction]:
+    """Return the instructions that still hold once `said` has been said."""
+    return [each for each in held if each.by != said.by or not _ends(said.text, each.text)]
+
+
+def _ends(newer: str, older: str) -> bool:
+    """Say whether the newer of two sentences of one person ends the older one."""
+    if newer == older:
+        return True
+    one, other = _about(newer), _about(older)
+    if withdraws(newer):
+        asked = one.words - _META
+        taken = asked & (other.words | other.scope)
+        return _EVERYTHING.search(newer) is not None or (bool(asked) and 2 * len(taken) >= len(asked))
+    if one.scope != other.scope:
+        return False  # a rule for a case leaves the general rule alone
+    if one.name and other.name:
+        return True
+    if one.negative != other.negative:
+        return _alike(one.words, other.words, 0.6)
+    for values in _SLOTS:
+        new, old = one.words & values, other.words & values
+        if new and old and new != old:
+            rest, before = one.words - values, other.words - values
+            return not (rest and before) or _alike(rest, before, 0.5)
+    return one.numbers != other.numbers and one.words == other.words
+
+
+def _alike(one: frozenset[str], other: frozenset[str], share: float) -> bool:
+    return bool(one and other) and len(one & other) >= share * min(len(one), len(other))
+
+
+# -- the subject of an instruction ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """The subject of an instruction: its telling words, the words of its case, whether it forbids, its numbers, and
+    whether it says how somebody wants to be called."""
+
+    words: frozenset[str]
+    scope: frozenset[str]
+    negative: bool
+    numbers: frozenset[str]
+    name: bool
+
+
+_NEGATES: Final = re.compile(
+    r"\b(?:never|not|don['’]?t|no|without|avoid|stop|nie(?:mals)?|nicht|kein(?:e[nrms]?)?|ohne|ne|n['’]\w{1,20}|jamais"
+    r"|pas|sans|nunca|sin|mai|non|senza|não|sem|nooit|niet|geen|не|никогда|без)\b|不要|不得|[别別]|[绝絕][对對]?不|禁止|勿"
+    r"|मत|नहीं|ないで|するな|마세요",
+    re.IGNORECASE,
+)
+_EVERYTHING: Final = re.compile(
+    r"\b(?:forget|cancel|scrap) all\b.{0,24}\b(?:rules?|instructions?)\b"
+    r"|\bvergiss alle\b.{0,24}\b(?:regeln|anweisungen)\b"
+    r"|забудь все .{0,16}(?:правила|указания)|忘[掉记記]所有.{0,8}[规規]",
+    re.IGNORECASE,
+)
+_CASE: Final = re.compile(
+    rf"\b{TIMES} (?:i|we)\b[^,:]*|\bwenn ich\b[^,]*|\b(?:quand|lorsque|si|chaque fois que) je\b[^,]*"
+    r"|\b(?:cuando|cada vez que|quando|ogni volta che|toda vez que|sempre que)\b[^,]*"
+    r"|\b(?:als|wanneer) ik\b[^,]*|\b(?:когда|если) я\b[^,]*|[每当當如][次果]?我[^,，]*",
+    re.IGNORECASE,
+)
+_WORDS: Final = re.compile(r"(?:[^\W\d_]|[\u0900-\u0963\u0966-\u0dff])+")
+_NUMBERS: Final = re.compile(r"\d{1,12}")
+_DENSE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_CALL: Final = re.compile(
+    r"\bcall me\b|\bnenn(?:e|en)?(?: sie)? mich\b|\bappelle[zr]?-moi\b|\bll[aá]m\w{1,3}me\b|叫我|[称稱]呼我|называй",
+    re.IGNORECASE,
+)
+_STEM: Final = 6  # letters of a word that are compared
+_EMPTY_WORDS: Final = """
+    the an to of in on for at by with as is are be it its this that these those and or but so my me you your we us
+    please always never ever from now when whenever if ask about every time do don dont not no use using used answer
+    answers reply respond write speak talk say tell make sure ensure must should shall will would like want need can
+    could may again only just also all any anymore more longer stop going forward future remember henceforth keep
+    immer stets nie niemals bitte ab jetzt sofort nicht mehr kein keine der die das den dem ein eine mir mich mein auf
+    antworte antworten schreib schreibe sprich verwende benutze nutze künftig zukunft wieder du kannst
+    toujours jamais désormais dorénavant ne pas plus le la les un une en de du des réponds utilise écris parle
+    siempre nunca el los las una responde usa escribe habla ahora partir adelante sempre mai non il lo gli di rispondi
+    scrivi não os as em responda use escreva agora altijd nooit niet het een antwoord gebruik schrijf voortaan vanaf
+    nu всегда никогда не на отвечай пиши используй говори отныне впредь пожалуйста больше"""
+_EMPTY: Final = frozenset(_EMPTY_WORDS.split())
+# Words about instructions, as far as they are compared.
+_META: Final = frozenset(
+    {"rule", "instru", "forget", "earlie", "said", "cancel", "scrap", "regel", "vergis", "правил", "забудь"}
+)
+_SLOTS: Final = tuple(
+    frozenset(word[:_STEM] for word in words.split())
+    for words in (
+        "english german french spanish italian portuguese dutch russian chinese japanese hindi korean polish turkish"
+        " arabic englisch deutsch französisch spanisch italienisch russisch chinesisch anglais allemand français"
+        " espagnol italien inglés alemán francés español inglese tedesco francese spagnolo inglês alemão francês"
+        " espanhol engels duits frans английском английски немецком немецки французском русском русски испанском 中文"
+        " 英文 日文 法文 德文 英语 汉语",
+        "metric imperial metre meter feet inche mile kilometre kilometer celsius fahrenheit metrisch",
+        "brief briefly short shortly concise concisely long detailed detail verbose lengthy kurz knapp ausführlich bref"
+        " court détaillé breve corto largo detallado кратко коротко подробно",
+        "formal informal formally informally casual casually duzen siezen duze sieze tutoie vouvoie",
+    )
+)
+
+
+@lru_cache(maxsize=1024)
+def _about(text: str) -> _About:
+    case = _CASE.search(text)
+    rest = text if case is None else f"{text[: case.start()]} {text[case.end() :]}"
+    return _About(
+        words=frozenset(_telling(rest)),
+        scope=frozenset(_telling(case[0])) if case else frozenset(),
+        negative=_NEGATES.search(rest) is not None,
+        numbers=frozenset(_NUMBERS.findall(rest)),
+        name=_CALL.search(rest) is not None,
+    )
+
+
+def _telling(text: str) -> Iterator[str]:
+    """Return the words of a text that name its subject, without most endings; pairs of characters where it is
+    written without spaces."""
+    for run in _WORDS.findall(text.lower()):
+        if _DENSE.search(run):
+            yield from (run[place : place + 2] for place in range(len(run) - 1))
+        elif run not in _EMPTY and len(run) > 1:
+            yield run[:_STEM] if len(run) > _STEM else run.removesuffix("s")
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else 0.0
