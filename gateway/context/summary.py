@@ -6,8 +6,8 @@ everything that the host noted with them is read in the same walk.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from gateway.context import identifiers, ledger
@@ -19,28 +19,22 @@ from gateway.domain.message import HOST, Message, is_summary, note_of, text_of
 from gateway.runtime.tokens import TokenCounter
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Extracted:
-    """A transcript without its summaries.
+    """A transcript without its summaries."""
 
-    `tokens` and `rows` (row ids, "" for none) are those of each turn. `telling`: the turns in which a person may give
-    standing instructions. `notes`: the text of the summaries. `head_limit`: the turns before the first summary (all
-    turns, if there is none). `ids`: the row ids that the summaries stand for. `identifiers`: those that the summaries
-    hold letter for letter, and their weights. `archive`: the messages that they stand for. `standing`: the standing
-    instructions that they hold. `found`: the number of summaries.
-    """
-
-    turns: list[Message]
-    tokens: list[int]
-    rows: list[str]
-    telling: list[int]
-    notes: str
-    identifiers: Mapping[str, float]
-    head_limit: int
-    ids: tuple[str, ...]
-    archive: Archive
-    standing: Sequence[Instruction]
-    found: int
+    turns: list[Message] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)  # of each turn
+    rows: list[str] = field(default_factory=list)  # the row id of each turn, "" for none
+    telling: list[int] = field(default_factory=list)  # turns in which a person may give standing instructions
+    head_limit: int = 0  # the turns before the first summary; all turns, if there is none
+    # Of the summaries:
+    found: int = 0  # their number
+    notes: str = ""  # their text
+    ids: list[str] = field(default_factory=list)  # of the rows that they stand for
+    identifiers: dict[str, float] = field(default_factory=dict)  # that they hold letter for letter, and their weights
+    archive: Archive = field(default_factory=Archive)  # the messages that they stand for
+    standing: list[Instruction] = field(default_factory=list)  # instructions that they hold
 
 
 def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
@@ -50,16 +44,8 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
     one from opener to end marker and a person spoke after it; a summary that somebody pastes as their request is a
     request.
     """
-    turns: list[Message] = []
-    tokens: list[int] = []
-    rows: list[str] = []
-    telling: list[int] = []
-    notes: list[str] = []
-    names: dict[str, float] = {}
-    ids: list[str] = []
-    archive = Archive()
-    standing: list[Instruction] = []
-    head_limit: int | None = None
+    result = Extracted()
+    turns, tokens, rows, telling = result.turns, result.tokens, result.rows, result.telling
     last = next((index for index in range(len(messages) - 1, -1, -1) if messages[index].get("role") == "user"), -1)
     for index, message in enumerate(messages):
         note: Any
@@ -71,15 +57,11 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
         if not plain:
             parts = _split(message, by_text=index < last)
             if parts is not None:
-                head_limit = len(turns) if head_limit is None else head_limit
-                notes.append(without_line(parts[0]).strip())
-                names |= _identifiers(message, parts[0])
-                archive += Archive.of(message)
-                standing += earlier(note_of(message))
-                ids.extend(sources(message))
-                if parts[1] is None:
+                notes, content = parts
+                _add(result, message, notes)
+                if content is None:
                     continue
-                message = _restored(message, parts[1], counter)
+                message = _restored(message, content, counter)
             note = note_of(message)
             counted, row = note.get("tokens"), note.get("id")
         if message["role"] == "user" and note.get("instructions", True):
@@ -87,19 +69,21 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
         turns.append(message)
         tokens.append(counted if type(counted) is int and counted > 0 else counter.message(message))
         rows.append(row if type(row) is str else "")
-    return Extracted(
-        turns=turns,
-        tokens=tokens,
-        rows=rows,
-        telling=telling,
-        notes="\n\n".join(note for note in notes if note),
-        identifiers=names,
-        head_limit=len(turns) if head_limit is None else head_limit,
-        ids=tuple(ids),
-        archive=archive,
-        standing=standing,
-        found=len(notes),
-    )
+    if not result.found:
+        result.head_limit = len(turns)
+    return result
+
+
+def _add(result: Extracted, summary: Message, notes: str) -> None:
+    """Add what a summary with these notes stands for."""
+    if not result.found:
+        result.head_limit = len(result.turns)
+    result.found += 1
+    result.notes = "\n\n".join(filter(None, (result.notes, without_line(notes).strip())))
+    result.ids += sources(summary)
+    result.identifiers |= _identifiers(summary, notes)
+    result.archive += Archive.of(summary)
+    result.standing += earlier(note_of(summary))
 
 
 def _split(message: Message, *, by_text: bool) -> tuple[str, Any] | None:

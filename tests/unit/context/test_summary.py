@@ -149,7 +149,7 @@ def test_model_text_is_plain_text_with_circumstances() -> None:
 def test_earlier_summaries_are_taken_out_wherever_they_are() -> None:
     summary: Message = {"role": "user", "content": framed("one"), "_legato": {"summary": True, "id": "5"}}
     found = extract([{"role": "user", "content": "u"}, summary, *conversation(1)], COUNTER)
-    assert (found.notes, found.head_limit, found.ids, found.found) == ("one", 1, ("5",), 1)
+    assert (found.notes, found.head_limit, found.ids, found.found) == ("one", 1, ["5"], 1)
     assert len(found.turns) == 7
 
 
