@@ -17,7 +17,7 @@ from gateway.context.pruning import prune, squeeze
 from gateway.context.shapes import Call, Calls, sources
 from gateway.context.standing import Instruction, carried
 from gateway.context.state import Correction
-from gateway.context.summary import extract
+from gateway.context.summary import Extracted, extract
 from gateway.domain.message import HOST, Message, is_request, text_of
 from gateway.runtime.tokens import TokenCounter
 
@@ -123,18 +123,12 @@ def make_plan(
     if count <= settings.protect_first_n + MIN_TAIL_MESSAGES + 1:
         return None
 
-    total = sum(tokens)
     unrepaired = not found.found and len(clean) == len(messages) and all(map(operator.is_, clean, messages))
-    before = total + total_tokens(lead, counter) if unrepaired else total_tokens(messages, counter)
+    before = sum(tokens) + total_tokens(lead, counter) if unrepaired else total_tokens(messages, counter)
     overhead = 0 if current_tokens is None else max(0, correction.invert(current_tokens) - before)
     own = fitted(_in_own_tokens(budgets, correction), overhead)
 
-    short = min(own.tail_tokens, int(total * settings.target_ratio))
-    limits = _limits(own, settings, short if force else own.tail_tokens, found.head_limit)
-    layout = find_layout(turns, tokens, limits)
-    if not force and len(layout.middle) <= 1:  # the budget would protect everything
-        layout = find_layout(turns, tokens, _limits(own, settings, short, found.head_limit))
-
+    layout = _layout(found, own, settings, force=force)
     frame = counter.constant(framed("")) + _LINE
     reserve = overhead + frame + min(4 * LEAST_NOTES, own.max_summary_tokens)
     kept = _fitting(_kept(turns, layout, calls, counter), own.usable_tokens - reserve, counter)
@@ -189,6 +183,27 @@ def shortened(plan: Plan, counter: TokenCounter) -> list[Message]:
     return sanitize(_fitting(short, plan.budgets.usable_tokens - plan.overhead, counter))
 
 
+def _layout(found: Extracted, budgets: Budgets, settings: CompressionSettings, *, force: bool) -> Layout:
+    """Return the division of the turns. With `force`, or where the budget would protect everything, the tail takes no
+    more than its share of this transcript."""
+
+    def divided(tail_tokens: int) -> Layout:
+        limits = Limits(
+            head_tokens=budgets.head_tokens,
+            tail_tokens=tail_tokens,
+            protect_first_n=settings.protect_first_n,
+            protect_last_n=max(1, settings.protect_last_n),
+            head_limit=found.head_limit,
+        )
+        return find_layout(found.turns, found.tokens, limits)
+
+    if not force:
+        layout = divided(budgets.tail_tokens)
+        if len(layout.middle) > 1:
+            return layout
+    return divided(min(budgets.tail_tokens, int(sum(found.tokens) * settings.target_ratio)))
+
+
 def _kept(turns: Sequence[Message], layout: Layout, calls: Mapping[str, Call], counter: TokenCounter) -> list[Message]:
     """Return the turns that stay, in order, pruned in front of the protected ones."""
     carried = [turns[index] for index in layout.carried]
@@ -221,13 +236,3 @@ def _newest_requests(turns: Sequence[Message]) -> list[str]:
 def _in_own_tokens(budgets: Budgets, correction: Correction) -> Budgets:
     names = ("usable_tokens", "threshold_tokens", "tail_tokens", "head_tokens", "max_summary_tokens", "ledger_tokens")
     return replace(budgets, **{name: correction.invert(getattr(budgets, name)) for name in names})
-
-
-def _limits(budgets: Budgets, settings: CompressionSettings, tail_tokens: int, head_limit: int) -> Limits:
-    return Limits(
-        head_tokens=budgets.head_tokens,
-        tail_tokens=tail_tokens,
-        protect_first_n=settings.protect_first_n,
-        protect_last_n=max(1, settings.protect_last_n),
-        head_limit=head_limit,
-    )
