@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import struct
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from hashlib import sha256
@@ -13,9 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from gateway.agent.models import Models
+from gateway.app.build import Parts, build
+from gateway.app.config import Config, find_config
 from gateway.app.config.environment import overlooked
 from gateway.app.config.sentences import did_you_mean
 from gateway.app.config.variables import FILE
+from gateway.app.gateway import Gateway
+from gateway.app.models import caching_note, configured_transcriber
+from gateway.app.plugins import platforms
+from gateway.app.serving import adapters
+from gateway.app.store import configured_store, home
+from gateway.cli.printing import show
 from gateway.domain.adapter import Adapter, CanBeProbed, Finding
 from gateway.domain.message import Message, user
 from gateway.domain.speech import Transcriber
@@ -60,6 +68,54 @@ _OMITTED: Mapping[Feature, str] = {
     "temperature": "a temperature",
     "reasoning_effort": "a reasoning effort",
 }
+
+
+async def print_findings(settings: Config, path: Path | None, redact: Callable[[str], str]) -> int:
+    """Probe everything that the configuration names, and print the findings without secrets. Returns the exit
+    status."""
+    worst, served = 0, adapters(settings)
+    # To build a gateway finds mistakes that no single value can show.
+    gateway = build(settings, served, Parts(store=configured_store(settings, waits=False)))
+    async for finding in _all_findings(settings, path, gateway, served):
+        mark = {True: "ok", False: "FAIL", None: "note"}[finding.ok]
+        show(redact(f"{finding.what:<16} {mark:<5} {finding.detail}"))
+        worst = max(worst, int(finding.ok is False))
+    for close in (*(adapter.aclose for adapter in served), *gateway.close):
+        await close()
+    return worst
+
+
+async def _all_findings(
+    settings: Config, path: Path | None, gateway: Gateway, served: Sequence[Adapter]
+) -> AsyncIterator[Finding]:
+    models, access = gateway.metering.models, settings.access
+    database = settings.store.sqlite_path
+    files = of_files(find_config(path), os.environ, database=database, home=home(settings))
+    known, tools = gateway.sessions.toolbox.installed, settings.tools
+    lists = {f"offered for {whom}": names for whom, names in tools.offered.items()} | {"admins_only": tools.admins_only}
+    for finding in (
+        *files,
+        *of_tools("chat's tools", settings.by_place("tools"), known, tools.mcp),
+        *of_tools("tools", lists, known, tools.mcp),
+        *of_offered(tools.offered, [*platforms()]),
+    ):
+        yield finding
+    await models.learn_window(gateway.clock)
+    async for finding in findings(
+        gateway.store,
+        models,
+        served,
+        threshold=settings.compression.threshold,
+        caching=caching_note(models.main),
+        spending=gateway.metering.note(),
+        people=may_talk(access.allow, access.admins, pairing=access.pairing) if served else None,
+        database=database,
+    ):
+        yield finding
+    async for finding in gateway.mcp.probe():
+        yield finding
+    if (transcriber := configured_transcriber(settings, gateway.clock)) is not None:
+        yield await of_transcription(transcriber)
 
 
 async def findings(

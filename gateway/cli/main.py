@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
 import typer
 
@@ -19,9 +19,6 @@ from gateway.runtime.errors import ConfigError, GatewayError
 
 if TYPE_CHECKING:
     from gateway.app.config import Config
-    from gateway.app.gateway import Gateway
-    from gateway.cli.purge import Purge
-    from gateway.domain.adapter import Adapter, Finding
     from gateway.runtime.redaction import Redactor
     from gateway.store.port import Store
 
@@ -110,8 +107,11 @@ def run(
 @app.command()
 def check(config: ConfigOption = None) -> None:
     """Validate the configuration and probe what it names."""
+    from gateway.cli.check import print_findings
+
     settings = _settings(config)
-    raise typer.Exit(_guarded(lambda: _check(settings, config), settings))
+    _log_to(settings, None)
+    raise typer.Exit(_guarded(lambda: print_findings(settings, config, _redactor(settings)), settings))
 
 
 @app.command("config")
@@ -184,16 +184,8 @@ def migrate(
 
     for name, url in (("SOURCE", source), ("TARGET", target)):
         _check_address(name, url)
-    rows: list[dict[str, Any]] = []
-
-    async def run() -> int:
-        rows.append(report_row(await migrate_between(source, target)))
-        return 0
-
-    code = _guarded(run, None)
-    if not rows:
-        raise typer.Exit(code)
-    show_rows(rows[0], as_json, report_text)
+    report = _guarded(lambda: migrate_between(source, target), None)
+    show_rows(report_row(report), as_json, report_text)
 
 
 @app.command()
@@ -215,7 +207,7 @@ def purge(
     With a SQLite store no gateway may run meanwhile. What a model's provider was sent, backups, and what stands in
     the chats is not undone.
     """
-    from gateway.cli.purge import Purge, key_named, person_named, preview, preview_text
+    from gateway.cli.purge import Purge, carry_out, key_named, person_named, preview, preview_text
     from gateway.runtime.clock import SystemClock
 
     if not (person or key or older_than) or (person and key):
@@ -236,10 +228,7 @@ def purge(
     if not yes:
         complain(preview_text(rows))
         typer.confirm("Delete this for good?", abort=True, err=True)
-    went: dict[str, int] = {}
-    code = _guarded(lambda: _purge(settings, what, went), settings)
-    if code:
-        raise typer.Exit(code)
+    went = _guarded(lambda: carry_out(settings, what), settings)
     show_rows(went, as_json, lambda counts: "\n".join(f"{name}: {count:,}" for name, count in counts.items()))
 
 
@@ -309,19 +298,21 @@ def _redactor(settings: Config | None) -> Redactor:
     return Redactor(settings.secrets() if settings else ())
 
 
-def _guarded(run: Callable[[], Awaitable[int]], settings: Config | None) -> int:
-    async def main() -> int:
+def _guarded(run: Callable[[], Awaitable[T]], settings: Config | None) -> T:
+    """Return the result of `run`. Raises typer.Exit, when the person was told why there is none."""
+
+    async def main() -> T:
         return await run()
 
     try:
         return asyncio.run(main())
     except ConfigError as error:
         _tell_problems(error, settings)
-        return 2
+        raise typer.Exit(2) from None
     except GatewayError as error:
         _fail(_redactor(settings)(str(error)))
     except KeyboardInterrupt:
-        return 130
+        raise typer.Exit(130) from None
 
 
 def _read_vocabulary() -> None:
@@ -356,22 +347,17 @@ def _read(path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T:
     from gateway.app.store import configured_store
 
     settings = _settings(path)
-    answers: list[T] = []
+    _log_to(settings, None)
 
-    async def run() -> int:
-        _log_to(settings, None)
+    async def run() -> T:
         store = configured_store(settings, read_only=True)
         await store.open()
         try:
-            answers.append(await ask(store))
+            return await ask(store)
         finally:
             await store.aclose()
-        return 0
 
-    code = _guarded(run, settings)
-    if not answers:
-        raise typer.Exit(code)
-    return answers[0]
+    return _guarded(run, settings)
 
 
 def _log_to(settings: Config, file: Path | None) -> None:
@@ -391,84 +377,6 @@ def _check_address(name: str, url: str) -> None:
     except ValidationError as error:  # the address may hold a password, so it is not shown
         complain(f"legato: {name} {error.errors()[0]['msg'].removeprefix('Value error, ')}")
         raise typer.Exit(2) from None
-
-
-async def _purge(settings: Config, what: Purge, went: dict[str, int]) -> int:
-    from gateway.app.build import Parts, build
-    from gateway.app.store import configured_store
-    from gateway.cli.purge import carry_out
-    from gateway.runtime.clock import SystemClock, SystemIds
-
-    _log_to(settings, None)
-    clock, store = SystemClock(), configured_store(settings, waits=False)
-    gateway = build(settings, [], Parts(store=store))
-    await store.open()
-    try:
-        went.update(await carry_out(store, gateway.forgetter, what, clock, SystemIds()))
-    finally:
-        await store.aclose()
-        for close in gateway.close:
-            await close()
-    return 0
-
-
-async def _check(settings: Config, path: Path | None) -> int:
-    from gateway.app.build import Parts, build
-    from gateway.app.serving import adapters
-    from gateway.app.store import configured_store
-
-    _log_to(settings, None)
-    redact, worst = _redactor(settings), 0
-    served = adapters(settings)
-    gateway = build(settings, served, Parts(store=configured_store(settings, waits=False)))
-    async for finding in _findings(settings, path, gateway, served):
-        mark = {True: "ok", False: "FAIL", None: "note"}[finding.ok]
-        show(redact(f"{finding.what:<16} {mark:<5} {finding.detail}"))
-        worst = max(worst, int(finding.ok is False))
-    for close in (*(adapter.aclose for adapter in served), *gateway.close):
-        await close()
-    return worst
-
-
-async def _findings(
-    settings: Config, path: Path | None, gateway: Gateway, served: Sequence[Adapter]
-) -> AsyncIterator[Finding]:
-    """Yield the findings about everything that the configuration names. The gateway is built by now: that finds
-    mistakes that no single value can show."""
-    from gateway.app.config import find_config
-    from gateway.app.models import caching_note, configured_transcriber
-    from gateway.app.plugins import platforms
-    from gateway.app.store import home
-    from gateway.cli.check import findings, may_talk, of_files, of_offered, of_tools, of_transcription
-
-    models, access = gateway.metering.models, settings.access
-    database = settings.store.sqlite_path
-    files = of_files(find_config(path), os.environ, database=database, home=home(settings))
-    known, tools = gateway.sessions.toolbox.installed, settings.tools
-    lists = {f"offered for {whom}": names for whom, names in tools.offered.items()} | {"admins_only": tools.admins_only}
-    for finding in (
-        *files,
-        *of_tools("chat's tools", settings.by_place("tools"), known, tools.mcp),
-        *of_tools("tools", lists, known, tools.mcp),
-        *of_offered(tools.offered, [*platforms()]),
-    ):
-        yield finding
-    await models.learn_window(gateway.clock)
-    async for finding in findings(
-        gateway.store,
-        models,
-        served,
-        threshold=settings.compression.threshold,
-        caching=caching_note(models.main),
-        spending=gateway.metering.note(),
-        people=may_talk(access.allow, access.admins, pairing=access.pairing) if served else None,
-        database=database,
-    ):
-        yield finding
-    async for finding in gateway.mcp.probe():
-        yield finding
-    if (transcriber := configured_transcriber(settings, gateway.clock)) is not None:
-        yield await of_transcription(transcriber)
 
 
 app.add_typer(access_app(_read), name="access")

@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.agent.forgetting import Forgetter
+from gateway.app.build import Parts, build
+from gateway.app.config import Config
+from gateway.app.store import configured_store
 from gateway.domain.chat import SessionKey, Source
 from gateway.domain.memory import scope_of
 from gateway.domain.pairing import removed
 from gateway.domain.session import Session
 from gateway.domain.wording import counted
-from gateway.runtime.clock import Clock, Ids
+from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.runtime.errors import UserError
 from gateway.store.port import Store
 from gateway.store.records import Erasure, Talk
@@ -89,8 +92,20 @@ def preview_text(rows: Sequence[dict[str, Any]]) -> str:
     )
 
 
-async def carry_out(store: Store, forgetter: Forgetter, purge: Purge, clock: Clock, ids: Ids) -> dict[str, int]:
-    """Purge. Returns what went, summed."""
+async def carry_out(settings: Config, purge: Purge) -> dict[str, int]:
+    """Purge, while nobody else has the store. Returns what went, summed."""
+    store = configured_store(settings, waits=False)
+    gateway = build(settings, [], Parts(store=store))
+    await store.open()
+    try:
+        return await _purge(store, gateway.forgetter, purge, SystemClock(), SystemIds())
+    finally:
+        await store.aclose()
+        for close in gateway.close:
+            await close()
+
+
+async def _purge(store: Store, forgetter: Forgetter, purge: Purge, clock: Clock, ids: Ids) -> dict[str, int]:
     total: dict[str, int] = {}
     for talk in await talks_of(store, purge):
         if is_whole(talk, purge):

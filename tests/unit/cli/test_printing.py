@@ -61,15 +61,12 @@ def test_a_reader_that_left_ends_a_command_among_its_connections(
     assert ended.value.code == 128 + signal.SIGPIPE
 
 
-def test_a_reading_command_that_was_broken_off_ends_with_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "_settings", lambda path: None)
-    monkeypatch.setattr(cli, "_guarded", lambda run, settings: 130)
-
-    async def ask(store: Any) -> None:
-        """Never asked."""
+def test_a_command_that_was_broken_off_ends_with_its_code() -> None:
+    async def ask() -> None:
+        raise KeyboardInterrupt
 
     with pytest.raises(typer.Exit) as ended:
-        cli._read(None, ask)
+        cli._guarded(ask, None)
     assert ended.value.exit_code == 130
 
 
