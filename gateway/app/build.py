@@ -111,7 +111,15 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     return Gateway(
         store=base.store,
         reception=reception,
-        lanes=_lanes(base, turns, reception, worker),
+        lanes=Lanes(
+            store=base.store,
+            run=turns.run,
+            worker=worker,
+            concurrent=config.turns.concurrent,
+            background=base.background,
+            clock=base.clock,
+            rest=reception.rest,
+        ),
         outbox=base.outbox,
         sessions=talks.sessions,
         forgetter=talks.forgetter,
@@ -124,7 +132,9 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         background=base.background,
         adapters=base.adapters,
         clock=base.clock,
-        accounts=_accounts(base, worker),
+        accounts=AccountLeases(
+            store=base.store, clock=base.clock, worker=worker, background=base.background, runs=tuple(base.limits)
+        ),
         worker=worker,
         mcp=tools.mcp,
         tool_counts=tools.toolbox.counts,
@@ -138,6 +148,7 @@ class _Base:
     or without."""
 
     config: Config
+    rules: TurnRules
     clock: Clock
     ids: Ids
     points: Points
@@ -158,6 +169,13 @@ def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
     limits = {**parts.also_runs, **{adapter.name: adapter.limits for adapter in adapters}}
     return _Base(
         config=config,
+        rules=TurnRules(
+            sessions=config.sessions,
+            turns=config.turns,
+            groups=config.by_place("groups"),
+            threads=config.by_place("threads"),
+            busy_mode=config.by_place("busy_mode"),
+        ),
         clock=clock,
         ids=ids,
         points=points,
@@ -419,17 +437,7 @@ def _reception(base: _Base, people: _PeopleParts, commands: CommandRunner) -> Re
         background=base.background,
         clock=base.clock,
         points=base.points,
-        rules=_turn_rules(base.config),
-    )
-
-
-def _turn_rules(config: Config) -> TurnRules:
-    return TurnRules(
-        sessions=config.sessions,
-        turns=config.turns,
-        groups=config.by_place("groups"),
-        threads=config.by_place("threads"),
-        busy_mode=config.by_place("busy_mode"),
+        rules=base.rules,
     )
 
 
@@ -489,7 +497,7 @@ def _turns(
         outbox=base.outbox,
         adapters=base.adapters,
         background=base.background,
-        rules=_turn_rules(config),
+        rules=base.rules,
         clock=clock,
         points=base.points,
     )
@@ -502,24 +510,6 @@ def _connect(base: _Base, reception: Reception) -> None:
             adapter.notebook = AccountNotes(store=base.store, account=account_of(adapter))
         if isinstance(adapter, ShowsProposals):
             adapter.propose = reception.proposals
-
-
-def _lanes(base: _Base, turns: Turns, reception: Reception, worker: str) -> Lanes:
-    return Lanes(
-        store=base.store,
-        run=turns.run,
-        worker=worker,
-        concurrent=base.config.turns.concurrent,
-        background=base.background,
-        clock=base.clock,
-        rest=reception.rest,
-    )
-
-
-def _accounts(base: _Base, worker: str) -> AccountLeases:
-    return AccountLeases(
-        store=base.store, clock=base.clock, worker=worker, background=base.background, runs=tuple(base.limits)
-    )
 
 
 def machine_zone() -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
 
 import typer
 
+from gateway.cli.options import ConfigOption
 from gateway.cli.printing import show
 
 if TYPE_CHECKING:
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from gateway.store.port import Store
 
 T = TypeVar("T")
-ConfigOption = Annotated[
-    Path | None, typer.Option("--config", metavar="PATH", help="Configuration file (default: ./config.yaml).")
-]
 
 
 class Ask(Protocol):

@@ -13,6 +13,7 @@ import typer
 
 from gateway import __version__
 from gateway.cli.access import access_app
+from gateway.cli.options import ConfigOption, JsonOption
 from gateway.cli.printing import complain, show, show_rows
 from gateway.cli.trajectories import trajectories_app
 from gateway.runtime.errors import ConfigError, GatewayError
@@ -36,10 +37,6 @@ sessions_app = typer.Typer(
 )
 app.add_typer(sessions_app, name="sessions")
 
-ConfigOption = Annotated[
-    Path | None, typer.Option("--config", metavar="PATH", help="Configuration file (default: ./config.yaml).")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, one value.")]
 SessionArgument = Annotated[str, typer.Argument(metavar="ID", help="A session, as `legato sessions list` names it.")]
 
 T = TypeVar("T")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from gateway.cli.options import ConfigOption
 from gateway.cli.printing import complain, show
 
 if TYPE_CHECKING:
@@ -49,9 +50,7 @@ def trajectories_app(
             Path | None, typer.Option(metavar="PATH", help="Where the figures go (default: OUT.metrics.json).")
         ] = None,
         limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N trajectories.")] = None,
-        config: Annotated[
-            Path | None, typer.Option("--config", metavar="PATH", help="Configuration file (default: ./config.yaml).")
-        ] = None,
+        config: ConfigOption = None,
     ) -> None:
         """Make trajectories (ShareGPT form, JSON lines) fit a length: their middle becomes a summary.
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from adapters.discord.adapter import DiscordAdapter, account_of
-from adapters.discord.buttons import components
+from adapters.discord.adapter import DiscordAdapter, account_of, components
 from adapters.discord.codec import snowflake
 from adapters.discord.commands import SlashCommands
 from adapters.discord.connection import CLOSING_SECONDS, SILENT_SECONDS
