@@ -6,20 +6,15 @@ process: of the whole gateway with the bot, and of the gateway alone; what is le
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from statistics import median
 
 from adapters.discord.adapter import DiscordAdapter
 from adapters.discord.platform import DiscordSettings
-from gateway.app.build import Parts, build
-from gateway.people.access import AccessSettings
 from gateway.runtime.clock import SystemClock
-from gateway.runtime.tasks import Background
 from tests.bench.table import Row, Rows, milliseconds
 from tests.bench.telegram import EACH, ROUNDS, STARTS, People, Spent, gateway_alone, loaded, platform
 from tests.bench.telegram_people import MOST
-from tests.bench.world import Instant, quiet, settings
+from tests.bench.world import bot, quiet
 
 TITLE = "A bot on Discord; model at 0 ms, durable SQLite, the server in a process of its own"
 
@@ -46,18 +41,7 @@ async def measure() -> Rows:
 
 
 async def _gateway(people: People) -> list[Spent]:
-    with tempfile.TemporaryDirectory() as folder:
-        config = settings(Path(folder, "bench.db")).model_copy(update={"access": AccessSettings(allow=("discord:*",))})
-        rules = DiscordSettings(listen="free", quoted=0)
-        adapter = DiscordAdapter(people.token, clock=SystemClock(), settings=rules, base_url=people.base_url)
-        gateway = build(config, [adapter], Parts(providers={"offline": Instant()}))
-
-        async def run() -> None:
-            await gateway.run()
-
-        task = Background().start(run(), name="gateway")
-        try:
-            return [await people.talk(EACH, lambda: quiet(gateway)) for _ in range(ROUNDS)]
-        finally:
-            gateway.stop()
-            await task
+    rules = DiscordSettings(listen="free", quoted=0)
+    adapter = DiscordAdapter(people.token, clock=SystemClock(), settings=rules, base_url=people.base_url)
+    async with bot(adapter) as gateway:
+        return [await people.talk(EACH, lambda: quiet(gateway)) for _ in range(ROUNDS)]

@@ -16,27 +16,22 @@ import asyncio
 import json
 import os
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any, Final, Literal
 
-from adapters.telegram.adapter import TelegramAdapter, TelegramBot
+from adapters.telegram.adapter import TelegramAdapter
 from adapters.telegram.webhook import WebhookAdapter
-from gateway.app.build import Parts, build
-from gateway.people.access import AccessSettings
 from gateway.runtime.clock import SystemClock
-from gateway.runtime.tasks import Background
 from tests.bench.hostile_people import MEMBERS, PEOPLE
 from tests.bench.hostile_strangers import CONNECTIONS
 from tests.bench.start import PROJECT
 from tests.bench.table import Row, Rows, milliseconds, percentile
 from tests.bench.telegram import People, platform
-from tests.bench.world import Instant, settings
+from tests.bench.world import bot
 from tests.support.redis_server import free_port
 
 TITLE = "A bot among those who mean harm; model at 0 ms, durable SQLite, Telegram in a process of its own"
@@ -175,21 +170,10 @@ async def _strangers(port: int | None, others: frozenset[int]) -> AsyncIterator[
 @asynccontextmanager
 async def _bot(people: People, port: int | None) -> AsyncIterator[None]:
     """A gateway with the bot, polling or called on a port."""
-    with tempfile.TemporaryDirectory() as folder:
-        config = settings(Path(folder, "bench.db")).model_copy(update={"access": AccessSettings(allow=("telegram:*",))})
-        how: dict[str, Any] = {"clock": SystemClock(), "base_url": people.base_url, "paced": False}
-        adapter: TelegramBot = TelegramAdapter(people.token, **how)
-        if port is not None:
-            url = f"http://127.0.0.1:{port}/hook"
-            adapter = WebhookAdapter(people.token, public_url=url, host="127.0.0.1", port=port, **how)
-        gateway = build(config, [adapter], Parts(providers={"offline": Instant()}))
-
-        async def run() -> None:
-            await gateway.run()
-
-        task = Background().start(run(), name="gateway")
-        try:
-            yield
-        finally:
-            gateway.stop()
-            await task
+    how: dict[str, Any] = {"clock": SystemClock(), "base_url": people.base_url, "paced": False}
+    adapter: TelegramAdapter | WebhookAdapter = TelegramAdapter(people.token, **how)
+    if port is not None:
+        url = f"http://127.0.0.1:{port}/hook"
+        adapter = WebhookAdapter(people.token, public_url=url, host="127.0.0.1", port=port, **how)
+    async with bot(adapter):
+        yield

@@ -16,12 +16,12 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from itertools import cycle
 from typing import Final
 
+from tests.bench.telegram_people import Replies
 from tests.bench.world import said
 from tests.emulators.telegram import TelegramServer, User
 
@@ -38,7 +38,8 @@ class _Waiting:
         self._telegram = telegram
         self._people = [telegram.people.person(f"P{number}") for number in range(PEOPLE)]
         self._asked: dict[str, deque[float]] = {}  # when each asked what is not answered
-        self._read = self._to_ask = 0
+        self._replies = Replies(telegram.journal)
+        self._to_ask = 0
         self.waits: list[float] = []
 
     async def talk(self, seconds: float) -> None:
@@ -62,8 +63,7 @@ class _Waiting:
         await heard
 
     def _begin(self) -> None:
-        calls = self._telegram.journal.calls
-        self._read = calls[-1].number if calls else 0
+        self._replies = Replies(self._telegram.journal)
         self.waits = []
 
     async def _heard(self, end: float, *, again: bool) -> None:
@@ -81,29 +81,15 @@ class _Waiting:
         self._telegram.people.say(self._telegram.people.private(person), person, said(len(self.waits)))
 
     def _note(self, *, again: bool) -> None:
-        for call in self._over():
-            asked = self._asked.get(call)
+        for chat in self._replies.since():
+            asked = self._asked.get(chat)
             if not asked:
                 continue
             self.waits.append(time.perf_counter() - asked.popleft())
             if not asked:
-                del self._asked[call]
+                del self._asked[chat]
             if again:
-                self._ask(next(person for person in self._people if str(person.id) == call))
-
-    def _over(self) -> Iterator[str]:
-        """The chats of the messages that were shown since the last look."""
-        new = []
-        for call in reversed(self._telegram.journal.calls):
-            if call.number <= self._read:
-                break
-            new.append(call)
-        for call in reversed(new):
-            if call.method != "getUpdates" and not call.status:
-                return
-            self._read = call.number
-            if call.method == "sendMessage" and call.done:
-                yield call.chat_id
+                self._ask(next(person for person in self._people if str(person.id) == chat))
 
 
 async def _flood(telegram: TelegramServer, members: list[User], seconds: float, rate: int) -> int:

@@ -26,14 +26,11 @@ from telegram import Update
 from telegram.ext import ApplicationBuilder, CallbackContext, MessageHandler, filters
 
 from adapters.telegram.adapter import TelegramAdapter
-from gateway.app.build import Parts, build
-from gateway.people.access import AccessSettings
 from gateway.runtime.clock import SystemClock
-from gateway.runtime.tasks import Background
 from tests.bench.start import PROJECT
 from tests.bench.table import Row, Rows, milliseconds
 from tests.bench.telegram_people import MOST
-from tests.bench.world import REPLY, Instant, quiet, running, settings
+from tests.bench.world import REPLY, Instant, bot, quiet, running, settings
 
 TITLE = "A bot on Telegram; model at 0 ms, durable SQLite, the server in a process of its own"
 EACH: Final = 3
@@ -136,20 +133,9 @@ async def measure() -> Rows:
 
 
 async def _gateway(people: People, *, each: int, rounds: int, paced: bool) -> list[Spent]:
-    with tempfile.TemporaryDirectory() as folder:
-        config = settings(Path(folder, "bench.db")).model_copy(update={"access": AccessSettings(allow=("telegram:*",))})
-        adapter = TelegramAdapter(people.token, clock=SystemClock(), base_url=people.base_url, paced=paced)
-        gateway = build(config, [adapter], Parts(providers={"offline": Instant()}))
-
-        async def run() -> None:
-            await gateway.run()
-
-        task = Background().start(run(), name="gateway")
-        try:
-            return [await people.talk(each, lambda: quiet(gateway)) for _ in range(rounds)]
-        finally:
-            gateway.stop()
-            await task
+    adapter = TelegramAdapter(people.token, clock=SystemClock(), base_url=people.base_url, paced=paced)
+    async with bot(adapter) as gateway:
+        return [await people.talk(each, lambda: quiet(gateway)) for _ in range(rounds)]
 
 
 async def _library(people: People) -> list[Spent]:

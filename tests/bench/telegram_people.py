@@ -10,12 +10,33 @@ import asyncio
 import json
 import sys
 import time
+from collections.abc import Iterator
+from itertools import takewhile
 from typing import Final
 
 from tests.bench.world import said
+from tests.emulators.journal import Journal
 from tests.emulators.telegram import Limits, TelegramServer, User
 
 MOST: Final = 200  # people
+
+
+class Replies:
+    """The replies in a journal, from now on."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._read = journal.calls[-1].number if journal.calls else 0
+
+    def since(self) -> Iterator[str]:
+        """The chats of the messages that were shown since the last look, up to the first call that is not over."""
+        new = list(takewhile(lambda call: call.number > self._read, reversed(self._journal.calls)))
+        for call in reversed(new):
+            if call.method != "getUpdates" and not call.status:
+                return
+            self._read = call.number
+            if call.method == "sendMessage" and call.done:
+                yield call.chat_id
 
 
 class _Round:
@@ -25,37 +46,22 @@ class _Round:
         self._telegram = telegram
         self._left = {str(person.id): each for person in people}
         self._people = {str(person.id): person for person in people}
-        self._unread = 0
+        self._replies = Replies(telegram.journal)
 
     async def talk(self) -> float:
         """The seconds that it took."""
-        journal = self._telegram.journal
-        self._unread = journal.calls[-1].number if journal.calls else 0
         start = time.perf_counter()
         for name in list(self._people):
             self._say(name)
         while self._left:
-            await journal.change()
-            self._read()
+            await self._telegram.journal.change()
+            for name in self._replies.since():
+                self._answered(name)
         return time.perf_counter() - start
 
     def _say(self, name: str) -> None:
         person = self._people[name]
         self._telegram.people.say(self._telegram.people.private(person), person, said(self._left[name]))
-
-    def _read(self) -> None:
-        """Look at the calls since the last one that was looked at and is over."""
-        new = []
-        for call in reversed(self._telegram.journal.calls):
-            if call.number <= self._unread:
-                break
-            new.append(call)
-        for call in reversed(new):
-            if call.method != "getUpdates" and not call.status:
-                break
-            self._unread = call.number
-            if call.method == "sendMessage" and call.done:
-                self._answered(call.chat_id)
 
     def _answered(self, name: str) -> None:
         self._left[name] -= 1

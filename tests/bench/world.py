@@ -8,6 +8,7 @@ SQLite file, synced on every commit.
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -20,11 +21,12 @@ from gateway.app.config import Config
 from gateway.app.config.models import StoreSettings
 from gateway.app.gateway import Gateway
 from gateway.context.policy import HygieneRules
-from gateway.domain.adapter import Accept, Limits
+from gateway.domain.adapter import Accept, Adapter, Limits
 from gateway.domain.chat import Inbound, Outbound, Source
 from gateway.domain.message import ToolCall
 from gateway.domain.turn import TurnSettings
 from gateway.domain.usage import CanonicalUsage
+from gateway.people.access import AccessSettings
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Provider, TextDelta
 from gateway.providers.plugin import ModelSettings as Model
 from gateway.runtime.clock import SystemClock
@@ -178,18 +180,34 @@ async def running(
     """A running gateway and its platform. `store` and `provider` None: the configured ones."""
     chats = Chats()
     providers = None if provider is None else {"offline": provider}
-    gateway = build(config, [chats], Parts(store=store or sqlite(config), providers=providers, tools=tools))
-    owner = Background()
-    task = owner.start(_run(gateway), name="gateway")
-    try:
+    parts = Parts(store=store or sqlite(config), providers=providers, tools=tools)
+    async with served(build(config, [chats], parts)) as gateway:
         yield gateway, chats
+
+
+@asynccontextmanager
+async def bot(adapter: Adapter) -> AsyncIterator[Gateway]:
+    """A running gateway with a bot that answers everybody at once."""
+    with tempfile.TemporaryDirectory() as folder:
+        access = AccessSettings(allow=(f"{adapter.name}:*",))
+        config = settings(Path(folder, "bench.db")).model_copy(update={"access": access})
+        async with served(build(config, [adapter], Parts(providers={"offline": Instant()}))) as gateway:
+            yield gateway
+
+
+@asynccontextmanager
+async def served(gateway: Gateway) -> AsyncIterator[Gateway]:
+    """The gateway runs until the block ends."""
+
+    async def run() -> None:
+        await gateway.run()
+
+    task = Background().start(run(), name="gateway")
+    try:
+        yield gateway
     finally:
         gateway.stop()
         await task
-
-
-async def _run(gateway: Gateway) -> None:
-    await gateway.run()
 
 
 async def quiet(gateway: Gateway) -> None:
