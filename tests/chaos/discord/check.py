@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any, Final
@@ -10,8 +9,8 @@ from typing import Any, Final
 from adapters.discord.formatting import plain, shown, split
 from gateway.delivery.markdown.tables import without_columns
 from gateway.turns.reception import ASKING, ASKING_IN_GROUP, BUSY
+from tests.chaos.bots.check import answered_out_of_order, ended_badly, shown_out_of_order
 from tests.chaos.bots.model import reply_to
-from tests.chaos.bots.order import shown_out_of_order
 from tests.chaos.bots.run import Row
 from tests.chaos.discord.evidence import Evidence, Heard
 from tests.chaos.discord.script import EDIT, SEND
@@ -26,7 +25,7 @@ _BESIDE_THE_LANE: Final = ("/status", "/version")
 
 def problems(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
     """Yield the faults of a run in sentences; `counts` gets the excuses with their reasons."""
-    yield from _processes(evidence)
+    yield from ended_badly(evidence)
     yield from _everything_is_answered(evidence, counts)
     yield from _everything_is_seen_once(evidence, counts)
     yield from _answers_come_in_order(evidence)
@@ -66,14 +65,6 @@ def body_of(call: Call) -> dict[str, Any]:
 def said_in(call: Call) -> str:
     """Return the visible text of a call."""
     return str(body_of(call).get("content") or "").strip()
-
-
-def _processes(evidence: Evidence) -> Iterator[str]:
-    if evidence.exit_status != 0:
-        yield f"the last process ended with {evidence.exit_status}"
-    for death in evidence.deaths:
-        if death.status != -signal.SIGKILL:
-            yield f"a process ended by itself, with {death.status}"
 
 
 def _everything_is_answered(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
@@ -148,9 +139,7 @@ def _answers_come_in_order(evidence: Evidence) -> Iterator[str]:
         place, heard = asked.get(number_of(row.answers), (0, None))
         if row.kind in ("reply", "command") and heard and heard.said.kind not in _BESIDE_THE_LANE:
             lanes[heard.chat, heard.said.speaker].append(place)
-    for lane, numbers in lanes.items():
-        if numbers != sorted(numbers):
-            yield f"{lane}: messages were answered out of order"
+    yield from answered_out_of_order(lanes)
 
 
 def _the_order_is_that_of_emission(evidence: Evidence) -> Iterator[str]:

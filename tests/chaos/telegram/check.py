@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Final
@@ -10,8 +9,8 @@ from typing import Final
 from adapters.telegram.formatting import render, split
 from gateway.delivery.outbox import MAYBE_MISSING, OUTCOME_UNKNOWN
 from gateway.turns.reception import BUSY
+from tests.chaos.bots.check import answered_out_of_order, ended_badly, shown_out_of_order
 from tests.chaos.bots.model import TOKEN, reply_to
-from tests.chaos.bots.order import shown_out_of_order
 from tests.chaos.bots.run import Row
 from tests.chaos.telegram.doubts import Doubts, place_of, read_in, shown_as
 from tests.chaos.telegram.drafted import drafts_are_no_more_than_that
@@ -30,7 +29,7 @@ _STRIKES: Final = 2
 def problems(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
     """Yield the faults of a run in sentences; `counts` gets the excuses with their reasons."""
     doubts = Doubts.of(evidence)
-    yield from _processes(evidence)
+    yield from ended_badly(evidence)
     yield from _everything_is_answered(evidence)
     yield from _everything_is_seen_once(evidence, doubts, counts)
     yield from _nothing_else_is_seen(evidence, doubts, counts)
@@ -43,14 +42,6 @@ def problems(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
     counts["edits"] += sum(call.done for call in evidence.street.telegram.journal.of("editMessageText"))
     counts["sends in doubt"] += len(doubts.lost)
     counts["messages said while the bot was down"] += sum(each.down for each in evidence.schedule.said)
-
-
-def _processes(evidence: Evidence) -> Iterator[str]:
-    if evidence.exit_status != 0:
-        yield f"the last process ended with {evidence.exit_status}"
-    for death in evidence.deaths:
-        if death.status != -signal.SIGKILL:
-            yield f"a process ended by itself, with {death.status}"
 
 
 def _everything_is_answered(evidence: Evidence) -> Iterator[str]:
@@ -137,9 +128,7 @@ def _answers_come_in_order(evidence: Evidence) -> Iterator[str]:
         if row.kind in ("reply", "command") and heard and heard.said.kind not in _BESIDE_THE_LANE:
             chat = heard.place[0] if evidence.schedule.called else heard.where[0]
             lanes[chat, heard.where[1], heard.said.speaker].append(evidence.street.heard.index(heard))
-    for lane, numbers in lanes.items():
-        if numbers != sorted(numbers):
-            yield f"{lane}: messages were answered out of order"
+    yield from answered_out_of_order(lanes)
 
 
 def _answers_stand_in_order(evidence: Evidence, doubts: Doubts) -> Iterator[str]:

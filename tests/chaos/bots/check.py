@@ -1,13 +1,30 @@
-"""The check that a bot's rows were shown in the order of emission."""
+"""The checks that are the same for every bot: its processes ended as they should, and its rows were shown in order."""
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from tests.chaos.bots.run import Row
+from tests.chaos.bots.run import Record, Row
 from tests.emulators.journal import Call
+
+
+def ended_badly(record: Record) -> Iterator[str]:
+    """The last process left when it was asked to, and the others were killed."""
+    if record.exit_status != 0:
+        yield f"the last process ended with {record.exit_status}"
+    for death in record.deaths:
+        if death.status != -signal.SIGKILL:
+            yield f"a process ended by itself, with {death.status}"
+
+
+def answered_out_of_order(lanes: Mapping[Hashable, Sequence[int]]) -> Iterator[str]:
+    """In each lane, the places of the messages as they were answered only rise."""
+    for lane, places in lanes.items():
+        if list(places) != sorted(places):
+            yield f"{lane}: messages were answered out of order"
 
 
 def shown_out_of_order(
