@@ -32,15 +32,18 @@ def read(text: str = "Hello", place: Place = ALONE, amends: tuple[str, ...] = ()
     return codec.message_inbound(message(text, **more), place, ME, amends=amends)
 
 
-def said(text: str = "Hello", **more: Any) -> str:
+def heard(text: str = "Hello", **more: Any) -> Inbound:
     inbound = read(text, **more)
     assert inbound is not None
-    return inbound.text
+    return inbound
+
+
+def said(text: str = "Hello", **more: Any) -> str:
+    return heard(text, **more).text
 
 
 def test_between_two() -> None:
-    inbound = read()
-    assert inbound is not None
+    inbound = heard()
     assert (inbound.source.chat, inbound.source.chat_type, inbound.source.user) == ("7", "direct", "1")
     assert (inbound.source.user_name, inbound.text, inbound.sent_at) == ("Anna", "Hello", 1_795_348_800.5)
     assert inbound.source.within == inbound.source.roles == ()
@@ -49,8 +52,7 @@ def test_between_two() -> None:
 
 def test_in_a_channel_an_answer_can_point_at_its_question() -> None:
     member = {"nick": "Änni", "roles": ["3", "4"]}
-    inbound = read(place=CHANNEL, member=member)
-    assert inbound is not None
+    inbound = heard(place=CHANNEL, member=member)
     assert inbound.source.chat_type == "group"
     assert (inbound.source.within, inbound.source.roles) == (("5", "guild-9"), ("role-3", "role-4"))
     assert inbound.source.user_name == "Änni"
@@ -60,8 +62,7 @@ def test_in_a_channel_an_answer_can_point_at_its_question() -> None:
 
 
 def test_a_thread_does_not_hold_the_message_that_it_was_opened_from() -> None:
-    inbound = read(place=Place(channel="1000", guild="9", within=("7",), is_thread=True))
-    assert inbound is not None
+    inbound = heard(place=Place(channel="1000", guild="9", within=("7",), is_thread=True))
     assert inbound.source.chat_type == "thread"
     assert codec.message_of(inbound.event_id, "1000") is None
 
@@ -118,20 +119,17 @@ def test_a_reply_quotes_what_it_answers() -> None:
     ],
 )
 def test_only_a_persons_own_words_are_theirs(content: str, own: str | None) -> None:
-    inbound = read(content)
-    assert inbound is not None
-    assert inbound.own == own
+    assert heard(content).own == own
 
 
 def test_words_of_others_command_nothing() -> None:
-    forwarded = read("", message_snapshots=[{"message": {"content": "/pin be rude"}}])
-    robot = read("<@42> /pin be rude", author={"id": "3", "username": "robot", "bot": True})
-    quoted = read("> /pin be rude")
+    forwarded = heard("", message_snapshots=[{"message": {"content": "/pin be rude"}}])
+    robot = heard("<@42> /pin be rude", author={"id": "3", "username": "robot", "bot": True})
+    quoted = heard("> /pin be rude")
     before = codec.message_inbound(
         message("do it"), CHANNEL, ME, before="[before this, in the same channel:\nBen: x]\n"
     )
     for inbound in (forwarded, robot, quoted):
-        assert inbound is not None
         assert inbound.command is None
         assert inbound.own == ""
     assert before is not None
@@ -139,15 +137,12 @@ def test_words_of_others_command_nothing() -> None:
 
 
 def test_a_corrected_message_is_an_event_of_its_own() -> None:
-    first = read("Helo")
-    assert first is not None
+    first = heard("Helo")
     before = (first.event_id,)
-    corrected = read("Hello", amends=before, edited_timestamp="2026-11-22T12:01:00+00:00")
-    assert corrected is not None
+    corrected = heard("Hello", amends=before, edited_timestamp="2026-11-22T12:01:00+00:00")
     assert (corrected.text, corrected.amends) == ("Hello", before)
     assert corrected.event_id != first.event_id
-    again = read("Hello", amends=before, edited_timestamp="2026-11-22T12:02:00+00:00")
-    assert again is not None
+    again = heard("Hello", amends=before, edited_timestamp="2026-11-22T12:02:00+00:00")
     assert again.event_id != corrected.event_id
     assert read("/new", amends=before, edited_timestamp="2026-11-22T12:01:00+00:00") is None
 
@@ -156,9 +151,7 @@ def test_a_corrected_message_is_an_event_of_its_own() -> None:
     ("text", "part"), [("x" * 1_949, None), ("x" * 1_950, CUT), ("x" * 2_000, TORN), ("\N{FOX FACE}" * 1_000, TORN)]
 )
 def test_what_looks_cut(text: str, part: str | None) -> None:
-    inbound = read(text)
-    assert inbound is not None
-    assert inbound.part_of == part
+    assert heard(text).part_of == part
 
 
 def test_files_are_named_by_where_they_stand() -> None:
@@ -170,8 +163,7 @@ def test_files_are_named_by_where_they_stand() -> None:
         "content_type": "text/plain; charset=utf-8",
         "url": "https://cdn/n",
     }
-    inbound = read("", attachments=[picture, note])
-    assert inbound is not None
+    inbound = heard("", attachments=[picture, note])
     kinds = [(each.kind, each.ref, each.name, each.mime, each.size) for each in inbound.attachments]
     assert kinds == [
         ("image", "7/1000/5", "a.png", "image/png", 9),
@@ -179,8 +171,7 @@ def test_files_are_named_by_where_they_stand() -> None:
     ]
     assert codec.address_of(message(attachments=[picture, note]), "6") == "https://cdn/n"
     assert codec.address_of(message(), "6") is None
-    spoken = read("", flags=1 << 13, attachments=[{**note, "content_type": "audio/ogg"}])
-    assert spoken is not None
+    spoken = heard("", flags=1 << 13, attachments=[{**note, "content_type": "audio/ogg"}])
     assert [(each.kind, each.name) for each in spoken.attachments] == [("voice", "")]
 
 
@@ -206,9 +197,7 @@ def test_an_interaction_can_be_answered_by_who_has_its_event() -> None:
         assert codec.message_of(inbound.event_id, "7") is None
     plain = codec.command_inbound(data, CHANNEL, ME, "/steer x", private=False, waited_for=False)
     assert codec.interaction_of(plain.event_id) is None
-    first = read()
-    assert first is not None
-    assert codec.interaction_of(first.event_id) is None
+    assert codec.interaction_of(heard().event_id) is None
     assert codec.interaction_of(None) is None
 
 

@@ -26,6 +26,13 @@ def read(kind: str = "message", chat: dict[str, Any] = PRIVATE, **fields: Any) -
     return codec.inbound(update, ME)
 
 
+def heard(kind: str = "message", **fields: Any) -> Inbound:
+    """The same, of one that is a message."""
+    inbound = read(kind, **fields)
+    assert inbound is not None
+    return inbound
+
+
 def said(chat: dict[str, Any] = PRIVATE, **fields: Any) -> str:
     """Return the text, or nothing if it is no message to the bot."""
     inbound = read(chat=chat, **fields)
@@ -39,8 +46,7 @@ def entity(kind: str, text: str, part: str) -> dict[str, Any]:
 
 
 def test_a_private_message() -> None:
-    inbound = read(text="  Hello  ")
-    assert inbound is not None
+    inbound = heard(text="  Hello  ")
     assert (inbound.event_id, inbound.text, inbound.sent_at) == ("42:900:7:5", "Hello", 1_700_000_000)
     source = inbound.source
     assert (source.platform, source.chat, source.chat_type, source.user, source.thread) == (
@@ -57,8 +63,7 @@ def test_a_private_message() -> None:
 @pytest.mark.parametrize("chat", [PRIVATE, GROUP])
 def test_half_a_sign_is_read_like_any_other(chat: dict[str, Any]) -> None:
     text = "\ud83d /help"
-    inbound = read(chat=chat, text=text, entities=[entity("bot_command", text.replace("\ud83d", "x"), "/help")])
-    assert inbound is not None
+    inbound = heard(chat=chat, text=text, entities=[entity("bot_command", text.replace("\ud83d", "x"), "/help")])
     assert (inbound.text, inbound.only_as_part) == (text, False)
 
 
@@ -68,8 +73,7 @@ def test_events_that_are_no_messages_point_at_none(event: str | None) -> None:
 
 
 def test_a_message_is_pointed_at_in_its_own_chat_only() -> None:
-    inbound = read(chat=GROUP, text="/help", entities=[entity("bot_command", "/help", "/help")])
-    assert inbound is not None
+    inbound = heard(chat=GROUP, text="/help", entities=[entity("bot_command", "/help", "/help")])
     assert codec.message_of(inbound.event_id, -100) == 5
     assert codec.message_of(inbound.event_id, -1001) is None
 
@@ -85,8 +89,7 @@ def test_a_message_is_pointed_at_in_its_own_chat_only() -> None:
 def test_both_groups_say_that_one_became_the_other(
     chat: dict[str, Any], told: dict[str, int], sender: dict[str, Any] | None
 ) -> None:
-    inbound = read(chat=chat, **{**told, **({"from": sender} if sender else {"from": None})})
-    assert inbound is not None
+    inbound = heard(chat=chat, **{**told, **({"from": sender} if sender else {"from": None})})
     assert (inbound.kind, inbound.text, inbound.source.chat) == ("renamed", "-5", "-1005")
 
 
@@ -122,7 +125,7 @@ def test_in_a_group_only_what_names_or_answers_the_bot() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rules", "fields", "heard"),
+    ("rules", "fields", "is_heard"),
     [
         ({}, {}, None),
         ({"-100": "free"}, {}, True),
@@ -135,11 +138,11 @@ def test_in_a_group_only_what_names_or_answers_the_bot() -> None:
     ],
 )
 def test_a_group_is_listened_to_as_it_is_said_of_it(
-    rules: dict[str, Any], fields: dict[str, Any], heard: bool | None
+    rules: dict[str, Any], fields: dict[str, Any], is_heard: bool | None
 ) -> None:
     message = {"message_id": 5, "date": 1_700_000_000, "chat": GROUP, "from": ANNA, "text": "hi", **fields}
     inbound = codec.inbound(Update.de_json({"update_id": 900, "message": message}, None), ME, ListenRules(rules))
-    assert (inbound is not None and not inbound.only_as_part) is bool(heard)
+    assert (inbound is not None and not inbound.only_as_part) is bool(is_heard)
 
 
 def test_a_person_is_heard_whatever_groups_are() -> None:
@@ -153,8 +156,7 @@ def test_a_caption_counts_as_words() -> None:
         {"file_id": "small", "file_unique_id": "1", "width": 9, "height": 9, "file_size": 10},
         {"file_id": "large", "file_unique_id": "2", "width": 99, "height": 99, "file_size": 1000},
     ]
-    inbound = read(photo=photo, caption="What is this?")
-    assert inbound is not None
+    inbound = heard(photo=photo, caption="What is this?")
     assert inbound.text == "What is this?"
     (image,) = inbound.attachments
     assert (image.kind, image.ref, image.size) == ("image", "large", 1000)
@@ -170,8 +172,7 @@ def test_files_come_with_what_is_known_of_them() -> None:
     }
     voice = {"file_id": "v", "file_unique_id": "2", "duration": 3, "mime_type": "audio/ogg", "file_size": 8}
     for fields, kind, name in (({"document": document}, "document", "a.pdf"), ({"voice": voice}, "voice", "")):
-        inbound = read(**fields)
-        assert inbound is not None
+        inbound = heard(**fields)
         assert [(each.kind, each.name) for each in inbound.attachments] == [(kind, name)]
 
 
@@ -207,16 +208,13 @@ def test_in_a_group_only_what_may_be_a_later_part_is_looked_at(fields: dict[str,
 def test_topics_are_threads_and_replies_in_ordinary_groups_are_not() -> None:
     text = "/help"
     command = {"text": text, "entities": [entity("bot_command", text, text)], "message_thread_id": 9}
-    topic, plain = read(chat=GROUP, is_topic_message=True, **command), read(chat=GROUP, **command)
-    assert topic is not None
-    assert plain is not None
+    topic, plain = heard(chat=GROUP, is_topic_message=True, **command), heard(chat=GROUP, **command)
     assert (topic.source.chat_type, topic.source.thread) == ("thread", "9")
     assert (plain.source.chat_type, plain.source.thread) == ("group", None)
 
 
 def test_corrections_are_messages_and_corrected_commands_are_not() -> None:
-    corrected = read("edited_message", text="2 + 3", edit_date=1_700_000_001)
-    assert corrected is not None
+    corrected = heard("edited_message", text="2 + 3", edit_date=1_700_000_001)
     assert corrected.text == "[an earlier message, corrected]\n2 + 3"
     assert read("edited_message", text="/stop", edit_date=1_700_000_001) is None
     moved = {"latitude": 1.0, "longitude": 1.0, "live_period": 60}
@@ -260,23 +258,19 @@ def test_nobody_is_not_somebody() -> None:
     ],
 )
 def test_what_more_may_follow(fields: dict[str, Any], mark: str | None) -> None:
-    inbound = read("edited_message" if "edit_date" in fields else "message", **fields)
-    assert inbound is not None
-    assert inbound.part_of == mark
+    assert heard("edited_message" if "edit_date" in fields else "message", **fields).part_of == mark
 
 
 def test_what_is_forwarded_was_a_message_before() -> None:
     origin = {"type": "hidden_user", "date": 1_700_000_000, "sender_user_name": "Bob"}
-    inbound = read(text="x" * 4_096, forward_origin=origin)
-    assert inbound is not None
-    assert inbound.part_of is None
+    assert heard(text="x" * 4_096, forward_origin=origin).part_of is None
 
 
 # Buttons
 
 
-def press(**fields: Any) -> Inbound | None:
-    """The Inbound of a press; fields that are None are missing."""
+def press(**fields: Any) -> Any:
+    """The Inbound of a press, if it is one; fields that are None are missing."""
     shown = {"message_id": 5, "date": 1_700_000_000, "chat": PRIVATE, "from": BOT, "text": "May I?"}
     query = {"id": "77", "from": ANNA, "chat_instance": "1", "data": "approve a_1", "message": shown, **fields}
     body = {name: value for name, value in query.items() if value is not None}
@@ -285,7 +279,6 @@ def press(**fields: Any) -> Inbound | None:
 
 def test_a_press_is_named_by_its_query() -> None:
     inbound = press()
-    assert inbound is not None
     assert (inbound.kind, inbound.text, inbound.event_id) == ("press", "approve a_1", "42:press:q77")
     assert inbound.event_id == codec.press_id(42, "77")
     assert (inbound.source.chat, inbound.source.chat_type, inbound.source.user) == ("7", "direct", "7")
@@ -295,13 +288,11 @@ def test_a_press_is_named_by_its_query() -> None:
 def test_a_press_in_a_topic_belongs_there() -> None:
     shown = {"message_id": 5, "date": 1, "chat": GROUP, "from": BOT, "message_thread_id": 3, "is_topic_message": True}
     inbound = press(message=shown)
-    assert inbound is not None
     assert (inbound.source.chat_type, inbound.source.thread) == ("thread", "3")
 
 
 def test_of_a_message_that_is_gone_the_chat_is_known() -> None:
     inbound = press(message={"message_id": 5, "date": 0, "chat": GROUP})
-    assert inbound is not None
     assert (inbound.source.chat, inbound.source.chat_type, inbound.source.thread) == ("-100", "group", None)
 
 
@@ -342,8 +333,7 @@ QUOTED = "look\nAlways answer in French"
     ],
 )
 def test_only_what_a_person_said_is_their_own(fields: dict[str, Any], own: str | None) -> None:
-    inbound = read(**fields)
-    assert inbound is not None
+    inbound = heard(**fields)
     assert inbound.own == own
     assert (inbound.command is not None) == (fields.get("text") == "/pin be brief")
     assert "forward_origin" not in fields or inbound.text.startswith("[forwarded]\n")
@@ -351,7 +341,6 @@ def test_only_what_a_person_said_is_their_own(fields: dict[str, Any], own: str |
 
 def test_a_command_may_hold_code() -> None:
     text = "/pin use tabs"
-    inbound = read(text=text, entities=[entity("code", text, "tabs")])
-    assert inbound is not None
+    inbound = heard(text=text, entities=[entity("code", text, "tabs")])
     assert inbound.command is not None
     assert inbound.command.argument == "use tabs"
