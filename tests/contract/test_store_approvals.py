@@ -51,10 +51,6 @@ async def asked(store: Store, **changes: Any) -> tuple[Claim, Approval]:
     return claim, replace(approval, question="Run this? ls — 列 \ud83d")
 
 
-async def test_nothing_is_asked_in_a_chat_before_somebody_asks(store: Store) -> None:
-    assert await store.approvals(chat()) == []
-
-
 async def test_a_question_and_the_row_that_shows_it_are_one_step(bench: Bench) -> None:
     store = await bench.open()
     claim = await claimed(store)

@@ -8,8 +8,11 @@ from hashlib import sha256
 
 import pytest
 
+from gateway.domain.chat import ChatAddress
 from gateway.domain.file import KeptFile
+from gateway.domain.memory import Memory
 from gateway.domain.pairing import Asking, Guest, GuestBook
+from gateway.domain.pin import Pins
 from gateway.store.port import Store
 from tests.support.store_kit import START, Bench, key, outbound
 
@@ -21,6 +24,19 @@ LONG = bytes(range(256)) * 8_000  # two megabytes: more than one piece
 def file(content: bytes = b"content", ref: str = "r1", **facts: object) -> KeptFile:
     known = {"name": "a.txt", "mime": "text/plain", "size": len(content), "at": START, **facts}
     return KeptFile(ref=ref, digest=sha256(content).hexdigest(), **known)  # type: ignore[arg-type]
+
+
+async def test_a_new_store_holds_nothing_of_anybody(store: Store) -> None:
+    assert await store.kept_files(key(), 9) == []
+    assert await store.notes("p:1") == {}
+    assert await store.guest_book() == GuestBook()
+    assert await store.pins(key()) == Pins()
+    assert await store.memory(key()) == Memory()
+    assert await store.approvals(ChatAddress(platform="test", chat="1")) == []
+    assert await store.spent(["person test:7", "gateway"]) == [0, 0]
+    assert await store.spent([]) == []
+    assert await store.first_name("test", "-501", "e") == "-501"
+    assert await store.later_name("test", "-501") is None
 
 
 async def test_a_file_comes_back_byte_by_byte_also_after_a_crash(bench: Bench) -> None:
@@ -84,10 +100,6 @@ async def test_a_row_carries_its_file(bench: Bench) -> None:
 # Notes
 
 
-async def test_an_account_has_no_notes_at_first(store: Store) -> None:
-    assert await store.notes("p:1") == {}
-
-
 async def test_notes_are_there_after_a_crash_and_belong_to_their_account(bench: Bench) -> None:
     store = await bench.open()
     await store.set_notes("p:1", {"read c": "17", "Änn \ud83d": "买"})
@@ -104,10 +116,6 @@ async def test_notes_are_there_after_a_crash_and_belong_to_their_account(bench: 
 
 ASKS = Asking(platform="p", user="1", chat="c", name="Änn \ud83d", code="ABCD", event="e", at=START + 0.1)
 GUEST = Guest(platform="p", user="2", chat="c2", name="买", code="EFGH", at=START)
-
-
-async def test_nobody_was_let_in_at_first(store: Store) -> None:
-    assert await store.guest_book() == GuestBook()
 
 
 async def test_what_was_stored_is_there_after_a_crash(bench: Bench) -> None:

@@ -37,10 +37,6 @@ async def keep(store: Store, *facts: Fact, gone: tuple[str, ...] = (), scope: Se
     assert await store.change_memory(MemoryChange(scope=scope, version=version, kept=facts, gone=gone))
 
 
-async def test_a_scope_remembers_nothing_at_first(store: Store) -> None:
-    assert await store.memory(ANNA) == Memory()
-
-
 async def test_facts_come_back_whole_oldest_first_and_after_a_crash(bench: Bench) -> None:
     store = await bench.open()
     new, old = fact(2, uses=3, used_at=START + 9.25, said_by_name="Änna"), fact(1)

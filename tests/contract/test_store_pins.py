@@ -36,10 +36,6 @@ def rebuilt(session: Session, prompt: str = "Other.", tokens: int = 0) -> Rebuil
     return Rebuilt(ref=session.ref, system_prompt=prompt, last_prompt_tokens=tokens)
 
 
-async def test_a_key_that_nobody_pinned_anything_under_has_none(store: Store) -> None:
-    assert await store.pins(key()) == Pins()
-
-
 async def test_pins_are_kept_under_their_key_before_there_is_a_session(bench: Bench) -> None:
     store = await bench.open()
     claim = await claimed(store)

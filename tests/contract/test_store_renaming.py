@@ -19,11 +19,6 @@ async def first(store: Store, chat: str, event_id: str = "e", *, platform: str =
     return await store.first_name(platform, chat, event_id)
 
 
-async def test_a_chat_that_was_never_renamed_is_itself(store: Store) -> None:
-    assert await first(store, "-501") == "-501"
-    assert await store.later_name("test", "-501") is None
-
-
 async def test_a_renamed_chat_is_known_by_its_first_name_after_a_crash_too(bench: Bench) -> None:
     store = await bench.open()
     await store.rename_chat("test", "-501", "-1001")

@@ -30,11 +30,6 @@ async def spent(store: Store) -> list[int]:
     return await store.spent([cap.account for cap in ALL])
 
 
-async def test_an_account_that_nobody_used_is_empty(store: Store) -> None:
-    assert await spent(store) == [0, 0, 0]
-    assert await store.spent([]) == []
-
-
 async def test_a_reservation_counts_under_each_of_its_caps_until_it_is_settled(store: Store) -> None:
     first, second = call("r1", 100), call("r2", 200, GATEWAY)
     assert await store.reserve(first) is None

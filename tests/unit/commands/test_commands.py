@@ -109,15 +109,8 @@ def test_words_that_state_a_rule_call_pin_without_a_slash_and_no_others_do() -> 
     assert REGISTRY.implied(item("What is the weather like?")) is None
 
 
-def test_words_for_a_running_turn_are_sent_by_two_commands() -> None:
-    assert {command.name: command.sends for command in REGISTRY.commands if command.sends} == {
-        "steer": "steer",
-        "queue": "queue",
-    }
-
-
 def entry(name: str) -> MenuEntry:
-    command = all_commands().get(name)
+    command = REGISTRY.get(name)
     assert command is not None
     return command.entry
 
@@ -128,8 +121,10 @@ def test_an_argument_is_the_only_parameter_of_its_command() -> None:
     assert entry("approve").parameters == (Parameter(name="n", help="n or all"),)
 
 
-def test_a_command_that_is_a_message_says_so() -> None:
-    assert {each.name for each in all_commands().commands if each.entry.passes_on} == {"steer", "queue"}
+def test_two_commands_send_words_to_a_running_turn_and_say_that_they_are_messages() -> None:
+    commands = REGISTRY.commands
+    assert {each.name: each.sends for each in commands if each.sends} == {"steer": "steer", "queue": "queue"}
+    assert {each.name for each in commands if each.entry.passes_on} == {"steer", "queue"}
 
 
 def test_what_is_given_for_parameters_reads_like_what_a_person_types() -> None:

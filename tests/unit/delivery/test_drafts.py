@@ -207,15 +207,6 @@ async def test_it_is_sent_once_noted_and_edited_from_then_on(world):
     assert made.noted == [("o1", "m1")]
 
 
-async def test_as_much_is_shown_as_one_message_holds(world):
-    made, draft, clock = world
-    draft.show("0123456789abc")
-    await clock.advance(1)
-    draft.show("0123456789abcdef")
-    await clock.advance(1)
-    assert made.shown == [("sent", "0123456789")]
-
-
 async def test_another_answer_takes_the_place_of_one_that_broke_off(world):
     made, draft, clock = world
     draft.show("0123456789abc")

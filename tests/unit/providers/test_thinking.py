@@ -1,6 +1,7 @@
 """Thoughts that come inside the text are told apart, however the text is cut."""
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -31,13 +32,11 @@ CASES = [
 ]
 
 
-def test_whole() -> None:
-    wrong = [f"{text!r} is split into {found}" for text, expected in CASES if (found := split(text)) != expected]
-    assert not wrong, "\n".join(wrong)
-
-
-def test_letter_by_letter() -> None:
-    wrong = [f"{text!r} is split into {found}" for text, expected in CASES if (found := split(*text)) != expected]
+@pytest.mark.parametrize("pieces", [lambda text: [text], list], ids=["whole", "letter by letter"])
+def test_thoughts_at_the_beginning_are_split_off(pieces: Callable[[str], list[str]]) -> None:
+    wrong = [
+        f"{text!r} is split into {found}" for text, expected in CASES if (found := split(*pieces(text))) != expected
+    ]
     assert not wrong, "\n".join(wrong)
 
 

@@ -110,12 +110,10 @@ TABLE: list[tuple[Api, dict[str, Any], CanonicalUsage]] = [
 
 
 @pytest.mark.parametrize(("api", "raw", "expected"), TABLE)
-def test_buckets_follow_the_table(api: Api, raw: dict[str, Any], expected: CanonicalUsage) -> None:
+def test_buckets_follow_the_table_in_dicts_and_in_objects(
+    api: Api, raw: dict[str, Any], expected: CanonicalUsage
+) -> None:
     assert normalize_usage(raw, api) == expected
-
-
-@pytest.mark.parametrize(("api", "raw", "expected"), TABLE)
-def test_objects_are_read_like_dicts(api: Api, raw: dict[str, Any], expected: CanonicalUsage) -> None:
     as_object = SimpleNamespace(
         **{key: SimpleNamespace(**value) if isinstance(value, dict) else value for key, value in raw.items()}
     )

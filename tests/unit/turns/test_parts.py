@@ -47,17 +47,25 @@ def test_texts_go_on_until_one_does_not_look_cut() -> None:
     assert places(items) == [1, 2]
 
 
-def test_an_ordinary_message_has_nothing_behind_it() -> None:
-    assert places(lane(said("a"), said("b"))) == []
+CUT_TEXT = said("a", part_of=CUT)
 
 
-@pytest.mark.parametrize("apart", [0.0, DEBOUNCE / 2, DEBOUNCE])
-def test_what_comes_at_once_goes_on_with_a_text(apart: float) -> None:
-    assert places(lane(said("a", part_of=CUT), said("b"), apart=apart)) == [1]
-
-
-def test_what_comes_later_does_not() -> None:
-    assert places(lane(said("a", part_of=CUT), said("b"), apart=DEBOUNCE + 0.1)) == []
+@pytest.mark.parametrize(
+    ("head", "then", "apart", "goes_on"),
+    [
+        pytest.param(CUT_TEXT, said("b"), 0.0, True, id="at once"),
+        pytest.param(CUT_TEXT, said("b"), DEBOUNCE, True, id="soon enough"),
+        pytest.param(CUT_TEXT, said("b"), DEBOUNCE + 0.1, False, id="too late"),
+        pytest.param(said("a", kind="steer", part_of=CUT), said("b"), 0.1, True, id="for the running turn"),
+        pytest.param(said("a"), said("b"), 0.1, False, id="behind an ordinary message"),
+        pytest.param(CUT_TEXT, picture(), 0.1, False, id="a picture"),
+        pytest.param(CUT_TEXT, said(attachments=(Attachment(kind="voice", ref="v"),)), 0.1, False, id="a recording"),
+    ],
+)
+def test_a_text_that_looks_cut_goes_on_with_a_text_that_comes_at_once(
+    head: Inbound, then: Inbound, apart: float, goes_on: bool
+) -> None:
+    assert places(lane(head, then, apart=apart)) == ([1] if goes_on else [])
 
 
 def test_what_was_received_at_once_but_sent_later_does_not() -> None:
@@ -69,11 +77,6 @@ def test_what_was_received_at_once_but_sent_later_does_not() -> None:
 def test_files_of_one_group_belong_together_whenever_they_come(apart: float) -> None:
     items = lane(picture("a"), picture(), picture(group="album 8"), picture(), apart=apart)
     assert places(items) == [1]
-
-
-def test_a_file_is_no_text_that_goes_on() -> None:
-    assert places(lane(said("a", part_of=CUT), picture())) == []
-    assert places(lane(said("a", part_of=CUT), said(attachments=(Attachment(kind="voice", ref="v"),)))) == []
 
 
 def test_what_others_say_in_between_stays_theirs() -> None:
@@ -89,15 +92,11 @@ def test_whatever_is_no_message_ends_it(between: Inbound, head: Inbound) -> None
     assert patience(lane(head)[0], lane(head, between)[1:], NOW) == 0.0
 
 
-@pytest.mark.parametrize("head", [said("/pin a", part_of=CUT), said("s1", kind="expiry", part_of=CUT)])
-def test_a_command_and_a_request_of_the_gateways_are_no_beginning(head: Inbound) -> None:
+@pytest.mark.parametrize("head", [said("a"), said("/pin a", part_of=CUT), said("s1", kind="expiry", part_of=CUT)])
+def test_a_whole_message_a_command_and_a_request_of_the_gateways_wait_no_time(head: Inbound) -> None:
     items = lane(head, said("b"))
     assert places(items) == []
     assert patience(items[0], [], NOW) == 0.0
-
-
-def test_text_for_the_running_turn_can_be_long_too() -> None:
-    assert places(lane(said("a", kind="steer", part_of=CUT), said("b"))) == [1]
 
 
 def test_which_items_go_on_with_another() -> None:
@@ -107,10 +106,6 @@ def test_which_items_go_on_with_another() -> None:
 
 
 # -- how long to wait ----------------------------------------------------------------------------
-
-
-def test_a_normal_message_waits_no_time() -> None:
-    assert patience(lane(said("a"))[0], [], NOW) == 0.0
 
 
 def test_it_is_waited_until_so_long_after_the_last_part() -> None:
