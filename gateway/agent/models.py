@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -17,7 +17,16 @@ from gateway.domain.place import names_of, narrowest
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
 from gateway.domain.window import UNKNOWN_WINDOW
-from gateway.providers.base import HasOneModel, ModelSpec, OfferedModel, Prices, Provider, Windows
+from gateway.providers.base import (
+    HasOneModel,
+    ListsModels,
+    ModelSpec,
+    OfferedModel,
+    Prices,
+    Provider,
+    ReportsWindow,
+    Windows,
+)
 from gateway.providers.plugin import ProviderPlugin
 from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.errors import ConfigError, ProviderError
@@ -63,23 +72,21 @@ class _Absence:
 class Models:
     """The configured models.
 
-    `main` is the default, `plugin` describes its provider. `of_places` answer in chats with a model of their own, by
-    place; `plugins` describe all providers, by name. `fallbacks` answer while another model cannot, in order.
-    `auxiliary` holds whole entries for purposes that have their own. `learned` has the limits that providers stated.
+    `main` is the default. `of_places` answer in chats with a model of their own, by place. `fallbacks` answer while
+    another model cannot, in order. `auxiliary` holds whole entries for purposes that have their own. By the providers'
+    names: `providers`, their descriptions (`plugins`), and the providers without the retries around them (`servers`).
+    `learned` has the limits that providers stated.
     """
 
     main: ModelSpec
-    plugin: ProviderPlugin
     providers: Mapping[str, Provider]
+    plugins: Mapping[str, ProviderPlugin]
+    servers: Mapping[str, Provider] = field(default_factory=dict)
     windows: Windows
     prices: Prices
     fallbacks: Sequence[ModelSpec] = ()
     of_places: Mapping[str, ModelSpec] = field(default_factory=dict)
-    plugins: Mapping[str, ProviderPlugin] = field(default_factory=dict)
     auxiliary: Mapping[Purpose, ModelSpec] = field(default_factory=dict)
-    window_is_configured: bool = False
-    ask_window: Callable[[ModelSpec], Awaitable[int | None]] | None = None
-    ask_models: Callable[[ModelSpec], Awaitable[Sequence[OfferedModel]]] | None = None
     calibration: Calibration = field(default_factory=Calibration)
     clock: Clock = field(default_factory=SystemClock)
     _absences: dict[tuple[str | None, ...], _Absence] = field(default_factory=dict)
@@ -90,11 +97,11 @@ class Models:
     _asked: dict[tuple[str, str | None], float] = field(default_factory=dict)
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def learn_window(self, clock: Clock) -> None:
-        """Ask the providers for the windows of all models that have none configured. The order
-        is configuration, provider's report, table. The wait for a silent provider ends after 3 s."""
+    async def learn_windows(self) -> None:
+        """Ask the providers for the windows of all models that have none configured. The order is configuration,
+        provider's report, table. The wait for a silent provider ends after 3 s."""
         specs = [self.main, *self.fallbacks, *self.of_places.values()]
-        windows = await asyncio.gather(*(self._reported_window(clock, spec) for spec in specs))
+        windows = await asyncio.gather(*(self._reported_window(spec) for spec in specs))
         self.main, *others = [
             replace(spec, context_length=window or spec.context_length)
             for spec, window in zip(specs, windows, strict=True)
@@ -104,23 +111,25 @@ class Models:
         if windows[0]:
             self._reported = self.main.name
 
-    async def _reported_window(self, clock: Clock, spec: ModelSpec) -> int | None:
-        if self._has_window(spec) or self.ask_window is None:
+    async def _reported_window(self, spec: ModelSpec) -> int | None:
+        server = self.servers.get(spec.provider)
+        if _has_window(spec) or not isinstance(server, ReportsWindow):
             return None
         try:
-            async with clock.limit(_ASK_SECONDS):
-                return await self.ask_window(spec)
+            async with self.clock.limit(_ASK_SECONDS):
+                return await server.reported_window(spec)
         except (ProviderError, TimeoutError) as error:
             log.info("window_not_reported", model=spec.name, error=str(error))
             return None
 
-    async def offered(self, clock: Clock, home: ModelSpec) -> Sequence[OfferedModel]:
+    async def offered(self, home: ModelSpec) -> Sequence[OfferedModel]:
         """Return the models that the server of `home` lists; none if it has no such list. Their windows are
         remembered. Raises ProviderError if the server cannot be asked, and TimeoutError if it is silent for 3 s."""
-        if self.ask_models is None:
+        server = self.servers.get(home.provider)
+        if not isinstance(server, ListsModels):
             return ()
-        async with clock.limit(_ASK_SECONDS):
-            found = await self.ask_models(home)
+        async with self.clock.limit(_ASK_SECONDS):
+            found = await server.models(home)
         known = {(home.provider, home.base_url, each.name): each.window for each in found if each.window}
         others = {name: window for name, window in self._offered.items() if name[:2] != (home.provider, home.base_url)}
         self._offered = others | known
@@ -140,7 +149,7 @@ class Models:
             if not self._is_to_ask(server):
                 return
             try:
-                await self.offered(self.clock, home)
+                await self.offered(home)
             except (ProviderError, TimeoutError) as error:
                 self._asked[server] = self.clock.monotonic() + _ASK_AGAIN
                 log.info("models_not_listed", model=session.model, error=str(error))
@@ -163,22 +172,16 @@ class Models:
         if name == home.name:
             return home
         window = self._offered.get((home.provider, home.base_url, name))
-        if window is None and not self._has_window(home):
+        if window is None and not _has_window(home):
             window = self.windows.context_window(name)
-        plugin = self.plugins.get(home.provider, self.plugin)
-        marks = plugin.marks_cache(name, home.base_url)
+        marks = self.plugins[home.provider].marks_cache(name, home.base_url)
         return replace(home, name=name, context_length=window or home.context_length, cache_marks=marks)
-
-    def _has_window(self, home: ModelSpec) -> bool:
-        configured = home.settings is not None and home.settings.context_length is not None
-        return configured or (home is self.main and self.window_is_configured)
 
     def is_assumed(self, spec: ModelSpec) -> bool:
         """Say whether the model's window is a guess: nobody configured it, reported it or lists it. A model that
         somebody chose has the window of the configured one then."""
-        configured = spec.settings is not None and spec.settings.context_length is not None
         listed = self._offered.get((spec.provider, spec.base_url, spec.name))
-        if configured or listed or self.windows.context_window(spec.name) is not None:
+        if _has_window(spec) or listed or self.windows.context_window(spec.name) is not None:
             return False
         own = spec.name in {each.name for each in (self.main, *self.fallbacks, *self.of_places.values())}
         return spec.name != self._reported if spec.context_length == UNKNOWN_WINDOW else not own
@@ -248,3 +251,8 @@ class Models:
         if cost:
             COST.count(spec.name, purpose, by=cost)
         return LedgerEntry(at=at, purpose=purpose, provider=spec.provider, model=spec.name, usage=usage, cost_usd=cost)
+
+
+def _has_window(spec: ModelSpec) -> bool:
+    """Say whether the model's window is configured."""
+    return spec.settings is not None and spec.settings.context_length is not None

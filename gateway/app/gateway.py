@@ -109,7 +109,7 @@ class Gateway:
         self.store.on_decided(self.approvals.heard)
         self.store.on_rows(self.outbox.look)
         self.store.on_left(self._take_over)
-        await self.metering.models.learn_window(self.clock)
+        await self.metering.models.learn_windows()
         await self.tool_counts.learn(self.store)
         await self._recover()
         if self.mcp.servers:  # nobody waits for them

@@ -15,7 +15,7 @@ from gateway.app.plugins import providers
 from gateway.domain.speech import Transcriber
 from gateway.domain.usage import CanonicalUsage, Purpose
 from gateway.domain.window import UNKNOWN_WINDOW
-from gateway.providers.base import ListsModels, ModelSpec, OfferedModel, Prices, Provider, ReportsWindow, Windows
+from gateway.providers.base import ModelSpec, Prices, Provider, Windows
 from gateway.providers.features import Adapting
 from gateway.providers.plugin import ModelSettings, ProviderHost, ProviderPlugin, ServedModel
 from gateway.providers.retry import Retrying
@@ -66,7 +66,6 @@ def configured_models(
     retrying = partial(Retrying, deadline=_IMPATIENT) if fallbacks else Retrying
     models = Models(
         main=model_spec(config.model, table, replaceable=bool(fallbacks)),
-        plugin=_plugin(config.model),
         providers={
             name: retrying(Adapting(each), clock=host.clock, rng=rng) if _is_served(name) else each
             for name, each in made.items()
@@ -78,22 +77,10 @@ def configured_models(
         of_places={place: model_spec(each, table, replaceable=bool(fallbacks)) for place, each in of_places.items()},
         plugins={entry.provider: _plugin(entry) for entry in entries},
         auxiliary={purpose: model_spec(entry, table) for purpose, entry in helpers.items()},
-        window_is_configured=config.model.context_length is not None,
-        ask_window=partial(_reported_window, made),
-        ask_models=partial(_listed_models, made),
+        servers=made,
         clock=host.clock,
     )
     return models, [each.aclose for each in made.values()]
-
-
-async def _reported_window(made: Mapping[str, Provider], spec: ModelSpec) -> int | None:
-    provider = made.get(spec.provider)
-    return await provider.reported_window(spec) if isinstance(provider, ReportsWindow) else None
-
-
-async def _listed_models(made: Mapping[str, Provider], spec: ModelSpec) -> Sequence[OfferedModel]:
-    provider = made.get(spec.provider)
-    return await provider.models(spec) if isinstance(provider, ListsModels) else ()
 
 
 def model_spec(entry: ModelSettings, windows: Windows, *, replaceable: bool = False) -> ModelSpec:

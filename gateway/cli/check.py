@@ -100,7 +100,7 @@ async def _all_findings(
         *of_offered(tools.offered, [*platforms()]),
     ):
         yield finding
-    await models.learn_window(gateway.clock)
+    await models.learn_windows()
     async for finding in findings(
         gateway.store,
         models,

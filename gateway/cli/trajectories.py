@@ -141,7 +141,7 @@ async def _summariser(config: Config, counter: TokenCounter) -> _Summariser:
     store = configured_store(config, clock=clock, waits=False)
     gateway = build(config, [], Parts(store=store, clock=clock))
     models = gateway.metering.models
-    await models.learn_window(clock)
+    await models.learn_windows()
     helpers = models.helpers("compression", models.main)
     if config.budgets and any(not providers()[spec.provider].free for spec in helpers):
         complain("legato: the spend caps of the configuration do not hold for trajectories")

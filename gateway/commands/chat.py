@@ -204,7 +204,7 @@ def _refusal(ctx: CommandContext, text: str, spec: ModelSpec) -> str | None:
 async def _offered(ctx: CommandContext, home: ModelSpec) -> tuple[list[str], str]:
     """The names of the provider's models, and a sentence where its server does not say them just now."""
     try:
-        return [each.name for each in await ctx.metering.models.offered(ctx.clock, home)], ""
+        return [each.name for each in await ctx.metering.models.offered(home)], ""
     except (ProviderError, TimeoutError):
         return [], "The provider does not say just now which models it has."
 

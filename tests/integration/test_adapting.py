@@ -124,8 +124,8 @@ async def test_a_check_says_what_a_model_does_without_and_asks_the_fallbacks(
         dead = ModelSpec(provider="openai", name="dead", base_url="http://127.0.0.1:1", context_length=8_000)
         models = Models(
             main=main,
-            plugin=PLUGIN,
             providers={"openai": provider},
+            plugins={"openai": PLUGIN},
             windows=NoTable(),
             prices=NoTable(),
             fallbacks=[dead],

@@ -156,8 +156,8 @@ def auxiliary(
     clock = ManualClock()
     known = Models(
         main=MAIN,
-        plugin=PLUGIN,
         providers={"openai": provider},
+        plugins={"openai": PLUGIN},
         windows=NoTable(),
         prices=NoTable(),
         auxiliary={"compression": helper} if helper else {},

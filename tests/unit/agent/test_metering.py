@@ -126,7 +126,9 @@ def metering(
     store: Any, provider: Script, *, clock: ManualClock | None = None, main: ModelSpec = SPEC, **caps: float
 ) -> Metering:
     """One with these caps."""
-    models = Models(main=main, plugin=PLUGIN, providers={"openai": provider}, windows=Table(), prices=Table())
+    models = Models(
+        main=main, providers={"openai": provider}, plugins={"openai": PLUGIN}, windows=Table(), prices=Table()
+    )
     return Metering(
         models=models,
         store=cast(Store, store),

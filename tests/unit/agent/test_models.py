@@ -23,6 +23,7 @@ from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.domain.window import UNKNOWN_WINDOW
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, OfferedModel, StopReason
 from gateway.providers.openai import PLUGIN
+from gateway.providers.plugin import ModelSettings
 from gateway.runtime.errors import (
     ConfigError,
     ContextOverflow,
@@ -73,17 +74,17 @@ class Answering:
 
 MAIN = ModelSpec(provider="openai", name="main", context_length=100_000)
 HELPER = ModelSpec(provider="openai", name="helper", context_length=16_000)
+CONFIGURED = ModelSettings(provider="openai", name="main", context_length=100_000)
 
 
 def models(provider: Answering | None = None, *, helper: bool = False, configured: bool = False) -> Models:
     return Models(
-        main=MAIN,
-        plugin=PLUGIN,
+        main=replace(MAIN, settings=CONFIGURED) if configured else MAIN,
         providers={"openai": provider or Answering()},
+        plugins={"openai": PLUGIN},
         windows=Table(),
         prices=Table(),
         auxiliary={"compression": HELPER} if helper else {},
-        window_is_configured=configured,
     )
 
 
@@ -192,11 +193,12 @@ async def test_a_window_is_assumed_where_nobody_tells_it() -> None:
     assert known.is_assumed(chosen), "it is another model's"
     assert known.is_assumed(replace(MAIN, context_length=UNKNOWN_WINDOW))
 
-    async def listed(_: ModelSpec) -> list[OfferedModel]:
-        return [OfferedModel(name="unheard-of", window=9_000)]
+    class Listing(Answering):
+        async def models(self, spec: ModelSpec) -> list[OfferedModel]:
+            return [OfferedModel(name="unheard-of", window=9_000)]
 
-    known.ask_models = listed
-    await known.offered(ManualClock(), known.main)
+    known.servers = {"openai": Listing()}
+    await known.offered(known.main)
     assert not known.is_assumed(known.spec("unheard-of"))
 
 
@@ -300,14 +302,15 @@ def test_an_output_cap_without_a_stated_room_is_halved() -> None:
 async def test_the_windows_of_all_configured_models_are_asked_for() -> None:
     asked = {"main": 50_000, "first": 9_000, "second": None}
 
-    async def ask(spec: ModelSpec) -> int | None:
-        if spec.name == "away":
-            raise ProviderUnavailable("It cannot be reached.")
-        return asked[spec.name]
+    class Reporting(Answering):
+        async def reported_window(self, spec: ModelSpec) -> int | None:
+            if spec.name == "away":
+                raise ProviderUnavailable("It cannot be reached.")
+            return asked[spec.name]
 
     known = models()
-    known.ask_window = ask
+    known.servers = {"openai": Reporting()}
     known.fallbacks = [replace(HELPER, name=name) for name in ("first", "second", "away")]
-    await known.learn_window(ManualClock())
+    await known.learn_windows()
     assert known.main.context_length == 50_000
     assert [spec.context_length for spec in known.fallbacks] == [9_000, 16_000, 16_000]

@@ -107,8 +107,8 @@ async def test_a_provider_that_breaks_its_port_is_one_line_of_the_check() -> Non
     spec = ModelSpec(provider="parrot", name="parrot", context_length=16_000)
     models = Models(
         main=spec,
-        plugin=ProviderPlugin(name="parrot", create=""),
         providers={"parrot": Parrot()},
+        plugins={"parrot": ProviderPlugin(name="parrot", create="")},
         windows=Unlisted(),
         prices=Unlisted(),
     )
