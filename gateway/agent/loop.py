@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
 from gateway.agent.asking import Asking
+from gateway.agent.caps import millionths, written
 from gateway.agent.conversation import Conversation
 from gateway.agent.fitting import Fitting
-from gateway.agent.metering import millionths, written
 from gateway.agent.quotes import Holding, Quoting, marked
 from gateway.agent.steps import ToolSteps, close_open_calls
 from gateway.domain.message import assistant, is_request, note_of, noted, text_of

@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 
 import structlog
 
+from gateway.agent.caps import NEAR_MARK
 from gateway.agent.choices import Choices, Held, choices, held
 from gateway.agent.conversation import BLOCKED_MARK, Conversation
 from gateway.agent.engines import Engines
@@ -20,7 +21,6 @@ from gateway.agent.fallback import STAND_IN_MARK
 from gateway.agent.memory.flush import Flushes
 from gateway.agent.memory.memories import Memories
 from gateway.agent.memory.snapshot import snapshot_in
-from gateway.agent.metering import NEAR_MARK
 from gateway.agent.models import Models
 from gateway.agent.preparation import Preparations
 from gateway.agent.prompt import PromptBuilder, bent, differ

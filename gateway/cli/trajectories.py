@@ -129,7 +129,8 @@ async def _summariser(config: Config, counter: TokenCounter) -> _Summariser:
     opened: spend caps, which are kept there, do not hold, and the person is told."""
     from gateway.agent.auxiliary import AuxiliaryModel
     from gateway.agent.caching import Prefix
-    from gateway.agent.metering import Caps, Metering
+    from gateway.agent.caps import Caps
+    from gateway.agent.metering import Metering
     from gateway.app.build import Parts, build
     from gateway.app.plugins import providers
     from gateway.app.store import configured_store

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from gateway.agent.metering import written
+from gateway.agent.caps import written
 from gateway.commands.base import Command, CommandContext
 from gateway.commands.status import total_line
 from gateway.domain.chat import SessionKey

@@ -7,9 +7,9 @@ from functools import partial
 from math import ceil
 
 from gateway import __version__
+from gateway.agent.caps import Standing, written
 from gateway.agent.conversation import Conversation
 from gateway.agent.memory.snapshot import snapshot_in
-from gateway.agent.metering import Standing, written
 from gateway.agent.quotes import quoted
 from gateway.agent.running import RunningTurn
 from gateway.agent.tools.history import lines_of, speaker_of

@@ -19,6 +19,7 @@ from typing import Final, Literal
 import structlog
 
 from gateway.agent.asking import Asking
+from gateway.agent.caps import millionths
 from gateway.agent.compaction import CompactionReport, Compactor
 from gateway.agent.conversation import Conversation
 from gateway.agent.files.intake import FileIntake
@@ -27,7 +28,7 @@ from gateway.agent.fitting import Fitting
 from gateway.agent.forgetting import Forgetter
 from gateway.agent.hygiene import Hygiene
 from gateway.agent.loop import Agent
-from gateway.agent.metering import Metering, millionths
+from gateway.agent.metering import Metering
 from gateway.agent.preparation import Preparations
 from gateway.agent.pressure import announce
 from gateway.agent.running import RunningTurns

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gateway.agent.metering import Caps
+from gateway.agent.caps import Caps
 from gateway.agent.prompt import PromptSettings
 from gateway.app.config.models import Chat
 from gateway.domain.adapter import Limits

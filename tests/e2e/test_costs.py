@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from gateway.agent.asking import SHORTENED
+from gateway.agent.caps import Caps
 from gateway.agent.fallback import CHEAPER
-from gateway.agent.metering import LEAST_OUTPUT, Caps
+from gateway.agent.metering import LEAST_OUTPUT
 from gateway.app.config import Config
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from gateway.agent.caps import Caps
 from gateway.agent.fallback import NO_FALLBACK
-from gateway.agent.metering import Caps
 from gateway.agent.tools.base import ToolContext
 from gateway.app.config import Config
 from gateway.context.policy import CompressionSettings

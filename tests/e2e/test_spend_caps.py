@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.agent.metering import Caps
+from gateway.agent.caps import Caps
 from gateway.app import build as bootstrap
 from gateway.app.config import Config
 from gateway.cli.check import findings

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from gateway.agent.caps import Caps
 from gateway.agent.files.speech import TranscriptionSettings
-from gateway.agent.metering import Caps
 from gateway.context.prompts import OPENER
 from gateway.domain.chat import Attachment
 from gateway.domain.message import said_in

@@ -18,7 +18,8 @@ from typing import Annotated, Final
 import structlog
 from pydantic import Field
 
-from gateway.agent.metering import Metering, millionths
+from gateway.agent.caps import millionths
+from gateway.agent.metering import Metering
 from gateway.domain.chat import Attachment, SessionKey
 from gateway.domain.file import WORDS, KeptFile
 from gateway.domain.session import Session

@@ -25,10 +25,10 @@ from pydantic import (
     WrapValidator,
 )
 
+from gateway.agent.caps import Caps
 from gateway.agent.files.speech import TranscriptionSettings
 from gateway.agent.mcp.settings import McpServerSettings, misnamed
 from gateway.agent.memory.snapshot import MemorySettings
-from gateway.agent.metering import Caps
 from gateway.agent.prompt import PromptSettings
 from gateway.agent.tools.outputs import OutputLimits
 from gateway.agent.tools.shell import ShellSettings

@@ -10,7 +10,8 @@ import pytest
 
 from gateway.agent.auxiliary import AuxiliaryModel
 from gateway.agent.caching import Obstacle, Prefix, Sent, obstacle, prompt, repeated
-from gateway.agent.metering import Caps, Metering
+from gateway.agent.caps import Caps
+from gateway.agent.metering import Metering
 from gateway.agent.models import Models
 from gateway.app.models import NoTable
 from gateway.domain.message import assistant, text_of, user

@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.agent.metering import Caps, Metering, millionths, written
+from gateway.agent.caps import Caps, millionths, written
+from gateway.agent.metering import Metering
 from gateway.agent.models import Models
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import user

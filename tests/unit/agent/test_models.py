@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from gateway.agent.auxiliary import AuxiliaryModel
 from gateway.agent.caching import Prefix
-from gateway.agent.metering import Caps, Metering
+from gateway.agent.caps import Caps
+from gateway.agent.metering import Metering
 from gateway.agent.models import Calibration, Models
 from gateway.agent.overflow import MOST_ATTEMPTS, Remedy, remedy
 from gateway.agent.windows import LearnedWindows
