@@ -49,6 +49,14 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) * 3 // 2
 
 
+@pytest.fixture(autouse=True)
+def _logs_as_they_were():
+    """A test may run a command in its own process, which sets up the log for good."""
+    kept = structlog.get_config()
+    yield
+    structlog.configure(**kept)
+
+
 @pytest.fixture
 def clock():
     """Time that passes only when the test says so."""

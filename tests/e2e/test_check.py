@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -36,13 +35,10 @@ access: {allow: ["telegram:1"]}
 
 
 @pytest.fixture(autouse=True)
-def as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    kept = structlog.get_config()
+def as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for module, hook in ((sys, "excepthook"), (threading, "excepthook"), (sys, "unraisablehook")):
         monkeypatch.setattr(module, hook, getattr(module, hook))
     monkeypatch.chdir(tmp_path)
-    yield
-    structlog.configure(**kept)
 
 
 def check(capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,13 +22,6 @@ class Gone(io.StringIO):
 
     def flush(self) -> None:
         raise BrokenPipeError
-
-
-@pytest.fixture(autouse=True)
-def as_it_was() -> Iterator[None]:
-    kept = structlog.get_config()
-    yield
-    structlog.configure(**kept)
 
 
 def configured(redact=str, file: Path | None = None) -> Callable[[], None]:
