@@ -118,7 +118,8 @@ class Excuses:
         for (process, name), began in self._passed["outbox.before_send"].items():
             for at in began if name == row and process not in self._terminals else ():
                 end = self._next("attempt ended", process, row, at)
-                lost = any(send.process == process and at - _LAG <= send.at <= end for send in unheard)
+                # A busy platform may read what was sent when nobody waits for its answer any more.
+                lost = any(send.process == process and self._began(send) == at for send in unheard)
                 struck += lost or self.of_process(process, at - _LAG, end) is not None
         for (process, name), claimed in self._passed["turn.claimed"].items():
             began = self._passed["outbox.before_send"].get((process, row))

@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ from tests.chaos.schedule import directed, make_schedule
 from tests.chaos.script import Event, Plan
 from tests.chaos.shrink import Shrinking
 from tests.chaos.snapshot import Snapshot
-from tests.chaos.socket_platform import Poll
+from tests.chaos.socket_platform import Poll, Send
 from tests.chaos.verdict_readers import one_reader
 
 RUNS = 3
@@ -141,6 +142,25 @@ def test_a_kill_between_the_end_of_a_turn_and_its_send_is_an_attempt(tmp_path: P
     assert struck(1.11, answers="e5") == 0
     assert struck(1.05 - 0.2) == 0
     assert struck(3.0) == 0
+
+
+def test_a_send_that_the_platform_read_when_nobody_waited_any_more_is_an_attempt(tmp_path: Path) -> None:
+    (tmp_path / "trace").write_text(
+        "".join(f"0 {at} {what} o_1\n" for at, what in ((1.0, "outbox.before_send"), (2.1, "retried")))
+        + "".join(f"0 {at} {what} o_1\n" for at, what in ((3.0, "outbox.before_send"), (3.1, "marked")))
+    )
+
+    def struck(*noted: tuple[float, bool]) -> int:
+        facts: dict[str, Any] = {"chat": "c", "kind": "notice", "text": "", "answers": None, "fault": None}
+        sends = [
+            Send(number=number, at=at, process=0, row="o_1", shown=True, heard=heard, **facts)
+            for number, (at, heard) in enumerate(noted)
+        ]
+        return Excuses(Findings(schedule=make_schedule(0), folder=tmp_path)).struck_attempts("o_1", "", sends)
+
+    assert struck((2.3, False), (3.05, True)) == 1
+    assert struck((1.05, True), (3.05, True)) == 0
+    assert struck((2.3, False), (4.3, False)) == 2
 
 
 def test_a_silence_that_the_schedule_explains_is_no_starving(tmp_path: Path) -> None:
