@@ -1,9 +1,9 @@
-"""The warmth of a provider's cache, the request that meets it, and every reason not to try."""
+"""The auxiliary model: who answers, and the request that meets the warm cache of the conversation's own model."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncGenerator
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -17,12 +17,13 @@ from gateway.app.models import NoTable
 from gateway.domain.message import assistant, text_of, user
 from gateway.domain.session import SessionRef
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
-from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec
+from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, StopReason
 from gateway.providers.openai import PLUGIN
 from gateway.providers.openai.codec import encode_request
 from gateway.runtime.errors import (
     ContextOverflow,
     OutputCapTooLarge,
+    ProviderError,
     ProviderRejected,
     ProviderUnavailable,
     QuotaExceeded,
@@ -128,32 +129,43 @@ def test_tools_must_not_be_called_but_where_that_would_cost_the_cache() -> None:
     assert repeated(replace(SENT, spec=CLAUDE), MESSAGES, "x", 9).tool_choice == "auto"
 
 
-# -- asking ------------------------------------------------------------------------------------
-
 JUST_NOW = replace(SENT, at=0.0)  # where a ManualClock begins
 
 
-@dataclass
-class Answering:
-    """A provider with one answer, or failure; it keeps the requests."""
+HELPER = replace(MAIN, name="helper")
 
-    answer: Completed | Exception
-    name: str = "openai"
-    asked: list[ModelRequest] = field(default_factory=list)
+
+class Answering:
+    """A provider with one answer (or failure) per model; it keeps what it was asked."""
+
+    name = "openai"
+
+    def __init__(self, **answers: Completed | Exception) -> None:
+        self.answers = answers
+        self.asked: list[ModelRequest] = []
+        self.specs: list[ModelSpec] = []
 
     async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         self.asked.append(request)
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        yield self.answer
+        self.specs.append(spec)
+        answer = self.answers[spec.name]
+        if isinstance(answer, Exception):
+            raise answer
+        yield answer
 
     async def aclose(self) -> None:
         """Nothing is open."""
 
 
 def auxiliary(
-    provider: Answering, *, prefix: Prefix, charge: Callable[[LedgerEntry], None], helper: ModelSpec | None = None
+    provider: Answering,
+    charged: list[LedgerEntry],
+    *,
+    prefix: Prefix | None = None,
+    helper: ModelSpec | None = None,
+    live: ModelSpec = MAIN,
 ) -> AuxiliaryModel:
+    """One without caps, which never asks its store."""
     clock = ManualClock()
     known = Models(
         main=MAIN,
@@ -164,36 +176,78 @@ def auxiliary(
         auxiliary={"compression": helper} if helper else {},
     )
     metering = Metering(
-        models=known,
-        store=cast(Store, None),
-        caps=Caps(),
-        counter=TokenCounter(),
-        clock=clock,
-        ids=SequentialIds(),
+        models=known, store=cast(Store, None), caps=Caps(), counter=TokenCounter(), clock=clock, ids=SequentialIds()
     )
     return AuxiliaryModel(
         metering=metering,
         purpose="compression",
         session=lambda: SESSION,
-        live=lambda: MAIN,
-        prefix=prefix,
-        charge=charge,
+        live=lambda: live,
+        prefix=prefix or Prefix(),
+        charge=charged.append,
         clock=clock,
     )
 
 
-async def ask(
+# -- asking by itself ---------------------------------------------------------------------------
+
+
+async def ask(provider: Answering, charged: list[LedgerEntry], **more: Any) -> tuple[str, str | None]:
+    text = await auxiliary(provider, charged, **more)([user("summarise")], 100)
+    return str(text), text.failed_model
+
+
+async def test_the_purposes_own_model_answers_and_is_charged() -> None:
+    charged: list[LedgerEntry] = []
+    usage = CanonicalUsage(input_tokens=7)
+    provider = Answering(helper=Completed(text="notes", usage=usage))
+    assert await ask(provider, charged, helper=HELPER) == ("notes", None)
+    assert [(entry.model, entry.purpose, entry.usage) for entry in charged] == [("helper", "compression", usage)]
+
+
+@pytest.mark.parametrize("failure", [ProviderUnavailable("down"), Completed(text="half", stop="length")])
+async def test_when_it_fails_the_live_model_answers_and_the_failure_is_named(failure: Completed | Exception) -> None:
+    provider = Answering(helper=failure, main=Completed(text="notes"))
+    assert await ask(provider, [], helper=HELPER) == ("notes", "helper")
+    assert [spec.name for spec in provider.specs] == ["helper", "main"]
+
+
+@pytest.mark.parametrize(("silence", "borne"), [(None, None), (90.0, 180.0), (300.0, 300.0)])
+async def test_the_last_model_that_can_be_asked_is_not_left_early(silence: float | None, borne: float | None) -> None:
+    provider = Answering(helper=ProviderUnavailable("down"), main=Completed(text="notes"))
+    await ask(provider, [], helper=HELPER, live=replace(MAIN, silence=silence))
+    assert [(spec.name, spec.silence) for spec in provider.specs] == [("helper", None), ("main", borne)]
+
+
+async def test_when_all_fail_the_last_error_goes_up() -> None:
+    provider = Answering(helper=ProviderUnavailable("down"), main=ProviderUnavailable("down, too"))
+    with pytest.raises(ProviderError, match="too"):
+        await ask(provider, [], helper=HELPER)
+
+
+@pytest.mark.parametrize("stop", ["length", "refused"])
+async def test_a_cut_or_refused_answer_is_charged_and_refused(stop: StopReason) -> None:
+    charged: list[LedgerEntry] = []
+    with pytest.raises(SummaryRefused):
+        await ask(Answering(main=Completed(text="half", stop=stop)), charged)
+    assert len(charged) == 1
+
+
+# -- asking in place -----------------------------------------------------------------------------
+
+
+async def ask_in_place(
     answer: Completed | Exception, sent: Sent | None = JUST_NOW, **more: Any
 ) -> tuple[str | None, Answering, list[LedgerEntry]]:
     charged: list[LedgerEntry] = []
-    provider = Answering(answer)
-    model = auxiliary(provider, prefix=Prefix(sent), charge=charged.append, **more)
+    provider = Answering(main=answer)
+    model = auxiliary(provider, charged, prefix=Prefix(sent), **more)
     return await model.aligned([*MESSAGES, assistant("four")], "take notes", 500), provider, charged
 
 
 async def test_an_aligned_call_is_charged_as_compression_with_what_the_cache_gave() -> None:
     usage = CanonicalUsage(input_tokens=50, cache_read_tokens=5_950, output_tokens=20)
-    text, provider, charged = await ask(Completed(text="## Goal\nx", usage=usage))
+    text, provider, charged = await ask_in_place(Completed(text="## Goal\nx", usage=usage))
     assert text == "## Goal\nx"
     [request] = provider.asked
     assert [text_of(message) for message in request.messages] == [
@@ -211,18 +265,18 @@ async def test_an_aligned_call_is_charged_as_compression_with_what_the_cache_gav
 async def test_whether_it_paid_is_remembered(read: int, missed: ModelSpec | None) -> None:
     prefix = Prefix(JUST_NOW)
     answer = Completed(text="## Goal\nx", usage=CanonicalUsage(input_tokens=90, cache_read_tokens=read))
-    await auxiliary(Answering(answer), prefix=prefix, charge=[].append).aligned(MESSAGES, "take notes", 500)
+    await auxiliary(Answering(main=answer), [], prefix=prefix).aligned(MESSAGES, "take notes", 500)
     assert prefix.missed == missed
 
 
 @pytest.mark.parametrize("sent", [None, replace(SENT, at=-300.0)])
 async def test_without_a_warm_cache_nothing_is_sent(sent: Sent | None) -> None:
-    text, provider, charged = await ask(Completed(text="never"), sent)
+    text, provider, charged = await ask_in_place(Completed(text="never"), sent)
     assert (text, provider.asked, charged) == (None, [], [])
 
 
 async def test_a_summariser_of_its_own_is_never_asked_in_place() -> None:
-    text, provider, _ = await ask(Completed(text="never"), helper=replace(MAIN, name="small"))
+    text, provider, _ = await ask_in_place(Completed(text="never"), helper=replace(MAIN, name="small"))
     assert (text, provider.asked) == (None, [])
 
 
@@ -236,24 +290,21 @@ async def test_a_summariser_of_its_own_is_never_asked_in_place() -> None:
     ],
 )
 async def test_a_request_that_is_refused_leaves_the_other_way_open(error: Exception) -> None:
-    text, provider, charged = await ask(error)
+    text, provider, charged = await ask_in_place(error)
     assert (text, len(provider.asked), charged) == (None, 1, [])
 
 
 @pytest.mark.parametrize("error", [ProviderUnavailable("down"), QuotaExceeded("empty", status=402)])
 async def test_what_would_fail_the_other_way_too_goes_up(error: Exception) -> None:
     with pytest.raises(type(error)):
-        await ask(error)
+        await ask_in_place(error)
 
 
 async def test_a_call_of_a_tool_is_refused_and_charged() -> None:
     call: Any = {"id": "c", "type": "function", "function": {"name": "clock", "arguments": "{}"}}
     charged: list[LedgerEntry] = []
-    model = auxiliary(
-        Answering(Completed(text="## Goal", tool_calls=(call,), stop="tool_calls")),
-        prefix=Prefix(JUST_NOW),
-        charge=charged.append,
-    )
+    answer = Completed(text="## Goal", tool_calls=(call,), stop="tool_calls")
+    model = auxiliary(Answering(main=answer), charged, prefix=Prefix(JUST_NOW))
     with pytest.raises(SummaryRefused, match="called a tool"):
         await model.aligned(MESSAGES, "take notes", 500)
     assert len(charged) == 1

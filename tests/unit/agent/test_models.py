@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from dataclasses import replace
 from functools import partial
-from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.agent.auxiliary import AuxiliaryModel
-from gateway.agent.caching import Prefix
-from gateway.agent.caps import Caps
-from gateway.agent.metering import Metering
 from gateway.agent.models import Calibration, Models
 from gateway.agent.overflow import MOST_ATTEMPTS, Remedy, remedy
 from gateway.agent.windows import LearnedWindows
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import user
-from gateway.domain.usage import CanonicalUsage, LedgerEntry
+from gateway.domain.usage import CanonicalUsage
 from gateway.domain.window import UNKNOWN_WINDOW
-from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, OfferedModel, StopReason
+from gateway.providers.base import ModelSpec, OfferedModel
 from gateway.providers.openai import PLUGIN
 from gateway.providers.plugin import ModelSettings
 from gateway.runtime.errors import (
     ConfigError,
     ContextOverflow,
     OutputCapTooLarge,
-    ProviderError,
     ProviderUnavailable,
-    SummaryRefused,
 )
-from gateway.runtime.tokens import TokenCounter
-from gateway.store.port import Store
-from tests.support.fakes import ManualClock, SequentialIds
+from tests.support.model import FakeModel
 from tests.support.store_kit import new_session
 
 
@@ -49,55 +38,19 @@ class Table:
         return 0.25 if model == "main" else None
 
 
-class Answering:
-    """A provider with one answer (or failure) per model."""
-
-    name = "openai"
-
-    def __init__(self, **answers: Completed | Exception) -> None:
-        self.answers = answers
-        self.specs: list[ModelSpec] = []
-
-    @property
-    def asked(self) -> list[str]:
-        return [spec.name for spec in self.specs]
-
-    async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        self.specs.append(spec)
-        answer = self.answers[spec.name]
-        if isinstance(answer, Exception):
-            raise answer
-        yield answer
-
-    async def aclose(self) -> None:
-        """Nothing is open."""
-
-
 MAIN = ModelSpec(provider="openai", name="main", context_length=100_000)
 HELPER = ModelSpec(provider="openai", name="helper", context_length=16_000)
 CONFIGURED = ModelSettings(provider="openai", name="main", context_length=100_000)
 
 
-def models(provider: Answering | None = None, *, helper: bool = False, configured: bool = False) -> Models:
+def models(*, helper: bool = False, configured: bool = False) -> Models:
     return Models(
         main=replace(MAIN, settings=CONFIGURED) if configured else MAIN,
-        providers={"openai": provider or Answering()},
+        providers={},
         plugins={"openai": PLUGIN},
         windows=Table(),
         prices=Table(),
         auxiliary={"compression": HELPER} if helper else {},
-    )
-
-
-def metering(known: Models) -> Metering:
-    """One without caps, which never asks its store."""
-    return Metering(
-        models=known,
-        store=cast(Store, None),
-        caps=Caps(),
-        counter=TokenCounter(),
-        clock=ManualClock(),
-        ids=SequentialIds(),
     )
 
 
@@ -194,75 +147,13 @@ async def test_a_window_is_assumed_where_nobody_tells_it() -> None:
     assert known.is_assumed(chosen), "it is another model's"
     assert known.is_assumed(replace(MAIN, context_length=UNKNOWN_WINDOW))
 
-    class Listing(Answering):
+    class Listing(FakeModel):
         async def models(self, spec: ModelSpec) -> list[OfferedModel]:
             return [OfferedModel(name="unheard-of", window=9_000)]
 
     known.servers = {"openai": Listing()}
     await known.offered(known.main)
     assert not known.is_assumed(known.spec("unheard-of"))
-
-
-# -- the auxiliary model -----------------------------------------------------------------------
-
-
-async def ask(provider: Answering, charged: list[LedgerEntry], *, helper: bool = True) -> tuple[str, str | None]:
-    auxiliary = AuxiliaryModel(
-        metering=metering(models(provider, helper=helper)),
-        purpose="compression",
-        session=lambda: new_session("s1"),
-        live=lambda: MAIN,
-        prefix=Prefix(),
-        charge=charged.append,
-        clock=ManualClock(),
-    )
-    text = await auxiliary([user("summarise")], 100)
-    return str(text), text.failed_model
-
-
-async def test_the_purposes_own_model_answers_and_is_charged() -> None:
-    charged: list[LedgerEntry] = []
-    usage = CanonicalUsage(input_tokens=7)
-    provider = Answering(helper=Completed(text="notes", usage=usage))
-    assert await ask(provider, charged) == ("notes", None)
-    assert [(entry.model, entry.purpose, entry.usage) for entry in charged] == [("helper", "compression", usage)]
-
-
-@pytest.mark.parametrize("failure", [ProviderUnavailable("down"), Completed(text="half", stop="length")])
-async def test_when_it_fails_the_live_model_answers_and_the_failure_is_named(failure: Completed | Exception) -> None:
-    provider = Answering(helper=failure, main=Completed(text="notes"))
-    assert await ask(provider, []) == ("notes", "helper")
-    assert provider.asked == ["helper", "main"]
-
-
-@pytest.mark.parametrize(("silence", "borne"), [(None, None), (90.0, 180.0), (300.0, 300.0)])
-async def test_the_last_model_that_can_be_asked_is_not_left_early(silence: float | None, borne: float | None) -> None:
-    provider = Answering(helper=ProviderUnavailable("down"), main=Completed(text="notes"))
-    auxiliary = AuxiliaryModel(
-        metering=metering(models(provider, helper=True)),
-        purpose="compression",
-        session=lambda: new_session("s1"),
-        live=lambda: replace(MAIN, silence=silence),
-        prefix=Prefix(),
-        charge=list[LedgerEntry]().append,
-        clock=ManualClock(),
-    )
-    await auxiliary([user("summarise")], 100)
-    assert [(spec.name, spec.silence) for spec in provider.specs] == [("helper", None), ("main", borne)]
-
-
-async def test_when_all_fail_the_last_error_goes_up() -> None:
-    provider = Answering(helper=ProviderUnavailable("down"), main=ProviderUnavailable("down, too"))
-    with pytest.raises(ProviderError, match="too"):
-        await ask(provider, [])
-
-
-@pytest.mark.parametrize("stop", ["length", "refused"])
-async def test_a_cut_or_refused_answer_is_charged_and_refused(stop: StopReason) -> None:
-    charged: list[LedgerEntry] = []
-    with pytest.raises(SummaryRefused):
-        await ask(Answering(main=Completed(text="half", stop=stop)), charged, helper=False)
-    assert len(charged) == 1
 
 
 # -- too long ----------------------------------------------------------------------------------
@@ -303,7 +194,7 @@ def test_an_output_cap_without_a_stated_room_is_halved() -> None:
 async def test_the_windows_of_all_configured_models_are_asked_for() -> None:
     asked = {"main": 50_000, "first": 9_000, "second": None}
 
-    class Reporting(Answering):
+    class Reporting(FakeModel):
         async def reported_window(self, spec: ModelSpec) -> int | None:
             if spec.name == "away":
                 raise ProviderUnavailable("It cannot be reached.")
