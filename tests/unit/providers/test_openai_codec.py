@@ -1,13 +1,10 @@
-"""The requests: valid for the strictest server, whatever stands in the transcript."""
+"""The requests of chat completions: valid for the strictest server, whatever stands in the transcript."""
 
-import json
 from base64 import b64encode
 from copy import deepcopy
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from gateway.domain.message import assistant, tool_result, user
 from gateway.providers.base import ModelRequest, ModelSpec
@@ -15,7 +12,6 @@ from gateway.providers.openai.codec import (
     Habits,
     encode_message,
     encode_request,
-    endpoint,
     learn,
     text_parts,
 )
@@ -30,18 +26,6 @@ TOOL = {"type": "function", "function": {"name": "t", "description": "d", "param
 
 def call(call_id: str = "c1", name: str = "t", arguments: Any = "{}") -> dict[str, Any]:
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-@pytest.mark.parametrize(
-    ("base", "expected"),
-    [
-        (None, "https://api.openai.com/v1/chat/completions"),
-        ("http://127.0.0.1:11434/v1/", "http://127.0.0.1:11434/v1/chat/completions"),
-        ("http://127.0.0.1/x/chat/completions", "http://127.0.0.1/x/chat/completions"),
-    ],
-)
-def test_endpoint(base: str | None, expected: str) -> None:
-    assert endpoint(ModelSpec(provider="openai", name="m", base_url=base)) == expected
 
 
 def test_a_request_with_everything() -> None:
@@ -228,30 +212,6 @@ def test_text_parts(content: Any, expected: tuple[str, str]) -> None:
 )
 def test_the_window_in_a_list_of_models(models: Any, window: int | None) -> None:
     assert window_in(models, "m") == window
-
-
-TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=12)
-USER = st.builds(lambda text, name: {"role": "user", "content": text, "name": name, "_legato": {"id": "m"}}, TEXT, TEXT)
-
-
-@st.composite
-def exchange(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """An assistant message and, if it calls tools, their results: ids and arguments as models write them."""
-    ids = draw(st.lists(st.text("ab-_", min_size=1, max_size=60), max_size=3, unique=True))
-    said: dict[str, Any] = {"role": "assistant", "content": draw(TEXT), "reasoning_content": "r", "_legato": {}}
-    if ids:
-        said["tool_calls"] = [call(call_id, arguments=draw(st.sampled_from(["{}", "", "{", "[]"]))) for call_id in ids]
-    return [said, *({"role": "tool", "tool_call_id": call_id, "content": draw(TEXT), "name": "t"} for call_id in ids)]
-
-
-@given(first=USER, rest=st.lists(exchange(), max_size=4))
-@settings(max_examples=80, deadline=None)
-def test_every_sound_transcript_makes_a_valid_request(first: Any, rest: list[list[Any]]) -> None:
-    messages = [{"role": "system", "content": "S", "_legato": {}}, first, *(m for part in rest for m in part)]
-    before = deepcopy(messages)
-    body = encode_request(SPEC, ModelRequest(messages=messages, tools=[TOOL], max_tokens=5))
-    assert list(violations(json.loads(json.dumps(body)))) == []
-    assert messages == before
 
 
 def test_words_in_a_row_are_one_message_and_the_users_come_first() -> None:

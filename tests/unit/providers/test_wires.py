@@ -1,4 +1,5 @@
-"""Recorded wire files: an answer of each API, streamed and whole, and the request that carries the answer back.
+"""All APIs alike: any transcript makes a request that each takes; and recorded wire files of each: an answer, streamed
+and whole, and the request that carries it back.
 
 `wire/<provider>.sse` and `.json` are the same answer, with thoughts, words and two calls. In
 `wire/<provider>.request.json` is the next request, byte for byte: pictures, results with pictures, marks for the cache
@@ -9,14 +10,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gateway.agent.asking import message_of
-from gateway.agent.caching import prompt
-from gateway.domain.message import Message, user
+from gateway.agent.caching import prompt, with_marks
+from gateway.domain.message import Message, assistant, text_of, tool_result, user
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.anthropic import codec as messages
 from gateway.providers.anthropic.answer import MessagesAnswer
@@ -143,3 +147,82 @@ def test_what_the_model_said_goes_back_to_the_letter(api: str) -> None:
         return
     (sent,) = (message["content"] for message in body["messages"] if message["role"] == "assistant")
     assert [{key: block[key] for key in block if key != "cache_control"} for block in sent] == whole["content"]
+
+
+# Requests
+
+
+@pytest.mark.parametrize(
+    ("api", "base", "expected"),
+    [
+        ("openai", None, "https://api.openai.com/v1/chat/completions"),
+        ("openai", "http://127.0.0.1:11434/v1/", "http://127.0.0.1:11434/v1/chat/completions"),
+        ("openai", "http://127.0.0.1/x/chat/completions", "http://127.0.0.1/x/chat/completions"),
+        ("openai-responses", None, "https://api.openai.com/v1/responses"),
+        ("openai-responses", "http://127.0.0.1:8000/v1/", "http://127.0.0.1:8000/v1/responses"),
+        ("openai-responses", "http://127.0.0.1/v1/responses", "http://127.0.0.1/v1/responses"),
+        ("anthropic", None, "https://api.anthropic.com/v1/messages"),
+        ("anthropic", "https://api.deepseek.com/anthropic", "https://api.deepseek.com/anthropic/v1/messages"),
+        ("anthropic", "http://127.0.0.1/v1/", "http://127.0.0.1/v1/messages"),
+        ("anthropic", "http://127.0.0.1/v1/messages", "http://127.0.0.1/v1/messages"),
+    ],
+)
+def test_endpoints(api: str, base: str | None, expected: str) -> None:
+    codec = {"anthropic": messages, "openai": chat, "openai-responses": responses}[api]
+    assert codec.endpoint(ModelSpec(provider=api, name="m", base_url=base)) == expected
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=12)
+PERSON = st.builds(
+    lambda text, name: {"role": "user", "content": text, "name": name, "_legato": {"id": "m"}}, TEXT, TEXT
+)
+
+
+@st.composite
+def exchange(draw: st.DrawFn) -> list[Any]:
+    """An answer and, if it calls tools, their results: ids and arguments as models write them."""
+    ids = draw(st.lists(st.text("ab-_.:é", min_size=1, max_size=70), max_size=3, unique=True))
+    arguments = st.sampled_from(["{}", "", "{", "[]", '{"a": 1}'])
+    calls: Any = [
+        {"id": each, "type": "function", "function": {"name": "clock", "arguments": draw(arguments)}} for each in ids
+    ]
+    text = draw(TEXT)
+    thought = {"type": "thinking", "thinking": "hm", "signature": "sig-of-2"}
+    original = {"api": "anthropic", "model": MODELS["anthropic"], "blocks": [thought, {"type": "text", "text": text}]}
+    note = {"original": original} if text.strip() and not calls and draw(st.booleans()) else {}
+    said = {**assistant(text, calls, **note), "reasoning_content": "r"}
+    return [said, *(tool_result(each, draw(TEXT)) for each in ids), *draw(st.lists(PERSON, max_size=2))]
+
+
+def encoded(api: str, said: list[Any]) -> dict[str, Any]:
+    spec = ModelSpec(provider=api, name=MODELS[api], context_length=200_000)
+    return ENCODERS[api](spec, ModelRequest(messages=said, tools=[TOOL], max_tokens=5_000))
+
+
+@API
+@given(first=PERSON, rest=st.lists(exchange(), max_size=4), marks=st.booleans())
+@settings(max_examples=75, deadline=None)
+def test_every_sound_transcript_makes_a_valid_request(api: str, first: Any, rest: list[list[Any]], marks: bool) -> None:
+    head = [{"role": "system", "content": "S", "_legato": {}}, first]
+    said: list[Any] = [*head, *(each for part in rest for each in part)]
+    said = with_marks(said, "1h", results=True) if marks and api == "anthropic" else said
+    before = deepcopy(said)
+    body = json.dumps(encoded(api, said))
+    assert list(RULES[api](json.loads(body))) == []
+    assert "_legato" not in body
+    assert said == before
+
+
+@API
+@given(rest=st.lists(exchange(), min_size=1, max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_a_longer_conversation_begins_as_the_shorter_one(api: str, rest: list[list[Any]]) -> None:
+    """Or the cache would miss."""
+    whole = [user("U"), *(each for part in rest for each in part), user("V")]
+    for end in range(1, len(whole)):
+        said = text_of(whole[end]).strip() or whole[end].get("tool_calls")
+        if whole[end]["role"] != "assistant" or whole[end - 1]["role"] == "assistant" or not said:
+            continue
+        sent = "input" if api == "openai-responses" else "messages"
+        shorter, longer = (encoded(api, part)[sent] for part in (whole[:end], whole))
+        assert longer[: len(shorter)] == shorter
