@@ -109,10 +109,22 @@ async def test_what_is_no_text_is_neither_read_nor_unpacked(content: bytes) -> N
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"offset": -1}, {"offset": 4}, {"limit": 0}, {"limit": 10**9}, {"offset": "1"}, {"limit": True}]
+    ("arguments", "why"),
+    [
+        *(
+            (numbers, "`offset`|`limit`")
+            for numbers in ({"offset": -1}, {"limit": 0}, {"limit": 10**9}, {"limit": True})
+        ),
+        ({"offset": "1"}, "`offset`"),
+        ({"offset": 4}, "has only"),
+        *(({"pattern": pattern}, "`pattern`") for pattern in ("(", "x" * 201, 7)),
+        ({"pattern": "(?:(?:(?:a{500}){500}){500}){500}"}, "smaller ones"),
+        ({"pattern": "(?:(?:a?){1000}){1000}"}, "smaller ones"),
+        ({"pattern": "(?#[)(?:(?:a?){,1000}){1000,}(?#])"}, "smaller ones"),
+    ],
 )
-async def test_numbers_out_of_range_are_refused(arguments: dict[str, Any]) -> None:
-    with pytest.raises(ToolError, match=r"`offset`|`limit`|has only"):
+async def test_numbers_out_of_range_and_what_is_no_pattern_are_refused(arguments: dict[str, Any], why: str) -> None:
+    with pytest.raises(ToolError, match=why):
         await read(Files(a=b"one"), file="a", **arguments)
 
 
@@ -137,14 +149,6 @@ async def test_a_pattern_that_takes_for_ever_is_ended(pattern: str) -> None:
         await ReadFileTool(seconds=0.05).run({"file": "a", "pattern": pattern}, context(files))
 
 
-@pytest.mark.parametrize(
-    "pattern", ["(?:(?:(?:a{500}){500}){500}){500}", "(?:(?:a?){1000}){1000}", "(?#[)(?:(?:a?){,1000}){1000,}(?#])"]
-)
-async def test_a_pattern_that_takes_all_memory_is_never_made(pattern: str) -> None:
-    with pytest.raises(ToolError, match="smaller ones"):
-        await read(Files(a=b"one"), file="a", pattern=pattern)
-
-
 async def test_a_long_line_is_shown_around_each_match_and_gone_on_with() -> None:
     line = (b"-" * 999 + b"x") * 3_000
     first = await read(Files(a=line), file="a", pattern="x")
@@ -159,12 +163,6 @@ async def test_edges_of_pieces_are_line_ends_and_no_others(pattern: str) -> None
     text = b"first\n" * 20_000 + b"last"
     assert (await read(Files(a=text), file="a", pattern=pattern)).endswith("\n120000: last")
     assert (await read(Files(a=text), file="a", pattern="^irst$", offset=1)).endswith("nothing matches]")
-
-
-@pytest.mark.parametrize("pattern", ["(", "x" * 201, 7])
-async def test_what_is_no_pattern_is_refused(pattern: object) -> None:
-    with pytest.raises(ToolError, match="`pattern`"):
-        await read(Files(a=b"one"), file="a", pattern=pattern)
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,13 @@ NOWHERE = Path("/dev/null/none")  # where no list can be kept
 ANYBODY = Caller(source=Source(platform="fake", chat="c", chat_type="direct", user="u"))
 
 
+def stuck(*others: str) -> FakeServer:
+    """A server whose tool `slow` never answers."""
+    fake = FakeServer("slow", *others)
+    fake.waits = {"slow"}
+    return fake
+
+
 class Served:
     """A server `demo` with its owner, on a clock of the test's."""
 
@@ -56,8 +63,8 @@ class Served:
 
 
 @asynccontextmanager
-async def served(fake: FakeServer, **settings: Any) -> AsyncIterator[Served]:
-    made = Served(fake, settings)
+async def served(fake: FakeServer, folder: Path = NOWHERE, **settings: Any) -> AsyncIterator[Served]:
+    made = Served(fake, settings, folder)
     task = asyncio.create_task(made.servers.serve())
     try:
         await made.clock.settle()
@@ -77,8 +84,7 @@ async def test_the_tools_come_to_be_on_offer_and_answer() -> None:
 
 
 async def test_calls_run_side_by_side_and_in_one_task_with_the_connection() -> None:
-    fake = FakeServer("slow", "fast")
-    fake.waits = {"slow"}
+    fake = stuck("fast")
     async with served(fake) as it:
         slow = [asyncio.create_task(it.call("slow")) for _ in range(3)]
         await fake.until(lambda: len(fake.running) == 3)
@@ -90,8 +96,7 @@ async def test_calls_run_side_by_side_and_in_one_task_with_the_connection() -> N
 
 
 async def test_at_most_sixteen_calls_run_at_once_and_the_others_wait() -> None:
-    fake = FakeServer("slow")
-    fake.waits = {"slow"}
+    fake = stuck()
     async with served(fake) as it:
         calls = [asyncio.create_task(it.call("slow")) for _ in range(40)]
         await it.clock.settle()
@@ -106,8 +111,7 @@ async def test_at_most_sixteen_calls_run_at_once_and_the_others_wait() -> None:
 
 
 async def test_a_call_that_is_given_up_is_told_to_the_server() -> None:
-    fake = FakeServer("slow")
-    fake.waits = {"slow"}
+    fake = stuck()
     async with served(fake) as it:
         call = asyncio.create_task(it.call("slow"))
         await fake.until(lambda: fake.running == ["slow"])
@@ -116,8 +120,7 @@ async def test_a_call_that_is_given_up_is_told_to_the_server() -> None:
 
 
 async def test_a_server_that_leaves_a_call_unanswered_must_show_that_it_lives() -> None:
-    fake = FakeServer("slow")
-    fake.waits = {"slow"}
+    fake = stuck()
     async with served(fake) as it:
         for mute, opened in ((False, 1), (True, 2)):
             fake.mute = mute
@@ -175,8 +178,7 @@ async def test_who_calls_while_the_server_starts_waits_for_it() -> None:
 
 
 async def test_a_call_that_runs_when_the_server_ends_has_an_unknown_outcome() -> None:
-    fake = FakeServer("slow")
-    fake.waits = {"slow"}
+    fake = stuck()
     async with served(fake) as it:
         call = asyncio.create_task(it.refused("slow"))
         await fake.until(lambda: fake.running == ["slow"])
@@ -269,8 +271,7 @@ async def test_tools_for_admins_alone_ask_nobody() -> None:
 
 
 async def test_too_many_calls_are_refused() -> None:
-    fake = FakeServer("slow")
-    fake.waits = {"slow"}
+    fake = stuck()
     async with served(fake) as it:
         calls = [asyncio.create_task(it.call("slow")) for _ in range(200)]
         await it.clock.settle()
@@ -284,12 +285,9 @@ async def test_too_many_calls_are_refused() -> None:
 
 
 async def test_a_start_offers_what_the_last_one_did(tmp_path: Path) -> None:
-    first = Served(FakeServer("echo", "look"), {"only": ["echo"]}, tmp_path / "mcp")
-    task = asyncio.create_task(first.servers.serve())
-    await first.fake.until(lambda: first.names == ["demo_echo"])
-    await eventually(lambda: Shelf(folder=tmp_path / "mcp").read("demo", "x"))
-    task.cancel()
-    await asyncio.wait([task])
+    async with served(FakeServer("echo", "look"), tmp_path / "mcp", only=["echo"]) as first:
+        await first.fake.until(lambda: first.names == ["demo_echo"])
+        await eventually(lambda: Shelf(folder=tmp_path / "mcp").read("demo", "x"))
     second = Served(FakeServer("other"), {}, tmp_path / "mcp")
     assert second.names == ["demo_echo", "demo_look"]
     elsewhere = Served(FakeServer("other"), {"args": ("-v",), "command": ("y",)}, tmp_path / "mcp")
