@@ -33,6 +33,7 @@ class World:
 
     def __init__(self, clock) -> None:
         self.clock = clock
+        self.draft = None  # the reply's
         self.silent_until = 0.0
         self.taken = []  # what the last call counted against
         self.shown = []
@@ -44,6 +45,11 @@ class World:
         self.gate = None
         self.unsent = 0  # rows of the chat that are still to be shown
         self.crowded = []  # the same, after each of the next waits for a moment
+
+    async def grows(self, text, seconds):
+        """The reply has come so far, and for so long."""
+        self.draft.show(text)
+        await self.clock.advance(seconds)
 
     async def has_unsent(self, to):
         return self.unsent > 0
@@ -125,7 +131,7 @@ async def previews():
 
 @asynccontextmanager
 async def drafted(kind):
-    """A world, the draft of a reply in it, and its clock."""
+    """A world, and the draft of a reply in it."""
     jobs, clock = Background(), ManualClock()
     made = kind(clock)
     inbound = Inbound(event_id="e", source=Source(platform="test", chat="c", chat_type="direct", user="u"), text="hi")
@@ -140,266 +146,214 @@ async def drafted(kind):
         row=Outbound(id="o1", key=KEY, to=TO, kind="reply", text=""),
         aside=at_once,
     )
+    made.draft = draft
     jobs.start(draft.run(), name="draft")
-    yield made, draft, clock
+    yield made
     await jobs.aclose()
 
 
 async def test_its_message_waits_for_all_that_the_chat_is_still_to_be_shown(world):
-    made, draft, clock = world
-    made.unsent = 3
-    draft.show("Hello")
-    await clock.advance(30.0)
-    assert made.shown == made.taken == []
-    made.unsent = 0
-    await clock.advance(2.0)
-    assert made.shown == [("sent", "Hello …")]
-    made.unsent = 1  # what was emitted since stands below it
-    draft.show("Hello you")
-    await clock.advance(2.0)
-    assert made.shown[1:] == [("m1", "Hello you …")]
+    world.unsent = 3
+    await world.grows("Hello", 30.0)
+    assert world.shown == world.taken == []
+    world.unsent = 0
+    await world.clock.advance(2.0)
+    assert world.shown == [("sent", "Hello …")]
+    world.unsent = 1  # what was emitted since stands below it
+    await world.grows("Hello you", 2.0)
+    assert world.shown[1:] == [("m1", "Hello you …")]
 
 
 async def test_it_looks_again_when_its_moment_came(world):
-    made, draft, clock = world
-    made.crowded = [1, 1, 0]  # rows of the chat that are there after each wait for a moment
-    draft.show("Hello")
-    await clock.advance(5.0)
-    assert made.crowded == [1, 0]
-    assert made.shown == []
-    made.unsent = 0
-    await clock.advance(5.0)
-    assert made.crowded == [0]
-    assert made.shown == []
-    made.unsent = 0
-    await clock.advance(5.0)
-    assert made.shown == [("sent", "Hello …")]
+    world.crowded = [1, 1, 0]  # rows of the chat that are there after each wait for a moment
+    await world.grows("Hello", 5.0)
+    assert world.crowded == [1, 0]
+    assert world.shown == []
+    world.unsent = 0
+    await world.clock.advance(5.0)
+    assert world.crowded == [0]
+    assert world.shown == []
+    world.unsent = 0
+    await world.clock.advance(5.0)
+    assert world.shown == [("sent", "Hello …")]
 
 
 async def test_a_preview_waits_for_nothing_it_is_no_message(previews):
-    made, draft, clock = previews
-    made.unsent = 3
-    draft.show("Hello")
-    await clock.advance(2.0)
-    assert made.shown == [("preview", "Hello")]
+    previews.unsent = 3
+    await previews.grows("Hello", 2.0)
+    assert previews.shown == [("preview", "Hello")]
 
 
 async def test_a_reply_that_ends_while_others_are_still_to_be_shown_was_never_shown_growing(world):
-    made, draft, clock = world
-    made.unsent = 1
-    draft.show("Hello")
-    await clock.advance(5.0)
-    await draft.end()
-    made.unsent = 0
-    await clock.advance(5.0)
-    assert made.shown == []
+    world.unsent = 1
+    await world.grows("Hello", 5.0)
+    await world.draft.end()
+    world.unsent = 0
+    await world.clock.advance(5.0)
+    assert world.shown == []
 
 
 async def test_it_is_sent_once_noted_and_edited_from_then_on(world):
-    made, draft, clock = world
-    draft.show("one")
-    await clock.advance(0.5)
-    assert made.shown == []  # an answer that is ready by now is shown once
-    await clock.advance(0.5)
-    draft.show("one two ")
-    await clock.advance(0.1)
-    assert made.shown == [("sent", "one …"), ("m1", "one two …")]
-    assert made.noted == [("o1", "m1")]
+    await world.grows("one", 0.5)
+    assert world.shown == []  # an answer that is ready by now is shown once
+    await world.clock.advance(0.5)
+    await world.grows("one two ", 0.1)
+    assert world.shown == [("sent", "one …"), ("m1", "one two …")]
+    assert world.noted == [("o1", "m1")]
 
 
 async def test_another_answer_takes_the_place_of_one_that_broke_off(world):
-    made, draft, clock = world
-    draft.show("0123456789abc")
-    await clock.advance(1)
-    draft.show("anew ")
-    await clock.advance(1)
-    assert made.shown == [("sent", "0123456789"), ("m1", "anew …")]
+    await world.grows("0123456789abc", 1)
+    await world.grows("anew ", 1)
+    assert world.shown == [("sent", "0123456789"), ("m1", "anew …")]
 
 
 async def test_of_a_long_reply_only_the_beginning_is_looked_at_and_that_once(world):
-    made, draft, clock = world
     looked_at = []
 
     def split(text):
         looked_at.append(len(text))
         return [text[:10], text[10:]]
 
-    made.limits = Limits(text_units=10, split_reply=split)
+    world.limits = Limits(text_units=10, split_reply=split)
     for length in (1_000, 2_000, 3_000):
-        draft.show("0123456789" * (length // 10))
-        await clock.advance(1)
-    assert made.shown == [("sent", "0123456789")]
+        await world.grows("0123456789" * (length // 10), 1)
+    assert world.shown == [("sent", "0123456789")]
     assert looked_at == [20]
 
 
 async def test_the_message_of_a_turn_that_a_crash_cut_is_taken_up(world):
-    made, draft, clock = world
-    made.known = "m7"
-    draft.show("again")
-    await clock.advance(1)
-    assert made.shown == [("m7", "again …")]
+    world.known = "m7"
+    await world.grows("again", 1)
+    assert world.shown == [("m7", "again …")]
 
 
 async def test_its_end_waits_for_the_call_on_its_way_and_for_nothing_else(world):
-    made, draft, clock = world
-    made.gate = Gate()
-    draft.show("one")
-    await clock.advance(1)
-    ending = asyncio.create_task(draft.end())
-    await clock.settle()
+    world.gate = Gate()
+    await world.grows("one", 1)
+    ending = asyncio.create_task(world.draft.end())
+    await world.clock.settle()
     assert not ending.done()
-    made.gate.open()
+    world.gate.open()
     await ending
-    assert made.noted == [("o1", "m1")]
-    draft.show("one two")
-    await clock.advance(5)
-    assert len(made.shown) == 1
+    assert world.noted == [("o1", "m1")]
+    await world.grows("one two", 5)
+    assert len(world.shown) == 1
 
 
 async def test_an_end_before_anything_was_shown_shows_nothing(world):
-    made, draft, clock = world
-    draft.show("one")
-    await draft.end()
-    await clock.advance(5)
-    assert made.shown == []
+    world.draft.show("one")
+    await world.draft.end()
+    await world.clock.advance(5)
+    assert world.shown == []
 
 
 @pytest.mark.parametrize("error", [Ambiguous("lost"), ChatGone("blocked"), RateLimited("slowly", retry_after=9.0)])
 async def test_what_fails_is_given_up_and_silence_is_told_to_all(world, error):
-    made, draft, clock = world
-    made.troubles = [error]
-    draft.show("one")
-    await clock.advance(1)
-    draft.show("one two")
-    await clock.advance(9)
-    assert made.shown == []
-    assert made.held == ([("test:bot", "chat c", 9.0)] if isinstance(error, RateLimited) else [])
-    await draft.end()
+    world.troubles = [error]
+    await world.grows("one", 1)
+    await world.grows("one two", 9)
+    assert world.shown == []
+    assert world.held == ([("test:bot", "chat c", 9.0)] if isinstance(error, RateLimited) else [])
+    await world.draft.end()
 
 
 async def test_a_chat_that_is_closed_is_shown_no_draft(world):
-    made, draft, clock = world
-    made.gone = "blocked"
-    draft.show("one")
-    await clock.advance(9)
-    assert made.shown == []
-    await draft.end()
+    world.gone = "blocked"
+    await world.grows("one", 9)
+    assert world.shown == []
+    await world.draft.end()
 
 
 async def test_who_lost_the_lane_shows_nothing(world):
-    made, draft, clock = world
-    made.known = SessionConflict("another runs it")
-    draft.show("one")
-    await clock.advance(1)
-    assert made.shown == []
-    await draft.end()
+    world.known = SessionConflict("another runs it")
+    await world.grows("one", 1)
+    assert world.shown == []
+    await world.draft.end()
 
 
 # -- previews -------------------------------------------------------------------------------------
 
 
 async def test_a_preview_counts_against_no_limit_of_messages_and_leaves_no_message(previews):
-    made, draft, clock = previews
-    draft.show("one")
-    await clock.advance(1)
-    draft.show("one two ")
-    await clock.advance(1)
-    assert made.shown == [("preview", "one"), ("preview", "one two")]
-    assert made.taken == ["previews"]
-    assert made.noted == []
-    await draft.end()
+    await previews.grows("one", 1)
+    await previews.grows("one two ", 1)
+    assert previews.shown == [("preview", "one"), ("preview", "one two")]
+    assert previews.taken == ["previews"]
+    assert previews.noted == []
+    await previews.draft.end()
 
 
 async def test_a_message_that_is_there_already_is_edited(previews):
-    made, draft, clock = previews
-    made.known = "m7"  # from a time when replies grew by edits
-    draft.show("again")
-    await clock.advance(1)
-    assert made.shown == [("m7", "again …")]
-    await draft.end()
+    previews.known = "m7"  # from a time when replies grew by edits
+    await previews.grows("again", 1)
+    assert previews.shown == [("m7", "again …")]
+    await previews.draft.end()
 
 
 async def test_where_previews_are_refused_the_same_reply_goes_on_by_edits(previews):
-    made, draft, clock = previews
-    made.troubles = [DeliveryRefused("there is no such thing here")]
-    draft.show("one")
-    await clock.advance(1)
-    draft.show("one two")
-    await clock.advance(60)
-    assert made.shown == [("sent", "one …"), ("m1", "one two …")]
-    await draft.end()
+    previews.troubles = [DeliveryRefused("there is no such thing here")]
+    await previews.grows("one", 1)
+    await previews.grows("one two", 60)
+    assert previews.shown == [("sent", "one …"), ("m1", "one two …")]
+    await previews.draft.end()
 
 
 async def test_a_preview_that_is_lost_is_followed_by_the_next(previews):
-    made, draft, clock = previews
-    made.troubles = [Ambiguous("lost")]
-    draft.show("one")
-    await clock.advance(1)
-    assert made.shown == []
-    draft.show("one two")
-    await clock.advance(1)
-    assert made.shown == [("preview", "one two")]
-    await draft.end()
+    previews.troubles = [Ambiguous("lost")]
+    await previews.grows("one", 1)
+    assert previews.shown == []
+    await previews.grows("one two", 1)
+    assert previews.shown == [("preview", "one two")]
+    await previews.draft.end()
 
 
 async def test_previews_go_on_when_the_silence_is_over_and_not_before(previews):
-    made, draft, clock = previews
-    made.troubles = [RateLimited("slowly", retry_after=9.0)]
-    draft.show("one")
-    await clock.advance(1)
-    assert made.held == [("test:bot", "chat c", 9.0)]
-    draft.show("one two")
-    await clock.advance(7.9)
-    assert made.shown == []
-    await clock.advance(1.0)
-    assert made.shown == [("preview", "one two")]
-    await draft.end()
+    previews.troubles = [RateLimited("slowly", retry_after=9.0)]
+    await previews.grows("one", 1)
+    assert previews.held == [("test:bot", "chat c", 9.0)]
+    await previews.grows("one two", 7.9)
+    assert previews.shown == []
+    await previews.clock.advance(1.0)
+    assert previews.shown == [("preview", "one two")]
+    await previews.draft.end()
 
 
 async def test_the_silence_that_another_call_was_asked_for_holds_previews_too(previews):
-    made, draft, clock = previews
-    made.silent_until = clock.monotonic() + 9.0
-    draft.show("one")
-    await clock.advance(8)
-    assert made.shown == []
-    await draft.end()  # which waits for no silence
+    previews.silent_until = previews.clock.monotonic() + 9.0
+    await previews.grows("one", 8)
+    assert previews.shown == []
+    await previews.draft.end()  # which waits for no silence
 
 
 async def test_a_preview_is_shown_again_before_it_fades(previews):
-    made, draft, clock = previews
-    draft.show("one")
-    await clock.advance(1)
-    await clock.advance(15)
-    assert len(made.shown) == 1
-    await clock.advance(6)
-    await clock.advance(21)
-    assert made.shown == 3 * [("preview", "one")]
-    draft.show("0123456789abc")
+    await previews.grows("one", 1)
+    await previews.clock.advance(15)
+    assert len(previews.shown) == 1
+    await previews.clock.advance(6)
+    await previews.clock.advance(21)
+    assert previews.shown == 3 * [("preview", "one")]
+    previews.draft.show("0123456789abc")
     for _ in range(4):  # of a text that grows beyond what one message holds, the same is to be seen
-        await clock.advance(6)
-        draft.show("0123456789abc...")
-    await clock.advance(1)
-    assert made.shown[3:] == 2 * [("preview", "0123456789")]
-    await draft.end()
+        await previews.clock.advance(6)
+        await previews.grows("0123456789abc...", 1)
+    assert previews.shown[3:] == 2 * [("preview", "0123456789")]
+    await previews.draft.end()
 
 
 async def test_a_finished_reply_waits_for_its_preview_but_not_for_long(previews):
-    made, draft, clock = previews
-    made.gate = Gate()
-    draft.show("one")
-    await clock.advance(1)
-    ending = asyncio.create_task(draft.end())
-    await clock.advance(0.9)
+    previews.gate = Gate()
+    await previews.grows("one", 1)
+    ending = asyncio.create_task(previews.draft.end())
+    await previews.clock.advance(0.9)
     assert not ending.done()
-    await clock.advance(0.2)
+    await previews.clock.advance(0.2)
     assert ending.done()
-    made.gate.open()
+    previews.gate.open()
 
 
 async def test_a_platform_may_show_nothing_of_an_unfinished_reply(world):
-    made, draft, clock = world
-    made.draft_rates = lambda to: None
-    draft.show("one")
-    await clock.advance(9)
-    assert made.shown == []
-    await draft.end()
+    world.draft_rates = lambda to: None
+    await world.grows("one", 9)
+    assert world.shown == []
+    await world.draft.end()
