@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from gateway.domain.chat import Inbound, SessionKey, Source
-from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.errors import StoreError, StoreUnavailable
 from gateway.runtime.tasks import Background
 from gateway.store.port import Store
@@ -53,24 +52,47 @@ class FewClaims:
         self.offer(lease.key.chat)
 
 
-def lanes_over(
-    store: FewClaims,
-    run: Callable[[Lease, InboxItem], Awaitable[InboxItem | None]],
-    background: Background,
-    *,
-    concurrent: int = 2,
-    clock: Clock | None = None,
-    rest: Callable[[SessionKey], float] = lambda _: 0.0,
-) -> Lanes:
-    return Lanes(
-        store=cast(Store, store),
-        run=run,
-        worker="w",
-        concurrent=concurrent,
-        background=background,
-        clock=clock or SystemClock(),
-        rest=rest,
-    )
+Run = Callable[[Lease, InboxItem], Awaitable[InboxItem | None]]
+
+
+class Running:
+    """Lanes that serve a store, on a clock of the test's."""
+
+    def __init__(self, run: Run, *, concurrent: int = 2, rest: Callable[[SessionKey], float] = lambda _: 0.0) -> None:
+        self.store, self.clock = FewClaims(), ManualClock()
+        self._background = Background()
+        self.lanes = Lanes(
+            store=cast(Store, self.store),
+            run=run,
+            worker="w",
+            concurrent=concurrent,
+            background=self._background,
+            clock=self.clock,
+            rest=rest,
+        )
+
+    async def __aenter__(self) -> Self:
+        self._background.start(self.lanes.serve(), name="lanes")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._background.aclose()
+
+
+async def forever(lease: Lease, item: InboxItem) -> InboxItem | None:
+    """A turn that never ends."""
+    await asyncio.Event().wait()
+    return None
+
+
+def noting(ran: list[str]) -> Run:
+    """Turns that end at once; their chats are noted."""
+
+    async def run(lease: Lease, item: InboxItem) -> InboxItem | None:
+        ran.append(lease.key.chat)
+        return None
+
+    return run
 
 
 async def settled() -> None:
@@ -80,7 +102,6 @@ async def settled() -> None:
 
 async def test_a_lane_that_is_claimed_again_before_its_worker_has_left_costs_no_slot() -> None:
     """The store frees a lane when its end is durable, some steps before the worker hears of it."""
-    store, background = FewClaims(), Background()
     leave: dict[str, asyncio.Event] = {}
 
     async def run(lease: Lease, item: InboxItem) -> InboxItem | None:
@@ -88,121 +109,78 @@ async def test_a_lane_that_is_claimed_again_before_its_worker_has_left_costs_no_
         await leave[item.id].wait()
         return None
 
-    lanes = lanes_over(store, run, background)
-    background.start(lanes.serve(), name="lanes")
-    for _ in range(3):
-        one, other = store.offer("c"), store.offer("c")
-        await settled()
-        leave[one.item.id].set()
-        await settled()
-        assert lanes.active == 1, "the later worker of the lane still runs"
-        leave[other.item.id].set()
-        await settled()
-        assert lanes.active == 0
-    await background.aclose()
+    async with Running(run) as it:
+        for _ in range(3):
+            one, other = it.store.offer("c"), it.store.offer("c")
+            await settled()
+            leave[one.item.id].set()
+            await settled()
+            assert it.lanes.active == 1, "the later worker of the lane still runs"
+            leave[other.item.id].set()
+            await settled()
+            assert it.lanes.active == 0
 
 
 async def test_a_claim_that_fails_in_an_unknown_way_is_tried_again() -> None:
-    store, background, clock = FewClaims(), Background(), ManualClock()
     ran: list[str] = []
-
-    async def run(lease: Lease, item: InboxItem) -> InboxItem | None:
-        ran.append(item.id)
-        return None
-
-    lanes = lanes_over(store, run, background, clock=clock)
-    store.failures = [StoreError("never heard of it") for _ in range(20)]
-    background.start(lanes.serve(), name="lanes")
-    store.offer("c")
-    for _ in range(20):
+    it = Running(noting(ran))
+    it.store.failures = [StoreError("never heard of it") for _ in range(20)]
+    async with it:
+        it.store.offer("c")
+        for _ in range(20):
+            await settled()
+            await it.clock.advance(1.0)
         await settled()
-        await clock.advance(1.0)
-    await settled()
-    assert ran == ["1"]
-    await background.aclose()
+        assert ran == ["c"]
 
 
 async def test_a_lane_that_its_writers_keep_full_rests_and_no_other_waits_for_it() -> None:
-    store, background, clock = FewClaims(), Background(), ManualClock()
     ran: list[str] = []
-
-    async def run(lease: Lease, item: InboxItem) -> InboxItem | None:
-        ran.append(lease.key.chat)
-        return None
-
-    def rest(key: SessionKey) -> float:
-        return 1.0 if key.chat == "flooded" else 0.0
-
-    lanes = lanes_over(store, run, background, clock=clock, rest=rest)
-    background.start(lanes.serve(), name="lanes")
-    for chat in ("flooded", "calm", "calm too"):
-        store.offer(chat)
-    await settled()
-    assert ran == ["calm", "calm too"]
-    await clock.advance(1.0)
-    await settled()
-    assert ran == ["calm", "calm too", "flooded"]
-    await background.aclose()
+    async with Running(noting(ran), rest=lambda key: 1.0 if key.chat == "flooded" else 0.0) as it:
+        for chat in ("flooded", "calm", "calm too"):
+            it.store.offer(chat)
+        await settled()
+        assert ran == ["calm", "calm too"]
+        await it.clock.advance(1.0)
+        await settled()
+        assert ran == ["calm", "calm too", "flooded"]
 
 
 async def test_a_stop_does_not_wait_for_a_lane_that_rests() -> None:
-    store, background = FewClaims(), Background()
-
-    async def run(lease: Lease, item: InboxItem) -> InboxItem | None:
-        raise AssertionError("it rests")
-
-    lanes = lanes_over(store, run, background, clock=ManualClock(), rest=lambda _: 1.0)
-    background.start(lanes.serve(), name="lanes")
-    store.offer("flooded")
-    await settled()
-    await lanes.stop(0.0)
-    assert [lease.key.chat for lease in store.released] == ["flooded"]
-    await background.aclose()
+    ran: list[str] = []
+    async with Running(noting(ran), rest=lambda _: 1.0) as it:
+        it.store.offer("flooded")
+        await settled()
+        await it.lanes.stop(0.0)
+        assert [lease.key.chat for lease in it.store.released] == ["flooded"]
+        assert ran == []
 
 
 async def test_a_stop_gives_each_waiting_lane_back_once_and_claims_no_more() -> None:
-    store, background, clock = FewClaims(), Background(), ManualClock()
-    never = asyncio.Event()
-
-    async def run(lease: Lease, item: InboxItem) -> InboxItem | None:
-        await never.wait()
-        return None
-
-    lanes = lanes_over(store, run, background, concurrent=4, clock=clock)
-    background.start(lanes.serve(), name="lanes")
-    store.offer("slow")
-    await settled()
-    stopping = asyncio.create_task(lanes.stop(30.0))
-    await settled()
-    store.offer("late")
-    await settled()
-    assert len(store.released) <= 1, "lanes spin while they stop"
-    await clock.advance(30.0)
-    await stopping
-    assert {lease.key.chat for lease in store.released} >= {"slow"}
-    await background.aclose()
+    async with Running(forever, concurrent=4) as it:
+        it.store.offer("slow")
+        await settled()
+        stopping = asyncio.create_task(it.lanes.stop(30.0))
+        await settled()
+        it.store.offer("late")
+        await settled()
+        assert len(it.store.released) <= 1, "lanes spin while they stop"
+        await it.clock.advance(30.0)
+        await stopping
+        assert {lease.key.chat for lease in it.store.released} >= {"slow"}
 
 
 async def test_a_full_disk_does_not_keep_the_lanes_from_stopping() -> None:
-    store, background, clock = FewClaims(), Background(), ManualClock()
-    never = asyncio.Event()
-
-    async def run(lease: Lease, item: InboxItem) -> InboxItem | None:
-        await never.wait()
-        return None
-
-    lanes = lanes_over(store, run, background, clock=clock)
-    background.start(lanes.serve(), name="lanes")
-    store.offer("slow")
-    await settled()
-    store.full = True
-    stopping: asyncio.Task[Any] = asyncio.create_task(lanes.stop(30.0))
-    await clock.advance(31.0)
-    await settled()
-    try:
-        assert stopping.done()
-    finally:
-        store.full = False
-        await clock.advance(60.0)
-        await stopping
-        await background.aclose()
+    async with Running(forever) as it:
+        it.store.offer("slow")
+        await settled()
+        it.store.full = True
+        stopping: asyncio.Task[Any] = asyncio.create_task(it.lanes.stop(30.0))
+        await it.clock.advance(31.0)
+        await settled()
+        try:
+            assert stopping.done()
+        finally:
+            it.store.full = False
+            await it.clock.advance(60.0)
+            await stopping
