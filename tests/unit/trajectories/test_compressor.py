@@ -79,25 +79,17 @@ def test_a_line_is_as_it_was_or_shorter_in_one_place(data: bytes, notice: bool) 
 
 @settings(deadline=None)
 @given(data=lines())
-def test_what_fits_is_never_touched_again(data: bytes) -> None:
-    once = asyncio.run(compressor().compress_line(data))
-    summarise = FakeSummariser()
-    again = asyncio.run(compressor(summarise=summarise).compress_line(once.data))
-    assert once.metrics is not None
-    if not once.metrics.still_over_limit:
-        assert again.data == once.data
-        assert summarise.requests == []
-
-
-@settings(deadline=None)
-@given(data=lines())
-def test_in_memory_it_is_the_same(data: bytes) -> None:
+def test_in_memory_it_is_the_same_and_what_fits_is_never_touched_again(data: bytes) -> None:
     run = turns_in(data)
     given_run = json.dumps(run)
-    line = asyncio.run(compressor().compress_line(data))
-    turns, metrics = compressor().compress(run)
-    assert (turns, metrics) == (turns_in(line.data), line.metrics)
+    once = asyncio.run(compressor().compress_line(data))
+    assert compressor().compress(run) == (turns_in(once.data), once.metrics)
     assert json.dumps(run) == given_run
+    assert once.metrics is not None
+    if not once.metrics.still_over_limit:
+        summarise = FakeSummariser()
+        assert asyncio.run(compressor(summarise=summarise).compress_line(once.data)).data == once.data
+        assert summarise.requests == []
 
 
 @settings(max_examples=60, deadline=None)
