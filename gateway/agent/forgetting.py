@@ -95,7 +95,7 @@ class Forgetter:
         found: list[Session] = []
         while page := await self.store.sessions(key, _PAGE, len(found)):
             found += page
-        transcripts = {each.id: (await self.store.transcript(each)).messages for each in reversed(found)}
+        transcripts = {each.id: await self.store.transcript(each) for each in reversed(found)}
         parents = {each.id: each.parent_id for each in found if each.parent_id is not None}
         history = History(transcripts=transcripts, parents=parents)
         await asyncio.to_thread(lambda: history.holders)  # a walk through all that was ever said

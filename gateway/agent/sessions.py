@@ -203,10 +203,9 @@ class Sessions:
     async def conversation(self, session: Session) -> Conversation:
         """Return the session in memory, ready for a turn."""
         held = await self.engines.of(session)
-        transcript = await self.store.transcript(session)
         return Conversation(
             session=session,
-            messages=list(transcript.messages),
+            messages=list(await self.store.transcript(session)),
             engine=held.engine,
             spec=held.spec,
             counter=self.counter,
@@ -222,10 +221,9 @@ class Sessions:
         """Return the session as it is stored, to be looked at beside a turn that may run: its engine is a stand-in, so
         the turn's own engine is not disturbed."""
         engine = await self.engines.stand_in(session, session.engine_state, None)
-        transcript = await self.store.transcript(session)
         return Conversation(
             session=session,
-            messages=list(transcript.messages),
+            messages=list(await self.store.transcript(session)),
             engine=engine,
             spec=self.models.of(session),
             counter=self.counter,
@@ -284,7 +282,7 @@ class Sessions:
             lease, parent.ref, Opening(session=child, transcript=transcript), len(conversation.messages), compaction
         )
         # The conversation first, for an orderly end of the turn: an engine may be slow, and a /stop may come meanwhile.
-        conversation.adopt(child, list((await self.store.transcript(child)).messages))
+        conversation.adopt(child, list(await self.store.transcript(child)))
         conversation.overhead, conversation.schema_tokens = self._overhead(child), self._schema_tokens(child)
         await self.engines.move(parent, child, "compression", spec=conversation.spec)
         log.info(
@@ -418,8 +416,7 @@ class Sessions:
     async def _call_hook(self, session: Session, reason: EndReason | None) -> None:
         """Call `on_session_end` (and `on_session_reset` after a reset) and strike out the debt."""
         held = await self.engines.of(session)
-        transcript = await self.store.transcript(session)
-        await held.engine.end(session.id, list(transcript.messages))
+        await held.engine.end(session.id, list(await self.store.transcript(session)))
         if reason == "reset":
             await held.engine.reset()
         self.points("session.hook_called")

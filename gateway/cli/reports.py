@@ -51,9 +51,8 @@ async def show_row(store: Store, session_id: str) -> Row:
     the fields a model sees. Raises SessionNotFound."""
     with _named(session_id):
         session = await store.session(session_id)
-    transcript = await store.transcript(session)
     messages = []
-    for message in transcript.messages:
+    for message in await store.transcript(session):
         note = note_of(message)
         host = {
             "id": note.get("id"),

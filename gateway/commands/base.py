@@ -160,7 +160,7 @@ class CommandContext:
 
     async def messages(self, session: Session | None) -> Sequence[Message]:
         """A session's transcript; empty without a session."""
-        return (await self.store.transcript(session)).messages if session else ()
+        return await self.store.transcript(session) if session else ()
 
     async def switch(
         self,

@@ -174,7 +174,7 @@ async def earlier(ctx: CommandContext) -> list[Session]:
 
 async def heading(store: Store, session: Session) -> str:
     """A session's title, or what it is about in a few words."""
-    return session.title or title_of((await store.transcript(session)).messages) or "untitled"
+    return session.title or title_of(await store.transcript(session)) or "untitled"
 
 
 async def greeting(store: Store, key: SessionKey) -> str:

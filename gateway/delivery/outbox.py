@@ -43,7 +43,7 @@ from gateway.runtime.points import Points
 from gateway.runtime.tasks import Background, best_effort
 from gateway.store.insist import insist
 from gateway.store.port import Store
-from gateway.store.records import Arrival, InboxItem, Lease, Sent
+from gateway.store.records import Arrival, InboxItem, Lease
 
 log = structlog.get_logger(__name__)
 
@@ -294,7 +294,7 @@ class Outbox:
         following: Outbound | None = row
         try:
             while following is not None:
-                following = (await self._attempt(following)).next
+                following = await self._attempt(following)
         except asyncio.CancelledError:
             following = None  # the next start finds the row as it is: begun, outcome unknown
             raise
@@ -307,7 +307,8 @@ class Outbox:
                 self._in_flight -= 1
                 self._wake.set()
 
-    async def _attempt(self, row: Outbound) -> Sent:
+    async def _attempt(self, row: Outbound) -> Outbound | None:
+        """Send a row once. Returns the chat's next row, if that is to be sent now."""
         if (row.key.platform, row.key.chat) != (row.to.platform, row.to.chat):
             # The last wall against mixing conversations up: never send across keys.
             log.error("isolation_abort", outbound=row.id)
@@ -329,7 +330,7 @@ class Outbox:
         async with alone:
             return await self._send(adapter, row)
 
-    async def _send(self, adapter: Adapter, row: Outbound) -> Sent:
+    async def _send(self, adapter: Adapter, row: Outbound) -> Outbound | None:
         if wait := await self.pacing.wait(row):
             # Put off, not kept in hand: a process killed with it would leave a row that seems begun.
             return await self._retry(row, wait, counted=False)
@@ -358,9 +359,9 @@ class Outbox:
         except AdapterError:
             return await self._retry(row)
         self._points("outbox.after_send")
-        sent = await self._mark_sent(row, platform_id)
+        following = await self._mark_sent(row, platform_id)
         self._points("outbox.marked")
-        return sent
+        return following
 
     def _editor(self, row: Outbound) -> CanEdit | None:
         """The adapter that edits the row's message, if the row has one already."""
@@ -400,10 +401,10 @@ class Outbox:
 
     # The fate of a row is insisted on: a message whose fate is forgotten would be shown twice.
 
-    async def _mark_sent(self, row: Outbound, platform_id: str | None) -> Sent:
+    async def _mark_sent(self, row: Outbound, platform_id: str | None) -> Outbound | None:
         return await insist(lambda: self._store.mark_sent(row.id, platform_id), clock=self._clock, what="mark_sent")
 
-    async def _refuse(self, row: Outbound, reason: str, *, gone: bool = False, told: bool = False) -> Sent:
+    async def _refuse(self, row: Outbound, reason: str, *, gone: bool = False, told: bool = False) -> Outbound | None:
         """`told`: the chat is told, unless the row is such a sentence itself."""
         log.warning("delivery_refused", outbound=row.id, reason=reason, chat_gone=gone)
         instead: Outbound | None = None
@@ -413,7 +414,7 @@ class Outbox:
             lambda: self._store.mark_refused(row.id, reason, instead, gone=gone), clock=self._clock, what="mark_refused"
         )
 
-    async def _lose(self, row: Outbound) -> Sent:
+    async def _lose(self, row: Outbound) -> Outbound | None:
         """Repeat the row no more. Nobody knows whether it was shown, and the chat is told so, unless the row is a
         mere notice."""
         log.warning("delivery_unknown", outbound=row.id, attempts=row.attempts)
@@ -437,12 +438,11 @@ class Outbox:
         ambiguous: bool = False,
         anew: bool = False,
         counted: bool = True,
-    ) -> Sent:
-        """`seconds` None: a pause that grows with every attempt."""
+    ) -> Outbound | None:
+        """`seconds` None: a pause that grows with every attempt. The chat's later rows wait, too: none is next."""
         pause = Backoff(_FIRST_RETRY, _LAST_RETRY, failures=row.attempts).pause() if seconds is None else seconds
-        await insist(
+        return await insist(
             lambda: self._store.mark_retry(row.id, pause, ambiguous=ambiguous, anew=anew, counted=counted),
             clock=self._clock,
             what="mark_retry",
         )
-        return Sent(next=None)

@@ -52,14 +52,12 @@ from gateway.store.records import (
     Rebuilt,
     Receipt,
     Reservation,
-    Sent,
     SessionChanges,
     SignalKind,
     StepRecord,
     StoreStatus,
     Talk,
     ToolIntent,
-    Transcript,
     TurnEnd,
     TurnJournal,
     UsageBy,
@@ -260,8 +258,8 @@ class Store(ABC):
         """The session of this id. Raises SessionNotFound."""
 
     @abstractmethod
-    async def transcript(self, session: Session) -> Transcript:
-        """The session's messages in order."""
+    async def transcript(self, session: Session) -> tuple[Message, ...]:
+        """The session's messages in order, each with its host note (`id`, `tokens`, …)."""
 
     @abstractmethod
     async def open_session(self, lease: Lease, opening: Opening) -> Session:
@@ -439,8 +437,8 @@ class Store(ABC):
         over the row of a process that was silent for too long (stopped, cut off)."""
 
     @abstractmethod
-    async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Sent:
-        """The platform showed the row."""
+    async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Outbound | None:
+        """The platform showed the row. Returns the chat's next row, already claimed for sending, if there is one."""
 
     @abstractmethod
     async def mark_retry(
@@ -454,10 +452,10 @@ class Store(ABC):
     @abstractmethod
     async def mark_refused(
         self, outbound_id: str, reason: str, instead: Outbound | None = None, *, gone: bool = False
-    ) -> Sent:
+    ) -> Outbound | None:
         """The platform will never show the row; `instead` (a visible error) takes its place. `gone`: nothing can be
         shown in the chat any more, so the chat is closed, unless a message from there was accepted since the row
-        was handed out: the message is newer than the platform's refusal."""
+        was handed out: the message is newer than the platform's refusal. Returns a row as `mark_sent` does."""
 
     @abstractmethod
     async def has_unsent(self, to: ChatAddress) -> bool:

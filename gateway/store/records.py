@@ -169,13 +169,6 @@ class TurnEnd:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
-    """The answer of `mark_*`: the chat's next row, already claimed for sending, if there is one."""
-
-    next: Outbound | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """The result of a verdict. `approval` is the question as it is now; `first` says whether this verdict decided the
     question. `outbound` are the rows that this worker must now send."""
@@ -335,14 +328,6 @@ class StoreStatus:
     unsent: int  # outbound rows not yet in a final state
     dead: int
     sessions: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transcript:
-    """A session's ordered messages, each with its host note (`id`, `tokens`, …)."""
-
-    session_id: str
-    messages: tuple[Message, ...] = field(default=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -111,7 +111,7 @@ async def _look(live: Live, life: Life, counted: Figures) -> None:
     memory = await live.store.memory(scope)
     said: dict[str, str] = {}
     for session in await live.store.sessions(scope, 1_000):
-        for message in (await live.store.transcript(session)).messages:
+        for message in await live.store.transcript(session):
             said[message.get("_legato", {}).get("id", "")] = text_of(message)
     for fact in memory.facts:
         value = next((each for each in life.values if each in fact.text), None)

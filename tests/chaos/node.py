@@ -23,11 +23,11 @@ from adapters.console.platform import LIMITS
 from gateway.app.build import Parts, build
 from gateway.context.engine import ContextEngine
 from gateway.domain.adapter import Adapter
+from gateway.domain.chat import Outbound
 from gateway.runtime.clock import Clock, SystemIds
 from gateway.runtime.logs import configure_logs
 from gateway.runtime.points import Point
 from gateway.runtime.redaction import Redactor
-from gateway.store.records import Sent
 from gateway.store.redis import RedisStore
 from tests.chaos.clocks import LATE, LEASE, PACE, SHORT_PAUSES, HurriedClock, Shift, StoreClock
 from tests.chaos.parts import Record, RecordingEngine, configuration, subject, tools
@@ -146,7 +146,7 @@ class NodeStore(RedisStore):
         due = await super().next_due()
         return None if due is None else due * PACE
 
-    async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Sent:
+    async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Outbound | None:
         sent = await super().mark_sent(outbound_id, platform_message_id)
         self._trace.add("marked", outbound_id)
         return sent

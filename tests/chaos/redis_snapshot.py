@@ -104,7 +104,7 @@ async def _snapshot(store: Store, inbox: dict[str, tuple[Any, ...]]) -> Snapshot
             session.continuation_id,
             session.started_at,
         )
-        for position, message in enumerate((await store.transcript(session)).messages):
+        for position, message in enumerate(await store.transcript(session)):
             number, row = _message(session.key, session.id, message)
             messages.setdefault(number, row)
             transcripts[session.id, position] = number

@@ -136,16 +136,16 @@ async def test_an_edit_finds_its_message_when_its_turn_comes(store: Store) -> No
     assert decision is not None
     assert decision.outbound == ()
     sent = await store.mark_sent("q1", "platform-1")
-    assert sent.next is not None
-    assert (sent.next.id, sent.next.platform_message_id) == ("q2", "platform-1")
+    assert sent is not None
+    assert (sent.id, sent.platform_message_id) == ("q2", "platform-1")
 
 
 async def test_an_edit_of_what_was_never_shown_has_no_message(store: Store) -> None:
     _, approval = await asked(store)
     await store.decide(approval, "denied", "u1", START, [shown(2, edits="q1")])
     sent = await store.mark_refused("q1", "blocked")
-    assert sent.next is not None
-    assert (sent.next.id, sent.next.platform_message_id) == ("q2", None)
+    assert sent is not None
+    assert (sent.id, sent.platform_message_id) == ("q2", None)
 
 
 async def test_the_end_of_its_item_forgets_a_question(bench: Bench) -> None:

@@ -18,7 +18,7 @@ async def drain(store: Store, row: Outbound | None) -> list[str]:
     order = []
     while row is not None:
         order.append(row.id)
-        row = (await store.mark_sent(row.id, "m" + row.id)).next
+        row = await store.mark_sent(row.id, "m" + row.id)
     return order
 
 
@@ -152,7 +152,7 @@ async def test_the_limit_of_a_claim_leaves_the_rest(bench: Bench) -> None:
 
 async def test_a_refused_row_makes_way_and_its_stand_in_keeps_its_place(store: Store) -> None:
     await store.emit([outbound("o1"), outbound("o2"), outbound("o3")])
-    following = (await store.mark_refused("o1", "too long", outbound("e1", text="could not be shown"))).next
+    following = await store.mark_refused("o1", "too long", outbound("e1", text="could not be shown"))
     assert following is not None
     assert (following.id, following.text, following.attempts) == ("e1", "could not be shown", 1)
     await store.mark_retry("e1", 0.0, ambiguous=False)
@@ -164,16 +164,16 @@ async def test_a_refused_row_makes_way_and_its_stand_in_keeps_its_place(store: S
 
 async def test_a_refused_row_without_a_stand_in_lets_the_next_go(store: Store) -> None:
     await store.emit([outbound("o1"), outbound("o2")])
-    following = (await store.mark_refused("o1", "gone")).next
+    following = await store.mark_refused("o1", "gone")
     assert following is not None
     assert following.id == "o2"
 
 
 async def test_marking_twice_claims_nothing_more(store: Store) -> None:
     await store.emit([outbound("o1"), outbound("o2"), outbound("o3")])
-    assert (await store.mark_sent("o1", "m1")).next is not None
-    assert (await store.mark_sent("o1", "m2")).next is None
-    assert (await store.mark_refused("o1", "late")).next is None
+    assert await store.mark_sent("o1", "m1") is not None
+    assert await store.mark_sent("o1", "m2") is None
+    assert await store.mark_refused("o1", "late") is None
     await store.mark_retry("o1", 0.0, ambiguous=True)
     assert {row.id: row.state for row in await store.outbox(None, 9)} == {
         "o1": "sent",

@@ -81,7 +81,7 @@ async def test_rows_wait_for_a_process_that_sends_to_their_platform(store: Store
     await eventually(lambda: len(told) > before)
     (row,) = await store.claim_outbound(9)
     assert (row.id, row.attempts, row.ambiguous) == ("o1", 1, 0)
-    following = (await store.mark_sent("o1", "m1")).next
+    following = await store.mark_sent("o1", "m1")
     assert following is not None
     assert following.id == "o3"
 

@@ -204,7 +204,7 @@ async def test_a_streaming_reply_takes_its_place_when_it_has_its_text(bench: Ben
     await store.note_streamed("o1", "m77")
     (beside,) = await store.emit([outbound("o2"), outbound("o3")])
     assert beside.id == "o2"
-    assert (await store.mark_sent("o2", "m2")).next is not None
+    assert await store.mark_sent("o2", "m2") is not None
     store = await bench.crash(store)
     (beside,) = await store.claim_outbound(9)
     assert beside.id == "o3"
@@ -224,13 +224,13 @@ async def test_a_streaming_reply_takes_its_place_when_it_has_its_text(bench: Ben
     )
     assert end.outbound == ()  # one message of a chat is on its way at a time
     assert await store.emit([outbound("o4")]) == ()
-    row = (await store.mark_sent("o3", "m3")).next
+    row = await store.mark_sent("o3", "m3")
     assert row is not None
     assert (row.id, row.text, row.state, row.platform_message_id, row.attempts) == ("o1", "whole", "sending", "m77", 1)
-    following = (await store.mark_sent("o1", "m77")).next
+    following = await store.mark_sent("o1", "m77")
     assert following is not None
     assert (following.id, following.state, following.attempts) == ("o1b", "sending", 1)
-    following = (await store.mark_sent("o1b", "m78")).next
+    following = await store.mark_sent("o1b", "m78")
     assert following is not None
     assert following.id == "o4"
 

@@ -115,7 +115,7 @@ async def test_a_preparation_repeats_the_turn_before_it_to_the_letter_and_pays_f
         assert notes.cache_read_tokens > 0.8 * notes.prompt_tokens
         after = await say_until_condensed(live)
         assert len(split(server)[1]) == 1
-        messages = (await live.store.transcript(after)).messages
+        messages = await live.store.transcript(after)
         [summary] = filter(is_summary, messages)
         assert NOTES in text_of(summary)
         assert not (await live.store.compactions(after.id))[0].fallback

@@ -61,7 +61,7 @@ async def test_a_tool_call_that_was_cut_off_is_asked_again_with_more_room(tmp_pa
         assert await live.ask("Write.") == "It is written."
         tip = await live.tip()
         assert tip is not None
-        said = [text_of(message) for message in (await live.store.transcript(tip)).messages]
+        said = [text_of(message) for message in await live.store.transcript(tip)]
         assert [total.calls for total in await live.store.usage(0.0, "model")] == [4]
     assert [request.max_tokens for request in model.requests] == [1_000, 4_000, 16_000, 1_000]
     assert said == ["Write.", "I write it.", "9 written", "It is written."]

@@ -13,7 +13,7 @@ from gateway.domain.chat import Outbound
 from gateway.domain.message import Message
 from gateway.domain.session import Session, SessionRef
 from gateway.runtime.clock import SystemClock
-from gateway.store.records import InboxItem, ItemOutcome, Lease, StepRecord, Transcript, TurnEnd
+from gateway.store.records import InboxItem, ItemOutcome, Lease, StepRecord, TurnEnd
 from gateway.store.sqlite.store import SqliteStore
 from tests.support.gateway import FakeAdapter, FakeModel, Gate, RecordingEngine, Say, in_turn, running
 from tests.support.waiting import eventually
@@ -103,7 +103,7 @@ class Unreadable(SqliteStore):
     async def hook_done(self, session_id: str) -> None:
         return
 
-    async def transcript(self, session: Session) -> Transcript:
+    async def transcript(self, session: Session) -> tuple[Message, ...]:
         if self.broken and session.key.chat == "a":
             raise RuntimeError("this one cannot be read")
         return await super().transcript(session)

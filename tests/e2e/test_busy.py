@@ -43,7 +43,7 @@ def mode(folder: Path, busy_mode: Any) -> Config:
 
 async def transcript(live: Live, **where: Any) -> list[str]:
     tip = await live.tip(**where)
-    return [] if tip is None else [text_of(m) for m in (await live.store.transcript(tip)).messages]
+    return [] if tip is None else [text_of(m) for m in await live.store.transcript(tip)]
 
 
 # -- busy modes --------------------------------------------------------------------------------

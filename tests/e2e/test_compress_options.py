@@ -36,7 +36,7 @@ async def present(live: Live) -> Session:
 
 async def said(live: Live) -> list[str]:
     """Return the beginning of each message of the present transcript."""
-    messages = (await live.store.transcript(await present(live))).messages
+    messages = await live.store.transcript(await present(live))
     return ["summary" if is_summary(message) else text_of(message)[:9] for message in messages]
 
 

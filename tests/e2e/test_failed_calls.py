@@ -114,7 +114,7 @@ async def test_a_question_whose_turn_failed_stays_and_is_sent_with_the_next_one(
             assert (await live.answer(await live.tell("and the second one?"))).kind == "reply"
             tip = await live.tip()
             assert tip is not None
-            said = [text_of(each) for each in (await live.store.transcript(tip)).messages if each["role"] == "user"]
+            said = [text_of(each) for each in await live.store.transcript(tip) if each["role"] == "user"]
         assert said == ["what is the highest mountain?", "and the second one?"]
         assert server.requests[-1]["messages"][1:] == [{"role": "user", "content": "\n\n".join(said)}]
         assert not server.violations

@@ -228,7 +228,7 @@ async def test_compaction_keeps_references_and_puts_old_pictures_aside(tmp_path:
         session = await live.tip()
         assert session is not None
         lineage = await live.store.lineage(session.id)
-        originals = (await live.store.transcript(lineage[0])).messages
+        originals = await live.store.transcript(lineage[0])
         contents = [message["content"] for message in originals if isinstance(message.get("content"), list)]
         assert len([part for content in contents for part in content or () if digest_in(part)]) == 3  # nothing is lost
 

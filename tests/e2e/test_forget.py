@@ -93,7 +93,7 @@ def _questions(live: Live) -> list[str]:
 async def said(live: Live, **where: Any) -> list[str]:
     """The texts of the present transcript."""
     tip = await live.tip(**where)
-    return [] if tip is None else [text_of(each) for each in (await live.store.transcript(tip)).messages]
+    return [] if tip is None else [text_of(each) for each in await live.store.transcript(tip)]
 
 
 async def test_a_word_is_found_chosen_and_gone_from_everywhere(place: Place) -> None:

@@ -93,7 +93,7 @@ async def test_three_hundred_results_in_one_turn_converge(
         assert await live.ask(REQUEST) == "All of it is done."
         tip = await live.tip()
         assert tip is not None
-        stored = (await live.store.transcript(tip)).messages
+        stored = await live.store.transcript(tip)
     assert len(model.requests) == RESULTS // parallel + 1
     for request in model.requests:
         assert taken(request) + (request.max_tokens or 0) <= WINDOW

@@ -37,7 +37,7 @@ CLOCK = ("clock", "{}")
 
 async def transcript(live: Live, **where: Any) -> list[str]:
     tip = await live.tip(**where)
-    return [] if tip is None else [text_of(m) for m in (await live.store.transcript(tip)).messages]
+    return [] if tip is None else [text_of(m) for m in await live.store.transcript(tip)]
 
 
 # -- limits of a turn --------------------------------------------------------------------------

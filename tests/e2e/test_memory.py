@@ -75,7 +75,7 @@ async def test_what_the_tool_keeps_names_the_message_that_said_it(tmp_path: Path
         (fact,) = await facts(live)
         session = await live.tip()
         assert session is not None
-        said = next(each for each in (await live.store.transcript(session)).messages if text_of(each) == "I prefer tea")
+        said = next(each for each in await live.store.transcript(session) if text_of(each) == "I prefer tea")
         assert (fact.message_id, fact.said_at) == (note_of(said)["id"], note_of(said)["at"])
         assert (fact.session_id, fact.said_by, fact.about) == (session.id, "u", "person")
 
@@ -266,7 +266,7 @@ async def test_the_end_of_a_session_fills_memory_and_leaves_no_trace_in_it(tmp_p
         ended = await live.store.session(session.id)
         assert ended.flushed_messages == ended.message_count == 2
         (fact,) = await facts(live)
-        assert fact.message_id == note_of(before.messages[0])["id"]
+        assert fact.message_id == note_of(before[0])["id"]
         purposes = {total.label: total.calls for total in await live.store.usage(0.0, "purpose")}
         assert purposes == {"turn": 2, "memory": 1}
         (request,) = model.flushes
@@ -379,7 +379,7 @@ async def test_the_effect_of_a_prepared_flush_comes_with_the_publication(tmp_pat
         assert await texts(live) == ["Prefers tea to coffee"]
         assert "Prefers tea to coffee" in prompt(live)
         for each in await live.store.lineage(child.id):
-            kept = (await live.store.transcript(each)).messages
+            kept = await live.store.transcript(each)
             assert not [said for said in kept if MEMORY_REQUEST in text_of(said) or "tool_calls" in said]
         assert len(model.flushes) == 1
         assert 0 < child.flushed_messages < child.message_count  # what came after the snapshot is left

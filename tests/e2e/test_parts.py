@@ -55,7 +55,7 @@ async def until_joining(clock: ManualClock) -> None:
 
 async def transcript(live: Live) -> list[str]:
     tip = await live.tip()
-    return [] if tip is None else [text_of(message) for message in (await live.store.transcript(tip)).messages]
+    return [] if tip is None else [text_of(message) for message in await live.store.transcript(tip)]
 
 
 # -- joining -------------------------------------------------------------------------------------

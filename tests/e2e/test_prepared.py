@@ -70,7 +70,7 @@ async def test_what_was_prepared_is_published_without_a_wait(tmp_path: Path) -> 
         assert after.parent_id == before.id
         assert model.summaries == 1
         assert COMPRESSING not in notices(live)
-        messages = (await live.store.transcript(after)).messages
+        messages = await live.store.transcript(after)
         assert sum(map(is_summary, messages)) == 1
         said = [text_of(message)[:3] for message in messages if message["role"] == "user" and not is_summary(message)]
         assert said[-2:] == ["xxx", "yyy"]
@@ -106,7 +106,7 @@ async def test_another_session_gets_nothing_of_what_was_prepared(tmp_path: Path,
         await live.ask("short")
         after = await present(live)
         assert after.id != before.id
-        assert not any(map(is_summary, (await live.store.transcript(after)).messages))
+        assert not any(map(is_summary, await live.store.transcript(after)))
         assert await live.store.compactions(after.id) == []
 
 

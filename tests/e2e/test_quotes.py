@@ -78,7 +78,7 @@ async def test_an_old_code_brings_the_words_that_were_said_about_it(start: Start
         assert "is INV-4711 paid?" in kept  # without the quotes, which nobody said
         session = await live.tip()
         assert session is not None
-        stored = (await live.store.transcript(session)).messages
+        stored = await live.store.transcript(session)
         assert not any(OPENER in text_of(message) for message in stored if message["role"] == "user")
 
 

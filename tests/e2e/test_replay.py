@@ -14,7 +14,7 @@ from tests.support.gateway import Gate, KillAt, Live, RecordingEngine, Say, in_t
 async def transcript(live: Live, **where: str) -> list[str]:
     """The texts of the present session."""
     tip = await live.tip(**where)
-    return [] if tip is None else [text_of(m) for m in (await live.store.transcript(tip)).messages]
+    return [] if tip is None else [text_of(m) for m in await live.store.transcript(tip)]
 
 
 REPLAYED = {

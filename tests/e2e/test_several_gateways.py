@@ -107,7 +107,7 @@ async def test_text_for_the_running_turn_reaches_it_in_another_process(
         assert "the answer" not in both.shown()
         session = await both.other.tip()
         assert session is not None
-        said = (await both.other.store.transcript(session)).messages
+        said = await both.other.store.transcript(session)
         assert [message["content"] for message in said if message["role"] == "user"] == ["think hard", "rather this"]
 
 

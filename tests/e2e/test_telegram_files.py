@@ -37,7 +37,7 @@ async def test_a_picture_reaches_the_model_byte_by_byte_with_its_caption(world: 
         assert second[: len(first)] == first  # it is still shown, and to the letter as before
         session = await bot.gateway.store.tip((await bot.gateway.store.sessions(None, 1))[0].key)
         assert session is not None
-        stored = (await bot.gateway.store.transcript(session)).messages
+        stored = await bot.gateway.store.transcript(session)
         assert len(str(stored)) < 3_000
     assert world.downloads() == 1
     assert world.model.violations == []

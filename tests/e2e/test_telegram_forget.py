@@ -63,7 +63,7 @@ async def test_the_answered_message_goes_whosever_it_is(tmp_path: Path, telegram
         await says_yes(bot, 2)
         await bot.quiet()
         (session,) = await bot.gateway.store.sessions(None, 9)
-        left = (await bot.gateway.store.transcript(session)).messages
+        left = await bot.gateway.store.transcript(session)
         assert [text_of(each) for each in left] == ["what about tea?", "three"]
     assert in_files([tmp_path / "legato.db", tmp_path / "legato.db-wal"], WORD) == []
     assert telegram.violations == []

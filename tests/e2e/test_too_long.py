@@ -37,7 +37,7 @@ WINDOW = 32_000  # of the model called "fake"
 
 async def transcript(live: Live) -> list[str]:
     tip = await live.tip()
-    return [] if tip is None else [text_of(m) for m in (await live.store.transcript(tip)).messages]
+    return [] if tip is None else [text_of(m) for m in await live.store.transcript(tip)]
 
 
 async def triggers(live: Live) -> list[str]:

@@ -112,7 +112,7 @@ async def test_what_a_redis_store_said_goes_on_in_a_file_and_back(places: Places
         await store.finish_turn(
             claim.lease, session.ref, claim.item, step(user(f"question again {number}")), "answered", []
         )
-        assert len((await store.transcript(await store.session("s1"))).messages) == before + 1
+        assert len(await store.transcript(await store.session("s1"))) == before + 1
         found = contents(turns_of(await store.search('"question again"', key("1"), 9)))
         assert [each for each in found if "question again" in str(each)] == [
             f"question again {each}" for each in range(number + 1)
@@ -138,7 +138,7 @@ async def test_long_transcripts_and_many_sessions(places: Places) -> None:
     assert max(later.done - earlier.done for earlier, later in pairwise(told)) <= 1_000
     await move(places.redis[0], places.sqlite("b.db"))
     moved = await places.open(places.sqlite("b.db"))
-    texts = contents((await moved.transcript(await moved.session("s1"))).messages)
+    texts = contents(await moved.transcript(await moved.session("s1")))
     assert len(texts) == 2_600
     assert (texts[0], texts[-1]) == ("question 0", "answer 2499")
 

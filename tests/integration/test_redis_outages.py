@@ -196,7 +196,7 @@ async def test_a_step_whose_answer_was_lost_is_done_once(proxy: LosingProxy, mak
     assert [(row.id, row.attempts) for row in end.outbound] == [("o1", 1)]
     assert (end.next.inbound.event_id, end.next.attempts) == ("e2", 1)
     assert await losing(store.emit([outbound("o2")])) == ()
-    following = (await losing(store.mark_sent("o1", "m1"))).next
+    following = await losing(store.mark_sent("o1", "m1"))
     assert (following.id, following.attempts, following.ambiguous) == ("o2", 1, 0)
     await losing(store.mark_retry("o2", 0.0, ambiguous=True))
     (again_,) = await losing(store.claim_outbound(9))

@@ -232,7 +232,7 @@ async def test_what_a_silent_process_was_sending_is_taken_over_as_ambiguous(proc
     (taken,) = await other.claim_outbound(9)
     assert (taken.id, taken.attempts, taken.ambiguous) == (row.id, 2, 1)
     # The first sender wakes up: the platform did show it. The second need not repeat it again.
-    assert (await silent.mark_sent("o1", "m1")).next is None
+    assert await silent.mark_sent("o1", "m1") is None
     await other.mark_retry("o1", 999, ambiguous=True)
     (following,) = await other.claim_outbound(9)
     assert following.id == "o2"
@@ -262,7 +262,7 @@ async def test_a_row_of_another_process_is_not_claimed_while_it_lives(process: O
     await one.emit([outbound("o1")])
     assert await two.emit([outbound("o2")]) == ()
     assert await two.claim_outbound(9) == []
-    following = (await one.mark_sent("o1", "m1")).next
+    following = await one.mark_sent("o1", "m1")
     assert following is not None
     assert following.id == "o2"
 
@@ -292,7 +292,7 @@ async def test_who_sends_to_a_platform_hears_of_rows_that_another_process_made(p
     assert (await finish(worker, claim, outbound("o1"), outbound("o2"))).outbound == ()
     rows = await eventually(lambda: told and terminal.claim_outbound(9))
     assert [(row.id, row.attempts, row.ambiguous) for row in rows] == [("o1", 1, 0)]
-    following = (await terminal.mark_sent("o1", "m1")).next
+    following = await terminal.mark_sent("o1", "m1")
     assert following is not None
     assert following.id == "o2"
     assert await worker.claim_outbound(9) == []

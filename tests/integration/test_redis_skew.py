@@ -67,7 +67,7 @@ async def test_what_the_next_release_adds_is_passed_over(redis_server: RedisServ
         assert [intent.tool for intent in journal.intents] == ["shell"]
         present = await store.tip(key())
         assert present is not None
-        assert contents((await store.transcript(present)).messages) == [
+        assert contents(await store.transcript(present)) == [
             "question 0", "answer 0", "question 1", "answer 1",
         ]  # fmt: skip
         record = step(*exchange(2))

@@ -104,8 +104,8 @@ BUGS: Final = (
     Bug(
         name="a message that was shown is sent again",
         file="gateway/delivery/outbox.py",
-        old="sent = await self._mark_sent(row, platform_id)",
-        new="sent = await self._retry(row, 0.0)",
+        old="following = await self._mark_sent(row, platform_id)",
+        new="following = await self._retry(row, 0.0)",
         tests=("tests/unit/delivery", "tests/e2e/test_lanes_and_limits.py"),
     ),
     Bug(

@@ -83,7 +83,7 @@ async def fill(store: Store) -> None:
 
 async def _forgotten(store: Store) -> None:
     claim, session = await in_session(store, *exchange(1), *exchange(2), chat="forgets", session_id="forgets")
-    said = (await store.transcript(session)).messages
+    said = await store.transcript(session)
     rewriting = Rewriting(session_id=session.id, freed=3, title=None, system_prompt="You are a test.", todos=())
     deed = Forgetting(
         id="d1",
@@ -141,7 +141,7 @@ async def _conversation(store: Store) -> None:
 
 async def _compaction(store: Store) -> None:
     claim, session = await in_session(store, *exchange(1), *exchange(2), chat="2", session_id="s2")
-    before = (await store.transcript(session)).messages
+    before = await store.transcript(session)
     await store.record_step(claim.lease, session.ref, claim.item, step(user("a late question", tokens=2)))
     summary = user("What was said: 你好", tokens=2, summary=True, derived_from=[note_of(m)["id"] for m in before[:2]])
     opening = Opening(
@@ -170,7 +170,7 @@ async def _compaction(store: Store) -> None:
 async def _branch(store: Store) -> None:
     """Sessions that share messages, and hooks that are owed, done and not owed."""
     claim, session = await in_session(store, *exchange(4), chat="3", session_id="s3")
-    shared = (await store.transcript(session)).messages
+    shared = await store.transcript(session)
     opening = Opening(session=new_session("s3b", "3", parent_id="s3", title="branch"), transcript=shared)
     branch = await store.end_session(claim.lease, session.ref, "switched", START + 4, opening)
     assert branch is not None
@@ -340,10 +340,8 @@ async def shown(store: Store) -> dict[str, Any]:
         "sessions": sessions,
         "of keys": {chat: await store.sessions(key(chat), 99) for chat in CHATS},
         "tips": {chat: await store.tip(key(chat)) for chat in CHATS},
-        "transcripts": {each.id: (await store.transcript(each)).messages for each in sessions},
-        "order of fields": [
-            [list(message) for message in (await store.transcript(each)).messages] for each in sessions
-        ],
+        "transcripts": {each.id: await store.transcript(each) for each in sessions},
+        "order of fields": [[list(message) for message in await store.transcript(each)] for each in sessions],
         "lineages": {each.id: await store.lineage(each.id) for each in sessions},
         "compactions": {each.id: await store.compactions(each.id) for each in sessions},
         "waiting": {chat: await store.waiting(key(chat), 99) for chat in CHATS},
@@ -401,7 +399,7 @@ async def worked_off(store: Store) -> dict[str, Any]:
         row: Any = left.pop(0)
         while row is not None:
             rows.append(row)
-            row = (await store.mark_sent(row.id, None)).next
+            row = await store.mark_sent(row.id, None)
         left = left or await store.claim_outbound(99)
     per_chat = {chat: [row for row in rows if row.to.chat == chat] for chat in CHATS}
     return {"bypassed": bypassed, "due": due, "turns": turns, "rows": per_chat, "status": await store.status()}

@@ -119,7 +119,7 @@ async def finish(store: Store, claim: Claim, *rows: Outbound) -> TurnEnd:
 
 async def transcript(store: Store, session_id: str) -> list[Message]:
     """Return the present transcript of a session."""
-    return list((await store.transcript(await store.session(session_id))).messages)
+    return list(await store.transcript(await store.session(session_id)))
 
 
 def turns_of(passages: Sequence[Passage]) -> list[Message]:

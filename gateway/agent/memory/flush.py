@@ -123,7 +123,7 @@ class Flushes:
             return
         try:
             transcript = await store.transcript(session)
-            await self._flush(Started(session), transcript.messages, session.flushed_messages)
+            await self._flush(Started(session), transcript, session.flushed_messages)
         finally:
             self._running.pop(session.id, None)
             await store.let_go(lease, self.holder)

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from gateway.domain.chat import Outbound, SessionKey
 from gateway.runtime.errors import StoreUnavailable
-from gateway.store.records import Sent
 from gateway.store.redis.arguments import listed
 from gateway.store.redis.codec import number, row_from
 from gateway.store.redis.connection import Job
@@ -76,15 +75,15 @@ class Outbox:
                 self._process.agenda.wait(chat, now)
             raise
 
-    async def mark(self, outbound_id: str, what: str, *parts: str) -> Sent:
-        """Mark a row as sent, put off or refused."""
+    async def mark(self, outbound_id: str, what: str, *parts: str) -> Outbound | None:
+        """Mark a row as sent, put off or refused; returns the chat's next row, if that was claimed."""
         partition = await self.place_of(outbound_id)
         if partition is None:
-            return Sent(next=None)
+            return None
         now = number(self._process.time.now())
         job = self.send(partition, "mark", outbound_id, what, now, *parts, advances_in=lambda reply: reply[1])
         claimed = await self.claimed(job)
-        return Sent(next=claimed[0] if claimed else None)
+        return claimed[0] if claimed else None
 
     async def place_of(self, outbound_id: str) -> int | None:
         """The partition of a row; None: there is no such row."""

@@ -47,14 +47,12 @@ from gateway.store.records import (
     Rebuilt,
     Receipt,
     Reservation,
-    Sent,
     SessionChanges,
     SignalKind,
     StepRecord,
     StoreStatus,
     Talk,
     ToolIntent,
-    Transcript,
     TurnEnd,
     TurnJournal,
     UsageBy,
@@ -441,12 +439,12 @@ class RedisStore(Store):
         self._places.note(session.id, partition)
         return session
 
-    async def transcript(self, session: Session) -> Transcript:
+    async def transcript(self, session: Session) -> tuple[Message, ...]:
         known = self._process.transcripts.get(session.id, session.rewritten) or ()
         if len(known) < session.message_count:
             known = await reading.transcript_from(self._wire, session, known)
             self._process.transcripts.put(session.id, known, session.rewritten)
-        return Transcript(session_id=session.id, messages=known)
+        return known
 
     async def open_session(self, lease: Lease, opening: Opening) -> Session:
         session, parts = _opening(lease, opening)
@@ -660,7 +658,7 @@ class RedisStore(Store):
     def owns(self, row: Outbound) -> bool:
         return self._membership.is_sure(partition_of(row.to.platform, row.to.chat))
 
-    async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Sent:
+    async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Outbound | None:
         return await self._outbox.mark(outbound_id, "sent", storable(platform_message_id or ""))
 
     async def mark_retry(
@@ -671,7 +669,7 @@ class RedisStore(Store):
 
     async def mark_refused(
         self, outbound_id: str, reason: str, instead: Outbound | None = None, *, gone: bool = False
-    ) -> Sent:
+    ) -> Outbound | None:
         row = ["0"] if instead is None else ["1", *arguments.row(instead)]
         return await self._outbox.mark(outbound_id, "refused", storable(reason), *flags(gone), *row)
 

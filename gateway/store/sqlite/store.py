@@ -49,14 +49,12 @@ from gateway.store.records import (
     Rebuilt,
     Receipt,
     Reservation,
-    Sent,
     SessionChanges,
     SignalKind,
     StepRecord,
     StoreStatus,
     Talk,
     ToolIntent,
-    Transcript,
     TurnEnd,
     TurnJournal,
     UsageBy,
@@ -404,11 +402,11 @@ class SqliteStore(Store):
     async def session(self, session_id: str) -> Session:
         return self._database.look(sessions.by_id, session_id)
 
-    async def transcript(self, session: Session) -> Transcript:
+    async def transcript(self, session: Session) -> tuple[Message, ...]:
         known = self._process.transcripts.get(session.id, session.rewritten) or ()
         if self._database.is_read_only or len(known) < session.message_count:
             known = await self._load(session, known)
-        return Transcript(session_id=session.id, messages=known)
+        return known
 
     async def _load(self, session: Session, known: tuple[Message, ...]) -> tuple[Message, ...]:
         """Read the rest of a transcript whose beginning is known, and remember it all."""
@@ -639,7 +637,7 @@ class SqliteStore(Store):
     def owns(self, row: Outbound) -> bool:
         return True  # the file has one owner
 
-    async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Sent:
+    async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Outbound | None:
         return await self._mark(
             lambda connection, sender: outbox.mark_sent(connection, outbound_id, platform_message_id, sender)
         )
@@ -655,7 +653,7 @@ class SqliteStore(Store):
 
     async def mark_refused(
         self, outbound_id: str, reason: str, instead: Outbound | None = None, *, gone: bool = False
-    ) -> Sent:
+    ) -> Outbound | None:
         return await self._mark(
             lambda connection, sender: outbox.mark_refused(connection, outbound_id, reason, instead, sender, gone=gone)
         )
@@ -807,13 +805,13 @@ class SqliteStore(Store):
         )
         return rows_to_send(advances)
 
-    async def _mark(self, work: Callable[[apsw.Connection, Sender], Advance | None]) -> Sent:
+    async def _mark(self, work: Callable[[apsw.Connection, Sender], Advance | None]) -> Outbound | None:
         def mark(connection: apsw.Connection, sender: Sender) -> tuple[Advance, ...]:
             advance = work(connection, sender)
             return () if advance is None else (advance,)
 
         claimed = await self._send(mark)
-        return Sent(next=claimed[0] if claimed else None)
+        return claimed[0] if claimed else None
 
     def _noted(self, advances: tuple[Advance, ...]) -> None:
         """Take up the new state of the heads of chats. A step that began before this process served a platform did not

@@ -18,7 +18,6 @@ from gateway.runtime.errors import AdapterError, Ambiguous, Disconnected, RateLi
 from gateway.runtime.metrics import Metrics
 from gateway.runtime.points import ignore_points
 from gateway.runtime.tasks import Background
-from gateway.store.records import Sent
 from gateway.store.sqlite.memory import Rates
 from tests.support.fakes import ManualClock, SequentialIds
 
@@ -127,14 +126,14 @@ class Rows:
     async def mark_sent(self, outbound_id, platform_message_id):
         rows = self._head(outbound_id)
         self.ended[rows.pop(0).id] = "sent"
-        return Sent(next=self._claim(rows))
+        return self._claim(rows)
 
     async def mark_refused(self, outbound_id, reason, instead=None, *, gone=False):
         rows = self._head(outbound_id)
         self.ended[rows.pop(0).id] = reason
         if instead is not None:
             rows.insert(0, instead)
-        return Sent(next=self._claim(rows))
+        return self._claim(rows)
 
     async def mark_retry(self, outbound_id, seconds, *, ambiguous, anew=False, counted=True):
         self.put_off[outbound_id] += 1
@@ -354,7 +353,6 @@ class Journal:
         """Note durably that the row was shown."""
         await asyncio.sleep(0)
         self.events.append(("marked", outbound_id))
-        return Sent(next=None)
 
 
 async def test_a_notice_about_an_event_has_the_same_id_every_time(clock, background):
