@@ -164,7 +164,7 @@ class _Base:
 def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
     clock, ids, background = parts.clock or SystemClock(), parts.ids or SystemIds(), Background()
     points = TimedPoints(parts.points, clock)
-    store = parts.store or configured_store(config, clock=clock, points=points, told=parts.told)
+    store = parts.store or configured_store(config, clock=clock, told=parts.told)
     by_name = {adapter.name: adapter for adapter in adapters}
     limits = {**parts.also_runs, **{adapter.name: adapter.limits for adapter in adapters}}
     return _Base(

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from gateway.app.config import Config
 from gateway.runtime.clock import Clock, SystemClock
-from gateway.runtime.points import Points, ignore_points
 from gateway.store.port import Store
 from gateway.store.sqlite.store import SqliteStore
 
@@ -16,7 +15,6 @@ def configured_store(
     config: Config,
     *,
     clock: Clock | None = None,
-    points: Points = ignore_points,
     read_only: bool = False,
     waits: bool = True,
     told: Callable[[str], None] = lambda _: None,
@@ -30,7 +28,7 @@ def configured_store(
         from gateway.store.redis import RedisStore
 
         return RedisStore(config.store.url, clock=clock, waits=waits and not read_only, told=told)
-    return SqliteStore(path, clock=clock, concurrency=config.turns.concurrent, points=points, read_only=read_only)
+    return SqliteStore(path, clock=clock, concurrency=config.turns.concurrent, read_only=read_only)
 
 
 def home(config: Config) -> Path:

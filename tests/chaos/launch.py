@@ -122,7 +122,6 @@ async def run(order: Order) -> int:
     store = SqliteStore(
         folder / "store.db",
         clock=clock,
-        points=points,
         concurrency=config.turns.concurrent,
         attempt_pauses=SHORT_PAUSES,
     )

@@ -27,7 +27,6 @@ from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import LedgerEntry, UsageTotal
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict, StoreUnavailable
-from gateway.runtime.points import Points, ignore_points
 from gateway.runtime.tasks import Background
 from gateway.store.port import Store
 from gateway.store.records import (
@@ -95,8 +94,7 @@ _RENEWAL_PAUSE = 0.02  # seconds between two steps of making old search entries 
 class SqliteStore(Store):
     """Everything in the SQLite file at `path`. `concurrency`: how many lanes may be claimed as their
     message is accepted, which saves a commit. With `read_only` the store opens beside a running gateway,
-    without lock or migration, and writing steps raise StoreUnavailable. `points` is there for stores that pass named
-    points within a step; this store passes none."""
+    without lock or migration, and writing steps raise StoreUnavailable."""
 
     def __init__(
         self,
@@ -104,7 +102,6 @@ class SqliteStore(Store):
         *,
         clock: Clock,
         concurrency: int = 256,
-        points: Points = ignore_points,
         read_only: bool = False,
         attempt_pauses: Sequence[float] = ATTEMPT_PAUSES,
     ) -> None:
