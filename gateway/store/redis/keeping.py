@@ -1,4 +1,4 @@
-"""The contents of files, the facts of memory, and the one guest book.
+"""The contents of files, and the facts of memory.
 
 `files:<key>` holds the document of each file by its ref, `filed:<key>` their order, and `content:<key>:<digest>` a
 content in pieces, so that a long content holds up no other step of this process. The document is written last: a file
@@ -15,13 +15,12 @@ from typing import Any, Final
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.memory import Fact, Memory, in_order
-from gateway.domain.pairing import GuestBook
-from gateway.store.redis.partitions import partition_of_key, partition_of_name
+from gateway.store.redis.partitions import partition_of_key
 from gateway.store.redis.wire import Wire
-from gateway.store.shared.documents import dumps, guest_book_from, storable
+from gateway.store.shared.documents import dumps, storable
 from gateway.store.shared.fields import FACT
 
-GUEST_BOOK: Final = "guest_book"
+GUEST_BOOK: Final = "guest_book"  # holds the one book and its version
 _PIECE: Final = 768 * 1024  # bytes; a megabyte as text
 
 
@@ -45,7 +44,8 @@ async def read_memory(wire: Wire, scope: SessionKey) -> Memory:
     counters = ("facts_version", "facts_number")
     version, number = await wire.ask_all((partition, ("GET", f"{name}:{scope}")) for name in counters)
     documents = await wire.ask(partition, "HVALS", f"facts:{scope}")
-    return Memory(facts=in_order(map(fact_from, documents)), version=int(version or 0), last_number=int(number or 0))
+    facts = in_order(FACT.of_texts(json.loads(document)) for document in documents)
+    return Memory(facts=facts, version=int(version or 0), last_number=int(number or 0))
 
 
 def fact_texts(fact: Fact) -> tuple[str, str]:
@@ -56,20 +56,3 @@ def fact_texts(fact: Fact) -> tuple[str, str]:
 def fact_json(facts: Mapping[str, Any]) -> str:
     """A fact's document, the same whichever store it comes from."""
     return dumps({**facts, "forgotten": int(facts["forgotten"])})
-
-
-def fact_from(document: str) -> Fact:
-    """A fact from its document."""
-    return FACT.of_texts(json.loads(document))
-
-
-async def read_notes(wire: Wire, account: str) -> dict[str, str]:
-    """Return the notes of an account's adapter."""
-    flat: list[str] = await wire.ask(partition_of_name(account), "HGETALL", f"notes:{storable(account)}")
-    return dict(zip(flat[::2], flat[1::2], strict=True))
-
-
-async def read_guest_book(wire: Wire) -> GuestBook:
-    """The guest book; an empty one if nobody ever asked."""
-    document = await wire.ask(partition_of_name(GUEST_BOOK), "HGET", GUEST_BOOK, "book")
-    return guest_book_from(document) if document else GuestBook()

@@ -62,7 +62,7 @@ from gateway.store.records import (
 from gateway.store.redis import arguments, forgetting, reading, searching
 from gateway.store.redis.admission import admit
 from gateway.store.redis.arguments import flags, of_lease
-from gateway.store.redis.codec import compaction_from, compaction_json, number, row_from, session_from
+from gateway.store.redis.codec import compaction_from, compaction_json, number, pairs, row_from, session_from
 from gateway.store.redis.connection import Caller
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint
 from gateway.store.redis.keeping import (
@@ -70,9 +70,7 @@ from gateway.store.redis.keeping import (
     content_of,
     fact_texts,
     pieces,
-    read_guest_book,
     read_memory,
-    read_notes,
 )
 from gateway.store.redis.lanes import Lanes
 from gateway.store.redis.mark import check_free
@@ -87,6 +85,7 @@ from gateway.store.shared.documents import (
     approval_json,
     file_from,
     file_json,
+    guest_book_from,
     guest_book_json,
     in_order,
     intents_json,
@@ -751,7 +750,7 @@ class RedisStore(Store):
     # -- notes of accounts ------------------------------------------------------------------
 
     async def notes(self, account: str) -> dict[str, str]:
-        return await read_notes(self._wire, account)
+        return pairs(await self._wire.ask(partition_of_name(account), "HGETALL", f"notes:{storable(account)}"))
 
     async def set_notes(self, account: str, changes: Mapping[str, str | None]) -> None:
         parts = [storable(account), str(len(changes))]
@@ -762,7 +761,8 @@ class RedisStore(Store):
     # -- guests -----------------------------------------------------------------------------
 
     async def guest_book(self) -> GuestBook:
-        return await read_guest_book(self._wire)
+        document = await self._wire.ask(partition_of_name(GUEST_BOOK), "HGET", GUEST_BOOK, "book")
+        return guest_book_from(document) if document else GuestBook()
 
     async def set_guest_book(self, book: GuestBook) -> bool:
         parts = [str(book.version), guest_book_json(book)]

@@ -17,13 +17,13 @@ def rename(connection: apsw.Connection, platform: str, before: str, after: str) 
     first = first or before
     if first == after:
         return
-    put(connection, _lane(platform, after), first, None)
-    put(connection, _lane(platform, before), None, after)
-    put(connection, _lane(platform, first), None, after)
+    _note(connection, _lane(platform, after), first, None)
+    _note(connection, _lane(platform, before), None, after)
+    _note(connection, _lane(platform, first), None, after)
     outbox.reopen(connection, _lane(platform, first))
 
 
-def put(connection: apsw.Connection, lane: str, first: str | None, later: str | None) -> None:
+def _note(connection: apsw.Connection, lane: str, first: str | None, later: str | None) -> None:
     """Note one name or both; None leaves a name as it was, and a first name that is known never changes."""
     change(
         connection,

@@ -146,7 +146,11 @@ def continue_(
     late = max(0, count - snapshot_length)
     if late:
         opened = replace(opened, session=_take_over(connection, ref.id, opened.session, snapshot_length))
-    record_compaction(connection, compaction)
+    change(
+        connection,
+        f"INSERT INTO compactions({COMPACTION_COLUMNS}) VALUES ({marks(COMPACTION_COLUMNS)})",
+        tuple(COMPACTION.row(compaction)),
+    )
     return opened
 
 
@@ -181,11 +185,7 @@ def rebuild(connection: apsw.Connection, key: SessionKey, rebuilt: Rebuilt) -> S
 
 
 def _set_prompt(connection: apsw.Connection, session_id: str, system_prompt: Fact) -> None:
-    change(
-        connection,
-        "UPDATE prompts SET system_prompt = ? WHERE session_id = ?",
-        (system_prompt, session_id),
-    )
+    change(connection, "UPDATE prompts SET system_prompt = ? WHERE session_id = ?", (system_prompt, session_id))
 
 
 def owed_hooks(connection: apsw.Connection, limit: int) -> list[Session]:
@@ -233,33 +233,12 @@ def _insert(connection: apsw.Connection, key: SessionKey, opening: Opening) -> O
         raise SessionConflict(f"There is a session {session.id} already.")
     stored = messages.refer(connection, session.id, key, 0, opening.transcript, session.started_at)
     session = replace(session, message_count=len(stored), transcript_tokens=tokens_of(stored))
-    put(connection, session)
-    return Opened(session=session, messages=stored)
-
-
-def put(connection: apsw.Connection, session: Session) -> None:
-    """Write a session's row as it is, behind all others."""
     columns = SESSION.facts(session)
     prompt = columns.pop("system_prompt")
-    change(
-        connection,
-        f"INSERT INTO sessions({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
-        tuple(columns.values()),
-    )
-    change(
-        connection,
-        "INSERT INTO prompts(session_id, system_prompt) VALUES (?,?)",
-        (session.id, prompt),
-    )
-
-
-def record_compaction(connection: apsw.Connection, compaction: Compaction) -> None:
-    """Keep a compaction for inspection."""
-    change(
-        connection,
-        f"INSERT INTO compactions({COMPACTION_COLUMNS}) VALUES ({marks(COMPACTION_COLUMNS)})",
-        tuple(COMPACTION.row(compaction)),
-    )
+    names = ", ".join(columns)
+    change(connection, f"INSERT INTO sessions({names}) VALUES ({marks(names)})", tuple(columns.values()))
+    change(connection, "INSERT INTO prompts(session_id, system_prompt) VALUES (?,?)", (session.id, prompt))
+    return Opened(session=session, messages=stored)
 
 
 def _close(

@@ -22,7 +22,7 @@ def reserve(connection: apsw.Connection, reservation: Reservation, now: float, g
     change(connection, "DELETE FROM spending WHERE forget_at IS NOT NULL AND forget_at < ?", (now,))
     new = [cap for cap in reservation.caps if _reserved(connection, reservation, cap.account, generation) is None]
     for cap in new:
-        present = spent(connection, cap.account)
+        (present,) = spent(connection, [cap.account])
         if present + reservation.amount > cap.limit:
             return CapReached(cap=cap, spent=present)
     for cap in new:
@@ -56,15 +56,10 @@ def settle(connection: apsw.Connection, reservation: Reservation, cost: int, gen
         )
 
 
-def spent(connection: apsw.Connection, account: str) -> int:
-    """Money spent and reserved under an account."""
-    row = one(connection, "SELECT spent FROM spending WHERE account = ?", (storable(account),))
-    return int(row[0]) if row is not None else 0
-
-
-def spent_of_all(connection: apsw.Connection, accounts: Sequence[str]) -> list[int]:
-    """The same for several accounts."""
-    return [spent(connection, account) for account in accounts]
+def spent(connection: apsw.Connection, accounts: Sequence[str]) -> list[int]:
+    """Money spent and reserved under each account."""
+    rows = (one(connection, "SELECT spent FROM spending WHERE account = ?", (storable(each),)) for each in accounts)
+    return [int(row[0]) if row is not None else 0 for row in rows]
 
 
 def _reserved(connection: apsw.Connection, reservation: Reservation, account: str, generation: int) -> int | None:

@@ -707,7 +707,7 @@ class SqliteStore(Store):
         await self._database.write(spending.settle, reservation, cost, self._database.generation)
 
     async def spent(self, accounts: Sequence[str]) -> list[int]:
-        return self._database.look(spending.spent_of_all, accounts)
+        return self._database.look(spending.spent, accounts)
 
     async def take(self, account: str, ticket: str, rates: Sequence[Rate]) -> float:
         return self._rates.take(account, ticket, rates, self._clock.monotonic())
