@@ -15,7 +15,6 @@ from redis.exceptions import AuthenticationError, AuthorizationError, ResponseEr
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
-from gateway.store.redis.codec import FORMAT
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask, used
 from gateway.store.redis.mark import check_free, check_whole
 from gateway.store.redis.partitions import PARTITIONS
@@ -23,6 +22,7 @@ from gateway.store.redis.partitions import PARTITIONS
 log = structlog.get_logger(__name__)
 
 META: Final = "legato:meta"
+FORMAT: Final = 1  # of the records
 SEARCH: Final = "search"  # the fact that names the form of the words in search entries
 STEMS: Final = "stems"
 _OLDEST: Final = (7, 0)

@@ -1,15 +1,14 @@
 """Domain objects to Redis's texts, and back. Nothing is sent here.
 
 A record that changes is a hash with a field for each fact (none for None); a record that never changes is one JSON
-document. Readers pass over fields that they do not know, so that a newer release may add some: `f` is the format
-that a record was written in.
+document. Readers pass over fields that they do not know, so that a newer release may add some.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from gateway.domain.approval import Approval
 from gateway.domain.chat import Outbound, SessionKey
@@ -18,8 +17,6 @@ from gateway.domain.session import Compaction, Session
 from gateway.domain.usage import LedgerEntry
 from gateway.store.shared.documents import approval_from, dumps, in_order, unkept_note
 from gateway.store.shared.fields import COMPACTION, OUTBOUND, SESSION, USAGE, Fact
-
-FORMAT: Final = 1
 
 Fields = list[str]  # names and values in turn, as HSET takes and HGETALL gives them
 
@@ -91,7 +88,7 @@ def approvals_from(turn: Mapping[str, str], item: str) -> tuple[Approval, ...]:
 def message_text(message: Message, key: SessionKey, session_id: str, at: float) -> str:
     """A new message as it is stored: its tokens for the scripts, then a document."""
     note = note_of(message)
-    document = {"k": str(key), "s": session_id, "at": note.get("at", at), "b": wire(message), "f": FORMAT}
+    document = {"k": str(key), "s": session_id, "at": note.get("at", at), "b": wire(message)}
     document["n"] = unkept_note(message)
     tokens = note.get("tokens")
     return f"{'' if tokens is None else tokens}|{dumps(document)}"

@@ -149,7 +149,7 @@ def _commands(kind: str, data: dict[str, Any], number: int) -> Iterator[list[str
 
 def _session(data: dict[str, Any], number: int) -> Iterator[list[str]]:
     name, lane = data["id"], data["key"]
-    yield ["HSET", f"session:{name}", *fields({**data, "f": 1, "is_tip": None})]
+    yield ["HSET", f"session:{name}", *fields({**data, "is_tip": None})]
     if data["expires_at"] is not None and data["ended_at"] is None:
         yield ["ZADD", "due", field_text(data["expires_at"]), name]
     if data["is_tip"]:
@@ -194,7 +194,7 @@ def _event(data: dict[str, Any]) -> Iterator[list[str]]:
     item, platform = str(data["id"]), data["key"].partition("/")[0]
     facts = {name: data[name] for name in ("key", "inbound", "attempts", "absorbed_by", "outcome", "ended_at")}
     yield ["HSET", f"events:{data['platform']}", data["event_id"], item]
-    facts |= {"f": 1, "at": data["accepted_at"], "bypass": data["bypass"] or None}
+    facts |= {"at": data["accepted_at"], "bypass": data["bypass"] or None}
     yield ["HSET", f"item:{item}", *fields(facts)]
     if data["outcome"] is None:
         yield ["HINCRBY", "figures", f"waiting:{platform}", "1"]
@@ -212,7 +212,7 @@ def _event(data: dict[str, Any]) -> Iterator[list[str]]:
 
 def _reminder(data: dict[str, Any]) -> Iterator[list[str]]:
     name, chat, platform = data["id"], data["chat"], data["platform"]
-    yield ["HSET", f"reminder:{name}", *fields({**data, "f": 1})]
+    yield ["HSET", f"reminder:{name}", *fields(data)]
     yield ["ZADD", f"reminders:{data['key']}", str(data["number"]), name]
     if data["open"]:
         yield ["HSET", f"reminders_in:{chat}", name, data["person"]]
@@ -229,7 +229,7 @@ def _row(data: dict[str, Any], number: int) -> Iterator[list[str]]:
     # One that is being sent has no sender, as after its process died.
     claim = "" if state == State.SENDING else None
     # Whatever is emitted later has a higher place.
-    own = {"f": 1, "to": data["chat"], "chat": lane, "place": ahead or 0, "claim": claim, "lane": None, "ahead": None}
+    own = {"to": data["chat"], "chat": lane, "place": ahead or 0, "claim": claim, "lane": None, "ahead": None}
     yield ["HSET", f"row:{name}", *fields({**data, **own})]
     yield ["ZADD", "rows", str(number), name]
     yield ["ZADD", f"rows:{address}", str(number), name]

@@ -112,7 +112,7 @@ end
 local function new_item(lane, platform, event, inbound, at)
   local id = next_number()
   call('HSET', P .. 'events:' .. platform, event, id)
-  call('HSET', item_at(id), 'f', 1, 'key', lane, 'inbound', inbound, 'at', at, 'attempts', 0)
+  call('HSET', item_at(id), 'key', lane, 'inbound', inbound, 'at', at, 'attempts', 0)
   return id
 end
 

@@ -28,7 +28,7 @@ end
 local function insert_row(id, chat, address, fields, state, place)
   local seq = next_number()
   set_fields(row_at(id), fields)
-  call('HSET', row_at(id), 'f', 1, 'state', state, 'chat', chat, 'place', place or seq)
+  call('HSET', row_at(id), 'state', state, 'chat', chat, 'place', place or seq)
   if state ~= ROW_STREAMING then call('ZADD', chat_at(chat), place or seq, id) end
   call('ZADD', P .. 'rows', seq, id)
   call('ZADD', P .. 'rows:' .. address, seq, id)

@@ -124,7 +124,6 @@ local function open_session(opening, lane)
   local ids = store_messages(opening.messages)
   push_all(transcript_at(opening.id), ids)
   set_fields(session_at(opening.id), opening.fields)
-  call('HSET', session_at(opening.id), 'f', 1)
   if opening.expires ~= '' then expires(opening.id, opening.expires) end
   call('SET', tip_at(lane), opening.id)
   call('LPUSH', P .. 'sessions:' .. lane, opening.id)

@@ -8,7 +8,7 @@ return once(function()
   local last = call('ZREVRANGE', reminders_at(lane), 0, 0, 'WITHSCORES')[2]
   local number = (tonumber(last) or 0) + 1
   local parked = call('HEXISTS', P .. 'closed', chat)
-  call('HSET', reminder_at(id), 'f', 1, 'id', id, 'key', lane, 'chat', chat, 'person', person, 'number', number)
+  call('HSET', reminder_at(id), 'id', id, 'key', lane, 'chat', chat, 'person', person, 'number', number)
   call('HSET', reminder_at(id), 'platform', platform_of(chat), 'parked', parked)
   call('ZADD', reminders_at(lane), number, id)
   set_reminder(id, chat, person)
