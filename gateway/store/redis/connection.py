@@ -68,7 +68,7 @@ def _pass() -> Generator[None, None, None]:
     yield
 
 
-def _nothing(*_: Any) -> None:
+def nothing(*_: Any) -> None:
     """The default of every callback."""
 
 
@@ -87,8 +87,8 @@ class Job:
     writes: bool
     since: float
     read: Callable[[Any], Any]
-    done: Callable[[Any], None] = _nothing
-    abandoned: Callable[[Any], None] = _nothing
+    done: Callable[[Any], None] = nothing
+    abandoned: Callable[[Any], None] = nothing
     number: int = 0
     sent: bool = False  # the step may have been done
     ended: bool = False

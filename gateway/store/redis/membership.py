@@ -90,7 +90,7 @@ class Membership:
     async def leave(self) -> None:
         """Free all claims of this process, so that the others need not wait for the lease."""
         for partition in EVERYWHERE:
-            self._wire.submit(partition, "leave", done=lambda _: None)
+            self._wire.submit(partition, "leave")
         await self._wire.drain()
 
     def served(self) -> None:

@@ -72,11 +72,7 @@ def _enter(wire: Wire, partition: int, owner: str, message_id: str, terms: Seque
     chunks = [terms[first : first + _MOST_TERMS] for first in range(0, len(terms), _MOST_TERMS)] or [[]]
     for place, chunk in enumerate(chunks):
         last = "1" if place == len(chunks) - 1 else "0"
-        wire.submit(partition, "index", owner, message_id, last, *listed(chunk), done=_ignored)
-
-
-def _ignored(_: object) -> None:
-    """Nothing depends on the index."""
+        wire.submit(partition, "index", owner, message_id, last, *listed(chunk))
 
 
 async def leave(wire: Wire, partition: int, key: SessionKey, ids: Sequence[str]) -> None:

@@ -59,7 +59,7 @@ class Spending:
         """Give money back, since nobody will make the call. If the store is closed, the money stays reserved."""
         for cap in caps:
             partition, parts = _settling(reservation, 0, cap)
-            self._wire.submit(partition, "settle", *parts, done=lambda _: None)
+            self._wire.submit(partition, "settle", *parts)
 
     async def settle(self, reservation: Reservation, cost: int, caps: Iterable[Cap]) -> None:
         """Correct each account by the difference, if that was not done before."""

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import Background
-from gateway.store.redis.connection import Caller, Connection, Job
+from gateway.store.redis.connection import Caller, Connection, Job, nothing
 from gateway.store.redis.endpoint import Endpoint
 from gateway.store.redis.partitions import PARTITIONS, prefix
 from gateway.store.redis.scripts import script
@@ -25,11 +25,7 @@ T = TypeVar("T")
 _LAST_WORDS = 3.0  # seconds that steps on their way are waited for
 
 
-def _nothing(*_: Any) -> None:
-    """The default of every callback."""
-
-
-def plain(reply: Any) -> Any:
+def _plain(reply: Any) -> Any:
     """The answer as it is."""
     return reply
 
@@ -82,9 +78,9 @@ class Wire:
         partition: int,
         name: str,
         *arguments: str,
-        read: Callable[[Any], T] = plain,
-        done: Callable[[T], None] = _nothing,
-        abandoned: Callable[[T], None] = _nothing,
+        read: Callable[[Any], T] = _plain,
+        done: Callable[[T], None] = nothing,
+        abandoned: Callable[[T], None] = nothing,
     ) -> Job:
         """Send a writing script at once; `result` waits for it. Raises StoreUnavailable if closed."""
         job = self._job(partition, name, arguments, writes=True, read=read)
@@ -97,20 +93,23 @@ class Wire:
         partition: int,
         name: str,
         *arguments: str,
-        read: Callable[[Any], T] = plain,
-        done: Callable[[T], None] = _nothing,
-        abandoned: Callable[[T], None] = _nothing,
+        read: Callable[[Any], T] = _plain,
+        done: Callable[[T], None] = nothing,
+        abandoned: Callable[[T], None] = nothing,
     ) -> T:
         """The result of a writing script. Raises the script's refusal, or StoreUnavailable: in both cases nothing was
         done."""
-        (result,) = await self.results(
-            [self.send(partition, name, *arguments, read=read, done=done, abandoned=abandoned)]
-        )
-        done_result: T = result
-        return done_result
+        job = self.send(partition, name, *arguments, read=read, done=done, abandoned=abandoned)
+        result: T = (await self.results([job]))[0]
+        return result
 
     def submit(
-        self, partition: int, name: str, *arguments: str, read: Callable[[Any], T] = plain, done: Callable[[T], None]
+        self,
+        partition: int,
+        name: str,
+        *arguments: str,
+        read: Callable[[Any], T] = _plain,
+        done: Callable[[T], None] = nothing,
     ) -> None:
         """Send a writing script that nobody waits for; a failure has no consequence."""
         if not self.is_open:
@@ -143,7 +142,7 @@ class Wire:
 
     async def look(self, partition: int, name: str, *arguments: str) -> Any:
         """The answer of a script that only reads."""
-        job = self._job(partition, name, arguments, writes=False, read=plain)
+        job = self._job(partition, name, arguments, writes=False, read=_plain)
         self._readers[partition].put(job)
         return await job.future
 
@@ -155,7 +154,7 @@ class Wire:
         """The answers to plain commands, which are sent together."""
         jobs = []
         for partition, (verb, key, *rest) in commands:
-            job = self._job(partition, None, (verb, prefix(partition) + key, *rest), writes=False, read=plain)
+            job = self._job(partition, None, (verb, prefix(partition) + key, *rest), writes=False, read=_plain)
             self._readers[partition].put(job)
             jobs.append(job)
         return list(await asyncio.gather(*(job.future for job in jobs)))

@@ -127,7 +127,7 @@ class RedisSource:
     async def aclose(self) -> None:
         wire, self._open_wire = self._open_wire, None
         if wire is not None:
-            wire.submit(_LEASED_IN, "let_go", LEASE, self._owner, done=lambda _: None)
+            wire.submit(_LEASED_IN, "let_go", LEASE, self._owner)
             await wire.drain()
         await self._background.aclose()
         if wire is not None:
