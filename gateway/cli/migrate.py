@@ -67,6 +67,6 @@ def report_row(report: Report) -> dict[str, Any]:
 
 def report_text(row: dict[str, Any]) -> str:
     """The same to be read."""
-    lines = [f"{'':<13} {'copied':>12} {'verified':>12}"]
-    lines += [f"{each['kind']:<13} {each['copied']:>12,} {each['verified']:>12,}" for each in row["kinds"]]
+    lines = [f"{'':<15} {'copied':>12} {'verified':>12}"]
+    lines += [f"{each['kind']:<15} {each['copied']:>12,} {each['verified']:>12,}" for each in row["kinds"]]
     return "\n".join([*lines, "", row["next"]])

@@ -165,11 +165,11 @@ class Forgetful(SqliteTarget):
 @pytest.mark.parametrize(
     ("loss", "what"),
     [
-        ("UPDATE messages SET body = replace(body, 'a late', 'a Late')", r"messages .* is 12;"),
-        ("DELETE FROM outbox WHERE id = 'r3'", "outbox .* is r3;"),
-        ("UPDATE inbox SET attempts = 9 WHERE event_id = 'waits-1'", "events .* is waits-1;"),
-        ("UPDATE outbox SET place = seq", "outbox .* is r2;"),
-        ("DELETE FROM tips WHERE session_id = 's4'", "sessions .* is s4;"),
+        ("UPDATE messages SET body = replace(body, 'a late', 'a Late')", "21 messages were copied, and the 21 "),
+        ("DELETE FROM outbox WHERE id = 'r3'", "16 outbox were copied, and the 15 "),
+        ("UPDATE inbox SET attempts = 9 WHERE event_id = 'waits-1'", "25 events were copied, and the 25 "),
+        ("UPDATE outbox SET place = seq", "16 outbox were copied, and the 16 "),
+        ("DELETE FROM tips WHERE session_id = 's4'", "sessions were copied"),
     ],
 )
 async def test_what_is_not_equal_is_named_and_not_published(places: Places, loss: str, what: str) -> None:
@@ -177,7 +177,7 @@ async def test_what_is_not_equal_is_named_and_not_published(places: Places, loss
     clock = SystemClock()
     target = Forgetful(places.folder / "b.db")
     target.loss = lambda connection: connection.execute(loss).fetchall()
-    with pytest.raises(StoreError, match=f"of [0-9,]+ {what}"):
+    with pytest.raises(StoreError, match=what):
         await migrate(source_at(source, clock), target, clock=clock)
     with pytest.raises(StoreUnavailable, match="half of a migration"):
         await places.open(places.sqlite("b.db"))

@@ -68,21 +68,6 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
         "renamed chats": "lane first later",
     }.items()
 }
-# The names, for people, of records that are not called by their first field.
-_CALLED: Final[dict[str, str]] = {
-    "transcripts": "{message_id} in {session_id}",
-    "compactions": "{child_id}",
-    "turns": "of item {item}",
-    "signals": "{kind} to item {item}",
-    "ledger": "of {session_id} at {at}",
-    "pins": "of {key}",
-    "forgotten": "deed {deed}",
-    "memory": "{id} of {scope}",
-    "memory counters": "of {scope}",
-    "files": "{ref} of {key}",
-    "notes": "{name} of {account}",
-    "pairing": "the guest book",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +76,6 @@ class Record:
 
     kind: str
     data: dict[str, Any]
-
-    @property
-    def name(self) -> str:
-        """Return the record's name for people."""
-        return _CALLED.get(self.kind, f"{{{FIELDS[self.kind][0]}}}").format_map(self.data)
 
     def canonical(self) -> bytes:
         """Equal for equal facts and for no others. Raises KeyError if a field is missing."""

@@ -97,15 +97,6 @@ def test_what_a_file_holds_counts():
     assert len({record("files", content=content).canonical() for content in contents}) == len(contents)
 
 
-def test_people_are_told_which_record_it_is():
-    data = {"event_id": "e1", "message_id": "7", "session_id": "s1", "id": "r1", "ref": "f1", "key": "p/chat=1"}
-    named = {kind: Record(kind, {**dict.fromkeys(FIELDS[kind]), **data}).name for kind in FIELDS}
-    assert named["events"] == "e1"
-    assert named["outbox"] == "r1"
-    assert named["transcripts"] == "7 in s1"
-    assert named["files"] == "f1 of p/chat=1"
-
-
 @given(st.integers(0, 2**53 - 1), st.integers(0, 15))
 def test_an_id_from_redis_is_a_rowid_and_reads_back(number, partition):
     name = f"{number}p{partition:02}"
