@@ -16,7 +16,7 @@ from gateway.runtime.errors import StoreUnavailable
 from gateway.store.port import Store
 from gateway.store.records import Lease, Opening
 from gateway.store.redis import RedisStore
-from gateway.store.redis.admission import META, SEARCH, STEMS
+from gateway.store.redis.admission import META
 from tests.support.redis_proxy import LosingProxy, losing_proxy
 from tests.support.store_kit import (
     START,
@@ -136,7 +136,6 @@ async def test_a_store_that_was_emptied_is_said_and_gone_on_with(server: RedisSe
     with server.client() as client, capture_logs() as said:
         facts = client.hgetall(META)
         client.flushall()
-        client.hset(META, SEARCH, STEMS)  # by who was at the search index in that moment
         await eventually(lambda: client.hgetall(META) == facts)
     assert [line["event"] for line in said].count("store_was_emptied") == 1
     other = make(server.url)

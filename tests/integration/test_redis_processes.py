@@ -19,7 +19,6 @@ from gateway.runtime.errors import SessionConflict
 from gateway.store.port import Store
 from gateway.store.records import Opening
 from gateway.store.redis import RedisStore
-from gateway.store.redis.admission import META
 from gateway.store.redis.partitions import partition_of
 from tests.support.fakes import ManualClock
 from tests.support.store_kit import (
@@ -356,24 +355,6 @@ async def test_a_message_that_was_not_indexed_in_time_is_found_after_a_restart(
         client.sadd(tag + b":unindexed", message.partition(b":message:")[2])
     other = await process()
     await eventually(lambda: _found(other, "a needle"))
-
-
-async def test_messages_that_an_earlier_version_entered_by_words_are_entered_anew(
-    process: Opener, redis_server: RedisServer
-) -> None:
-    one = await process()
-    claim, session = await in_session(one)
-    await one.record_step(claim.lease, session.ref, claim.item, step(user("the invoices are a needle"), user("hay")))
-    assert len(await one.search("needle", key(), 9)) == 1
-    await one.aclose()
-    with redis_server.client(decode_responses=False) as client:  # as if it had been an earlier version
-        for name in [*client.keys("*:stem:*"), *client.keys("*:searched")]:
-            client.delete(name)
-        client.set("{p03}:term:00:invoices", "12345678")
-        client.hdel(META, "search")
-        other = await process()
-        await eventually(lambda: _found(other, "the invoices are a needle"))
-        await eventually(lambda: client.hget(META, "search") == b"stems" and not client.keys("*:term:*"))
 
 
 async def _found(store: Store, text: str) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from gateway.domain.message import assistant, user
+from gateway.domain.message import user
 from gateway.runtime.errors import StoreError, StoreLocked, StoreUnavailable
 from gateway.store.records import Opening
 from gateway.store.sqlite import SqliteStore, migrations
@@ -23,7 +23,6 @@ from tests.support.store_kit import (
     START,
     arrival,
     claimed,
-    contents,
     exchange,
     finish,
     in_session,
@@ -35,7 +34,6 @@ from tests.support.store_kit import (
     transcript,
     turns_of,
 )
-from tests.support.waiting import eventually
 
 Opener = Callable[..., SqliteStore]
 
@@ -461,34 +459,6 @@ async def test_the_cache_serves_what_the_file_holds(store: SqliteStore) -> None:
     assert await transcript(store, "s2") == cached
     store._process.transcripts.drop("s2")
     assert await transcript(store, "s2") == cached
-
-
-async def test_messages_that_an_earlier_version_entered_by_words_are_entered_anew(make: Opener, path: Path) -> None:
-    clock = ManualClock(START)
-    store = make(clock=clock)
-    await store.open()
-    claim, session = await in_session(store)
-    said = [user(f"{number} invoices") for number in range(250)]
-    await store.record_step(claim.lease, session.ref, claim.item, step(*said, assistant("The invoices are paid.")))
-    await store.aclose()
-    connection = apsw.Connection(str(path))
-    connection.execute("INSERT INTO message_search(message_search) VALUES ('delete-all')")
-    connection.execute("INSERT INTO message_search(rowid, owner, terms) VALUES (251, 'of words', 'paid')")
-    connection.execute("UPDATE meta SET value = 252 WHERE name = 'search_stemmed_from'")
-    connection.close()
-    store = make(clock=clock)
-    await store.open()
-
-    async def all_found() -> bool:
-        found = contents(turns_of(await store.search("Is invoice 0 paid?", key(), 99)))
-        return {"0 invoices", "The invoices are paid."} <= set(found)
-
-    async def pass_time() -> bool:
-        await clock.advance(1.0)
-        return await all_found()
-
-    await eventually(pass_time)
-    assert len(await store.search("invoicing", None, 1)) == 1
 
 
 async def test_the_lock_follows_no_link(tmp_path: Path, clock: ManualClock) -> None:

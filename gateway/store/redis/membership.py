@@ -84,7 +84,6 @@ class Membership:
         self._background.start(self._beats(), name="store beats")
         self._background.start(self._look_for_suspects(), name="store suspects")
         self._background.start(self._make_good(), name="store index")
-        self._background.start(self._renew_search(), name="store search")
         self._background.start(look_after(self._endpoint, self._clock), name="store settings")
 
     async def leave(self) -> None:
@@ -169,12 +168,6 @@ class Membership:
     async def _make_good(self) -> None:
         for partition in EVERYWHERE:
             await searching.make_good(self._wire, partition)
-
-    async def _renew_search(self) -> None:
-        try:
-            await searching.renew(self._endpoint, self._wire)
-        except UNREACHABLE as error:
-            log.info("store_search_not_renewed", error=str(error))
 
     # -- news -------------------------------------------------------------------------------
 

@@ -7,8 +7,7 @@ process enters its terms after a crash. Cost of a search within a key: see `rank
 touched. A search of all messages goes key by key: for an administrator, not for a turn.
 
 One character of a script without spaces is found as a prefix: the terms of such scripts are entered under their
-first character, too. A store of an earlier Legato has entries under words instead of stems (`term:`): its messages are
-entered anew beside the gateway's work, and the old entries removed.
+first character, too.
 """
 
 from __future__ import annotations
@@ -22,11 +21,10 @@ from typing import Final, TypeVar
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import HOST, Message, note_of, said_in
 from gateway.store.records import Found, Passage
-from gateway.store.redis.admission import META, SEARCH, STEMS, connect_meta
 from gateway.store.redis.arguments import listed
 from gateway.store.redis.codec import document_in, message_from
-from gateway.store.redis.endpoint import Endpoint, ask, used
-from gateway.store.redis.keyspace import keys, remove
+from gateway.store.redis.endpoint import Endpoint
+from gateway.store.redis.keyspace import remove
 from gateway.store.redis.partitions import PARTITIONS, partition_of_key, prefix
 from gateway.store.redis.wire import Wire
 from gateway.store.shared import ranking, searchable
@@ -104,24 +102,6 @@ async def make_good(wire: Wire, partition: int) -> None:
             message, document = message_from(message_id, stored)
             owner = owner_of(document["k"], kind_of(message) or "said")
             _enter(wire, partition, owner, message_id, entries(message))
-
-
-async def renew(endpoint: Endpoint, wire: Wire) -> None:
-    """Enter all messages by their stems, if an earlier Legato entered them, and remove its entries."""
-    async with used(connect_meta(endpoint)) as connection:
-        if await ask(connection, "HGET", META, SEARCH, seconds=endpoint.timeout) == STEMS:
-            return
-    some: list[tuple[int, str]] = []
-    async for name in keys(endpoint, "{p*}:message:*"):
-        some.append((int(name[2:4]), name.partition(":message:")[2]))
-        if len(some) == _PAGE:
-            await enter_again(wire, some)
-            some = []
-    await enter_again(wire, some)
-    async with used(connect_meta(endpoint)) as connection:
-        await ask(connection, "HSET", META, SEARCH, STEMS, seconds=endpoint.timeout)
-    await remove(endpoint, "{p*}:term:*")
-    await remove(endpoint, "{p*}:owners")
 
 
 async def enter_again(wire: Wire, some: Sequence[tuple[int, str]]) -> None:

@@ -5,8 +5,7 @@ at its beginning), so that FTS5 writes its segments once for each commit and not
 stand in the same table under other owners: a search for people's words does not meet them.
 
 FTS5 gives the messages of a term; `ranking` decides which of them answer. (FTS5's own `bm25()` is 0 here, because the
-table keeps no positions.) A file of an earlier Legato has entries under words instead of stems: they are made anew
-beside the gateway's work, newest first.
+table keeps no positions.)
 """
 
 from __future__ import annotations
@@ -36,9 +35,7 @@ from gateway.store.sqlite.messages import MESSAGE_COLUMNS, is_of, message_from, 
 T = TypeVar("T")
 
 _OWNER: Final = 12  # bytes of a key's digest
-_STEMMED: Final = "search_stemmed_from"  # in `meta`: the messages from this number on are entered by their stems
 _OWNERS: Final = 256  # of which the numbers are kept
-_RENEWED: Final = 100  # messages entered anew in one transaction
 _MERGED: Final = 256  # pages of the index rewritten in one transaction
 
 
@@ -47,28 +44,7 @@ def indexing(connection: apsw.Connection) -> Iterator[None]:
     """Index the messages that a transaction stores, at the transaction's end."""
     before = _highest(connection)
     yield
-    _enter_all(connection, "m.id > ?", (before,))
-
-
-def is_renewed(connection: apsw.Connection) -> bool:
-    """Say whether no entry of an earlier Legato is left."""
-    return one(connection, "SELECT 1 FROM meta WHERE name = ? AND value = 0", (_STEMMED,)) is not None
-
-
-def renew_some(connection: apsw.Connection) -> bool:
-    """Enter the newest messages anew that an earlier Legato entered; False: there are none."""
-    row = one(connection, "SELECT value FROM meta WHERE name = ?", (_STEMMED,))
-    below = int(row[0]) if row else 0
-    rows = many(connection, "SELECT id FROM messages WHERE id < ? ORDER BY id DESC LIMIT ?", (below, _RENEWED))
-    lowest = rows[-1][0] if rows else 0
-    _enter_all(connection, "m.id >= ? AND m.id < ?", (lowest, below))
-    change(connection, "UPDATE meta SET value = ? WHERE name = ?", (lowest, _STEMMED))
-    return bool(rows)
-
-
-def _enter_all(connection: apsw.Connection, which: str, values: tuple[int, ...]) -> None:
-    rows = many(connection, f"SELECT m.id, m.key, m.body, m.note FROM messages m WHERE {which}", values)
-    for number, key, body, note in rows:
+    for number, key, body, note in many(connection, "SELECT id, key, body, note FROM messages WHERE id > ?", (before,)):
         enter(connection, number, key, message_of(body, note))
 
 

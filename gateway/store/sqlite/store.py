@@ -88,7 +88,6 @@ from gateway.store.sqlite.sessions import Appended, Opened
 RowStep = Callable[[apsw.Connection, Sender], tuple[Advance, ...]]
 
 _SCRUB_PAUSE = 60.0  # seconds until the log is to be emptied again, which a backup held back
-_RENEWAL_PAUSE = 0.02  # seconds between two steps of making old search entries anew
 
 
 class SqliteStore(Store):
@@ -146,15 +145,8 @@ class SqliteStore(Store):
             self._rates.hold_off(account, bucket, self._clock.monotonic() + min(until - now, seconds))
         for chat, due_at in await self._database.read(outbox.unfinished_heads):
             self._process.agenda.wait(chat, due_at)
-        if not await self._database.read(search.is_renewed):
-            self._background.start(self._renew_search(), name="search index")
         if await self._database.read(forgetting.owes_scrub):
             self._background.start(self._scrub(), name="scrub")
-
-    async def _renew_search(self) -> None:
-        """A little at a time, so that everybody else's writes come between."""
-        while await self._database.write(search.renew_some):
-            await self._clock.sleep(_RENEWAL_PAUSE)
 
     async def aclose(self) -> None:
         await self._background.aclose()
