@@ -192,7 +192,7 @@ async def _erase_words(wire: Wire, endpoint: Endpoint, deed: Erasure) -> None:
                 parts += [each, wordless(inbound, asked=True)]
             elif outcome and (deed.before is None or float(at) < deed.before):
                 parts += [each, "{}"]
-        await wire.run(partition, "erase_words", lane, event, str(len(parts) // 2), *parts, "", "0")
+        await wire.run(partition, "silence_items", lane, deed.item or "", str(len(parts) // 2), *parts)
     address = address_name(deed.key.address)
     rows = await wire.ask(partition, "ZRANGE", f"rows:{address}", "0", "-1")
     for page in _pages(rows):
@@ -202,7 +202,7 @@ async def _erase_words(wire: Wire, endpoint: Endpoint, deed: Erasure) -> None:
             for each, (at, state) in zip(page, facts, strict=True)
             if deed.before is None or (state not in UNSENT and float(at or 0) < deed.before)
         ]
-        await wire.run(partition, "erase_words", lane, event, "0", address, *listed(old))
+        await wire.run(partition, "silence_rows", lane, event, address, *listed(old))
 
 
 async def _items(
@@ -272,7 +272,7 @@ async def silence(wire: Wire, endpoint: Endpoint, key: SessionKey, item: str | N
         await wire.run(partition, "silence_items", lane, item or "", *parts)
     rows = await wire.ask(partition, "ZRANGE", f"rows:{address_name(key.address)}", "0", "-1")
     for page in _pages(rows):
-        await wire.run(partition, "silence_rows", lane, event, *listed(page))
+        await wire.run(partition, "silence_rows", lane, event, "", *listed(page))
 
 
 async def forget_history(endpoint: Endpoint, clock: Clock) -> None:
