@@ -67,7 +67,7 @@ async def forget(wire: Wire, endpoint: Endpoint, lease: Lease | None, deed: Forg
     try:
         await wire.run(partition, "forget", *arguments)
     except SessionConflict:
-        await searching.enter_again(wire, [(partition, each) for each in gone])
+        await searching.enter_again(wire, partition, gone)
         raise
     await wire.run(partition, "let_go", "", "")  # with it the server hears that earlier answers arrived, and drops them
     return deed.counts

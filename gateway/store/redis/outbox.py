@@ -11,7 +11,7 @@ from gateway.runtime.errors import StoreUnavailable
 from gateway.store.redis.arguments import listed
 from gateway.store.redis.codec import number, row_from
 from gateway.store.redis.connection import Job
-from gateway.store.redis.partitions import EVERYWHERE, Places, partition_of, partition_of_key
+from gateway.store.redis.partitions import EVERYWHERE, Places, by_partition, partition_of, partition_of_key
 from gateway.store.redis.wire import Wire
 from gateway.store.shared.agenda import Advance, rows_to_send
 from gateway.store.shared.process import Process
@@ -53,8 +53,6 @@ class Outbox:
 
     async def claimed(self, *jobs: Job) -> tuple[Outbound, ...]:
         """The rows that such steps claimed."""
-        if not jobs:
-            return ()
         results = await self._wire.results(jobs)
         return rows_to_send(advance for advances in results for advance in advances)
 
@@ -63,12 +61,9 @@ class Outbox:
         await self._wire.settled()  # by then rows of a cancelled caller are back
         now = self._process.time.now()
         chats = self._process.agenda.take(now, limit)
-        places = [partition_of_key(SessionKey.parse(chat)) for chat in chats]
-        jobs = []
+        places = by_partition(chats, lambda chat: partition_of_key(SessionKey.parse(chat)))
         try:
-            for partition in dict.fromkeys(places):
-                names = [name for name, where in zip(chats, places, strict=True) if where == partition]
-                jobs.append(self.send(partition, "claim_outbound", number(now), *listed(names)))
+            jobs = [self.send(each, "claim_outbound", number(now), *listed(some)) for each, some in places.items()]
             return list(await self.claimed(*jobs))
         except StoreUnavailable:
             for chat in chats:

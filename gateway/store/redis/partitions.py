@@ -7,13 +7,16 @@ the database at the first use.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeVar
 from zlib import crc32
 
 from redis.crc import key_slot
 
 from gateway.domain.chat import ChatAddress, SessionKey
+
+T = TypeVar("T")
 
 PARTITIONS: Final = 16
 EVERYWHERE: Final = range(PARTITIONS)
@@ -29,6 +32,14 @@ def partition_of(platform: str, chat: str) -> int:
 def partition_of_key(key: SessionKey) -> int:
     """The partition of a conversation, which is its chat's."""
     return partition_of(key.platform, key.chat)
+
+
+def by_partition(values: Iterable[T], place: Callable[[T], int]) -> dict[int, list[T]]:
+    """Values by their partitions, in the order given."""
+    found: dict[int, list[T]] = {}
+    for value in values:
+        found.setdefault(place(value), []).append(value)
+    return found
 
 
 def partition_of_name(name: str) -> int:

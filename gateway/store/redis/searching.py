@@ -96,22 +96,16 @@ async def leave_all(wire: Wire, endpoint: Endpoint, partition: int, key: Session
 
 async def make_good(wire: Wire, partition: int) -> None:
     """Enter the messages that a process stored and could not enter any more."""
-    ids = await wire.ask(partition, "SMEMBERS", "unindexed")
+    await enter_again(wire, partition, await wire.ask(partition, "SMEMBERS", "unindexed"))
+
+
+async def enter_again(wire: Wire, partition: int, ids: Sequence[str]) -> None:
+    """Enter stored messages; nobody waits for the entries."""
     for first in range(0, len(ids), _PAGE):
         for message_id, stored in await _stored(wire, partition, ids[first : first + _PAGE]):
             message, document = message_from(message_id, stored)
             owner = owner_of(document["k"], kind_of(message) or "said")
             _enter(wire, partition, owner, message_id, entries(message))
-
-
-async def enter_again(wire: Wire, some: Sequence[tuple[int, str]]) -> None:
-    """Enter stored messages, each of a partition and with an id."""
-    for partition in {partition for partition, _ in some}:
-        for message_id, stored in await _stored(wire, partition, [name for where, name in some if where == partition]):
-            message, document = message_from(message_id, stored)
-            if kind := kind_of(message):
-                _enter(wire, partition, owner_of(document["k"], kind), message_id, entries(message))
-    await wire.settled()
 
 
 async def search(wire: Wire, words: str, key: SessionKey | None, limit: int, now: float) -> list[Passage]:

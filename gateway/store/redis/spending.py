@@ -64,8 +64,7 @@ class Spending:
     async def settle(self, reservation: Reservation, cost: int, caps: Iterable[Cap]) -> None:
         """Correct each account by the difference, if that was not done before."""
         each = [_settling(reservation, cost, cap) for cap in caps]
-        if each:
-            await self._wire.results([self._wire.send(partition, "settle", *parts) for partition, parts in each])
+        await self._wire.results([self._wire.send(partition, "settle", *parts) for partition, parts in each])
 
     async def spent(self, accounts: Sequence[str]) -> list[int]:
         """Money spent and reserved under each account."""

@@ -63,7 +63,7 @@ from gateway.store.redis import arguments, forgetting, reading, searching
 from gateway.store.redis.admission import admit
 from gateway.store.redis.arguments import flags, of_lease
 from gateway.store.redis.codec import compaction_from, compaction_json, number, pairs, row_from, session_from
-from gateway.store.redis.connection import Caller
+from gateway.store.redis.connection import Caller, Job
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint
 from gateway.store.redis.keeping import (
     GUEST_BOOK,
@@ -76,7 +76,14 @@ from gateway.store.redis.lanes import Lanes
 from gateway.store.redis.mark import check_free
 from gateway.store.redis.membership import Membership
 from gateway.store.redis.outbox import Outbox, advances_from
-from gateway.store.redis.partitions import EVERYWHERE, Places, partition_of, partition_of_key, partition_of_name
+from gateway.store.redis.partitions import (
+    EVERYWHERE,
+    Places,
+    by_partition,
+    partition_of,
+    partition_of_key,
+    partition_of_name,
+)
 from gateway.store.redis.spending import Spending
 from gateway.store.redis.wire import Wire
 from gateway.store.shared.agenda import Advance, rows_to_send
@@ -181,25 +188,20 @@ class RedisStore(Store):
     # -- receiving --------------------------------------------------------------------------
 
     async def accept(self, arrivals: Sequence[Arrival], *, cap: int) -> list[Receipt]:
-        places = [partition_of_key(arrival.key) for arrival in arrivals]
-        partitions = list(dict.fromkeys(places))
-        jobs = []
-        for partition in partitions:
-            batch = [arrival for arrival, place in zip(arrivals, places, strict=True) if place == partition]
-            flat = [text for each in batch for text in (*arguments.arrival(each), *flags(each.bypass))]
+        batches = by_partition(arrivals, lambda each: partition_of_key(each.key))
+        jobs = [self._accept(partition, batch, cap) for partition, batch in batches.items()]
+        answers = dict(zip(batches, map(iter, await self._wire.results(jobs)), strict=True))
+        return [_receipt(each, *next(answers[partition_of_key(each.key)])) for each in arrivals]
 
-            def done(reply: list[Any], where: int = partition) -> None:
-                numbers = [int(item_id) for status, _, item_id in reply if status == "new"]
-                if numbers:
-                    self._lanes.ready.add(where, min(numbers))
+    def _accept(self, partition: int, batch: Sequence[Arrival], cap: int) -> Job:
+        def done(reply: list[Any]) -> None:
+            numbers = [int(item_id) for status, _, item_id in reply if status == "new"]
+            if numbers:
+                self._lanes.ready.add(partition, min(numbers))
 
-            parts = [str(cap), str(len(batch)), *flat]
-            abandoned = partial(self._accepted_for_nobody, batch)
-            jobs.append(self._wire.send(partition, "accept", *parts, done=done, abandoned=abandoned))
-        if not jobs:
-            return []
-        answers = dict(zip(partitions, map(iter, await self._wire.results(jobs)), strict=True))
-        return [_receipt(arrival, *next(answers[place])) for arrival, place in zip(arrivals, places, strict=True)]
+        flat = (text for each in batch for text in (*arguments.arrival(each), *flags(each.bypass)))
+        abandoned = partial(self._accepted_for_nobody, batch)
+        return self._wire.send(partition, "accept", str(cap), str(len(batch)), *flat, done=done, abandoned=abandoned)
 
     def _accepted_for_nobody(self, batch: Sequence[Arrival], reply: list[Any]) -> None:
         """The caller will not see the receipts: its bypass items are for the next caller of `claim_bypassed`."""
@@ -499,13 +501,11 @@ class RedisStore(Store):
             for partition, flat in enumerate(found)
             for session_id, at in zip(flat[::2], flat[1::2], strict=True)
         )[:limit]
-        till = number(now + EXPIRY_CLAIM)
+        times = [number(now), number(now + EXPIRY_CLAIM)]
         jobs = []
-        for partition in dict.fromkeys(where for _, where, _ in due):
-            ids = [session_id for _, where, session_id in due if where == partition]
-            jobs.append(self._wire.send(partition, "claim_due", number(now), till, *arguments.listed(ids)))
-        if not jobs:
-            return []
+        for partition, some in by_partition(due, lambda each: each[1]).items():
+            ids = arguments.listed([session_id for _, _, session_id in some])
+            jobs.append(self._wire.send(partition, "claim_due", *times, *ids))
         claimed = [session_from(fields) for reply in await self._wire.results(jobs) for fields in reply]
         return sorted(claimed, key=lambda session: session.expires_at or 0.0)
 
@@ -642,11 +642,10 @@ class RedisStore(Store):
     # -- delivery ---------------------------------------------------------------------------
 
     async def emit(self, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
-        places = [partition_of(row.to.platform, row.to.chat) for row in outbound]
-        jobs = []
-        for partition in dict.fromkeys(places):
-            rows = [row for row, place in zip(outbound, places, strict=True) if place == partition]
-            jobs.append(self._outbox.send(partition, "emit", self._now(), *arguments.rows(rows)))
+        rows = by_partition(outbound, lambda row: partition_of(row.to.platform, row.to.chat))
+        jobs = [
+            self._outbox.send(partition, "emit", self._now(), *arguments.rows(some)) for partition, some in rows.items()
+        ]
         claimed = {row.id: row for row in await self._outbox.claimed(*jobs)}
         first = list(dict.fromkeys(row.id for row in outbound if row.id in claimed))
         return tuple(claimed.pop(row_id) for row_id in first) + tuple(claimed.values())

@@ -127,6 +127,8 @@ class Wire:
 
     async def results(self, jobs: Sequence[Job]) -> list[Any]:
         """The results of jobs, once all are done. Raises the error of the first job that failed."""
+        if not jobs:
+            return []
         try:
             await asyncio.wait([job.future for job in jobs]) if len(jobs) > 1 else await jobs[0].future
         except asyncio.CancelledError:

@@ -64,8 +64,7 @@ class Writing:
             for partition, some in commands.items()
             for step in _steps(some)
         ]
-        if jobs:
-            await self._wire.results(jobs)
+        await self._wire.results(jobs)
 
 
 def _partition(data: Mapping[str, Any]) -> int:
