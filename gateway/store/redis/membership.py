@@ -17,7 +17,6 @@ from typing import Any, Final
 import structlog
 
 from gateway.domain.chat import SessionKey
-from gateway.runtime.clock import Clock
 from gateway.runtime.tasks import Background
 from gateway.store.redis import searching
 from gateway.store.redis.admission import look_after, make_good
@@ -50,8 +49,6 @@ class Membership:
         lanes: Lanes,
         outbox: Outbox,
         background: Background,
-        clock: Clock,
-        lease_seconds: float,
     ) -> None:
         self._endpoint = endpoint
         self._caller = caller
@@ -60,8 +57,8 @@ class Membership:
         self._lanes = lanes
         self._outbox = outbox
         self._background = background
-        self._clock = clock
-        self._lease_seconds = lease_seconds
+        self._clock = process.clock
+        self._lease_seconds = caller.life / 1_000
         self._store_id = ""
         self._missed = False  # a server forgot this process, which is being looked into
         self._heard_at: dict[int, float] = {}  # partition → when its last answered beat was sent (monotonic)

@@ -150,8 +150,6 @@ class RedisStore(Store):
             lanes=self._lanes,
             outbox=self._outbox,
             background=self._background,
-            clock=clock,
-            lease_seconds=lease_seconds,
         )
 
     # -- lifetime ---------------------------------------------------------------------------
