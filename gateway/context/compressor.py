@@ -11,6 +11,7 @@ when it is another model) and `call_aligned` (`summariser.CallAligned`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gateway.context.engine import Outcome
@@ -87,25 +88,15 @@ class Compressor(MeasuredEngine):
             emergency=is_emergency(prompt, self.context_length),
             transcript=messages,
             # The session's own model may have to help out, and its window may have shrunk since the start.
-            window=min(filter(None, (self._auxiliary_window, self.context_length)), default=UNKNOWN_WINDOW),
-            correction=self.correction,
+            window=self.correction.invert(
+                min(filter(None, (self._auxiliary_window, self.context_length)), default=UNKNOWN_WINDOW)
+            ),
         )
         try:
             written = await self._summariser.write(plan, wish)
         except CompressionFailed as error:
             self.last_outcome = Outcome(error=str(error), aborted=True)
             return list(messages)
-        result = carry_out(
-            plan,
-            written.notes,
-            fallback=written.fallback,
-            counter=self._counter,
-            identifiers=written.identifiers,
-        )
-        outcome = Outcome(
-            fallback=written.fallback,
-            dropped=len(plan.middle),
-            error=written.error,
-            failed_model=written.failed_model,
-        )
+        outcome = replace(written.outcome, dropped=len(plan.middle))
+        result = carry_out(plan, written.notes, written.identifiers, fallback=outcome.fallback, counter=self._counter)
         return self._finish(messages, plan, result, outcome, force=force)

@@ -162,7 +162,7 @@ def make_plan(
 
 
 def carry_out(
-    plan: Plan, notes: str, *, fallback: bool, counter: TokenCounter, identifiers: Mapping[str, float] | None = None
+    plan: Plan, notes: str, identifiers: Mapping[str, float], *, fallback: bool, counter: TokenCounter
 ) -> list[Message]:
     """Return the new transcript: head, a summary with `notes` (which hold `identifiers`), tail."""
     lead = [with_system_note(plan.lead[0], counter), *plan.lead[1:]] if plan.lead else []

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from gateway.context import fallback, ledger, material, prompts, statements, verification
+from gateway.context.engine import Outcome
 from gateway.context.plan import Plan
 from gateway.context.pruning import cut
 from gateway.context.standing import SHARE, listed
-from gateway.context.state import Cooldown, Correction, classify
+from gateway.context.state import Cooldown, classify
 from gateway.domain.message import Message
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import CompressionFailed, ConfigError, GatewayError, SummaryRefused
@@ -47,9 +48,7 @@ class Written:
 
     notes: str
     identifiers: Mapping[str, float]
-    fallback: bool = False
-    error: str | None = None
-    failed_model: str | None = None
+    outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +57,7 @@ class Wish:
 
     `focus`: a topic, "" for the newest requests. `memory`: text that memory wants kept. `force`: cooldowns do not
     hold. `emergency`: there must be notes, whatever the reason against them. `transcript`: the messages as the host
-    gave them. `window`: tokens of the summariser's window, as its provider counts.
+    gave them. `window`: tokens of the summariser's window, as we count.
     """
 
     focus: str = ""
@@ -67,7 +66,6 @@ class Wish:
     emergency: bool = False
     transcript: Sequence[Message] = ()
     window: int
-    correction: Correction
 
 
 class Summariser:
@@ -156,10 +154,10 @@ class _Notes:
             tokens=tokens - self.counter.text(standing),
             counter=self.counter,
         )
-        whole = self.completed(tokens + plan.ledger_room, standing)
-        return replace(whole, fallback=True, error=reason, failed_model=failed_model)
+        outcome = Outcome(fallback=True, error=reason, failed_model=failed_model)
+        return self.completed(tokens + plan.ledger_room, standing, outcome)
 
-    def completed(self, room: int, standing: str) -> Written:
+    def completed(self, room: int, standing: str, outcome: Outcome) -> Written:
         """Return the notes with the lists behind them: `standing` instructions, and identifiers."""
         notes = verification.completed(
             self.text,
@@ -171,7 +169,7 @@ class _Notes:
             standing=standing,
             gone=self._outdated,
         )
-        return Written(notes=notes, identifiers=verification.held(notes, self.ledger))
+        return Written(notes=notes, identifiers=verification.held(notes, self.ledger), outcome=outcome)
 
     def standing(self, room: int, chars: int | None = None) -> str:
         """Return the list of standing instructions for notes of `room` tokens and `chars` characters."""
@@ -191,9 +189,8 @@ class _Asking:
         self._call_model = call_model
         self._call_aligned = call_aligned
         self._refused = ""  # the flaw of the last answer, "" as long as all were usable
-        self._window = wish.correction.invert(wish.window)  # the summariser's, as we count
         # Every part's request reads notes and writes them anew, so neither may take more than a quarter of the window.
-        self._limit = max(_LEAST_OUTPUT, min(plan.budget * 5 // 4, self._window // 4))
+        self._limit = max(_LEAST_OUTPUT, min(plan.budget * 5 // 4, wish.window // 4))
         self._standing = notes.standing(plan.room)
         lists = min(plan.ledger_room, sum(map(len, notes.ledger))) + counter.text(self._standing)
         self._room = plan.room - lists  # the most tokens that the answer may have
@@ -207,8 +204,8 @@ class _Asking:
             for part in self._parts():
                 answer = await self._ask_alone(part)
                 self._notes.done = part.end
-        written = self._notes.completed(self._plan.room, self._standing)
-        return replace(written, failed_model=getattr(answer, "failed_model", None))
+        outcome = Outcome(failed_model=getattr(answer, "failed_model", None))
+        return self._notes.completed(self._plan.room, self._standing, outcome)
 
     async def _ask_in_place(self) -> Any:
         """Return the answer to an aligned call; None if there was no call or no usable answer.
@@ -281,7 +278,7 @@ class _Asking:
         """Return the middle as the summariser reads it, request by request, each within its window."""
         plan, counter = self._plan, self._notes.counter
         given = sum(counter.text(text) for text in (self._wish.memory, self._wish.focus, *self._recent))
-        room = self._window - self._limit - _SLACK - counter.constant(prompts.INSTRUCTIONS) - given
+        room = self._wish.window - self._limit - _SLACK - counter.constant(prompts.INSTRUCTIONS) - given
         earlier = min(self._limit, counter.text(plan.previous))
         return material.parts(
             plan.middle,
