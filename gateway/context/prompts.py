@@ -172,10 +172,10 @@ def instruction(
     redact: Redact,
     *,
     tokens: int,
-    previous: bool = False,
-    memory: str = "",
-    focus: str = "",
-    recent: Sequence[str] = (),
+    previous: bool,
+    memory: str,
+    focus: str,
+    recent: Sequence[str],
 ) -> str:
     """Return the one message that follows a conversation and asks its own model for the notes.
 

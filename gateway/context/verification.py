@@ -51,12 +51,6 @@ _STANDING: Final = re.compile(
     re.MULTILINE,
 )
 _APART: Final = "\n\n\x1e\n\n"
-_NOTHING: Final = Outdated()
-
-
-def accept(answer: Any, redact: Redact, *, limit: int, room: int, counter: TokenCounter, spoken: str = "") -> str:
-    """Return the redacted notes in a summariser's answer. Raises SummaryRefused, see `notes_in`."""
-    return redact(notes_in(answer, limit=limit, room=room, counter=counter, spoken=spoken))
 
 
 def notes_in(answer: Any, *, limit: int, room: int, counter: TokenCounter, spoken: str = "") -> str:
@@ -110,9 +104,9 @@ def completed(
     *,
     room: int,
     counter: TokenCounter,
-    previous: str = "",
-    standing: str = "",
-    gone: Outdated = _NOTHING,
+    previous: str,
+    standing: str,
+    gone: Outdated,
 ) -> str:
     """Return `notes`, redacted, with the list of `standing` instructions and one of the identifiers of the ledger that
     are mentioned in neither (`listing`). Lines that say an outdated identifier are marked (`gone`).

@@ -23,7 +23,7 @@ class PriceTable:
 
     def __init__(
         self,
-        providers: Mapping[str, ProviderPlugin] = MappingProxyType({}),
+        providers: Mapping[str, ProviderPlugin],
         own: Mapping[str, ModelPrices] = MappingProxyType({}),
     ) -> None:
         self._providers = providers

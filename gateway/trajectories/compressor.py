@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from gateway.context.material import INPUT_CHARS, render
 from gateway.context.shapes import calls_by_id
-from gateway.context.verification import accept
+from gateway.context.verification import notes_in
 from gateway.domain.message import Message, user
 from gateway.runtime.errors import ConfigError, GatewayError, SummaryRefused
 from gateway.runtime.redaction import Redact
@@ -169,7 +169,7 @@ class TrajectoryCompressor:
             ]
             try:
                 answer = await self._summarise(request, limit)
-                notes = accept(answer, self._redact, limit=limit, room=room, counter=self._counter)
+                notes = self._redact(notes_in(answer, limit=limit, room=room, counter=self._counter))
             except SummaryRefused as error:
                 errors += 1
                 problem = self._redact(str(error))

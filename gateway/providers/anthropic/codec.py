@@ -44,7 +44,7 @@ def endpoint(spec: ModelSpec) -> str:
     return f"{base}/messages" if base.endswith("/v1") else f"{base}/v1/messages"
 
 
-def output_cap(spec: ModelSpec, request: ModelRequest, known: int | None = None) -> int:
+def output_cap(spec: ModelSpec, request: ModelRequest, known: int | None) -> int:
     """Return the most tokens that the answer may have; Anthropic demands this number. `known`: what the server said
     is the model's most."""
     if request.max_tokens is not None:

@@ -16,7 +16,7 @@ from gateway.context.material import render
 from gateway.context.prompts import END_MARKER, OPENER, framed, request
 from gateway.context.shapes import calls_by_id
 from gateway.context.summary import extract
-from gateway.context.verification import accept
+from gateway.context.verification import notes_in
 from gateway.domain.message import Message, text_of, user
 from gateway.domain.notes import sections_of
 from gateway.runtime.errors import SummaryRefused
@@ -114,7 +114,7 @@ def test_rendering_any_transcript_keeps_the_cap(messages: list[Message], chars: 
 
 
 def _accept(answer: object, limit: int = 100, room: int = 90) -> str:
-    return accept(answer, hide, limit=limit, room=room, counter=COUNTER)
+    return hide(notes_in(answer, limit=limit, room=room, counter=COUNTER))
 
 
 def test_what_surrounds_an_answer_is_taken_off() -> None:

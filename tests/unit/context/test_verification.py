@@ -81,7 +81,8 @@ def test_a_last_section_that_says_nothing_is_left_out() -> None:
 
 def _completed(notes: str, middle: list[Message], earlier: list[str] | None = None, **limits: Any) -> str:
     known = ledger(middle, dict.fromkeys(earlier or [], 3.0))
-    return completed(notes, known, Redactor(), **{"room": 2_000, "counter": COUNTER, **limits})
+    usual = {"room": 2_000, "counter": COUNTER, "previous": "", "standing": "", "gone": Outdated()}
+    return completed(notes, known, Redactor(), **{**usual, **limits})
 
 
 def test_what_a_summary_dropped_is_appended_letter_for_letter() -> None:
@@ -132,9 +133,8 @@ def test_the_sentence_beside_an_identifier_says_no_outdated_value() -> None:
         {"role": "user", "content": "After the change the flight went from $410 to $880."},
     ]
     known = {value: entry for value, entry in ledger(middle).items() if value != "$410"}
-    whole = completed(
-        "## Goal\nx", known, Redactor(), room=2_000, counter=COUNTER, gone=Outdated(present={"$410": "$880"})
-    )
+    gone = Outdated(present={"$410": "$880"})
+    whole = completed("## Goal\nx", known, Redactor(), room=2_000, counter=COUNTER, previous="", standing="", gone=gone)
     assert whole.partition(f"{LIST_HEADING}\n")[2].splitlines() == [
         "- $880 · … change the flight went from $410 to ….",
         "- $7715",
