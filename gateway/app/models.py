@@ -15,8 +15,8 @@ from gateway.app.plugins import providers
 from gateway.domain.speech import Transcriber
 from gateway.domain.usage import CanonicalUsage, Purpose
 from gateway.domain.window import UNKNOWN_WINDOW
+from gateway.providers.adapting import Adapting
 from gateway.providers.base import ModelSpec, Prices, Provider, Windows
-from gateway.providers.features import Adapting
 from gateway.providers.plugin import ModelSettings, ProviderHost, ProviderPlugin, ServedModel
 from gateway.providers.retry import Retrying
 from gateway.runtime.clock import Clock

@@ -18,9 +18,9 @@ import pytest
 
 import gateway.providers
 from gateway.domain.message import Message, assistant, tool_result, user
+from gateway.providers.adapting import Adapting
 from gateway.providers.anthropic.messages import Messages
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Provider, ReasoningDelta, TextDelta
-from gateway.providers.features import Adapting
 from gateway.providers.http import http_client
 from gateway.providers.offline.model import Offline
 from gateway.providers.openai.chat_completions import ChatCompletions

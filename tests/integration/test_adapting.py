@@ -12,8 +12,8 @@ from gateway.agent.models import Models
 from gateway.app.models import NoTable
 from gateway.cli.check import findings
 from gateway.domain.message import user
+from gateway.providers.adapting import Adapting
 from gateway.providers.base import Completed, ModelRequest, ModelSpec, TextDelta
-from gateway.providers.features import Adapting
 from gateway.providers.http import http_client
 from gateway.providers.openai import PLUGIN
 from gateway.providers.openai.chat_completions import ChatCompletions

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from gateway.domain.message import user
+from gateway.providers.adapting import Adapting
 from gateway.providers.base import Completed, ModelRequest, ModelSpec, Restarted, TextDelta
-from gateway.providers.features import Adapting
 from gateway.providers.http import http_client
 from gateway.providers.openai.chat_completions import ChatCompletions
 from gateway.providers.plugin import ModelSettings

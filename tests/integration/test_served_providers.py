@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from gateway.domain.message import Message, assistant, tool_result, user
+from gateway.providers.adapting import Adapting
 from gateway.providers.anthropic.messages import Messages
 from gateway.providers.base import (
     Completed,
@@ -26,7 +27,6 @@ from gateway.providers.base import (
     Restarted,
     TextDelta,
 )
-from gateway.providers.features import Adapting
 from gateway.providers.http import http_client
 from gateway.providers.openai.chat_completions import ChatCompletions
 from gateway.providers.openai_responses.responses import Responses

@@ -1,0 +1,74 @@
+"""Doing without the parts of a request that a model refuses (`features`), in one place."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Final, cast
+
+import structlog
+
+from gateway.providers.base import Completed, Feature, ModelEvent, ModelRequest, ModelSpec, Provider
+from gateway.providers.features import without
+from gateway.runtime.errors import FeatureRefused
+
+log = structlog.get_logger(__name__)
+
+_SETTINGS: Final[tuple[Feature, ...]] = ("tools", "stream", "system_role")
+
+
+class Adapting:
+    """A `Provider` around another one. It leaves out the features that a model refuses. Each lesson holds for the life
+    of the process; the settings of a model may say so beforehand, or forbid it."""
+
+    def __init__(self, provider: Provider) -> None:
+        self.name = provider.name
+        self._provider = provider
+        self._refused: dict[tuple[str, str | None], frozenset[Feature]] = {}  # by name and address
+
+    async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """As the inner provider's. A refusal of a feature is answered by a call without it."""
+        model = (spec.name, spec.base_url)
+        omitted = self._refused.get(model, frozenset()) | _switched_off(spec)
+        while True:
+            begun = False
+            try:
+                async with aclosing(self._provider.stream(spec, without(request, omitted))) as events:
+                    async for event in events:
+                        if not begun and omitted:
+                            self._learn(spec, omitted)
+                        begun = True
+                        yield replace(event, omitted=omitted) if isinstance(event, Completed) and omitted else event
+                return
+            except FeatureRefused as error:
+                feature = cast(Feature, error.feature)
+                if begun or feature in omitted or not _may_omit(spec, request, feature):
+                    raise
+                log.info("tried_without", model=spec.name, feature=feature, cause=str(error))
+                omitted |= {feature}
+
+    def _learn(self, spec: ModelSpec, omitted: frozenset[Feature]) -> None:
+        """The model answers without these."""
+        known = self._refused.get((spec.name, spec.base_url), frozenset())
+        if new := omitted - known - _switched_off(spec):
+            log.warning("model_refuses", model=spec.name, features=sorted(new))
+            self._refused[spec.name, spec.base_url] = known | new
+
+    async def aclose(self) -> None:
+        """Close the inner provider."""
+        await self._provider.aclose()
+
+
+def _switched_off(spec: ModelSpec) -> frozenset[Feature]:
+    """The features that a model's settings leave out."""
+    return frozenset(name for name in _SETTINGS if getattr(spec.settings, name, "auto") is False)
+
+
+def _may_omit(spec: ModelSpec, request: ModelRequest, feature: Feature) -> bool:
+    """Say whether a refused feature was asked for, and its setting does not insist on it."""
+    if feature in _SETTINGS and getattr(spec.settings, feature, "auto") is True:
+        return False
+    if feature in ("temperature", "reasoning_effort"):
+        return getattr(spec.settings, feature, None) is not None
+    return bool(request.tools) or feature not in ("tools", "schema_extras")
