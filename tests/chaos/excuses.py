@@ -18,6 +18,7 @@ _BEFALL: Final = ("kill", "stop", "starved")
 _ENDS_OF_AN_ATTEMPT: Final = ("marked", "retried")
 # Real seconds in which a process that has just woken passes the point of what it had taken before.
 _WAKING: Final = 1.0
+_SENDING: Final = 1.0  # real seconds from the end of a turn to the sending of its row, on a busy machine
 _LAG: Final = 0.05  # between what a process does and the laboratory's note of it
 _UNRENEWED: Final = 2.0  # a lease and a renewal: an outage that ended earlier has cost nobody an account
 
@@ -128,12 +129,15 @@ class Excuses:
         return struck
 
     def _ended_and_killed(self, process: int, claimed: float) -> bool:
-        """Say whether a process ended a turn that it had claimed, and was killed at once."""
-        ended = self._next("turn.finished", process, "", claimed)
-        return any(
-            hit.process == process and hit.kind == "kill" and ended - _LAG <= hit.begun <= ended + _LAG
-            for hit in self._hits
-        )
+        """Say whether a process ended a turn that it had claimed, and was killed before it sent anything of it."""
+        ended = [at for at in self._passed["turn.finished"][process, ""] if at > claimed]
+        killed = [hit for hit in self._hits if hit.process == process and hit.kind == "kill"]
+        return any(self._earliest(hit) - _SENDING <= at <= hit.begun + _LAG for hit in killed for at in ended)
+
+    def _earliest(self, noted: Hit) -> float:
+        """Return the time when a fault may have struck: the laboratory notes nothing while it does not get to run."""
+        starved = (hit for hit in self._hits if hit.kind == "laboratory starved" and hit.ended <= noted.begun)
+        return min((hit.begun for hit in starved if hit.ended >= noted.begun - _LAG), default=noted.begun)
 
     def _next(self, what: str, process: int, name: str, after: float) -> float:
         return next((at for at in self._passed[what].get((process, name), ()) if at > after), inf)
