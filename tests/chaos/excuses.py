@@ -30,6 +30,9 @@ class Excuses:
 
     def __init__(self, findings: Findings) -> None:
         self._hits = sorted([*findings.hits, *findings.starved()], key=lambda hit: hit.begun)
+        # Answers that are to be lost pass through the laboratory: while it does not get to run, nothing is answered.
+        loses = any(fault.kind == "lose" for fault in findings.schedule.faults)
+        self._outages = {*OUTAGES, "laboratory starved"} if loses else OUTAGES
         self._leaving = findings.leaving
         self._terminals = findings.terminals
         self._passed: dict[str, Times] = defaultdict(lambda: defaultdict(list))
@@ -46,11 +49,11 @@ class Excuses:
 
     def of_server(self, begun: float, ended: float) -> str | None:
         """The outage of the store that lay between, at least in part."""
-        return _kind(hit for hit in self._hits if hit.kind in OUTAGES and _meets(hit, begun, ended))
+        return _kind(hit for hit in self._hits if hit.kind in self._outages and _meets(hit, begun, ended))
 
     def faults_of(self, process: int) -> int:
         """Return the number of faults that struck a process or the store."""
-        return sum((hit.process == process and hit.kind in _BEFALL) or hit.kind in OUTAGES for hit in self._hits)
+        return sum((hit.process == process and hit.kind in _BEFALL) or hit.kind in self._outages for hit in self._hits)
 
     def repeated_send(self, first: Send, second: Send) -> str | None:
         """Return the excuse for a row that was shown again: nobody heard of the first time, or its process could not

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from tests.chaos.campaign import campaign
 from tests.chaos.check_store import Facts, messages
 from tests.chaos.drive import Evidence
 from tests.chaos.excuses import Excuses
-from tests.chaos.faults import KINDS
+from tests.chaos.faults import KINDS, Fault
 from tests.chaos.findings import Findings, Hit
 from tests.chaos.fleet_run import fleets
 from tests.chaos.schedule import directed, make_schedule
@@ -96,9 +97,12 @@ def test_a_turn_has_no_end_only_if_its_model_failed() -> None:
     assert "came into the middle of tok00abcde's turn" in problem
 
 
-def polled(*spans: tuple[int, float, float], folder: Path = Path("/nonexistent"), **left: object) -> list[str]:
+def polled(
+    *spans: tuple[int, float, float], folder: Path = Path("/nonexistent"), loses: bool = False, **left: object
+) -> list[str]:
     """Return the verdict on an account that these processes polled, from when to when."""
-    findings = Findings(schedule=make_schedule(0), folder=folder, **left)  # type: ignore[arg-type]
+    faults = (Fault(kind="lose", at=0.5),) if loses else ()
+    findings = Findings(schedule=replace(make_schedule(0), faults=faults), folder=folder, **left)  # type: ignore[arg-type]
     findings.polls = [Poll(process=process, begun=begun, ended=ended) for process, begun, ended in spans]
     return list(one_reader(findings, Excuses(findings), Counter()))
 
@@ -128,6 +132,13 @@ def test_a_reader_that_the_store_did_not_answer_may_have_lost_its_lease(tmp_path
     goes_on = (0, 2.5, 2.6), (1, 2.7, 2.9), (0, 2.9, 3.0), (0, 3.5, 3.6)  # though the other has a lease
     assert len(polled(*goes_on, folder=tmp_path)) == 1
     assert len(polled((0, 5.0, 5.1), (1, 6.1, 6.3), folder=tmp_path)) == 1  # long since renewed
+
+
+def test_a_laboratory_that_does_not_get_to_run_keeps_back_the_answers_that_pass_it() -> None:
+    starved = Hit(kind="laboratory starved", begun=1.0, ended=2.4)
+
+    assert polled((0, 1.0, 2.4), (1, 2.5, 2.6), hits=[starved], loses=True) == []
+    assert len(polled((0, 1.0, 2.4), (1, 2.5, 2.6), hits=[starved])) == 1
 
 
 def test_a_kill_between_the_end_of_a_turn_and_its_send_is_an_attempt(tmp_path: Path) -> None:
