@@ -21,6 +21,7 @@ from gateway.store.records import Opening
 from gateway.store.redis import RedisStore
 from gateway.store.redis.partitions import partition_of
 from tests.support.fakes import ManualClock
+from tests.support.model import PATIENCE
 from tests.support.store_kit import (
     START,
     arrival,
@@ -60,7 +61,7 @@ async def process(redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch) ->
 
     async def start(*, silent: bool = False, lease: float = LEASE) -> RedisStore:
         clock: Clock = ManualClock(START) if silent else SystemClock()
-        stores.append(RedisStore(redis_server.url, clock=clock, lease_seconds=lease))
+        stores.append(RedisStore(redis_server.url, clock=clock, lease_seconds=lease, timeout=PATIENCE))
         await stores[-1].open()
         return stores[-1]
 

@@ -18,6 +18,7 @@ from gateway.runtime.errors import StoreUnavailable
 from gateway.store.redis import RedisStore
 from gateway.store.redis.admission import META
 from tests.support.fakes import ManualClock
+from tests.support.model import PATIENCE
 from tests.support.store_kit import (
     START,
     contents,
@@ -91,7 +92,7 @@ async def test_a_server_that_may_evict_by_now_is_told_of(own_server: Callable[..
     server = own_server()
     server.start()
     clock = ManualClock(START)
-    store = RedisStore(server.url, clock=clock)
+    store = RedisStore(server.url, clock=clock, timeout=PATIENCE)
     await store.open()
     with server.client() as client, capture_logs() as said:
         await clock.advance(61.0)

@@ -14,6 +14,7 @@ from gateway.store.redis import RedisStore
 from gateway.store.sqlite import SqliteStore
 from tests.support import migration_kit
 from tests.support.fakes import ManualClock
+from tests.support.model import PATIENCE
 from tests.support.store_kit import START
 
 if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
@@ -43,7 +44,7 @@ class Places:
         if url.startswith("sqlite"):
             store: Store = SqliteStore(Path(url.removeprefix("sqlite:///")), clock=clock, attempt_pauses=at_once)
         else:
-            store = RedisStore(url, clock=clock, lease_seconds=600.0, attempt_pauses=at_once)
+            store = RedisStore(url, clock=clock, lease_seconds=600.0, attempt_pauses=at_once, timeout=PATIENCE)
         await store.open()
         self._opened.append(store)
         return store

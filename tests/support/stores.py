@@ -18,6 +18,7 @@ from gateway.store.port import Store
 from gateway.store.redis import RedisStore
 from gateway.store.sqlite import SqliteStore
 from tests.support.fakes import ManualClock
+from tests.support.model import PATIENCE
 from tests.support.store_kit import START, Bench
 
 if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
@@ -71,10 +72,11 @@ class RedisBench:
             server.empty()
 
     async def open(self, *, concurrency: int = 256) -> RedisStore:
-        # Real time runs the leases, and the test's clock the beats, which never come.
-        store = RedisStore(self.servers[0].url, clock=self.clock, lease_seconds=600.0)
+        # Real time runs the leases, and the test's clock the beats, which never come; nor does another attempt at a
+        # server that did not answer in time.
+        store = RedisStore(self.servers[0].url, clock=self.clock, lease_seconds=600.0, timeout=PATIENCE)
         self._opened.append(store)
-        async with asyncio.timeout(60):  # a server that is not ready is waited for by a clock nobody moves
+        async with asyncio.timeout(PATIENCE):  # a server that is not ready is waited for by a clock nobody moves
             await store.open()
         return store
 
