@@ -26,7 +26,7 @@ from adapters.telegram.limits import LIMITS, Silence, draft_rates, preview_rates
 from adapters.telegram.line import Line, PollLine
 from adapters.telegram.menu import show
 from adapters.telegram.migrated_chats import MigratedChats
-from adapters.telegram.platform import Streaming
+from adapters.telegram.platform import TelegramSettings
 from adapters.telegram.receiving import POLL_SECONDS, Receiver, ReceivingBot, poll
 from gateway.delivery.markdown.tables import without_columns
 from gateway.domain.adapter import Accept, Finding, MenuEntry
@@ -58,8 +58,8 @@ _PRIVATE_AND_FREE: Final = (
 
 class TelegramBot:
     """One bot, but for how it reads. `paced`: keep to Telegram's own rates; a server of one's own may have none.
-    `patience`: seconds for an answer of Telegram's. `proxy`: as of `Line`. `streaming`: how a reply is shown while it
-    is being written. `aside` lays replies out. Raises ConfigError if the proxy is of no use."""
+    `patience`: seconds for an answer of Telegram's. `aside` lays replies out. Raises ConfigError if the proxy is of no
+    use."""
 
     name = codec.PLATFORM
     limits = LIMITS
@@ -68,27 +68,26 @@ class TelegramBot:
 
     def __init__(
         self,
-        token: str,
+        settings: TelegramSettings,
         *,
         clock: Clock,
-        base_url: str | None = None,
         menu: Sequence[MenuEntry] = (),
         admins: Sequence[str] = (),
         paced: bool = True,
         patience: float = _ANSWER_SECONDS,
-        proxy: str | None = None,
-        streaming: Streaming = "edits",
         aside: RunsAside = at_once,
         listens: ListenRules = NOT_SAID,
     ) -> None:
+        assert settings.token is not None, "the configuration sees to it that there is one"
         _quieten_the_library()
+        token, proxy = settings.token.get_secret_value(), settings.proxy
         self.account = token.partition(":")[0]
         self._clock = clock
         self._menu = partial(show, entries=menu, admins=[each for each in admins if each.isdigit()])
         self._paced = paced
         self._aside = aside
-        self._grows = streaming != "none"
-        self._drafts = drafts.Drafts(streaming)
+        self._grows = settings.streaming != "none"
+        self._drafts = drafts.Drafts(settings.streaming)
         self._button_answers = ButtonAnswers()
         self._receiver = Receiver(
             clock,
@@ -97,7 +96,9 @@ class TelegramBot:
         )
         self._hears_all = "free" in listens.rules.values()
         self._silence = Silence(clock)
-        server = (base_url or "").rstrip("/").removesuffix("/bot")  # people write the address with and without /bot
+        server = (
+            (settings.base_url or "").rstrip("/").removesuffix("/bot")
+        )  # people write the address with and without /bot
         address = {"base_url": f"{server}/bot", "base_file_url": f"{server}/file/bot"} if server else {}
         self._lines = (  # one for what is asked, one for what is waited for
             PollLine(

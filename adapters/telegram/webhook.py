@@ -31,30 +31,22 @@ _LOOK_SECONDS: Final = 300.0  # between two looks at whether Telegram still call
 
 
 class WebhookAdapter(TelegramBot):
-    """A bot that Telegram calls at `public_url`, behind which this process listens at `host`, `port` and `path`
-    (the public path by default). `secret`: Telegram shows it with each call; by default it is made of the token, so
-    that all processes have the same one. `settings`: those of `TelegramBot`."""
+    """A bot that Telegram calls, as `settings.webhook` says. A secret that is made of the token is the same for all
+    processes. `how`: as of `TelegramBot`."""
 
-    def __init__(
-        self,
-        token: str,
-        *,
-        clock: Clock,
-        public_url: str,
-        host: str,
-        port: int,
-        path: str | None = None,
-        secret: str | None = None,
-        **settings: Any,
-    ) -> None:
-        super().__init__(token, clock=clock, **settings)
-        secret = secret or _digest(token, "the secret of its webhook")
-        self._url = _naming(public_url, _digest(token, secret)[:12])
+    def __init__(self, settings: TelegramSettings, *, clock: Clock, **how: Any) -> None:
+        super().__init__(settings, clock=clock, **how)
+        webhook = settings.webhook
+        assert settings.token is not None, "the configuration sees to it that there is one"
+        assert webhook.url is not None, "the configuration sees to it that there is one"
+        token = settings.token.get_secret_value()
+        secret = webhook.secret.get_secret_value() if webhook.secret else _digest(token, "the secret of its webhook")
+        self._url = _naming(webhook.url, _digest(token, secret)[:12])
         self._secret = secret
         self._endpoint = Endpoint(
-            host=host,
-            port=port,
-            path=path or urlsplit(public_url).path or "/",
+            host=webhook.host,
+            port=webhook.port,
+            path=webhook.path or urlsplit(webhook.url).path or "/",
             secret=secret,
             clock=clock,
             take=self._take,
@@ -126,30 +118,8 @@ class WebhookAdapter(TelegramBot):
 
 def create(settings: TelegramSettings, host: AdapterHost) -> TelegramBot:
     """The bot of these settings, with polling or with a webhook. Raises ConfigError."""
-    assert settings.token is not None, "the configuration sees to it that there is one"
-    token, webhook = settings.token.get_secret_value(), settings.webhook
-    shared: dict[str, Any] = {
-        "clock": host.clock,
-        "base_url": settings.base_url,
-        "proxy": settings.proxy,
-        "streaming": settings.streaming,
-        "menu": host.menu,
-        "admins": host.admins,
-        "aside": host.aside,
-        "listens": host.listens,
-    }
-    if settings.mode == "polling":
-        return TelegramAdapter(token, **shared)
-    assert webhook.url is not None, "the configuration sees to it that there is one"
-    return WebhookAdapter(
-        token,
-        public_url=webhook.url,
-        host=webhook.host,
-        port=webhook.port,
-        path=webhook.path,
-        secret=webhook.secret.get_secret_value() if webhook.secret else None,
-        **shared,
-    )
+    kind = TelegramAdapter if settings.mode == "polling" else WebhookAdapter
+    return kind(settings, clock=host.clock, menu=host.menu, admins=host.admins, aside=host.aside, listens=host.listens)
 
 
 def _digest(token: str, text: str) -> str:

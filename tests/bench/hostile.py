@@ -23,7 +23,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final, Literal
 
+from pydantic import SecretStr
+
 from adapters.telegram.adapter import TelegramAdapter
+from adapters.telegram.platform import TelegramSettings, Webhook
 from adapters.telegram.webhook import WebhookAdapter
 from gateway.runtime.clock import SystemClock
 from tests.bench.hostile_people import MEMBERS, PEOPLE
@@ -170,10 +173,9 @@ async def _strangers(port: int | None, others: frozenset[int]) -> AsyncIterator[
 @asynccontextmanager
 async def _bot(people: People, port: int | None) -> AsyncIterator[None]:
     """A gateway with the bot, polling or called on a port."""
-    how: dict[str, Any] = {"clock": SystemClock(), "base_url": people.base_url, "paced": False}
-    adapter: TelegramAdapter | WebhookAdapter = TelegramAdapter(people.token, **how)
-    if port is not None:
-        url = f"http://127.0.0.1:{port}/hook"
-        adapter = WebhookAdapter(people.token, public_url=url, host="127.0.0.1", port=port, **how)
+    webhook = Webhook(url=f"http://127.0.0.1:{port}/hook", port=port) if port else Webhook()
+    settings = TelegramSettings(token=SecretStr(people.token), base_url=people.base_url, webhook=webhook)
+    kind = TelegramAdapter if port is None else WebhookAdapter
+    adapter: TelegramAdapter | WebhookAdapter = kind(settings, clock=SystemClock(), paced=False)
     async with bot(adapter):
         yield

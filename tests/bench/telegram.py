@@ -22,10 +22,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from pydantic import SecretStr
 from telegram import Update
 from telegram.ext import ApplicationBuilder, CallbackContext, MessageHandler, filters
 
 from adapters.telegram.adapter import TelegramAdapter
+from adapters.telegram.platform import TelegramSettings
 from gateway.runtime.clock import SystemClock
 from tests.bench.start import PROJECT
 from tests.bench.table import Row, Rows, milliseconds
@@ -133,7 +135,8 @@ async def measure() -> Rows:
 
 
 async def _gateway(people: People, *, each: int, rounds: int, paced: bool) -> list[Spent]:
-    adapter = TelegramAdapter(people.token, clock=SystemClock(), base_url=people.base_url, paced=paced)
+    settings = TelegramSettings(token=SecretStr(people.token), base_url=people.base_url)
+    adapter = TelegramAdapter(settings, clock=SystemClock(), paced=paced)
     async with bot(adapter) as gateway:
         return [await people.talk(each, lambda: quiet(gateway)) for _ in range(rounds)]
 

@@ -61,7 +61,7 @@ async def test_a_bug_at_receipt_leaves_a_message_with_telegram_until_it_can_be_s
     tmp_path: Path, telegram: TelegramServer, called: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     port = free_port()
-    webhook = {"public_url": f"http://127.0.0.1:{port}/hook", "host": "127.0.0.1", "port": port} if called else None
+    webhook = {"url": f"http://127.0.0.1:{port}/hook", "host": "127.0.0.1", "port": port} if called else None
     bug = Broken(3)
     with capture_logs() as logs:
         async with on_telegram(tmp_path, telegram, telegram.people.person("Anna"), webhook=webhook, points=bug) as bot:

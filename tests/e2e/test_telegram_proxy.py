@@ -7,16 +7,18 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from adapters.telegram.adapter import TelegramAdapter
+from adapters.telegram.platform import TelegramSettings
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, ConfigError, DeliveryRefused, Disconnected
 from tests.emulators.telegram import Refuse, TelegramServer
 from tests.support.fast_clock import FastClock
 from tests.support.loopback_proxy import LoopbackProxy, loopback_proxy
-from tests.support.telegram_live import on_telegram
+from tests.support.telegram_live import on_telegram, settings_on
 
 VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
@@ -61,9 +63,10 @@ async def test_all_that_is_asked_of_telegram_goes_through_the_proxy(
     assert len(proxy.asked) >= len(telegram.journal.calls), "nothing went past it"
 
 
-def bot_through(proxy: str | None, **settings: str) -> TelegramAdapter:
-    """A bot on the real Telegram, which no test reaches."""
-    return TelegramAdapter("1:test", clock=SystemClock(), proxy=proxy, **settings)
+def bot_through(proxy: str | None) -> TelegramAdapter:
+    """A bot on the real Telegram, which no test reaches, through a proxy that nobody has checked."""
+    settings = TelegramSettings(token=SecretStr("1:test")).model_copy(update={"proxy": proxy})
+    return TelegramAdapter(settings, clock=SystemClock())
 
 
 ROW = Outbound(
@@ -110,7 +113,7 @@ async def test_a_page_in_telegrams_place_is_one_line_and_says_nothing_of_the_cha
 ) -> None:
     anna = telegram.people.person("Anna")
     telegram.people.say(telegram.people.private(anna), anna, "hello")
-    bot = TelegramAdapter(telegram.token, clock=SystemClock(), base_url=telegram.base_url, paced=False)
+    bot = TelegramAdapter(settings_on(telegram), clock=SystemClock(), paced=False)
     telegram.faults.add(Refuse(status=status, body=PAGE), method="sendMessage")
     to = ChatAddress(platform="telegram", chat=str(anna.id))
     row = Outbound(id="o", key=SessionKey(platform="telegram", chat=to.chat), to=to, kind="notice", text="hello")

@@ -26,7 +26,7 @@ async def telegram() -> AsyncIterator[TelegramServer]:
 @pytest.fixture(params=["polling", "webhook"])
 def webhook(request: pytest.FixtureRequest) -> dict[str, Any] | None:
     port = free_port()
-    called = {"public_url": f"http://127.0.0.1:{port}/hook", "host": "127.0.0.1", "port": port}
+    called = {"url": f"http://127.0.0.1:{port}/hook", "host": "127.0.0.1", "port": port}
     return called if request.param == "webhook" else None
 
 

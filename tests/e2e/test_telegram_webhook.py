@@ -18,6 +18,7 @@ from structlog.testing import capture_logs
 from adapters.telegram.adapter import TelegramAdapter, TelegramBot
 from adapters.telegram.endpoint import MOST_BYTES, Endpoint
 from adapters.telegram.newcomers import SECRET_HEADER
+from adapters.telegram.platform import Webhook
 from adapters.telegram.webhook import WebhookAdapter
 from gateway.domain.adapter import Accepted
 from gateway.domain.chat import Inbound
@@ -29,7 +30,7 @@ from tests.emulators.telegram.webhook import Target
 from tests.support.fakes import ManualClock
 from tests.support.fast_clock import FastClock
 from tests.support.redis_server import free_port
-from tests.support.telegram_live import Bot, on_telegram
+from tests.support.telegram_live import Bot, on_telegram, settings_on
 from tests.support.waiting import eventually
 
 SECRET = "a-secret-of-some-length"
@@ -46,7 +47,7 @@ async def telegram() -> AsyncIterator[TelegramServer]:
 def webhook() -> dict[str, Any]:
     """Return settings with an address that Telegram may call."""
     port = free_port()
-    return {"public_url": f"http://127.0.0.1:{port}/hook", "host": "127.0.0.1", "port": port}
+    return {"url": f"http://127.0.0.1:{port}/hook", "host": "127.0.0.1", "port": port}
 
 
 def target(bot: Bot) -> Target:
@@ -156,7 +157,7 @@ async def posted(bot: Bot, webhook: Mapping[str, Any], update: Any, **how: Any) 
     """The status that a call gets; `how` changes it from what Telegram would send."""
     headers = {SECRET_HEADER: target(bot).secret, "Content-Type": "application/json", **how.get("headers", {})}
     body = update if isinstance(update, bytes) else json.dumps(update).encode()
-    url = webhook["public_url"].replace("/hook", how.get("path", "/hook"))
+    url = webhook["url"].replace("/hook", how.get("path", "/hook"))
     async with (
         aiohttp.ClientSession() as http,
         http.request(how.get("method", "POST"), url, data=io.BytesIO(body), headers=headers) as response,
@@ -207,7 +208,7 @@ async def test_a_port_that_is_taken_is_said_with_what_to_do(tmp_path: Path, tele
     anna = telegram.people.person("Anna")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        webhook = {"public_url": f"http://127.0.0.1:{port}/", "host": "127.0.0.1", "port": port}
+        webhook = {"url": f"http://127.0.0.1:{port}/", "host": "127.0.0.1", "port": port}
         async with on_telegram(tmp_path, telegram, anna, webhook=webhook) as bot:
             await bot.until_ended()
             assert f"cannot listen at 127.0.0.1:{port}" in (bot.gateway.failure or "")
@@ -219,8 +220,8 @@ async def test_check_says_where_telegram_calls_and_what_went_wrong(
 ) -> None:
     anna = telegram.people.person("Anna")
 
-    async def said(kind: Callable[..., TelegramBot], **settings: Any) -> list[tuple[bool | None, str]]:
-        bot = kind(telegram.token, clock=SystemClock(), base_url=telegram.base_url, **settings)
+    async def said(kind: Callable[..., TelegramBot]) -> list[tuple[bool | None, str]]:
+        bot = kind(settings_on(telegram, webhook=Webhook(**webhook)), clock=SystemClock())
         try:
             found = await bot.probe()
         finally:
@@ -228,16 +229,16 @@ async def test_check_says_where_telegram_calls_and_what_went_wrong(
         return [(each.ok, each.detail) for each in found if each.what == "telegram webhook"]
 
     assert await said(TelegramAdapter) == []
-    ((ok, detail),) = await said(WebhookAdapter, **webhook)
+    ((ok, detail),) = await said(WebhookAdapter)
     assert ok is None
     assert "none is set yet" in detail
-    telegram.cloud.webhook.set(Target(url=webhook["public_url"]))
+    telegram.cloud.webhook.set(Target(url=webhook["url"]))
     telegram.people.say(telegram.people.private(anna), anna, "hello")
     await eventually(lambda: telegram.cloud.webhook.last_error)
     ((ok, detail),) = await said(TelegramAdapter)
     assert ok is None
     assert "starting here ends that" in detail
-    told = await said(WebhookAdapter, **webhook)
+    told = await said(WebhookAdapter)
     assert [detail.partition(" (")[0] for _, detail in told] == [
         "Telegram calls 127.0.0.1 so far; starting here changes that",
         "1 update waits to be delivered",
@@ -254,7 +255,7 @@ async def listening(
     async def accept(batch: Sequence[Inbound]) -> Sequence[Accepted]:
         return ()
 
-    bot = WebhookAdapter(telegram.token, clock=clock, base_url=telegram.base_url, **webhook)
+    bot = WebhookAdapter(settings_on(telegram, webhook=Webhook(**webhook)), clock=clock)
     running = asyncio.create_task(bot.run(accept))
     try:
         yield bot
@@ -312,13 +313,13 @@ async def test_who_polls_ends_a_webhook_that_fails_and_leaves_one_that_works(
         bot.says("hello")
         await bot.until_shown("echo: hello")
         async with another.listening():  # say, a process of the other mode that has not ended yet
-            told = {"url": webhook["public_url"], "secret_token": SECRET}
+            told = {"url": webhook["url"], "secret_token": SECRET}
             async with http.post(f"{telegram.base_url}{telegram.token}/setWebhook", json=told) as answer:
                 assert answer.status == 200
             bot.says("is anybody there?")
             await bot.until(lambda: taken)
             await bot.until(lambda: len(list(telegram.journal.of("getWebhookInfo"))) > 1)
-            assert target(bot).url == webhook["public_url"]
+            assert target(bot).url == webhook["url"]
         bot.says("and now?")
         await bot.until_shown("echo: hello", "echo: and now?")
         assert telegram.cloud.webhook.target is None

@@ -12,11 +12,12 @@ from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import RateLimited
 from tests.emulators.telegram import Flood, TelegramServer
+from tests.support.telegram_live import settings_on
 
 
 @asynccontextmanager
 async def bot_on(telegram: TelegramServer) -> AsyncIterator[TelegramAdapter]:
-    adapter = TelegramAdapter(telegram.token, clock=SystemClock(), base_url=telegram.base_url, paced=False)
+    adapter = TelegramAdapter(settings_on(telegram), clock=SystemClock(), paced=False)
     try:
         await adapter.probe()
         yield adapter
@@ -73,7 +74,7 @@ async def test_another_chat_need_not_keep_silent() -> None:
 async def test_the_address_of_a_server_may_be_written_in_four_ways(end: str) -> None:
     async with TelegramServer(limits=None) as telegram:
         address = telegram.base_url.removesuffix("/bot") + end
-        adapter = TelegramAdapter(telegram.token, clock=SystemClock(), base_url=address, paced=False)
+        adapter = TelegramAdapter(settings_on(telegram, base_url=address), clock=SystemClock(), paced=False)
         try:
             (reached, *_) = await adapter.probe()
         finally:

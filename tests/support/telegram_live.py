@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import SecretStr
+
 from adapters.telegram.adapter import TelegramAdapter
-from adapters.telegram.drafts import Streaming
+from adapters.telegram.platform import Streaming, TelegramSettings, Webhook
 from adapters.telegram.webhook import WebhookAdapter
 from gateway.agent.tools.base import Tool
 from gateway.app import build as bootstrap
@@ -72,6 +74,11 @@ class Bot(LiveBot):
             await self.telegram.until(condition)
 
 
+def settings_on(telegram: TelegramServer, **keys: Any) -> TelegramSettings:
+    """The settings of the bot of this Telegram."""
+    return TelegramSettings(**{"token": SecretStr(telegram.token), "base_url": telegram.base_url, **keys})
+
+
 @asynccontextmanager
 async def on_telegram(
     folder: Path,
@@ -101,16 +108,12 @@ async def on_telegram(
     if entry is not None:
         sections["model"] = entry
     config = config_in(folder, access=access, **sections)
-    kind, reads = (TelegramAdapter, {}) if webhook is None else (WebhookAdapter, webhook)
+    kind = TelegramAdapter if webhook is None else WebhookAdapter
     adapter = kind(
-        telegram.token,
-        **reads,
+        settings_on(telegram, proxy=proxy, streaming=streaming, webhook=Webhook(**webhook or {})),
         clock=clock,
-        base_url=telegram.base_url,
         paced=paced,
         patience=patience,
-        proxy=proxy,
-        streaming=streaming,
         menu=MENU,
         aside=aside,
         admins=[entry.removeprefix("telegram:") for entry in admins],

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
+
+from pydantic import SecretStr
 
 from adapters.telegram.adapter import TelegramAdapter, TelegramBot
+from adapters.telegram.platform import TelegramSettings, Webhook
 from adapters.telegram.webhook import WebhookAdapter
 from gateway.domain.adapter import MenuEntry
 from tests.chaos.bots.program import BotOrder, be_the_bot, hurried_clock
@@ -26,18 +29,15 @@ class TelegramOrder(BotOrder):
 async def run(order: TelegramOrder) -> int:
     """Be the bot until asked to leave; the exit code."""
     clock = hurried_clock(order)
-    settings: dict[str, Any] = {
-        "clock": clock,
-        "base_url": order.platform,
-        "patience": PATIENCE,
-        "streaming": "drafts" if order.drafts else "edits",
-        "menu": [MenuEntry(name="help", help="Help.")],
-    }
-    if order.port is None:
-        adapter: TelegramBot = TelegramAdapter(order.token, **settings)
-    else:
-        url = f"http://127.0.0.1:{order.port}/telegram"
-        adapter = WebhookAdapter(order.token, public_url=url, host="127.0.0.1", port=order.port, **settings)
+    webhook = Webhook(url=f"http://127.0.0.1:{order.port}/telegram", port=order.port) if order.port else Webhook()
+    settings = TelegramSettings(
+        token=SecretStr(order.token),
+        base_url=order.platform,
+        streaming="drafts" if order.drafts else "edits",
+        webhook=webhook,
+    )
+    kind = TelegramAdapter if order.port is None else WebhookAdapter
+    adapter: TelegramBot = kind(settings, clock=clock, patience=PATIENCE, menu=[MenuEntry(name="help", help="Help.")])
     return await be_the_bot(order, adapter, clock)
 
 
