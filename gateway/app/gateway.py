@@ -7,6 +7,7 @@ import gc
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
+from functools import partial
 
 import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
@@ -117,12 +118,12 @@ class Gateway:
         self.background.start(self.outbox.serve(), name="outbox")
         self.background.start(self.lanes.serve(), name="lanes")
         await self.expiry.sweep()
-        scheduler.add_job(self.expiry.sweep, "interval", seconds=_SWEEP_SECONDS)
+        self._repeat(scheduler, self.expiry.sweep, _SWEEP_SECONDS, name="expiry")
         await self.reminders.sweep()
-        scheduler.add_job(self.reminders.sweep, "interval", seconds=LOOK_FOR_REMINDERS)
+        self._repeat(scheduler, self.reminders.sweep, LOOK_FOR_REMINDERS, name="reminders")
         await self.welcome.look()
-        scheduler.add_job(self.welcome.look, "interval", seconds=LOOK_EVERY)
-        scheduler.add_job(self.tool_counts.keep, "interval", (self.store,), seconds=KEEP_EVERY)
+        self._repeat(scheduler, self.welcome.look, LOOK_EVERY, name="welcome")
+        self._repeat(scheduler, partial(self.tool_counts.keep, self.store), KEEP_EVERY, name="tool counts")
         scheduler.start()
         reading = [
             self.background.start(self._read(adapter), name=f"adapter {name}")
@@ -132,6 +133,20 @@ class Gateway:
             await ended_before(self._settle, self._stop)
         for task in reading:
             task.cancel()
+
+    def _repeat(
+        self, scheduler: AsyncIOScheduler, work: Callable[[], Awaitable[object]], seconds: float, *, name: str
+    ) -> None:
+        """Do this every so many seconds, in the background: the scheduler would call a stop in the midst of it an
+        error."""
+
+        async def job() -> None:
+            await work()
+
+        async def begin() -> None:
+            self.background.start_once(job(), name=name)
+
+        scheduler.add_job(begin, "interval", seconds=seconds)
 
     def _take_over(self) -> None:
         """Another process died: go on with what it left."""

@@ -7,10 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gateway.agent.tools.base import ToolContext
+from gateway.app import gateway as gateway_module
 from gateway.commands.runner import BROKEN
 from gateway.domain.chat import Outbound
 from gateway.domain.message import Message
+from gateway.domain.reminder import Reminder
 from gateway.domain.session import Session, SessionRef
 from gateway.runtime.clock import SystemClock
 from gateway.store.records import InboxItem, ItemOutcome, Lease, StepRecord, TurnEnd
@@ -141,3 +145,25 @@ async def test_a_stop_before_anything_began_leaves_in_order(tmp_path: Path) -> N
     async with running(tmp_path, model=model) as live:
         live.gateway.stop()
         gate.open()
+
+
+class Slow(SqliteStore):
+    """A store that lets nobody look for due reminders once `gate` is there."""
+
+    gate: Gate | None = None
+
+    async def due_reminders(self, now: float, limit: int) -> list[Reminder]:
+        if self.gate is not None:
+            await self.gate.pass_through()
+        return await super().due_reminders(now, limit)
+
+
+async def test_a_stop_in_the_midst_of_a_sweep_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(gateway_module, "LOOK_FOR_REMINDERS", 0.01)
+    store = Slow(tmp_path / "legato.db", clock=SystemClock())
+    async with running(tmp_path, store=store):
+        store.gate = gate = Gate()
+        await gate.until_waiting()
+    assert caplog.text == ""
