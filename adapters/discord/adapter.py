@@ -70,18 +70,17 @@ class DiscordAdapter:
 
     def __init__(
         self,
-        token: str,
+        settings: DiscordSettings,
         *,
         clock: Clock,
-        settings: DiscordSettings | None = None,
         menu: Sequence[MenuEntry] = (),
-        base_url: str | None = None,
         patience: float = _PATIENCE,
         silence: float = SILENT_SECONDS,
         aside: RunsAside = at_once,
         listens: ListenRules = NOT_SAID,
     ) -> None:
-        settings = settings or DiscordSettings()
+        assert settings.token is not None, "the configuration sees to it that there is one"
+        token = settings.token.get_secret_value()
         listening = Listening(settings, listens)
         self.account = account_of(token)
         self._clock = clock
@@ -92,7 +91,7 @@ class DiscordAdapter:
             token,
             clock=clock,
             heard=self._receiver.heard,
-            base_url=base_url,
+            base_url=settings.base_url,
             proxy=settings.proxy,
             patience=patience,
             silence=silence,
@@ -360,17 +359,7 @@ class DiscordAdapter:
 
 def create(settings: DiscordSettings, host: AdapterHost) -> DiscordAdapter:
     """The bot that the settings describe."""
-    assert settings.token is not None, "the configuration sees to it that there is one"
-    token = settings.token.get_secret_value()
-    return DiscordAdapter(
-        token,
-        clock=host.clock,
-        settings=settings,
-        menu=host.menu,
-        base_url=settings.base_url,
-        aside=host.aside,
-        listens=host.listens,
-    )
+    return DiscordAdapter(settings, clock=host.clock, menu=host.menu, aside=host.aside, listens=host.listens)
 
 
 def account_of(token: str) -> str:

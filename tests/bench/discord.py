@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from statistics import median
 
+from pydantic import SecretStr
+
 from adapters.discord.adapter import DiscordAdapter
 from adapters.discord.platform import DiscordSettings
 from gateway.runtime.clock import SystemClock
@@ -41,7 +43,7 @@ async def measure() -> Rows:
 
 
 async def _gateway(people: People) -> list[Spent]:
-    rules = DiscordSettings(listen="free", quoted=0)
-    adapter = DiscordAdapter(people.token, clock=SystemClock(), settings=rules, base_url=people.base_url)
+    settings = DiscordSettings(token=SecretStr(people.token), base_url=people.base_url, listen="free", quoted=0)
+    adapter = DiscordAdapter(settings, clock=SystemClock())
     async with bot(adapter) as gateway:
         return [await people.talk(EACH, lambda: quiet(gateway)) for _ in range(ROUNDS)]

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import SecretStr
+
 from adapters.discord.adapter import DiscordAdapter
 from adapters.discord.platform import DiscordSettings
 from gateway.agent.tools.base import Tool
@@ -92,11 +94,9 @@ async def on_discord(
     access = AccessSettings(allow=(f"discord:{anna.id}", *allow), admins=admins, pairing=pairing)
     config = config_in(folder, access=access, **sections)
     adapter = DiscordAdapter(
-        token or discord.token,
+        DiscordSettings(token=SecretStr(token or discord.token), base_url=discord.api_url, **(rules or {})),
         clock=clock,
-        settings=DiscordSettings(**(rules or {})),
         menu=[each.entry for each in all_commands().commands],
-        base_url=discord.api_url,
         patience=patience,
         silence=silence,
     )

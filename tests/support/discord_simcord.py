@@ -17,6 +17,7 @@ from unittest.mock import patch
 
 import discord
 import simcord
+from pydantic import SecretStr
 from simcord.backend import serializers
 from simcord.gateway import ShardRouter
 from simcord.http import FakeHTTPClient
@@ -131,7 +132,8 @@ async def on_simcord(folder: Path, model: FakeModel | None = None, **rules: Any)
         clock = _ItsHour(env)
         menu = [each.entry for each in all_commands().commands]
         number = base64.urlsafe_b64encode(str(env.backend.bot_user.id).encode()).decode().rstrip("=")
-        adapter = DiscordAdapter(f"{number}.sim.cord", clock=clock, settings=DiscordSettings(**rules), menu=menu)
+        settings = DiscordSettings(token=SecretStr(f"{number}.sim.cord"), **rules)
+        adapter = DiscordAdapter(settings, clock=clock, menu=menu)
         connection = adapter._connection
         connection.http = connection._connection.http = calls
         config = config_in(folder, access=AccessSettings(allow=(f"discord:{anna.id}",)))

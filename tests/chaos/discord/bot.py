@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from pydantic import SecretStr
+
 from adapters.discord.adapter import DiscordAdapter
+from adapters.discord.platform import DiscordSettings
 from gateway.agent.tools.base import ToolContext
 from gateway.app.plugins import all_commands
 from tests.chaos.bots.program import BotOrder, be_the_bot, hurried_clock
@@ -49,9 +52,8 @@ async def run(order: BotOrder) -> int:
     """Be the bot until asked to leave; the exit code."""
     clock = hurried_clock(order)
     adapter = DiscordAdapter(
-        order.token,
+        DiscordSettings(token=SecretStr(order.token), base_url=order.platform),
         clock=clock,
-        base_url=order.platform,
         patience=PATIENCE,
         silence=SILENCE * PACE,
         menu=[each.entry for each in all_commands().commands],

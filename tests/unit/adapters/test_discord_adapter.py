@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from adapters.discord.adapter import DiscordAdapter, account_of, components
 from adapters.discord.codec import snowflake
 from adapters.discord.commands import SlashCommands
 from adapters.discord.connection import CLOSING_SECONDS, SILENT_SECONDS
+from adapters.discord.platform import DiscordSettings
 from gateway.app.plugins import all_commands
 from gateway.domain.adapter import MenuEntry
 from gateway.domain.chat import Button, ChatAddress, Outbound, SessionKey
@@ -39,7 +41,7 @@ def test_of_another_token_the_account_is_a_name_that_says_nothing_of_it() -> Non
 
 async def test_a_message_that_is_old_is_sent_anew() -> None:
     clock = ManualClock()
-    adapter = DiscordAdapter(TOKEN, clock=clock)
+    adapter = DiscordAdapter(DiscordSettings(token=SecretStr(TOKEN)), clock=clock)
     old = snowflake(clock.now() - 4_000)
     for name in (str(old), f"@{old}"):
         with pytest.raises(MessageGone):
