@@ -19,7 +19,7 @@ from gateway.providers.base import Completed, ModelEvent, ModelSpec, ReasoningDe
 from gateway.providers.errors import classify
 from gateway.providers.http import FOREIGN_ERRORS, json_bytes, sendable, transport_error
 from gateway.providers.sse import EventReader
-from gateway.runtime.clock import Clock, SystemIds
+from gateway.runtime.clock import Clock, SystemClock, SystemIds
 from gateway.runtime.errors import ProviderError, ProviderRejected, ProviderUnavailable
 
 _ERROR_BODY: Final = 64_000  # bytes of an error page that are read
@@ -73,10 +73,10 @@ class ModelServer:
     """Calls of servers. `client` is `providers.http.http_client()` and belongs to this instance from then on; `redact`
     takes credentials out of quotes in error texts."""
 
-    def __init__(self, client: httpx.AsyncClient, redact: Callable[[str], str], clock: Clock) -> None:
+    def __init__(self, client: httpx.AsyncClient, redact: Callable[[str], str], clock: Clock | None) -> None:
         self._client = client
         self._redact = redact
-        self._clock = clock
+        self._clock = clock or SystemClock()
         self._ids = SystemIds()
 
     async def aclose(self) -> None:

@@ -16,7 +16,7 @@ from gateway.providers.http import http_client
 from gateway.providers.plugin import ProviderHost
 from gateway.providers.server import ModelServer, Refused, further_headers, key_of
 from gateway.providers.windows import offered, window_in
-from gateway.runtime.clock import Clock, SystemClock
+from gateway.runtime.clock import Clock
 from gateway.runtime.errors import OutputCapTooLarge
 
 _LISTED: Final = 1_000  # models on one page of the list, the most that the API gives
@@ -32,7 +32,7 @@ class Messages:
     name = "anthropic"
 
     def __init__(self, client: httpx.AsyncClient, redact: Callable[[str], str], *, clock: Clock | None = None) -> None:
-        self._server = ModelServer(client, redact, clock or SystemClock())
+        self._server = ModelServer(client, redact, clock)
         self._caps: dict[tuple[str, str], int] = {}  # by (address, model), where the server said it
 
     async def aclose(self) -> None:

@@ -19,7 +19,7 @@ from gateway.providers.openai.codec import Habits, encode_request, endpoint, lea
 from gateway.providers.plugin import ProviderHost
 from gateway.providers.server import ModelServer, Refused, bearer
 from gateway.providers.windows import offered, window_in
-from gateway.runtime.clock import Clock, SystemClock
+from gateway.runtime.clock import Clock
 
 
 class ChatCompletions:
@@ -32,7 +32,7 @@ class ChatCompletions:
     name = "openai"
 
     def __init__(self, client: httpx.AsyncClient, redact: Callable[[str], str], *, clock: Clock | None = None) -> None:
-        self._server = ModelServer(client, redact, clock or SystemClock())
+        self._server = ModelServer(client, redact, clock)
         self._habits: dict[tuple[str, str], Habits] = {}  # by (address, model), where not the usual
         self._unopened: dict[tuple[str, str], bool] = {}  # whether the last answer began with thoughts in its words
 
@@ -64,18 +64,18 @@ class ChatCompletions:
         """The model's window in tokens as its server states it in `/models`, or None: many say
         nothing. Raises ProviderError if the server cannot be asked, so that a wrong address or key
         is found before the first message is."""
-        models = await self._server.look_up(self._list_of_models(spec), bearer(spec))
-        return window_in(models, spec.name)
+        return window_in(await self._server.look_up(_models(spec), bearer(spec)), spec.name)
 
     async def models(self, spec: ModelSpec) -> list[OfferedModel]:
         """Return the models that the server lists in `/models`; nothing if it has no such list. Raises
         ProviderError."""
-        return offered(await self._server.look_up(self._list_of_models(spec), bearer(spec)))
-
-    def _list_of_models(self, spec: ModelSpec) -> str:
-        return endpoint(spec).removesuffix("/chat/completions") + "/models"
+        return offered(await self._server.look_up(_models(spec), bearer(spec)))
 
 
 def create(host: ProviderHost) -> ChatCompletions:
     """For `PLUGIN`. Call it inside a running event loop."""
     return ChatCompletions(http_client(), host.redact, clock=host.clock)
+
+
+def _models(spec: ModelSpec) -> str:
+    return endpoint(spec).removesuffix("/chat/completions") + "/models"

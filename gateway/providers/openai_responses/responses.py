@@ -14,7 +14,7 @@ from gateway.providers.openai_responses.codec import Habits, encode_request, end
 from gateway.providers.plugin import ProviderHost
 from gateway.providers.server import ModelServer, Refused, bearer
 from gateway.providers.windows import offered, window_in
-from gateway.runtime.clock import Clock, SystemClock
+from gateway.runtime.clock import Clock
 
 
 class Responses:
@@ -27,7 +27,7 @@ class Responses:
     name = "openai-responses"
 
     def __init__(self, client: httpx.AsyncClient, redact: Callable[[str], str], *, clock: Clock | None = None) -> None:
-        self._server = ModelServer(client, redact, clock or SystemClock())
+        self._server = ModelServer(client, redact, clock)
         self._habits: dict[tuple[str, str], Habits] = {}  # by (address, model), where not the usual
 
     async def aclose(self) -> None:
