@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Final
@@ -83,7 +83,13 @@ def lines_of(
             listed += itertools.takewhile(lambda value: bare.takes(_cell(value)), some)
             break
     room.tokens = spare + bare.tokens
-    return _written(listed, ledger, near, room, previous, gone)
+
+    def context(value: str) -> str:
+        """Return the sentence around a value, "" for none."""
+        said = _said(value, ledger[value], near[value], previous) if ledger[value].lasting else ""
+        return "" if any(former in said and present != value for former, present in gone.items()) else said
+
+    return _written(listed, ledger, context, room, previous)
 
 
 def _cell(value: str) -> str:
@@ -92,12 +98,7 @@ def _cell(value: str) -> str:
 
 
 def _written(
-    listed: Sequence[str],
-    ledger: Ledger,
-    near: Mapping[str, str],
-    room: Room,
-    previous: str,
-    gone: Mapping[str, str],
+    listed: Sequence[str], ledger: Ledger, context: Callable[[str], str], room: Room, previous: str
 ) -> list[str]:
     known = _origins(previous)
     of: dict[int, str] = {}  # by the identity of a message, for one may hold many
@@ -112,36 +113,24 @@ def _written(
     headed = {origin for origin, _ in itertools.takewhile(lambda one: headers.takes(f"- {one[0]}"), common)}
     for origin in headed:
         room.takes(f"- {origin}")
-    said = _contexts(listed[:_SAID], ledger, near, room, previous, gone)
+    said = _contexts(listed[:_SAID], context, room)
     together: dict[str, list[str]] = {}
     for value in listed:
         if value not in said:
             origin = origins[value]
             together.setdefault(origin if origin in headed else "", []).append(value)
     return [
-        *(f"- {value}{CONTEXT}{context}" for value, context in said.items()),
+        *(f"- {value}{CONTEXT}{sentence}" for value, sentence in said.items()),
         *("- " + SIDE.join(filter(None, [origin, *_cells(values)])) for origin, values in together.items()),
     ]
 
 
-def _contexts(
-    values: Sequence[str],
-    ledger: Ledger,
-    near: Mapping[str, str],
-    room: Room,
-    previous: str,
-    gone: Mapping[str, str],
-) -> dict[str, str]:
+def _contexts(values: Sequence[str], context: Callable[[str], str], room: Room) -> dict[str, str]:
     """Return the sentences around values, of as many as the room takes."""
     if room.tokens <= _LEAST_CONTEXT:
         return {}
-    lasting = {value: _said(value, ledger[value], near[value], previous) for value in values if ledger[value].lasting}
-    said = {
-        value: context
-        for value, context in lasting.items()
-        if context and not any(former in context and present != value for former, present in gone.items())
-    }
-    lines = {value: f"\n- {CONTEXT}{context}" for value, context in said.items()}
+    said = {value: sentence for value in values if (sentence := context(value))}
+    lines = {value: f"\n- {CONTEXT}{sentence}" for value, sentence in said.items()}
     if room.holds(lines.values()):  # nearly always on a large window
         return said
     return {value: said[value] for value, line in lines.items() if room.tokens > _LEAST_CONTEXT and room.takes(line)}
