@@ -111,15 +111,25 @@ LISTED = (
 )
 
 
+class Listing:
+    """A server that lists these models; None: it is down."""
+
+    def __init__(self, offered: Sequence[OfferedModel] | None = LISTED) -> None:
+        self.offered = offered
+        self.asked: list[str] = []
+
+    async def models(self, spec: ModelSpec) -> Sequence[OfferedModel]:
+        self.asked.append(spec.name)
+        if self.offered is None:
+            raise ProviderUnavailable("down")
+        return self.offered
+
+
 @asynccontextmanager
 async def listing(folder: Path) -> AsyncIterator[Live]:
     """A gateway whose provider lists its models."""
-
-    async def models(_: ModelSpec) -> Sequence[OfferedModel]:
-        return LISTED
-
     async with running(folder) as live:
-        live.gateway.metering.models.ask_models = models
+        live.gateway.metering.models.servers = {"offline": Listing()}
         yield live
 
 
@@ -171,27 +181,18 @@ async def test_a_chosen_model_keeps_its_window_after_a_restart(tmp_path: Path) -
 async def test_a_silent_list_is_not_asked_at_every_message(tmp_path: Path) -> None:
     async with listing(tmp_path) as live:
         await live.ask("/model small-2")
-    asked: list[str] = []
-
-    async def down(spec: ModelSpec) -> Sequence[OfferedModel]:
-        asked.append(spec.name)
-        raise ProviderUnavailable("down")
-
+    down = Listing(None)
     async with listing(tmp_path) as live:
-        live.gateway.metering.models.ask_models = down
+        live.gateway.metering.models.servers = {"offline": down}
         assert await live.ask("hello") == "echo: hello"
         assert await live.ask("hello") == "echo: hello"
-        assert asked == ["fake"]
+        assert down.asked == ["fake"]
 
 
 async def test_a_silent_list_refuses_no_model(tmp_path: Path) -> None:
     async with listing(tmp_path) as live:
         await live.ask("hello")
-
-        async def silent(_: ModelSpec) -> Sequence[OfferedModel]:
-            raise ProviderUnavailable("down")
-
-        live.gateway.metering.models.ask_models = silent
+        live.gateway.metering.models.servers = {"offline": Listing(None)}
         silence = "The provider does not say just now which models it has."
         window = "32,000 tokens of window; I assume that, because nobody tells it"
         assert (await live.ask("/model other")).endswith(f"now uses other ({window}). {silence}")
