@@ -1,6 +1,7 @@
 """Fixtures for all tests."""
 
 import gc
+import itertools
 import os
 import shutil
 import signal
@@ -55,6 +56,23 @@ def _logs_as_they_were():
     kept = structlog.get_config()
     yield
     structlog.configure(**kept)
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory):
+    """Paths that nobody has used yet."""
+    parent = tmp_path_factory.mktemp("tests")
+    return (parent / str(number) for number in itertools.count())
+
+
+@pytest.fixture
+def tmp_path(request, folders):
+    """A folder of the test's own, kept if the test fails. pytest's looks through all earlier ones for a free name."""
+    path, failed = next(folders), request.session.testsfailed
+    path.mkdir(mode=0o700)
+    yield path
+    if request.session.testsfailed == failed:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.runtime.points import Point, Points, ignore_points
 from gateway.store.port import Store
 from gateway.store.sqlite.store import SqliteStore
+from tests.support.empty_store import put_empty_store
 from tests.support.fakes import ManualClock
 from tests.support.model import PATIENCE, Changing, FakeModel, Gate, Say, echo, in_turn
 
@@ -250,7 +251,10 @@ FEW_TOOLS: Final = ToolSettings(offered={"*": ("clock", "read_file", "search_his
 def config_in(folder: Path, **sections: Any) -> Config:
     """The defaults with a store in `folder`, and without flushes, which ask a model beside the conversation; `sections`
     are the configuration's own models."""
-    store = StoreSettings(url=f"sqlite:///{folder / 'legato.db'}")
+    path = folder / "legato.db"
+    if "store" not in sections:
+        put_empty_store(path)
+    store = StoreSettings(url=f"sqlite:///{path}")
     model, memory = ModelEntry(provider="offline", name="fake"), MemorySettings(flush=False)
     return Config().replace(**{"store": store, "model": model, "memory": memory, **sections})
 

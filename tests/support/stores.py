@@ -17,6 +17,7 @@ import pytest
 from gateway.store.port import Store
 from gateway.store.redis import RedisStore
 from gateway.store.sqlite import SqliteStore
+from tests.support.empty_store import put_empty_store
 from tests.support.fakes import ManualClock
 from tests.support.model import PATIENCE
 from tests.support.store_kit import START, Bench
@@ -42,6 +43,7 @@ class SqliteBench:
         return self._folder / f"legato{self._number}.db"
 
     async def open(self, *, concurrency: int = 256) -> SqliteStore:
+        put_empty_store(self.path)
         store = SqliteStore(self.path, clock=self.clock, concurrency=concurrency)
         await store.open()
         self._opened.append(store)
