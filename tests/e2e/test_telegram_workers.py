@@ -56,16 +56,19 @@ async def test_what_one_process_took_another_answers_once_when_it_is_killed(tmp_
             )
             model.reply = lambda _: Reply(text="Done.", hold=gate)
             given = {TOKEN: telegram.token}
-            async with legato_run(tmp_path, **given) as one, legato_run(tmp_path, **given) as two:
-                async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(PATIENCE), legato_run(tmp_path, **given) as one:
+                await telegram.until(lambda: telegram.cloud.webhook.target)
+                first = server.processes()
+                async with legato_run(tmp_path, **given) as two:
                     say("first")
-                    await telegram.until(lambda: telegram.cloud.webhook.target and not len(telegram.cloud.updates))
+                    await telegram.until(lambda: not len(telegram.cloud.updates))
                     one.kill()  # everything is stored, nothing is answered
                     await one.wait()
+                    server.let_die(*first)  # which takes ten seconds
                     gate.set()
                     say("second")
                     await telegram.until(lambda: answered(2))
-                assert two.returncode is None
+                    assert two.returncode is None
         assert answered(2)
         assert telegram.violations == []
 
@@ -94,9 +97,11 @@ async def test_who_finds_a_reply_half_drafted_goes_on_with_its_draft_and_sends_i
             async with asyncio.timeout(PATIENCE), legato_run(tmp_path, **given) as one:
                 telegram.people.say(chat, anna, "count")
                 await telegram.until(drafts)
+                first = server.processes()
                 async with legato_run(tmp_path, **given) as two:
                     one.kill()
                     await one.wait()
+                    server.let_die(*first)
                     seen = len(drafts())
                     await telegram.until(lambda: len(drafts()) > seen)
                     gate.set()

@@ -76,6 +76,17 @@ class RedisServer:
         self._kept = self._kept or self.client()
         self._kept.flushall()
 
+    def processes(self) -> set[str]:
+        """Return the names of the processes that have a lease here."""
+        with self.client() as client:
+            return {name for key in client.keys("*members") for name in client.zrange(key, 0, -1)}
+
+    def let_die(self, *names: str) -> None:
+        """The time of these processes' leases is over."""
+        with self.client() as client:
+            for key in client.keys("*members"):
+                client.zadd(key, dict.fromkeys(names, 0), xx=True)
+
     def start(self) -> None:
         """Start it on its folder and wait until it has read what it kept."""
         command = [server_program(), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]

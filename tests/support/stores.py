@@ -102,9 +102,7 @@ async def cut_off(store: RedisStore) -> None:
 def let_die(servers: list[RedisServer], owner: str) -> None:
     """The time of a process's lease is over."""
     for server in servers:
-        with server.client() as client:
-            for key in client.keys("*members"):
-                client.zadd(key, {owner: 0}, xx=True)
+        server.let_die(owner)
 
 
 def _sqlite(request: pytest.FixtureRequest, folder: Path) -> Bench:
