@@ -11,8 +11,9 @@ import yaml
 from gateway.providers.errors import classify
 from gateway.runtime.errors import ContextOverflow, OutputCapTooLarge
 
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the table is 127 KB, and each process that runs tests reads it
 REFUSALS: list[tuple[int, str, int | None, str, str]] = [
-    tuple(row) for row in yaml.safe_load((Path(__file__).parent / "refusals.yaml").read_text())
+    tuple(row) for row in yaml.load((Path(__file__).parent / "refusals.yaml").read_text(), Loader=LOADER)
 ]
 LENGTHS = [row for row in REFUSALS if row[1] != "other"]
 TRAPS = [row for row in REFUSALS if row[1] == "other"]
