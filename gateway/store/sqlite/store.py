@@ -81,7 +81,7 @@ from gateway.store.sqlite import (
 )
 from gateway.store.sqlite.database import Database
 from gateway.store.sqlite.lanes import Lanes
-from gateway.store.sqlite.memory import Leases, Rates
+from gateway.store.sqlite.leases import Leases, Rates
 from gateway.store.sqlite.outbox import Sender
 from gateway.store.sqlite.sessions import Appended, Opened
 

@@ -18,7 +18,7 @@ from gateway.runtime.errors import AdapterError, Ambiguous, Disconnected, RateLi
 from gateway.runtime.metrics import Metrics
 from gateway.runtime.points import ignore_points
 from gateway.runtime.tasks import Background
-from gateway.store.sqlite.memory import Rates
+from gateway.store.sqlite.leases import Rates
 from tests.support.fakes import ManualClock, SequentialIds
 
 PATIENCE: Final = 20.0  # seconds for which the client waits for an answer

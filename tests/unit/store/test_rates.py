@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.rates import GRACE, Rate, earliest
-from gateway.store.sqlite import memory
-from gateway.store.sqlite.memory import Rates
+from gateway.store.sqlite import leases
+from gateway.store.sqlite.leases import Rates
 from tests.support.fakes import ManualClock
 
 limits = st.builds(Rate, bucket=st.sampled_from("abc"), most=st.integers(1, 4), seconds=st.integers(1, 8).map(float))
@@ -83,7 +83,7 @@ async def test_a_silence_moves_those_who_wait() -> None:
 
 
 def test_what_nobody_can_ask_for_any_more_is_let_go(monkeypatch) -> None:
-    monkeypatch.setattr(memory, "_MANY", 10)
+    monkeypatch.setattr(leases, "_MANY", 10)
     rates = Rates()
     for number in range(50):
         rates.take("bot", f"t{number}", [Rate(bucket=f"chat {number}", most=1, seconds=1.0)], number / 10)

@@ -79,10 +79,23 @@ local function oldest_suspect(allowed)
   return first_of(function(platform) return (oldest_suspect_of(platform, allowed)) end)
 end
 
--- Count an attempt at an item. Gives the item: id, key, document, when, attempts.
+-- An item as a process reads it: id, key, document, when, attempts.
+local function item_facts(id)
+  return { id, unpack(call('HMGET', item_at(id), 'key', 'inbound', 'at', 'attempts')) }
+end
+
+-- Count an attempt at an item. Gives the item.
 local function begin_item(id)
-  local facts = call('HMGET', item_at(id), 'key', 'inbound', 'at')
-  return { id, facts[1], facts[2], facts[3], call('HINCRBY', item_at(id), 'attempts', 1) }
+  call('HINCRBY', item_at(id), 'attempts', 1)
+  return item_facts(id)
+end
+
+-- The lane's item that a process runs, or has begun and is about to resume, or nil.
+local function running_item(lane)
+  local head = call('HGET', lane_at(lane), 'head')
+  if head then return head end
+  local first = call('LINDEX', inbox_at(lane), 0)
+  if first and call('HGET', item_at(first), 'attempts') ~= '0' then return first end
 end
 
 local function check_lane(lane, fence, item)

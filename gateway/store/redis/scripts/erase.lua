@@ -1,6 +1,6 @@
 -- needs: lanes sessions
--- lane, fence or "", n messages, n sessions, n files (each with the digest of a content that no other file has, or ""),
--- 1 if the pins go, too. Takes all of them away. Gives {"ok", 1}.
+-- lane, fence or '', n messages, n sessions, n files (each with the digest of a content that no other file has, or ''),
+-- 1 if the pins go, too. Takes all of them away. Gives {'ok'}.
 return once(function()
   local lane, fence = take(), take()
   if fence ~= '' then check_lane(lane, fence, '') end
@@ -25,5 +25,5 @@ return once(function()
     if digest ~= '' then call('DEL', P .. 'content:' .. lane .. ':' .. digest) end
   end
   if take() == '1' then call('DEL', P .. 'pins:' .. lane) end
-  return { 'ok', 1 }
+  return { 'ok' }
 end)

@@ -1,8 +1,8 @@
 -- needs: outbox
--- row, the platform's id. Gives {'ok', whether the row is here}.
+-- row, the platform's id. Gives {'ok'}.
 return once(function()
   local id, shown_as = take(), take()
   local state = call('HGET', row_at(id), 'state')
   if state == ROW_STREAMING then call('HSET', row_at(id), 'platform_message_id', shown_as) end
-  return { 'ok', state and 1 or 0 }
+  return { 'ok' }
 end)
