@@ -95,7 +95,7 @@ def message_text(message: Message, key: SessionKey, session_id: str, at: float) 
 
 
 def document_in(text: str) -> str:
-    """The JSON document of a stored message."""
+    """The JSON document of a stored message or model call."""
     return text.partition("|")[2]
 
 

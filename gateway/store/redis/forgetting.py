@@ -22,7 +22,7 @@ from gateway.runtime.errors import SessionConflict
 from gateway.store.records import Erasure, Forgetting, Lease
 from gateway.store.redis import searching
 from gateway.store.redis.arguments import listed, messages
-from gateway.store.redis.codec import compaction_from, compaction_json, field_text
+from gateway.store.redis.codec import compaction_from, compaction_json, document_in, field_text
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask, used
 from gateway.store.redis.keyspace import keys
 from gateway.store.redis.partitions import EVERYWHERE, address_name, partition_of_key, prefix
@@ -170,9 +170,7 @@ async def _keep_sums(wire: Wire, deed: Erasure, sessions: Sequence[str]) -> None
     """Model calls stay in the ledger as nobody's."""
     partition, name = partition_of_key(deed.key), f"ledger:{deed.key}"
     flat = await wire.ask(partition, "ZRANGE", name, "0", "-1", "WITHSCORES")
-    entries = [
-        (entry, at, json.loads(entry.partition("|")[2])) for entry, at in zip(flat[::2], flat[1::2], strict=True)
-    ]
+    entries = [(entry, at, json.loads(document_in(entry))) for entry, at in zip(flat[::2], flat[1::2], strict=True)]
     old = [each for each in entries if deed.before is None or each[2]["session"] in sessions]
     for page in _pages(old):
         parts = [str(len(page))]

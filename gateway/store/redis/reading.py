@@ -16,7 +16,7 @@ from gateway.domain.message import Message
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, UsageTotal
 from gateway.store.records import InboxItem, SignalKind, StoreStatus, TurnJournal, UsageBy
-from gateway.store.redis.codec import approvals_from, message_from, number, pairs, row_from, session_from
+from gateway.store.redis.codec import approvals_from, document_in, message_from, number, pairs, row_from, session_from
 from gateway.store.redis.partitions import EVERYWHERE, address_name, partition_of, partition_of_key
 from gateway.store.redis.wire import Wire
 from gateway.store.shared.documents import intents_from
@@ -147,7 +147,7 @@ async def _ledger(wire: Wire, partition: int, name: str, since: float) -> AsyncI
     while True:
         page = await wire.ask(partition, "ZRANGEBYSCORE", name, number(since), "+inf", "LIMIT", str(first), str(_PAGE))
         for text in page:
-            yield json.loads(text.partition("|")[2])
+            yield json.loads(document_in(text))
         if len(page) < _PAGE:
             return
         first += _PAGE

@@ -72,8 +72,9 @@ def emit(connection: apsw.Connection, outbound: Sequence[Outbound], sender: Send
 
 def open_streaming(connection: apsw.Connection, reply: Outbound) -> Outbound:
     """Store a reply that starts to stream."""
-    insert(connection, replace(reply, state=State.STREAMING))
-    return replace(reply, state=State.STREAMING)
+    opened = replace(reply, state=State.STREAMING)
+    insert(connection, opened)
+    return opened
 
 
 def note_streamed(connection: apsw.Connection, outbound_id: str, platform_message_id: str) -> None:
@@ -127,18 +128,10 @@ def advance(connection: apsw.Connection, lane: str, sender: Sender, *, reclaim: 
         return Advance(chat=lane, due_at=due_at)
     if state not in WAITING and not (reclaim and orphaned):
         return Advance(chat=lane, due_at=0.0 if orphaned else None)
-    change(
-        connection,
-        _CLAIM,
-        (sender.generation, orphaned, seq),
-    )
+    change(connection, _CLAIM, (sender.generation, orphaned, seq))
     head = _placed(connection, OUTBOUND.of_row(row[4:]))
-    return Advance(
-        chat=lane,
-        claimed=replace(
-            head, state=State.SENDING, attempts=head.attempts + 1, ambiguous=head.ambiguous + (1 if orphaned else 0)
-        ),
-    )
+    claimed = replace(head, state=State.SENDING, attempts=head.attempts + 1, ambiguous=head.ambiguous + orphaned)
+    return Advance(chat=lane, claimed=claimed)
 
 
 def _placed(connection: apsw.Connection, head: Outbound) -> Outbound:

@@ -18,7 +18,7 @@ from typing import Any, Final
 from gateway.domain.chat import PLACED
 from gateway.domain.chat import OutboundState as State
 from gateway.runtime.errors import StoreError
-from gateway.store.redis.codec import compaction_from, pairs
+from gateway.store.redis.codec import compaction_from, document_in, pairs
 from gateway.store.redis.endpoint import Endpoint
 from gateway.store.redis.keeping import GUEST_BOOK, content_of
 from gateway.store.redis.keyspace import keys
@@ -205,7 +205,7 @@ class Reading:
 
     async def _calls(self) -> AsyncIterator[list[Record]]:
         async for places in self._merged("ledger"):
-            calls = [json.loads(text.partition("|")[2]) for _, text, _ in places]
+            calls = [json.loads(document_in(text)) for _, text, _ in places]
             sessions = [(at, call["session"], 0.0) for (at, _, _), call in zip(places, calls, strict=True)]
             found = await self._of(sessions, "HGET", "session", "key")
             yield [_call(key, at, call) for key, (_, _, at), call in zip(found, places, calls, strict=True)]
