@@ -52,20 +52,12 @@ class Lane:
 class Lanes:
     """All lanes that are not idle. `concurrency`: how many may be claimed before a worker asks."""
 
-    def __init__(
-        self,
-        *,
-        clock: Clock,
-        concurrency: int,
-        generation: int,
-        waiting: Sequence[InboxItem],
-        pauses: Sequence[float] = ATTEMPT_PAUSES,
-    ) -> None:
+    def __init__(self, *, clock: Clock, concurrency: int, pauses: Sequence[float] = ATTEMPT_PAUSES) -> None:
         self._clock = clock
         self._pauses = pauses
         self._began = clock.monotonic()
         self._concurrency = concurrency
-        self._fence = generation * _FENCES_PER_GENERATION
+        self._fence = 0
         self._claimed = 0  # lanes with a claimed head or about to have one
         self._lanes: dict[SessionKey, Lane] = {}
         self._ready: asyncio.Queue[Lane] = asyncio.Queue()
@@ -75,8 +67,19 @@ class Lanes:
         self._suspects: deque[Lane] = deque()
         self._runs = Platforms()
         self._elsewhere: list[Lane] = []  # taken off `_ready`: this process does not run their platform
+
+    def begin(self, generation: int, waiting: Sequence[InboxItem]) -> None:
+        """Run what an earlier process left, under fences above all of its own."""
+        self._began = self._clock.monotonic()
+        self._fence = generation * _FENCES_PER_GENERATION
         for item in waiting:
             self.queued(item)
+
+    def close(self) -> list[InboxItem]:
+        """Hand out no lane any more; returns the claimed items that no worker was given."""
+        self._concurrency = 0
+        self._ready = asyncio.Queue()
+        return [lane.head for lane in self._lanes.values() if lane.phase is Phase.READY and lane.head is not None]
 
     def serve(self, runs: Platforms) -> None:
         """Hand out only lanes of these platforms from now on."""
@@ -272,10 +275,6 @@ class Lanes:
         """Say whether this process has claimed an item of the lane."""
         lane = self._lanes.get(key)
         return lane is not None and lane.head is not None
-
-    def unstarted(self) -> list[InboxItem]:
-        """Claimed items that no worker was given."""
-        return [lane.head for lane in self._lanes.values() if lane.phase is Phase.READY and lane.head is not None]
 
     def _make_ready(self, lane: Lane) -> None:
         lane.phase = Phase.READY

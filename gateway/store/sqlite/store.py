@@ -105,11 +105,9 @@ class SqliteStore(Store):
         attempt_pauses: Sequence[float] = ATTEMPT_PAUSES,
     ) -> None:
         self._clock = clock
-        self._attempt_pauses = attempt_pauses
         self._database = Database(path, read_only=read_only)
         self._process = Process(clock)
-        self._concurrency = concurrency
-        self._lanes = Lanes(clock=clock, concurrency=concurrency, generation=0, waiting=())
+        self._lanes = Lanes(clock=clock, concurrency=concurrency, pauses=attempt_pauses)
         self._background = Background()
         self._leases = Leases(clock)
         self._rates = Rates()
@@ -131,14 +129,7 @@ class SqliteStore(Store):
         if self._database.is_read_only:
             return
         queued, self._process.bypassed = await self._database.read(inbox.unfinished)
-        self._lanes = Lanes(
-            clock=self._clock,
-            concurrency=self._concurrency,
-            generation=self._database.generation,
-            waiting=queued,
-            pauses=self._attempt_pauses,
-        )
-        self._lanes.serve(self._process.runs)
+        self._lanes.begin(self._database.generation, queued)
         await self._database.write(outbox.cap_waits, self._process.time.now())
         now = self._clock.now()
         for account, bucket, until, seconds in await self._database.write(spending.rests, now):
@@ -150,14 +141,13 @@ class SqliteStore(Store):
 
     async def aclose(self) -> None:
         await self._background.aclose()
-        unstarted, unsent = self._lanes.unstarted(), [row.id for row in self._unsent]
+        unstarted, unsent = self._lanes.close(), [row.id for row in self._unsent]
         if (unstarted or unsent) and self._database.is_open:
 
             def give_back(connection: apsw.Connection) -> None:
                 inbox.uncount(connection, unstarted)
                 outbox.give_back(connection, unsent)
 
-            self._lanes = Lanes(clock=self._clock, concurrency=0, generation=0, waiting=())
             self._unsent = []
             with suppress(StoreUnavailable):  # a full disk must not keep the process from ending
                 await self._database.write(give_back)

@@ -37,7 +37,9 @@ def item(number: int, chat: str = "1", attempts: int = 0) -> InboxItem:
 
 
 def lanes(concurrency: int = 9, waiting: list[InboxItem] | None = None) -> Lanes:
-    return Lanes(clock=ManualClock(), concurrency=concurrency, generation=3, waiting=waiting or [])
+    made = Lanes(clock=ManualClock(), concurrency=concurrency)
+    made.begin(3, waiting or [])
+    return made
 
 
 async def test_a_reserved_lane_is_claimed_by_its_first_item() -> None:
@@ -103,11 +105,12 @@ async def test_an_item_of_an_earlier_process_is_current_once_it_had_begun() -> N
 
 async def test_what_nobody_was_given_can_be_taken_back() -> None:
     board = lanes()
-    board.reserve([key("1")])
-    board.claimed(item(1, attempts=1))
-    assert [each.id for each in board.unstarted()] == ["1"]
+    board.reserve([key("1"), key("2")])
+    board.claimed(item(1, "1", attempts=1))
+    board.claimed(item(2, "2", attempts=1))
     board.grant(await board.next_ready(), "w")
-    assert board.unstarted() == []
+    assert [each.id for each in board.close()] == ["2"]
+    assert board.reserve([key("3")]) == []
 
 
 async def test_waiting_workers_are_served_in_turn() -> None:
