@@ -30,11 +30,10 @@ def picture(width: float, height: float, title: str, parts: list[str]) -> str:
     return "\n".join([head, f"<title>{escape(title)}</title>", *parts, "</svg>"]) + "\n"
 
 
-def box(x: float, y: float, width: float, height: float, fill: str, *, radius: float = 0, stroke: str = "") -> str:
+def box(x: float, y: float, width: float, height: float, fill: str, *, radius: float = 0) -> str:
     """A rectangle, with round corners if so wished."""
-    line = f' stroke="{stroke}"' if stroke else ""
     place = f'x="{_number(x)}" y="{_number(y)}" width="{_number(width)}" height="{_number(height)}"'
-    return f'<rect {place} rx="{_number(radius)}" fill="{fill}"{line}/>'
+    return f'<rect {place} rx="{_number(radius)}" fill="{fill}"/>'
 
 
 def disc(x: float, y: float, radius: float, fill: str) -> str:

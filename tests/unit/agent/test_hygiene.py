@@ -40,8 +40,8 @@ def test_switched_off_it_is_never_due(messages: int, used: int) -> None:
     assert not Hygiene(HygieneRules(), ManualClock(), enabled=False).due(full)
 
 
-def told(tokens: int, *, window: int = 200_000, threshold: int = 100_000) -> list[str]:
-    return sentences(marks(tokens, window, threshold), tokens, window, threshold)
+def told(tokens: int, *, threshold: int = 100_000) -> list[str]:
+    return sentences(marks(tokens, 200_000, threshold), tokens, 200_000, threshold)
 
 
 def test_the_person_is_told_near_the_threshold_with_both_numbers() -> None:

@@ -19,14 +19,14 @@ BIG = 1_000_000  # tokens
 class Plain:
     """A tool that does nothing."""
 
+    description = "Does nothing."
     parameters: Mapping[str, Any] = {"type": "object"}
     read_only = True
     idempotent = True
     timeout = 1.0
 
-    def __init__(self, name: str, description: str = "Does nothing.") -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.description = description
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         return "nothing"

@@ -113,8 +113,8 @@ def test_rendering_any_transcript_keeps_the_cap(messages: list[Message], chars: 
     assert messages == given_one
 
 
-def _accept(answer: object, limit: int = 100, room: int = 90) -> str:
-    return hide(notes_in(answer, limit=limit, room=room, counter=COUNTER))
+def _accept(answer: object) -> str:
+    return hide(notes_in(answer, limit=100, room=90, counter=COUNTER))
 
 
 def test_what_surrounds_an_answer_is_taken_off() -> None:
@@ -162,15 +162,15 @@ def test_an_unmarked_summary_is_recognised_by_its_text_but_a_pasted_request_is_n
     assert extract([typed, *conversation(1)], COUNTER).found == 0
 
 
-def _fallback(messages: list[Message], previous: str = "", chars: int = 8_000, tokens: int = 10_000) -> str:
+def _fallback(messages: list[Message], previous: str = "") -> str:
     return fallback.write(
         "Deploy it " + SECRET,
         previous,
         messages,
         calls_by_id(messages),
         hide,
-        chars=chars,
-        tokens=tokens,
+        chars=8_000,
+        tokens=10_000,
         counter=COUNTER,
     )
 

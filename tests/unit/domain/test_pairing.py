@@ -26,10 +26,10 @@ def person(user: str = "1", platform: str = "p", name: str = "Bob") -> Source:
     return Source(platform=platform, chat=f"chat of {user}", chat_type="direct", user=user, user_name=name)
 
 
-def after_asking(*users: str, at: float = NOW) -> GuestBook:
+def after_asking(*users: str) -> GuestBook:
     book = GuestBook()
     for user in users:
-        book, told = asked(book, person(user), f"e{user}", f"CODE{user}", at)
+        book, told = asked(book, person(user), f"e{user}", f"CODE{user}", NOW)
         assert told == f"CODE{user}"
     return book
 

@@ -31,9 +31,9 @@ def anthropic(message: str, kind: str = "invalid_request_error") -> str:
     return json.dumps({"type": "error", "error": {"type": kind, "message": message}})
 
 
-def openrouter(raw: str, code: int = 400) -> str:
+def openrouter(raw: str) -> str:
     metadata = {"raw": json.dumps({"error": {"message": raw}}), "provider_name": "Somebody"}
-    return json.dumps({"error": {"message": "Provider returned error", "code": code, "metadata": metadata}})
+    return json.dumps({"error": {"message": "Provider returned error", "code": 400, "metadata": metadata}})
 
 
 @pytest.mark.parametrize("text", ["Bad Request", "Provider returned error", "请求错误", "<html>400 Bad Request</html>"])

@@ -17,10 +17,10 @@ def spoken(pattern: str) -> tuple[Turn, ...]:
     return turns_of([turn(LETTERS[letter], "x") for letter in pattern])
 
 
-def taken(pattern: str, to_save: int, *, each: int = 100, summary: int = 100, counts: list[int] | None = None) -> str:
+def taken(pattern: str, to_save: int, *, summary: int = 100, counts: list[int] | None = None) -> str:
     """The pattern with what is taken in brackets."""
     wanted = TrajectorySettings(target=1, summary=summary)
-    found = region(spoken(pattern), counts or [each] * len(pattern), wanted, to_save)
+    found = region(spoken(pattern), counts or [100] * len(pattern), wanted, to_save)
     if found is None:
         return pattern
     return f"{pattern[: found.first]}[{pattern[found.first : found.end]}]{pattern[found.end :]}"
