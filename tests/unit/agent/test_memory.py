@@ -118,6 +118,13 @@ def test_what_comes_back_after_a_change_holds_again() -> None:
     assert len(memory.facts) == 3
 
 
+def test_a_fact_that_is_replaced_by_its_own_words_is_only_seen_again() -> None:
+    before = remembering("Likes tea")
+    after, said = edit(3).replace(before, "tea", "likes  TEA.")
+    assert said == "Remembered: likes TEA."
+    assert [(fact.id, fact.superseded_by) for fact in after.facts] == [(before.facts[0].id, None)]
+
+
 def test_a_fact_is_forgotten_with_all_that_it_replaced_and_its_messages_are_barred() -> None:
     memory = remembering("Lives in Lisbon", "Owns a boat")
     memory, _ = edit(3).replace(memory, "Lisbon", "Lives in Porto")

@@ -11,8 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.runtime.errors import ConfigError, ProviderUnavailable, QuotaExceeded, SummaryRefused
+from gateway.trajectories.material import messages
 from gateway.trajectories.prompts import NOTICE, OPENER
-from gateway.trajectories.sharegpt import NotATrajectory, parse
+from gateway.trajectories.sharegpt import NotATrajectory, Turn, parse
 from tests.support.trajectory_runs import (
     COUNTER,
     NOTES,
@@ -245,6 +246,13 @@ async def test_secrets_reach_neither_the_summariser_nor_the_summary() -> None:
     assert "[REDACTED]" in after[4]["value"]
     assert SECRET not in after[4]["value"]
     assert after[-1] == run[-1]  # what stays is not touched
+
+
+@pytest.mark.parametrize("call", ["{no JSON", '["a list"]', '{"arguments": {}}', "[" * 100_000])
+def test_a_call_that_nobody_can_read_stays_text(call: str) -> None:
+    written = f"I look. <tool_call>{call}</tool_call> Done."
+    (message,) = messages([Turn(name="gpt", speaker="gpt", text=written)], [9])
+    assert (message["content"], message.get("tool_calls")) == (written, None)
 
 
 async def test_material_that_poses_as_ours_is_bent() -> None:
