@@ -92,7 +92,7 @@ class Engines:
 
     async def stand_in(
         self, session: Session, state: Mapping[str, Any], charge: Callable[[LedgerEntry], None] | None
-    ) -> GuardedEngine:
+    ) -> EngineSession:
         """Return a fresh engine that works for the session beside the session's own, from that one's state. Its calls
         are handed to `charge` (None: it may make no calls)."""
         await self.metering.models.know_chosen(session)
@@ -101,7 +101,7 @@ class Engines:
         held = self._make(session, spec, charge, prefix)
         await held.engine.load(state)
         await self._start(held, "preparation", asks=charge is not None)
-        return held.engine
+        return held
 
     def drop(self, session_id: str) -> None:
         """Drop an ended session's engine."""

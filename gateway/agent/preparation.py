@@ -146,7 +146,7 @@ class Preparations:
     async def _make(
         self, job: _Job, snapshot: Sequence[Message], state: Mapping[str, Any], conversation: Conversation
     ) -> Prepared | None:
-        engine = await self.engines.stand_in(job.session, state, charge=job.calls.append)
+        engine = (await self.engines.stand_in(job.session, state, charge=job.calls.append)).engine
         transcript, outcome = await engine.compress(snapshot, current_tokens=conversation.prompt_tokens())
         if outcome.fallback or outcome.aborted:
             # Nobody is in a hurry, and by the time of need the model may be back: only a real summary is kept.

@@ -16,7 +16,7 @@ import structlog
 from gateway.agent.caps import NEAR_MARK
 from gateway.agent.choices import Choices, Held, choices, held
 from gateway.agent.conversation import BLOCKED_MARK, Conversation
-from gateway.agent.engines import Engines
+from gateway.agent.engines import Engines, EngineSession
 from gateway.agent.fallback import STAND_IN_MARK
 from gateway.agent.memory.flush import Flushes
 from gateway.agent.memory.memories import Memories
@@ -202,7 +202,14 @@ class Sessions:
 
     async def conversation(self, session: Session) -> Conversation:
         """Return the session in memory, ready for a turn."""
-        held = await self.engines.of(session)
+        return await self._loaded(session, await self.engines.of(session))
+
+    async def glance(self, session: Session) -> Conversation:
+        """Return the session as it is stored, to be looked at beside a turn that may run: its engine is a stand-in, so
+        the turn's own engine is not disturbed."""
+        return await self._loaded(session, await self.engines.stand_in(session, session.engine_state, None))
+
+    async def _loaded(self, session: Session, held: EngineSession) -> Conversation:
         return Conversation(
             session=session,
             messages=list(await self.store.transcript(session)),
@@ -217,29 +224,14 @@ class Sessions:
             ledger=held.ledger,
         )
 
-    async def glance(self, session: Session) -> Conversation:
-        """Return the session as it is stored, to be looked at beside a turn that may run: its engine is a stand-in, so
-        the turn's own engine is not disturbed."""
-        engine = await self.engines.stand_in(session, session.engine_state, None)
-        return Conversation(
-            session=session,
-            messages=list(await self.store.transcript(session)),
-            engine=engine,
-            spec=self.models.of(session),
-            counter=self.counter,
-            calibration=self.models.calibration,
-            overhead=self._overhead(session),
-            schema_tokens=self._schema_tokens(session),
-        )
-
     async def preview(
         self, conversation: Conversation, messages: Sequence[Message], focus: str | None
     ) -> tuple[list[Message], Outcome]:
         """Return the result of a compaction of these messages without a model: the engine's own extract stands in for
         the summary. Nothing is changed."""
-        engine = await self.engines.stand_in(conversation.session, await conversation.engine.dump(), None)
+        held = await self.engines.stand_in(conversation.session, await conversation.engine.dump(), None)
         tokens = conversation.prompt_tokens()
-        return await engine.compress(messages, current_tokens=tokens, focus_topic=focus, force=True)
+        return await held.engine.compress(messages, current_tokens=tokens, focus_topic=focus, force=True)
 
     def is_due(self, session: Session) -> bool:
         """Say whether the session is over by its present policy."""
@@ -316,9 +308,7 @@ class Sessions:
 
     async def show_memory(self, lease: Lease, present: Session) -> None:
         """Let the prompt of the present session show the present facts: a person has had something forgotten."""
-        memory = await self.memories.snapshot(present)
-        persona = _value(self.persona(present, await self.choices(present)))
-        prompt = self._prompt(present, await self.store.pins(present.key), persona, memory)
+        prompt = await self.prompt_anew(present, await self.store.pins(present.key))
         reported = self._reported(present, prompt)
         await self.store.update_session(lease, present.ref, system_prompt=prompt, last_prompt_tokens=reported)
 

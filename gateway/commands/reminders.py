@@ -187,7 +187,7 @@ async def _listed(own: PersonReminders) -> str:
     rows, zone = await own.shown(found), await own.zone()
     open_ = [_line(each, rows, zone) for each in found if each.is_open]
     over = [_line(each, rows, zone) for each in found if not each.is_open]
-    parts = [f"It is {_present(own.now(), zone)}."]
+    parts = [f"It is {written(own.now(), zone)}."]
     parts += ["Waiting:", *open_] if open_ else ["Nothing waits."]
     parts += ["Over:", *over] if over else []
     return "\n".join(parts)
@@ -217,10 +217,6 @@ def _receipt(row: Outbound | None, zone: str) -> str:
     if row.shown_at is not None:
         return f"shown {local_of(row.shown_at, zone_named(zone) or UTC):%H:%M:%S}"
     return f"not shown: {row.error}" if row.state == OutboundState.REFUSED else "not shown yet"
-
-
-def _present(now: float, zone: str) -> str:
-    return written(now, zone)
 
 
 COMMANDS = (remind, schedule, reminders, timezone)

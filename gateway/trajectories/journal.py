@@ -27,8 +27,8 @@ Row = dict[str, Any]
 
 @dataclass(slots=True, kw_only=True)
 class FileState:
-    """The progress of one file: bytes read and written, lines read. `size` and `digest` describe the file as it was
-    at the start. `size` and `digest` say what it was when it was begun."""
+    """The progress of one file: bytes read and written, lines read. `size` and `digest` describe the file as it was at
+    the start."""
 
     size: int
     digest: str
