@@ -29,7 +29,7 @@ _LONG_REST: Final = 300.0  # seconds; an account is not put in order sooner, and
 _LONGEST_REST: Final = 3_600.0  # seconds; some providers state a wait of a day
 _ACCOUNT: Final = (401, 403, 404, 410)  # 404 and 410: the model is not offered to this account, or not any more
 
-STAND_IN_MARK: Final = "stand-in:"  # of a session that was told who answers in its own model's place
+STAND_IN_MARK: Final = "stand-in:"  # of a session that was told who answers in its own model's place, and of whose
 STOOD_IN: Final = "{model} answers for now, because {home} {reason}."
 CHEAPER: Final = "{model} answers for now, because a spend cap leaves no room for {home}."
 BACK: Final = "{home} answers again."
@@ -96,14 +96,16 @@ def explained(error: ProviderError, fallbacks: Sequence[ModelSpec]) -> ProviderE
 
 def told(announced: Sequence[str], spec: ModelSpec, home: ModelSpec, absence: str) -> tuple[tuple[str, ...], str]:
     """Return a session's marks after an answer of `spec` in the place of `home`, and the sentence for the person: ""
-    unless the answer before was another model's. `absence`: why the own model does not answer, "" for a spend cap."""
+    unless the answer before was another model's, in the place of the same one; a person may have chosen another `home`
+    since. `absence`: why the own model does not answer, "" for a spend cap."""
     before = next((mark for mark in announced if mark.startswith(STAND_IN_MARK)), "")
-    mark = "" if spec.place == home.place else STAND_IN_MARK + spec.name
+    own = f"{STAND_IN_MARK}{home.name} "
+    mark = "" if spec.place == home.place else own + spec.name
     if mark == before:
         return tuple(announced), ""
     others = tuple(each for each in announced if each != before)
     if not mark:
-        return others, BACK.format(home=home.name)
+        return others, BACK.format(home=home.name) if before.startswith(own) else ""
     name = spec.name if spec.name != home.name else f"Another {spec.name}"
     sentence = STOOD_IN if absence else CHEAPER
     return (*others, mark), sentence.format(model=name, home=home.name, reason=absence)

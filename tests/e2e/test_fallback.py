@@ -118,6 +118,17 @@ async def test_a_change_of_the_model_that_answers_is_told_once(tmp_path: Path) -
         assert live.adapter.shown("c", "notice") == told
 
 
+async def test_a_chosen_model_is_not_taken_for_the_one_that_was_away(tmp_path: Path) -> None:
+    model = FakeModel(by_name(main=AWAY, other=AWAY))
+    away = "first answers for now, because {} cannot be reached or has a problem."
+    async with running(tmp_path, config=settings(tmp_path), model=model) as live:
+        for chosen in ("main", "other", "another"):
+            await live.ask(f"/model {chosen}")
+            await live.ask("hello")
+        await live.quiet()
+        assert live.adapter.shown("c", "notice") == [away.format("main"), away.format("other")]
+
+
 class AtOnce(random.Random):
     """Pauses of no length."""
 
