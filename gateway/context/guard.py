@@ -11,6 +11,7 @@ An engine that is not ours also gets deep copies, its plain functions run in a t
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import copy
 import inspect
 import json
@@ -231,6 +232,8 @@ class GuardedEngine:
             result = method(*args, **accepted)
         else:
             at_work = AT_WORK.set(self._blocking)
+            if self._blocking is not None:
+                self._blocking.context = contextvars.copy_context()
             try:
                 result = await self._thread.call(lambda: method(*args, **accepted))
             finally:

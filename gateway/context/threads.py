@@ -18,12 +18,14 @@ T = TypeVar("T")
 
 
 class BlockingModel:
-    """`call_model` for an engine whose plain functions run in a thread; the thread waits for the loop."""
+    """`call_model` for an engine whose plain functions run in a thread; the thread waits for the loop. `context` is
+    that of the engine's present call: a thread that the engine starts knows neither the program nor the turn."""
 
     def __init__(self, call_model: Callable[..., Any], loop: asyncio.AbstractEventLoop) -> None:
         self._call_model = call_model
         self._loop = loop
         self._thread = threading.get_ident()  # made on the loop
+        self.context = contextvars.copy_context()
         # Both are touched on the loop only, so no call can begin during the cancellation of others.
         self._pending: set[asyncio.Task[Any]] = set()
         self._cancelled = 0  # the number of cancellations; a call on its way at such a time is not begun
@@ -33,7 +35,7 @@ class BlockingModel:
         if threading.get_ident() == self._thread:
             raise RuntimeError("call_model blocks: call it from a plain function, not from a coroutine")
         asked = self._ask(messages, max_tokens, self._cancelled)
-        return asyncio.run_coroutine_threadsafe(asked, self._loop).result()
+        return self.context.copy().run(asyncio.run_coroutine_threadsafe, asked, self._loop).result()
 
     async def _ask(self, messages: Sequence[Message], max_tokens: int, cancelled: int) -> Any:
         task = asyncio.current_task()

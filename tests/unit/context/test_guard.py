@@ -8,6 +8,8 @@ import json
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from gateway.context.engine import ContextEngine, Outcome
 from gateway.context.guard import GuardedEngine
 from gateway.domain.message import Message, user
+from gateway.runtime.metrics import Counter, Metrics
 from tests.support.transcripts import compressor, conversation
 
 
@@ -146,6 +149,29 @@ async def test_a_plain_engine_gets_a_blocking_model() -> None:
     await guard.start("s", call_model=call_model)
     result, _ = await guard.compress([user("a"), user("b")])
     assert result == [user("2 summarised")]
+
+
+async def test_a_model_that_is_asked_from_threads_of_the_engines_own_is_counted() -> None:
+    calls = Counter(name="calls", text="Calls.", labels=("turn",))
+    turn = ContextVar[str]("turn")
+
+    class Parallel(Plain):
+        def compress(self, messages: Any) -> Any:
+            with ThreadPoolExecutor(2) as pool:
+                return [user(text) for text in pool.map(lambda each: self.call_model([each], 9), messages)]
+
+    async def call_model(messages: Sequence[Message], max_tokens: int) -> str:
+        calls.count(turn.get())
+        return "short"
+
+    metrics, guard = Metrics(), GuardedEngine(Parallel(), log=Log())
+    with metrics.counting():
+        turn.set("first")
+        await guard.start("s", call_model=call_model)
+        turn.set("second")
+        result, _ = await guard.compress([user("a"), user("b")])
+    assert result == [user("short")] * 2
+    assert metrics.totals() == {"legato_calls_total second": 2.0}
 
 
 @pytest.mark.parametrize("_", range(25))  # whichever of the two threads is ahead
