@@ -309,7 +309,7 @@ def _number(text: str) -> float | None:
 def _between(start: str, end: str) -> float | None:
     try:
         return max(0.0, (parsedate_to_datetime(end) - parsedate_to_datetime(start)).total_seconds())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):  # no date, one without a zone, a year that no calendar has
         return None
 
 

@@ -362,6 +362,7 @@ def test_everything_else() -> None:
         ),
         ({"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT", "Date": "Wed, 21 Oct 2026 07:28:30 GMT"}, "", 0.0),
         ({"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}, "", None),
+        ({"Retry-After": "Wed, 21 Oct 99999999999 07:28:00 GMT"}, "retry in 5s", 5.0),
         ({"Retry-After": "soon"}, "try again in 6m2.5s", 362.5),
         ({}, "please try again in 20s.", 20.0),
         ({}, "please try again in 300ms.", 0.3),
