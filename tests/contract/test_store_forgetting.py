@@ -140,6 +140,14 @@ async def test_nothing_goes_if_the_conversation_moved_meanwhile(store: Store) ->
     assert {*contents(said[2:4])} <= {*contents(turns_of(await store.search(WORD, key(), 5)))}
 
 
+async def test_a_summary_that_did_not_go_is_not_found_either(store: Store) -> None:
+    claim, session = await in_session(store, user(f"notes: {WORD}", summary=True), *exchange(1))
+    (summary, *_) = await transcript(store, session.id)
+    with pytest.raises(SessionConflict):
+        await store.forget(claim.lease, deed(None, summary))
+    assert await store.search(WORD, key(), 5) == []
+
+
 async def test_who_appends_to_what_it_was_is_refused(store: Store) -> None:
     claim, session, said = await secret_told(store)
     await store.forget(None, deed(session, *said[2:4], sessions=(rewriting(session),)))

@@ -104,8 +104,8 @@ async def enter_again(wire: Wire, partition: int, ids: Sequence[str]) -> None:
     for first in range(0, len(ids), _PAGE):
         for message_id, stored in await _stored(wire, partition, ids[first : first + _PAGE]):
             message, document = message_from(message_id, stored)
-            owner = owner_of(document["k"], kind_of(message) or "said")
-            _enter(wire, partition, owner, message_id, entries(message))
+            if kind := kind_of(message):
+                _enter(wire, partition, owner_of(document["k"], kind), message_id, entries(message))
 
 
 async def search(wire: Wire, words: str, key: SessionKey | None, limit: int, now: float) -> list[Passage]:
