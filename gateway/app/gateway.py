@@ -27,6 +27,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError, StoreUnavailable
 from gateway.runtime.metrics import Metrics
 from gateway.runtime.tasks import Background, best_effort, ended_before
+from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
@@ -112,7 +113,8 @@ class Gateway:
         self.store.on_left(self._take_over)
         await self.metering.models.learn_windows()
         await self.tool_counts.learn(self.store)
-        await self._recover()
+        if not await ended_before(self._recover, self._stop):
+            return
         if self.mcp.servers:  # nobody waits for them
             self.background.start(self.mcp.serve(), name="mcp")
         self.background.start(self.outbox.serve(), name="outbox")
@@ -155,10 +157,12 @@ class Gateway:
     async def _recover(self) -> None:
         """Finish the work that an earlier process began. Lanes and outbox take up accepted items and unsent messages by
         themselves; left are bypassed commands, and the hooks of ended sessions. Before the lanes start, so that a
-        `/stop` reaches the turn it was meant for, and no hook is owed but the earlier process's."""
-        for item in await self.store.claim_bypassed(self.worker):
+        `/stop` reaches the turn it was meant for, and no hook is owed but the earlier process's. Nobody else comes back
+        to this work, so a store that is away is waited for."""
+        claim, hooks = partial(self.store.claim_bypassed, self.worker), partial(self.store.pending_hooks, _MOST_HOOKS)
+        for item in await insist(claim, clock=self.clock, what="claim_bypassed"):
             self.reception.run_bypassed(item)
-        owed = await self.store.pending_hooks(_MOST_HOOKS)
+        owed = await insist(hooks, clock=self.clock, what="pending_hooks")
         if owed:
             log.info("hooks_owed", count=len(owed))
             # A hook may be slow; nobody has to wait for the hooks of yesterday.

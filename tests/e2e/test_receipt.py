@@ -16,6 +16,7 @@ from gateway.app.config import Config
 from gateway.domain.adapter import Limits
 from gateway.domain.approval import Approval
 from gateway.domain.chat import ChatAddress, Inbound, InboundKind, Outbound, SessionKey
+from gateway.domain.session import Session
 from gateway.domain.turn import SessionSettings, TurnSettings
 from gateway.people.approvals import GONE
 from gateway.runtime.clock import SystemClock
@@ -287,6 +288,14 @@ class Flaky(SqliteStore):
             self.failed.append(step)
             raise StoreUnavailable("The disk is full.")
 
+    async def claim_bypassed(self, owner: str) -> list[InboxItem]:
+        self._maybe("claim_bypassed")
+        return await super().claim_bypassed(owner)
+
+    async def pending_hooks(self, limit: int) -> list[Session]:
+        self._maybe("pending_hooks")
+        return await super().pending_hooks(limit)
+
     async def refuse(self, arrival: Arrival, notice: Outbound) -> tuple[Outbound, ...]:
         self._maybe("refuse")
         return await super().refuse(arrival, notice)
@@ -349,6 +358,25 @@ async def test_a_command_whose_answer_cannot_be_stored_is_answered_once_it_can(
         await clock.advance(60)
         await live.adapter.until(lambda: live.adapter.shown("c", "command"))
         assert [row.answers for row in live.adapter.sent if row.kind == "command"] == [event]
+
+
+@pytest.mark.parametrize("step", ["claim_bypassed", "pending_hooks"])
+async def test_a_start_waits_for_a_store_that_has_just_gone(tmp_path: Path, clock: ManualClock, step: str) -> None:
+    store = Flaky(tmp_path, clock)
+    store.failing = {step}
+    async with running(tmp_path, store=store, clock=clock) as live:
+        await clock.until_pending()
+        store.failing = set()
+        await clock.advance(60)
+        assert await live.ask("hello") == "echo: hello"
+
+
+async def test_a_start_that_waits_for_its_store_can_be_stopped(tmp_path: Path, clock: ManualClock) -> None:
+    store = Flaky(tmp_path, clock)
+    store.failing = {"pending_hooks"}
+    async with running(tmp_path, store=store, clock=clock):
+        await clock.until_pending()
+    assert store.failed == ["pending_hooks"]
 
 
 class Crossing(SqliteStore):
