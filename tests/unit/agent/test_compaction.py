@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import structlog
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.agent.asking import _distinct
-from gateway.agent.compaction import Compactor, reconcile
+from gateway.agent.compaction import Compactor, Trigger, reconcile
 from gateway.agent.conversation import Conversation
 from gateway.agent.memory.flush import Started
 from gateway.agent.models import Calibration
@@ -236,6 +236,24 @@ async def test_saving_less_than_a_tenth_changes_nothing_unless_a_person_asked(tr
     if not changes:
         assert report.tokens_before == report.tokens_after
         assert list(report.after) == list(report.before)
+
+
+class Asked(Keeping):
+    """Notes whether its cooldowns and strikes were overruled."""
+
+    forced: bool | None = None
+
+    def compress(self, messages: Sequence[Message], *_: Any, force: bool = False, **__: Any) -> list[Message]:
+        self.forced = force
+        return list(messages)
+
+
+@pytest.mark.parametrize("trigger", get_args(Trigger))
+async def test_only_a_person_and_a_refused_prompt_overrule_the_engine(trigger: Trigger) -> None:
+    talk, engine = conversation(stored(user("hi"), assistant("hello"))), Asked(1)
+    talk.engine = GuardedEngine(engine, log=structlog.get_logger())
+    await compactor(Writer()).run(talk, trigger)
+    assert engine.forced is (trigger in ("manual", "overflow"))
 
 
 class Growing(Keeping):
