@@ -46,6 +46,7 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
     """
     result = Extracted()
     turns, tokens, rows, telling = result.turns, result.tokens, result.rows, result.telling
+    told: list[str] = []  # the notes of each summary
     last = next((index for index in range(len(messages) - 1, -1, -1) if messages[index].get("role") == "user"), -1)
     for index, message in enumerate(messages):
         note: Any
@@ -58,6 +59,7 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
             parts = _split(message, by_text=index < last)
             if parts is not None:
                 notes, content = parts
+                told.append(without_line(notes).strip())
                 _add(result, message, notes)
                 if content is None:
                     continue
@@ -71,15 +73,15 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
         rows.append(row if type(row) is str else "")
     if not result.found:
         result.head_limit = len(turns)
+    result.notes = "\n\n".join(filter(None, told))
     return result
 
 
 def _add(result: Extracted, summary: Message, notes: str) -> None:
-    """Add what a summary with these notes stands for."""
+    """Add what a summary with these notes stands for, but for the notes."""
     if not result.found:
         result.head_limit = len(result.turns)
     result.found += 1
-    result.notes = "\n\n".join(filter(None, (result.notes, without_line(notes).strip())))
     result.ids += sources(summary)
     result.identifiers |= _identifiers(summary, notes)
     result.archive += Archive.of(summary)

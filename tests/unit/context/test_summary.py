@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+import time
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -160,6 +161,14 @@ def test_an_unmarked_summary_is_recognised_by_its_text_but_a_pasted_request_is_n
     assert extract(pasted, COUNTER).turns == pasted
     typed: Message = {"role": "user", "content": framed("one"), "_legato": {"id": "3"}}
     assert extract([typed, *conversation(1)], COUNTER).found == 0
+
+
+def test_many_summaries_are_taken_out_in_linear_time() -> None:
+    imported: Message = {"role": "user", "content": framed("—" * 10_000)}
+    began = time.thread_time()
+    found = extract([imported] * 2_000 + conversation(1), COUNTER)
+    assert time.thread_time() - began < 10, "one that copies the notes so far for each summary takes half a minute"
+    assert found.notes == "\n\n".join(["—" * 10_000] * 2_000)
 
 
 def _fallback(messages: list[Message], previous: str = "") -> str:
