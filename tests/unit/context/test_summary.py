@@ -152,6 +152,9 @@ def test_earlier_summaries_are_taken_out_wherever_they_are() -> None:
     found = extract([{"role": "user", "content": "u"}, summary, *conversation(1)], COUNTER)
     assert (found.notes, found.head_limit, found.ids, found.found) == ("one", 1, ["5"], 1)
     assert len(found.turns) == 7
+    second: Message = {"role": "user", "content": framed("two"), "_legato": {"summary": True, "id": "9"}}
+    both = extract([user("u"), summary, *conversation(1), second, user("v")], COUNTER)
+    assert (both.notes, both.head_limit, both.ids, both.found) == ("one\n\ntwo", 1, ["5", "9"], 2)
 
 
 def test_an_unmarked_summary_is_recognised_by_its_text_but_a_pasted_request_is_not() -> None:

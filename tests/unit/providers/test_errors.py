@@ -287,6 +287,7 @@ OTHERS: list[tuple[int, str, type[ProviderError]]] = [
                  "only afford 1213."), QuotaExceeded),
     (429, openai("You exceeded your current quota, please check your plan and billing details.", "insufficient_quota",
                  "insufficient_quota"), QuotaExceeded),
+    (429, openai("You exceeded your current quota of requests per day.", "insufficient_quota"), QuotaExceeded),
     (400, anthropic("Your credit balance is too low to access the API."), QuotaExceeded),
     (403, json.dumps({"error": {"message": "账户余额不足，请充值"}}), QuotaExceeded),
     (429, openai("Rate limit reached for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Used 29000, "
@@ -386,6 +387,23 @@ def test_how_long_to_wait(headers: dict[str, str], body: str, seconds: float | N
 def test_a_key_that_is_refused_may_be_of_another_region(host: str, hint: str) -> None:
     said = str(classify(401, openai("Invalid Authentication", "invalid_authentication_error"), {}, host=host))
     assert said == f"The provider refused the API key: Invalid Authentication. Check model.api_key.{hint}"
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind", "expected"),
+    [
+        (200, 429, ProviderRateLimited, 429),
+        (200, 503, ProviderUnavailable, 503),
+        (200, 401, ProviderRejected, 401),
+        (200, None, ProviderUnavailable, 200),
+        (503, 400, ProviderUnavailable, 503),
+    ],
+)
+def test_an_error_inside_a_success_has_its_own_status(
+    status: int, code: int | None, kind: type[ProviderError], expected: int
+) -> None:
+    error = classify(status, json.dumps({"error": {"message": "no", "code": code}}), {})
+    assert (type(error), error.status) == (kind, expected)
 
 
 def test_the_wait_reaches_the_error() -> None:
