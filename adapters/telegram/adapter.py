@@ -96,9 +96,8 @@ class TelegramBot:
         )
         self._hears_all = "free" in listens.rules.values()
         self._silence = Silence(clock)
-        server = (
-            (settings.base_url or "").rstrip("/").removesuffix("/bot")
-        )  # people write the address with and without /bot
+        # People write the address with and without /bot.
+        server = (settings.base_url or "").rstrip("/").removesuffix("/bot")
         address = {"base_url": f"{server}/bot", "base_file_url": f"{server}/file/bot"} if server else {}
         self._lines = (  # one for what is asked, one for what is waited for
             PollLine(
