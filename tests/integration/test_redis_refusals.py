@@ -130,6 +130,14 @@ async def test_an_address_that_is_none_is_refused() -> None:
         RedisStore("http://example.org", clock=SystemClock())
 
 
+async def test_a_store_that_is_closed_at_once_leaves_no_warning(server: RedisServer, make: Opener) -> None:
+    with capture_logs() as said:
+        store = make(server.url)
+        await store.open()
+        await store.aclose()
+    assert [line["event"] for line in said if line["log_level"] != "info"] == []
+
+
 async def test_a_closed_store_says_so(server: RedisServer, make: Opener) -> None:
     store = make(server.url)
     await store.open()

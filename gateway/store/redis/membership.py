@@ -11,12 +11,14 @@ the fence decides, which rises when the lane is freed or claimed.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
 import structlog
 
 from gateway.domain.chat import SessionKey
+from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import Background
 from gateway.store.redis import searching
 from gateway.store.redis.admission import look_after, make_good
@@ -163,8 +165,9 @@ class Membership:
         await self._make_good()
 
     async def _make_good(self) -> None:
-        for partition in EVERYWHERE:
-            await searching.make_good(self._wire, partition)
+        with suppress(StoreUnavailable):  # as where a command closes the store at once: the next process does it
+            for partition in EVERYWHERE:
+                await searching.make_good(self._wire, partition)
 
     # -- news -------------------------------------------------------------------------------
 
