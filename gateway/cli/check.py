@@ -76,12 +76,14 @@ async def print_findings(settings: Config, path: Path | None, redact: Callable[[
     worst, served = 0, adapters(settings)
     # To build a gateway finds mistakes that no single value can show.
     gateway = build(settings, served, Parts(store=configured_store(settings, waits=False)))
-    async for finding in _all_findings(settings, path, gateway, served):
-        mark = {True: "ok", False: "FAIL", None: "note"}[finding.ok]
-        show(redact(f"{finding.what:<16} {mark:<5} {finding.detail}"))
-        worst = max(worst, int(finding.ok is False))
-    for close in (*(adapter.aclose for adapter in served), *gateway.close):
-        await close()
+    try:
+        async for finding in _all_findings(settings, path, gateway, served):
+            mark = {True: "ok", False: "FAIL", None: "note"}[finding.ok]
+            show(redact(f"{finding.what:<16} {mark:<5} {finding.detail}"))
+            worst = max(worst, int(finding.ok is False))
+    finally:  # also where the reader of the output has left
+        for close in (*(adapter.aclose for adapter in served), *gateway.close):
+            await close()
     return worst
 
 

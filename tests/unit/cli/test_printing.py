@@ -18,6 +18,7 @@ import typer
 from gateway.agent.models import Models
 from gateway.app.config import Config
 from gateway.app.serving import announcement, nothing_to_do
+from gateway.cli import check
 from gateway.cli import main as cli
 from gateway.cli.check import _model, _store, may_talk
 from gateway.cli.printing import complain, show, show_rows
@@ -27,6 +28,7 @@ from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec
 from gateway.providers.plugin import ProviderPlugin
 from gateway.store.sqlite.store import SqliteStore
 from tests.support.fakes import ManualClock
+from tests.support.gateway import FakeAdapter, config_in
 
 
 def on_a_narrow_terminal(rows: Any, *, as_json: bool, text: Callable[[Any], str]) -> bytes:
@@ -87,6 +89,23 @@ def test_a_command_line_that_cannot_be_meant_ends_with_2_and_says_what_to_do(
 
 def test_without_a_platform_the_way_out_is_told_in_few_words() -> None:
     assert nothing_to_do(Config()).endswith(" in config.yaml), or talk here with `legato chat`")
+
+
+async def test_a_check_whose_reader_left_closes_what_it_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def left(text: str) -> None:
+        raise SystemExit(128 + signal.SIGPIPE)
+
+    async def closes() -> None:
+        closed.append("adapter")
+
+    closed: list[str] = []
+    adapter = FakeAdapter()
+    monkeypatch.setattr(adapter, "aclose", closes)
+    monkeypatch.setattr(check, "adapters", lambda config: [adapter])
+    monkeypatch.setattr(check, "show", left)
+    with pytest.raises(SystemExit):
+        await check.print_findings(config_in(tmp_path), None, str)
+    assert closed == ["adapter"]
 
 
 async def test_a_provider_that_breaks_its_port_is_one_line_of_the_check() -> None:
