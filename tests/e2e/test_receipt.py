@@ -364,18 +364,28 @@ async def test_a_command_whose_answer_cannot_be_stored_is_answered_once_it_can(
 async def test_a_start_waits_for_a_store_that_has_just_gone(tmp_path: Path, clock: ManualClock, step: str) -> None:
     store = Flaky(tmp_path, clock)
     store.failing = {step}
-    async with running(tmp_path, store=store, clock=clock) as live:
+
+    async def come_back() -> None:
         await clock.until_pending()
         store.failing = set()
         await clock.advance(60)
+
+    coming = asyncio.create_task(come_back())
+    async with running(tmp_path, store=store, clock=clock) as live:
+        await coming
+        assert store.failed == [step]
         assert await live.ask("hello") == "echo: hello"
 
 
 async def test_a_start_that_waits_for_its_store_can_be_stopped(tmp_path: Path, clock: ManualClock) -> None:
     store = Flaky(tmp_path, clock)
     store.failing = {"pending_hooks"}
-    async with running(tmp_path, store=store, clock=clock):
-        await clock.until_pending()
+    parts = bootstrap.Parts(clock=clock, providers={"offline": FakeModel()}, store=store)
+    gateway = bootstrap.build(config_in(tmp_path), [FakeAdapter()], parts)
+    serving = asyncio.create_task(gateway.run())
+    await clock.until_pending()
+    gateway.stop()
+    assert await serving
     assert store.failed == ["pending_hooks"]
 
 
