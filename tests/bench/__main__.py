@@ -6,10 +6,9 @@ import argparse
 import asyncio
 import importlib
 
-import structlog
-
 from gateway.app.gateway import collect_seldom
 from tests.bench.table import render
+from tests.bench.world import log_as_in_production
 
 BENCHES = (
     "throughput",
@@ -40,8 +39,7 @@ def main() -> None:
     if unknown:
         parser.error(f"there is no bench {', '.join(unknown)}; there are: {', '.join(BENCHES)}")
     collect_seldom()
-    # As in production: the default level is "warning".
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(30))
+    log_as_in_production()
     for name in names:
         bench = importlib.import_module(f"tests.bench.{name}")
         print(render(bench.TITLE, asyncio.run(bench.measure())), flush=True)

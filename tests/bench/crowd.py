@@ -21,7 +21,7 @@ from gateway.app.gateway import collect_seldom
 from tests.bench.served import fill, store_at, synced_server
 from tests.bench.start import PROJECT, peak_memory
 from tests.bench.table import Row, Rows, milliseconds, percentile
-from tests.bench.world import Instant, quiet, running, said, settings
+from tests.bench.world import Instant, log_as_in_production, quiet, running, said, settings
 
 TITLE = "1,000 turns at once; model at 2 s, Redis with appendfsync always"
 CHATS = 1_000
@@ -76,4 +76,5 @@ async def _serve(url: str) -> dict[str, float]:
 
 if __name__ == "__main__":
     collect_seldom()
+    log_as_in_production()
     print(json.dumps(asyncio.run(_serve(sys.argv[1]))))

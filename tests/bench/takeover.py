@@ -26,7 +26,7 @@ from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec
 from tests.bench.served import store_at, synced_server
 from tests.bench.start import PROJECT
 from tests.bench.table import Row, Rows, percentile
-from tests.bench.world import Instant, settings
+from tests.bench.world import Instant, log_as_in_production, settings
 from tests.support.waiting import eventually
 
 TITLE = "A process dies while its turns run; Redis, default lease"
@@ -173,4 +173,5 @@ async def _serve(url: str, home: str, kind: str) -> None:
 
 if __name__ == "__main__":
     collect_seldom()
+    log_as_in_production()
     asyncio.run(_serve(*sys.argv[1:]))

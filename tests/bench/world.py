@@ -8,12 +8,16 @@ SQLite file, synced on every commit.
 from __future__ import annotations
 
 import asyncio
+import logging
+import sys
 import tempfile
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+
+import structlog
 
 from gateway.agent.tools.base import Tool, ToolContext
 from gateway.app.build import Parts, build
@@ -37,6 +41,14 @@ from gateway.store.sqlite.store import SqliteStore
 REPLY = "Certainly: here is an answer of a quite usual length, in one or two sentences."
 _CLOCK = SystemClock()
 WINDOW = 10_000_000  # tokens: nothing here is meant to be compacted unless a bench asks for it
+
+
+def log_as_in_production() -> None:
+    """Warnings alone, and beside the figures, which another process may read."""
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
 
 
 def said(number: int) -> str:
