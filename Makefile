@@ -33,8 +33,8 @@ run: $(STAMP) ## talk to Legato in this terminal; needs no key
 test: $(STAMP) ## run the tests
 	$(BIN)/python -m pytest $(PARALLEL)
 
-slow: $(STAMP) ## the tests that take longer than anybody waits for
-	$(BIN)/python -m pytest -m slow $(PARALLEL)
+slow: $(STAMP) ## the tests that take longer than anybody waits for, and ten times the examples of the others
+	$(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile thorough $(PARALLEL)
 
 check: lint test ## everything a commit must pass
 

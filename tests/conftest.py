@@ -24,9 +24,10 @@ structlog.configure(
 
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # behind nohup it is ignored, and programs under test inherit that
 
-# How long an example takes depends on what else the machine does.
-settings.register_profile("unhurried", deadline=None)
-settings.load_profile("unhurried")
+# Without deadlines: how long an example takes depends on what else the machine does.
+settings.register_profile("quick", deadline=None, max_examples=40)
+settings.register_profile("thorough", deadline=None, max_examples=400)  # of `make slow`
+settings.load_profile("quick")
 
 # A commit waits for the disk, which no test is about: the files of tests live in memory, where there is room for them.
 _MEMORY = Path("/dev/shm")

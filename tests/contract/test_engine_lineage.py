@@ -78,7 +78,7 @@ FORCED = st.lists(st.booleans(), min_size=ROUNDS, max_size=ROUNDS)
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, suppress_health_check=list(HealthCheck))
 @given(PARTS, st.sampled_from(sorted(MODELS)), WINDOWS, FORCED)
 async def test_a_life_of_twelve_rounds(name: str, parts: Any, summariser: str, window: int, forced: list[bool]) -> None:
     await _lead(name, parts, summariser, window, forced)
@@ -88,7 +88,7 @@ async def test_a_life_of_twelve_rounds(name: str, parts: Any, summariser: str, w
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("hundred", range(10))  # no test may take longer than the run's own limit
 # Ten hundreds of the same lives would be one hundred: where CI is set, Hypothesis draws the same every time.
-@settings(max_examples=100, deadline=None, derandomize=False, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, derandomize=False, suppress_health_check=list(HealthCheck))
 @given(PARTS, st.sampled_from(sorted(MODELS)), WINDOWS, FORCED)
 async def test_a_thousand_lives(
     name: str, hundred: int, parts: Any, summariser: str, window: int, forced: list[bool]

@@ -89,7 +89,7 @@ _DEEDS = (
 )
 _LIVES = st.tuples(st.lists(_CHANGES, min_size=len(_DEEDS), max_size=len(_DEEDS)), st.permutations(_DEEDS))
 # A life takes seconds: one that fails is read as it is, since shrinking it would take minutes.
-_HOW = settings(deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate])
+_HOW = settings(suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate])
 
 
 class Person:

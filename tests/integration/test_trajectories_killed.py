@@ -77,7 +77,7 @@ async def test_killed_again_and_again_it_ends_as_if_it_had_never_been(tmp_path: 
     assert calls == figures["totals"]["summary_calls"]
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_whatever_of_its_files_a_kill_leaves_nothing_is_lost_or_doubled(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

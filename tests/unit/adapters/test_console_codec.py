@@ -7,7 +7,7 @@ import unicodedata
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.console import codec
@@ -36,7 +36,6 @@ def outbound(text: str, kind: OutboundKind = "reply", thread: str | None = None)
 
 class TestSplitting:
     @given(st.lists(st.binary(max_size=12).map(lambda b: b.replace(b"\n", b"")), max_size=8), st.integers(1, 7))
-    @settings(max_examples=100)
     def test_lines_come_out_as_they_went_in_however_they_are_chunked(self, lines: list[bytes], step: int) -> None:
         stream = b"".join(part + b"\n" for part in lines) + b"tail"
         splitter = LineSplitter()
@@ -144,7 +143,6 @@ class TestJsonIn:
         assert got == Request(text=" a\ufffdb\ufffdc\x1b😀\r ")
 
     @given(any_text)
-    @settings(max_examples=100)
     def test_text_that_can_be_stored_arrives_unchanged(self, text: str) -> None:
         got = codec.decode_json(line(json.dumps({"text": text})))
         # Escaped halves that happen to be neighbours are one character to any JSON reader.
@@ -153,7 +151,6 @@ class TestJsonIn:
         got.text.encode()
 
     @given(st.binary(max_size=40))
-    @settings(max_examples=100)
     def test_no_bytes_are_too_strange(self, raw: bytes) -> None:
         for decode in (codec.decode_json, codec.decode_plain):
             got = decode(line(raw))
@@ -203,7 +200,6 @@ class TestJsonOut:
         }
 
     @given(any_text)
-    @settings(max_examples=200)
     def test_any_text_is_one_line_and_comes_back(self, text: str) -> None:
         raw = codec.encode_json(outbound(text))
         assert len(raw.decode("utf-8").splitlines()) == 1
@@ -246,13 +242,11 @@ class TestPrintable:
         assert printable("a\r\nb\rc\td\n") == "a\nb\nc\td\n"
 
     @given(any_text)
-    @settings(max_examples=200)
     def test_no_control_character_is_left(self, text: str) -> None:
         for character in printable(text):
             assert character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cs")
 
     @given(st.text(st.characters(exclude_categories=("Cc", "Cs")), max_size=60))
-    @settings(max_examples=100)
     def test_ordinary_text_is_untouched(self, text: str) -> None:
         assert printable(text) == text
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
@@ -41,7 +41,6 @@ class TestStreaming:
         assert text_of(flow.finish("one\ntwo\nthree\nfour\n\n")) == "four\n"
 
     @given(prose, st.lists(st.integers(0, 40), max_size=6))
-    @settings(max_examples=200)
     def test_however_it_streams_the_whole_text_is_printed_once(self, text: str, cuts: list[int]) -> None:
         flow = ReplyFlow()
         shown = "".join(text_of(flow.advance(text[:cut])) for cut in sorted(cuts))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.console.screen import fold
@@ -75,7 +75,6 @@ def test_a_line_without_end_is_not_looked_through() -> None:
 
 
 @given(prose, st.integers(4, 30))
-@settings(max_examples=300)
 def test_only_white_space_at_breaks_changes(line: str, columns: int) -> None:
     shown = rows(line, columns)
     assert "".join("".join(shown).split()) == "".join(line.split())
@@ -84,14 +83,12 @@ def test_only_white_space_at_breaks_changes(line: str, columns: int) -> None:
 
 
 @given(st.text(st.sampled_from("ab 中"), max_size=60), st.integers(4, 30))
-@settings(max_examples=300)
 def test_a_row_is_wider_than_the_screen_only_if_it_is_one_word(line: str, columns: int) -> None:
     for row in rows(line, columns):
         assert sum(map(cells, row.rstrip())) <= columns or " " not in row.strip()
 
 
 @given(st.text(st.sampled_from("ab 中-"), max_size=60), st.integers(4, 30))
-@settings(max_examples=200)
 def test_what_is_being_written_is_broken_as_it_will_be_printed(line: str, columns: int) -> None:
     live = fold(line, columns=columns, rows=100, cells=cells)
     assert "".join(live).split() == "".join(rows(line, columns)).split()

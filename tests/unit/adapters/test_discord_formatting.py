@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from adapters.discord.formatting import fits_caption, plain, shown, split
 from tests.emulators.discord.posting import text_of
@@ -26,7 +26,6 @@ def messages(markdown: str) -> list[str]:
     return found
 
 
-@settings(max_examples=100, deadline=None)
 @given(replies)
 def test_every_word_of_a_reply_is_shown_once_and_in_its_place(markdown: str) -> None:
     assert words(*messages(markdown)) == words(markdown)

@@ -8,7 +8,7 @@ import sys
 
 import pyromark
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.telegram.formatting import Entity, Rendered, render, split
@@ -362,13 +362,11 @@ def solid(entities: list[dict]) -> list[str]:
     return [entity["type"] for entity in entities if entity["type"] in SOLID]
 
 
-@settings(max_examples=150, deadline=None)
 @given(replies)
 def test_every_word_of_a_reply_is_shown_once_and_in_its_place(markdown: str) -> None:
     assert words(*shown(markdown)) == words(markdown)
 
 
-@settings(max_examples=150, deadline=None)
 @given(replies)
 def test_fences_are_balanced_in_every_part(markdown: str) -> None:
     assert [open_fence(part) for part in split(markdown)] == [""] * len(split(markdown))
@@ -384,20 +382,17 @@ def open_fence(part: str) -> str:
     return fence
 
 
-@settings(max_examples=200, deadline=None)
 @given(shredded)
 def test_nothing_that_somebody_might_write_is_refused_or_lost(markdown: str) -> None:
     found = set(words(*shown(markdown)))
     assert [number for number in words(markdown) if number not in found and not is_hidden(markdown, number)] == []
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(min_size=1), st.integers(1, 400))
 def test_absurd_characters_are_sent_as_well(text: str, times: int) -> None:
     assert all(len(in_units(message)) <= 2 * 4096 for message in shown(text * times))
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.one_of(replies, shredded))
 def test_the_same_part_is_always_laid_out_the_same_way(markdown: str) -> None:
     assert split(markdown) == split(markdown)

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 import structlog
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.agent.asking import _distinct
@@ -337,7 +337,6 @@ def rows(words: Sequence[str]) -> list[Message]:
     return [noted(user(word), id=str(number), tokens=1) for number, word in enumerate(words)]
 
 
-@settings(max_examples=80, deadline=None)
 @given(WORDS, WORDS)
 def test_messages_without_notes_are_found_in_order_and_each_at_most_once(
     said: list[str], given_back: list[str]

@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -422,7 +422,6 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.dictionaries(names, values, max_size=5),
     st.dictionaries(names, st.sampled_from(["1", "x", "[", "null"]), max_size=2),

@@ -99,7 +99,7 @@ def test_a_transcript_never_opens_with_an_assistant() -> None:
     assert sanitize([]) == []
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(transcripts())
 def test_any_transcript_becomes_valid_once_and_for_all(messages: list[Message]) -> None:
     given_one = copy.deepcopy(messages)
@@ -174,7 +174,7 @@ def test_a_leading_system_message_is_told_once() -> None:
     assert text_of(parts).endswith(SYSTEM_NOTE)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(transcripts(), st.integers(0, 80))
 def test_what_is_in_order_at_sight_is_what_repair_would_leave(messages: list[Message], without: int) -> None:
     messages = [*messages[:without], *messages[without + 1 :]]

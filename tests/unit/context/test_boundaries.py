@@ -109,7 +109,7 @@ def test_the_latest_request_is_a_real_one() -> None:
     assert latest_request(turns[1:2]) is None
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(
     transcripts(), st.integers(0, 300), st.integers(1, 300), st.integers(0, 5), st.integers(1, 20), st.integers(0, 9)
 )

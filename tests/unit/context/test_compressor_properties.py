@@ -31,7 +31,7 @@ from tests.support.transcripts import (
     transcripts,
 )
 
-MODEST = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+MODEST = settings(suppress_health_check=list(HealthCheck))
 SUMMARISERS = st.sampled_from(["extractive", "failing", "none"])
 
 
@@ -96,7 +96,7 @@ async def test_asking_first_agrees_and_mutates_nothing(messages: list[Message], 
         assert await engine.compress(messages, force=True) == messages
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(st.lists(transcripts(), min_size=6, max_size=6), SUMMARISERS)
 async def test_a_conversation_that_is_compacted_again_and_again(parts: list[list[Message]], summariser: str) -> None:
     engine = _engine(summariser, 3_000)

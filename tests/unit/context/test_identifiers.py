@@ -145,7 +145,7 @@ def test_keys_and_the_numbers_of_places_are_none() -> None:
     assert find(text, names=False) == ["#W8841", "40404"]
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(st.text())
 def test_any_text_has_only_what_stands_in_it(text: str) -> None:
     values = find(text)

@@ -99,7 +99,7 @@ def test_a_code_that_the_model_gives_a_tool_counts_as_its_word_and_a_path_does_n
     assert weights == {"#W8841": WEIGHTS["assistant"], "/srv/out/april-7.csv": 0.0}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(transcripts())
 def test_any_transcript_has_a_ledger(messages: list[Message]) -> None:
     middle = sanitize(messages)

@@ -17,7 +17,7 @@ def test_a_mention_is_a_whole_word() -> None:
     assert mentions("改src/a.py吧", "src/a.py")
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(
     st.text("aB1 /.é天\n"),
     st.lists(st.text("aB1 /.é天", min_size=1), max_size=4),

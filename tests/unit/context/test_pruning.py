@@ -88,7 +88,7 @@ def test_calls_come_in_many_shapes() -> None:
     assert result_id({"role": "tool", "tool_call_id": 5}) is None
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(transcripts())
 def test_no_shape_raises_or_is_mutated_and_roles_stay(messages: list[Message]) -> None:
     messages = sanitize(messages)
@@ -136,7 +136,6 @@ def test_a_line_says_which_tool_on_what_with_what_outcome_and_how_much(starts: s
     assert len(line) <= STUB_CHARS
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.text(max_size=30), st.text(max_size=400), st.text(max_size=3_000), st.integers(0, 3))
 def test_any_result_of_any_tool_is_one_line(tool: str, arguments: str, output: str, images: int) -> None:
     line = _line(tool or "tool", arguments, output, images=images)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.context.listing import HEADING as LIST_HEADING
@@ -252,7 +252,6 @@ async def test_one_stricter_try_for_all_parts_together() -> None:
 sizes = st.lists(st.integers(1, 400), min_size=1, max_size=60)
 
 
-@settings(max_examples=100, deadline=None)
 @given(sizes, st.integers(100, 3_000), st.integers(0, 40), st.integers(1, 5))
 def test_parts_follow_one_another_cover_everything_and_keep_their_sizes(
     words: list[int], tokens: int, less: int, most: int

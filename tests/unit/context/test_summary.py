@@ -105,7 +105,7 @@ def test_markers_in_the_material_are_bent() -> None:
     assert "\x00" not in text
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(transcripts(), st.integers(100, 5_000))
 def test_rendering_any_transcript_keeps_the_cap(messages: list[Message], chars: int) -> None:
     messages = sanitize(messages)
@@ -239,7 +239,7 @@ def test_the_fallback_keeps_to_its_size(chars: int, tokens: int, unit: str) -> N
     assert COUNTER.text(notes) <= tokens
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(transcripts())
 def test_the_fallback_takes_any_shape(messages: list[Message]) -> None:
     assert _fallback(sanitize(messages)).startswith("## Active Task")

@@ -239,7 +239,7 @@ def test_another_tokenizer_narrows_what_is_kept() -> None:
 # Properties. Whole lives with restarts, and what is reachable after them: contract/test_engine_lineage.py
 
 
-MODEST = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+MODEST = settings(suppress_health_check=list(HealthCheck))
 LENGTHS = st.sampled_from([1_000, 4_000, 100_000])
 PLAIN = CompressionSettings(threshold=0.75, min_threshold_tokens=0)
 OVERHEAD = 700  # tokens of system prompt and tools
@@ -296,7 +296,7 @@ def turns(draw: st.DrawFn) -> list[list[Message]]:
     return steps
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(turns())
 def test_every_request_of_a_long_conversation_fits_the_window(steps: list[list[Message]]) -> None:
     length, passes = 8_000, 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.delivery.markdown.characters import Unit
@@ -18,7 +18,6 @@ def length(text: str, unit: Unit) -> int:
 
 
 @given(st.lists(pieces, max_size=4).map("".join), st.integers(2, 60), units)
-@settings(max_examples=300)
 def test_nothing_is_lost_and_every_part_fits(text: str, limit: int, unit: Unit) -> None:
     parts = split_text(text, limit, unit)
     assert "".join(parts) == text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.chat import SessionKey, Source, session_key, spoken, unspoken
@@ -16,7 +16,6 @@ keys = st.builds(SessionKey, platform=part.filter(bool), chat=part, thread=st.no
 
 
 @given(keys, keys)
-@settings(max_examples=300)
 def test_two_keys_are_never_written_alike(one: SessionKey, other: SessionKey) -> None:
     assert (str(one) == str(other)) == (one == other)
 
@@ -70,7 +69,6 @@ def test_a_direct_chat_and_a_persons_own_session_carry_no_names() -> None:
     assert spoken(SHARED, direct, "[x] hi") == unspoken(SHARED, direct, "[x] hi") == "[x] hi"
 
 
-@settings(max_examples=60)
 @given(st.text(), st.text())
 def test_the_words_come_back_as_they_were(name: str, words: str) -> None:
     bent = str.maketrans("[]［］【】", "()()()")

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.agent.files.kinds import read
@@ -312,14 +312,12 @@ async def test_a_pause_between_words_for_those_who_watch() -> None:
 
 
 @given(st.text(max_size=80))
-@settings(max_examples=100, deadline=None)
 def test_words_join_to_the_text(text: str) -> None:
     assert "".join(words(text)) == text
     assert all(words(text))
 
 
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool", "system"]), st.text(max_size=40)), max_size=6))
-@settings(max_examples=100, deadline=None)
 def test_it_has_an_answer_to_every_transcript(turns: list[tuple[Any, str]]) -> None:
     made = answer([{"role": role, "content": text} for role, text in turns], TOOLS)
     assert made.text or made.calls

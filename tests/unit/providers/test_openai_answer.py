@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.providers.base import Completed, ReasoningDelta, TextDelta
@@ -210,7 +210,6 @@ JUNK: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(chunks=st.lists(st.dictionaries(st.just("choices"), st.lists(JUNK, max_size=3)) | JUNK, max_size=4))
-@settings(max_examples=150, deadline=None)
 def test_no_chunk_of_any_shape_upsets_it(chunks: list[Any]) -> None:
     whole = fresh()
     for chunk in chunks:
@@ -229,7 +228,6 @@ def test_no_chunk_of_any_shape_upsets_it(chunks: list[Any]) -> None:
                        min_size=1, max_size=3),
     data=st.data(),
 )  # fmt: skip
-@settings(max_examples=80, deadline=None)
 def test_however_arguments_are_cut_they_arrive_whole(arguments: list[dict[str, Any]], data: st.DataObject) -> None:
     chunks = []
     for index, value in enumerate(arguments):

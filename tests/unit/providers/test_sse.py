@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.providers.sse import EventReader
@@ -39,7 +39,6 @@ BODIES = ['{"a": 1}', "<html>", "", "  \n", "d", "dat", "[1]", "datum"]
 
 @pytest.mark.parametrize(("text", "events"), STREAMS)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
 def test_a_stream_cut_anywhere(text: str, events: list[tuple[str, str]], data: st.DataObject) -> None:
     raw = text.encode()
     cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=6)))

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.providers.thinking import Thinking
@@ -41,7 +41,6 @@ def test_thoughts_at_the_beginning_are_split_off(pieces: Callable[[str], list[st
 
 
 @given(case=st.sampled_from(CASES), data=st.data())
-@settings(max_examples=80, deadline=None)
 def test_cut_anywhere(case: tuple[str, tuple[str, str]], data: st.DataObject) -> None:
     text, expected = case
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))

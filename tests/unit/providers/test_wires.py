@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.agent.asking import message_of
@@ -201,7 +201,6 @@ def encoded(api: str, said: list[Any]) -> dict[str, Any]:
 
 @API
 @given(first=PERSON, rest=st.lists(exchange(), max_size=4), marks=st.booleans())
-@settings(max_examples=75, deadline=None)
 def test_every_sound_transcript_makes_a_valid_request(api: str, first: Any, rest: list[list[Any]], marks: bool) -> None:
     head = [{"role": "system", "content": "S", "_legato": {}}, first]
     said: list[Any] = [*head, *(each for part in rest for each in part)]
@@ -215,7 +214,6 @@ def test_every_sound_transcript_makes_a_valid_request(api: str, first: Any, rest
 
 @API
 @given(rest=st.lists(exchange(), min_size=1, max_size=4))
-@settings(max_examples=40, deadline=None)
 def test_a_longer_conversation_begins_as_the_shorter_one(api: str, rest: list[list[Any]]) -> None:
     """Or the cache would miss."""
     spoken = [each for part in rest for each in part if each["role"] != "user" or text_of(each).strip()]

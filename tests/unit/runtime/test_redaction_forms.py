@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.runtime.redaction import MARK, Redactor
@@ -221,7 +221,6 @@ def all_are_utf8(text):
     return True
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(pieces, max_size=12).map("".join), st.data())
 def test_a_place_in_a_decoded_text_leads_back_to_its_origin(text, data):
     levels = decoded(text)
@@ -284,7 +283,6 @@ SIGNS = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(
         st.one_of(st.sampled_from(CREDENTIALS), IN_VARIANTS).flatmap(parts_of) | pieces | st.sampled_from(SIGNS),

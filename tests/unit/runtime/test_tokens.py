@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.runtime.tokens import EXACT_CHARS, IMAGE_TOKENS, MESSAGE_OVERHEAD, PIECE_CHARS, TokenCounter
@@ -42,7 +42,6 @@ def test_beyond_the_exact_length_a_sample_is_scaled() -> None:
     assert COUNTER.text(text) == pytest.approx(COUNTER.text(text[:450_000]) * len(text) / 450_000, rel=0.02)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(alphabet=st.characters(), max_size=300), st.text(alphabet=st.characters(), max_size=300))
 def test_two_texts_are_about_their_sum(one: str, other: str) -> None:
     assert COUNTER.text(one + other) <= COUNTER.text(one) + COUNTER.text(other) + 4
@@ -81,7 +80,6 @@ _ODD = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
 @given(_ODD, _ODD, _ODD)
 def test_no_shape_raises(content: Any, calls: Any, call: Any) -> None:
     for message in (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import apsw
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.agent.tools.history import render
@@ -46,7 +46,6 @@ def test_what_was_said_is_entered_whole_however_long_it_is() -> None:
     assert len(terms_of(user(said))) == 5_000
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=200), st.integers(1, 30))
 def test_no_result_has_more_terms_than_it_may_nor_any_twice(content: str, times: int) -> None:
     found = terms_of(tool_result("c", content * times * 20))
@@ -66,7 +65,6 @@ def test_the_passage_around_most_of_what_was_looked_for_is_shown() -> None:
     assert "an art of its own" in passage(f"{'a part of a party; ' * 60}an art of its own{' starting' * 60}", "art", 60)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=300), st.text(max_size=20), st.integers(1, 60))
 def test_a_passage_stands_in_its_text_and_keeps_to_its_size(content: str, words: str, size: int) -> None:
     part = passage(content, words, size)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.chat import ChatAddress, Inbound, Source
@@ -123,7 +123,6 @@ async def test_waiting_workers_are_served_in_turn() -> None:
     await asyncio.gather(first, return_exceptions=True)
 
 
-@settings(max_examples=80)
 @given(st.text(), st.text(), st.none() | st.text())
 def test_an_inbound_survives_its_json(event_id: str, text: str, thread: str | None) -> None:
     source = Source(platform="p", chat=text, chat_type="thread", user=event_id, thread=thread, renamed=thread)

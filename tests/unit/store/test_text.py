@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.store.shared.ranking import Sought
@@ -81,7 +81,6 @@ def test_words_are_counted_from_their_beginning_to_their_end() -> None:
     assert occurrences.counts("xx A1 a10 ba1") == [0, 0, 1]
 
 
-@settings(max_examples=150)
 @given(TEXT, st.data())
 def test_any_part_of_a_dense_run_is_found_in_its_text(text: str, data: st.DataObject) -> None:
     dense = [character for character in normalised(text) if character in "上下文窗口タ가ไ"]
@@ -100,7 +99,6 @@ def test_any_part_of_a_dense_run_is_found_in_its_text(text: str, data: st.DataOb
     assert holds_phrases(text, question(f"「{part}」"))
 
 
-@settings(max_examples=150)
 @given(TEXT)
 def test_a_text_holds_its_own_question(text: str) -> None:
     assert {term for term in question(text).terms if not term.startswith("^")} <= set(terms(text))

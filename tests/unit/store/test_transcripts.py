@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.message import Message, text_of, user
@@ -73,7 +73,6 @@ def test_calls_and_parts_count_too() -> None:
     assert size_of({"role": "user", "content": [{"type": "text", "text": long}] * 2}) > 20_000 + PER_MESSAGE
 
 
-@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.sampled_from(["put", "append", "drop", "get"]), st.sampled_from("xyz"), st.integers(0, 9)))
 )

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.runtime.errors import ConfigError, ProviderUnavailable, QuotaExceeded, SummaryRefused
@@ -37,7 +37,6 @@ def turns_in(data: bytes) -> list[dict[str, str]]:
 # -- what always holds --------------------------------------------------------------------------
 
 
-@settings(max_examples=150, deadline=None)
 @example(data=line_of(worked(12)), notice=True)
 @example(data=line_of(worked(12), id="x"), notice=False)
 @given(data=lines(), notice=st.booleans())
@@ -78,7 +77,6 @@ def test_a_line_is_as_it_was_or_shorter_in_one_place(data: bytes, notice: bool) 
     assert first == 0 or speakers[first] != "tool"
 
 
-@settings(deadline=None)
 @given(data=lines())
 def test_in_memory_it_is_the_same_and_what_fits_is_never_touched_again(data: bytes) -> None:
     run = turns_in(data)
@@ -93,7 +91,6 @@ def test_in_memory_it_is_the_same_and_what_fits_is_never_touched_again(data: byt
         assert summarise.requests == []
 
 
-@settings(max_examples=60, deadline=None)
 @given(words=st.integers(70, 120), target=st.integers(350, 420), notice=st.booleans())
 def test_where_enough_can_go_the_target_is_met_or_nothing_is_done(words: int, target: int, notice: bool) -> None:
     summarise = FakeSummariser(lambda _: "word " * words)

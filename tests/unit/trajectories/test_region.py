@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.trajectories.region import Region, TrajectorySettings, region
@@ -62,7 +62,6 @@ def test_speakers_of_other_names_are_not_protected() -> None:
     assert taken("xxxhggggggg", 100) == "[xx]xhggggggg"
 
 
-@settings(deadline=None)
 @given(run=RUNS, to_save=st.integers(1, 2_000), last=st.integers(1, 6), data=st.data())
 def test_nothing_protected_is_ever_taken(run: Run, to_save: int, last: int, data: st.DataObject) -> None:
     turns = turns_of(run)

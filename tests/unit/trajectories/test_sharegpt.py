@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.trajectories.sharegpt import Change, NotATrajectory, changed_turns, parse, turns_of
@@ -31,13 +31,11 @@ def test_a_notice_goes_to_the_end_of_its_text() -> None:
     assert changed.startswith('{"conversations":[{"value":"be \\u0041\\nsay \\"it\\"","from":"system"},')
 
 
-@settings(deadline=None)
 @given(line=lines())
 def test_turns_are_read_as_the_library_reads_them(line: bytes) -> None:
     assert parse(line.decode()).turns == turns_of(json.loads(line)["conversations"])
 
 
-@settings(deadline=None)
 @given(line=lines(), data=st.data())
 def test_a_change_in_a_line_is_the_change_in_memory(line: bytes, data: st.DataObject) -> None:
     values = json.loads(line)["conversations"]

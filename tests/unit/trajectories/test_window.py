@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.runtime.errors import UserError
@@ -49,7 +49,6 @@ class Watched:
         )
 
 
-@settings(max_examples=50, deadline=None)
 @given(order=st.permutations(range(12)), concurrency=st.integers(1, 5))
 def test_results_come_in_order_whatever_ends_first(order: list[int], concurrency: int) -> None:
     async def main() -> None:
