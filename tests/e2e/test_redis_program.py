@@ -62,7 +62,7 @@ async def test_a_worker_goes_on_with_the_turn_of_a_terminal_that_died(
         await eventually(lambda: model.in_flight)
         terminal.process.kill()
         await terminal.process.wait()
-    server.let_die(*server.processes())  # which takes ten seconds
+    server.let_all_die()  # which takes ten seconds
     gate.set()
     async with worker(tmp_path):
         await eventually(lambda: model.calls == 2 and not model.in_flight)

@@ -87,6 +87,13 @@ class RedisServer:
             for key in client.keys("*members"):
                 client.zadd(key, dict.fromkeys(names, 0), xx=True)
 
+    def let_all_die(self) -> None:
+        """The same of every process, and of every account that one of them serves alone."""
+        self.let_die(*self.processes())
+        with self.client() as client:
+            for key in client.keys("*lease:*"):
+                client.delete(key)
+
     def start(self) -> None:
         """Start it on its folder and wait until it has read what it kept."""
         command = [server_program(), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
