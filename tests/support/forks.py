@@ -28,6 +28,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+import typer.main
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 LONGEST_LINE: Final = 32 * 1024 * 1024  # bytes; replies may be long
 
@@ -337,14 +339,15 @@ def _open_streams() -> None:
 
 
 def _warm_everything() -> None:
-    """All modules of the product, and what each program would read anew: the vocabulary (0.25 s), the prices of models,
-    the certificates and the names of plug-ins."""
+    """All modules of the product, and what each program would make anew: the vocabulary (0.25 s), the prices of models,
+    the certificates, the names of plug-ins and the commands of the program."""
     gc.disable()  # next to nothing of it is garbage, and looking takes a third of the time
     for package in ("gateway", "adapters"):
         found = importlib.import_module(package)
         for each in pkgutil.walk_packages(found.__path__, f"{package}."):
             if not each.name.endswith("__main__"):
                 importlib.import_module(each.name)
+    from gateway.cli.main import app
     from gateway.providers import http
     from gateway.providers.catalog import PriceTable
     from gateway.runtime import plugins, tokens
@@ -354,6 +357,8 @@ def _warm_everything() -> None:
     PriceTable({}).context_window("warm")
     http._trusting(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
     plugins.installed("legato.providers")
+    typer.main.get_command = functools.cache(typer.main.get_command)
+    typer.main.get_command(app)
     _freeze()
     gc.enable()
 
