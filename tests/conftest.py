@@ -13,6 +13,7 @@ import structlog
 from hypothesis import settings
 
 from tests.support.fakes import ManualClock, SequentialIds
+from tests.support.forks import share
 
 # Tracebacks as the program writes them. The default draws the variables of every frame, for a second of a core each.
 structlog.configure(
@@ -40,6 +41,12 @@ if "TMPDIR" not in os.environ and os.access(_MEMORY, os.W_OK) and shutil.disk_us
 gc.disable()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """All processes of a run take their programs from one parent."""
+    if config.getoption("numprocesses", None):
+        share()
+
+
 def pytest_collection_finish() -> None:
     """From here on garbage is collected, and looked for only among what the tests make."""
     gc.freeze()
@@ -48,7 +55,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_xdist_auto_num_workers() -> int:
     """Return how many processes run the tests."""
-    return (os.cpu_count() or 1) * 3 // 2
+    return (os.cpu_count() or 1) * 2
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,8 @@
 
 `await forks().start("gateway", "chat", "--json", …)` is `python -m gateway chat --json`, for 30 ms where a fresh
 interpreter takes a second and a half; what a signal does to it, and what it leaves behind, is the same. Any number
-of programs may run at a time. `python -m tests.support.forks FD` is their parent, which ends with this process.
+of programs may run at a time, and all processes of a test run share their parent, `python -m tests.support.forks FD`.
+It hears orders at an address, and ends with the process that started it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Mapping, Sequence
@@ -32,6 +34,7 @@ import typer.main
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 LONGEST_LINE: Final = 32 * 1024 * 1024  # bytes; replies may be long
+_ADDRESS: Final = "FORKS_OF_TESTS"
 
 
 class Child(asyncio.Protocol):
@@ -116,18 +119,35 @@ class Process:
         return out, err
 
 
-class Forks:
-    """This process's end of the parent of all."""
+class Parent:
+    """The parent of all programs, which imports everything when the first order comes."""
 
     def __init__(self) -> None:
-        self._ours, theirs = socket.socketpair()
-        with theirs:
-            self._parent = subprocess.Popen(
-                [sys.executable, "-m", "tests.support.forks", str(theirs.fileno())],
+        self._folder = tempfile.TemporaryDirectory()
+        self.address = f"{self._folder.name}/orders"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as orders:
+            orders.bind(self.address)
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.support.forks", str(orders.fileno())],
                 cwd=ROOT,
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
+                pass_fds=[orders.fileno()],
+                stdin=subprocess.PIPE,
             )
+
+    def close(self) -> None:
+        """End it, and with it whatever still runs."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._folder.cleanup()
+
+
+class Forks:
+    """This process's way to the parent of all, which hears orders at `address`."""
+
+    def __init__(self, address: str) -> None:
+        self._orders = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._orders.connect(address)
 
     async def start(
         self,
@@ -151,7 +171,7 @@ class Forks:
         }
         ours, theirs = socket.socketpair()
         with theirs:
-            socket.send_fds(self._ours, [b"."], [theirs.fileno()])
+            socket.send_fds(self._orders, [b"."], [theirs.fileno()])
         socket.send_fds(ours, [json.dumps(order).encode()], list(descriptors))
         ours.shutdown(socket.SHUT_WR)
         _, child = await asyncio.get_running_loop().create_connection(Child, sock=ours)
@@ -180,17 +200,25 @@ class Forks:
         return Process(child, await _writer(feed), await _reader(output), await _reader(errors))
 
     def close(self) -> None:
-        """End the parent of all, and with it whatever still runs."""
-        self._ours.close()
-        self._parent.wait()
+        """Order nothing more."""
+        self._orders.close()
 
 
 @functools.cache
 def forks() -> Forks:
     """The one that all tests of this process share."""
-    made = Forks()
+    share()
+    made = Forks(os.environ[_ADDRESS])
     atexit.register(made.close)
     return made
+
+
+def share() -> None:
+    """From here on this process has a parent of programs, and so has every process that it starts."""
+    if _ADDRESS not in os.environ:
+        parent = Parent()
+        os.environ[_ADDRESS] = parent.address
+        atexit.register(parent.close)
 
 
 async def _reader(descriptor: int) -> asyncio.StreamReader:
@@ -211,7 +239,7 @@ async def _writer(descriptor: int) -> asyncio.StreamWriter:
 
 
 def _serve(orders: socket.socket) -> dict[str, Any] | None:
-    """Fork for every order; returns it in the forked process, and None in the parent when nobody orders any more."""
+    """Fork for every order; returns it in the forked process, and None in the parent once standard input has ended."""
     wake, ring = os.pipe()
     os.set_blocking(wake, False)
     os.set_blocking(ring, False)
@@ -220,14 +248,14 @@ def _serve(orders: socket.socket) -> dict[str, Any] | None:
     signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
     children: dict[int, socket.socket] = {}
     while True:
-        ready, _, _ = select.select([orders, wake], [], [])
+        ready, _, _ = select.select([orders, wake, sys.stdin], [], [])
         if wake in ready:
             os.read(wake, 4096)
             _tell_fates(children)
+        if sys.stdin in ready:
+            break
         if orders in ready:
-            data, (*given,), _, _ = socket.recv_fds(orders, 1, 1)
-            if not data:
-                break
+            _, given, _, _ = socket.recv_fds(orders, 1, 1)
             told = socket.socket(fileno=given[0])
             order, descriptors = _read(told)
             _warm(order["module"])
@@ -364,9 +392,11 @@ def _warm_everything() -> None:
 
 
 def main() -> None:
-    """Warm up, serve, and in each fork be a program."""
+    """Wait for the first order, warm up, serve, and in each fork be a program."""
+    orders = socket.socket(fileno=int(sys.argv[1]))
+    select.select([orders, sys.stdin], [], [])
     _warm_everything()
-    order = _serve(socket.socket(fileno=int(sys.argv[1])))
+    order = _serve(orders)
     if order is not None:
         _become(order)
 
