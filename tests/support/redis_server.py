@@ -73,8 +73,10 @@ class RedisServer:
 
     def empty(self) -> None:
         """Forget all that it holds. The connection is kept: a new one costs ten times as much as this."""
-        self._kept = self._kept or self.client()
-        self._kept.flushall()
+        client = self._kept = self._kept or self.client()
+        client.flushall()
+        # A store that forgets waits for a file that is being written, by a clock that a test may never move.
+        until(lambda: not client.info("persistence")["aof_rewrite_in_progress"], "the file to be written")
 
     def processes(self) -> set[str]:
         """Return the names of the processes that have a lease here."""
