@@ -112,11 +112,11 @@ class Excuses:
         hits = (hit for hit in self._hits if hit.process == process and hit.kind in kinds)
         return next((hit for hit in hits if hit.ended <= at <= hit.ended + _WAKING), None)
 
-    def struck_attempts(self, row: str, answers: str, sends: Iterable[Send]) -> int:
+    def struck_attempts(self, row: str, kind: str, answers: str, sends: Iterable[Send]) -> int:
         """Return the attempts at a row that a fault struck before their outcome was stored: their processes were
         killed or still in the midst of them, or did not hear the platform's answer. The end of the turn of `answers`
-        takes its row for sending, so whoever was killed behind it, and before the send, was in the midst, too. A
-        terminal shows what may have been shown however often it takes."""
+        takes its row for sending, and a notice is taken within the turn: whoever was killed behind that, and before
+        the send, was in the midst, too. A terminal shows what may have been shown however often it takes."""
         struck = 0
         unheard = [send for send in sends if send.row == row and not send.heard]
         for (process, name), began in self._passed["outbox.before_send"].items():
@@ -128,8 +128,12 @@ class Excuses:
         for (process, name), claimed in self._passed["turn.claimed"].items():
             began = self._passed["outbox.before_send"].get((process, row))
             if name == answers and process not in self._terminals and not began:
-                struck += self._ended_and_killed(process, claimed[-1])
+                noticed = kind == "notice" and self._killed_after(process, claimed[-1])
+                struck += noticed or self._ended_and_killed(process, claimed[-1])
         return struck
+
+    def _killed_after(self, process: int, claimed: float) -> bool:
+        return any(hit.process == process and hit.kind == "kill" and hit.begun >= claimed for hit in self._hits)
 
     def _ended_and_killed(self, process: int, claimed: float) -> bool:
         """Say whether a process ended a turn that it had claimed, and was killed before it sent anything of it."""

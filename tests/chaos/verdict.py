@@ -153,7 +153,7 @@ def seen(findings: Findings, facts: Facts, excuses: Excuses, excused: Counter[st
             yield f"the message {row_id} was shown with {len(texts[row_id])} texts"
         if state == "refused" and row_id in refused:
             continue
-        struck = excuses.struck_attempts(row_id, answers, findings.sends)
+        struck = excuses.struck_attempts(row_id, kind, answers, findings.sends)
         if state in ("sent", "refused") and struck >= MOST_SHOWN:
             excused[UNSEEN] += row_id not in shown
         elif state != "sent":

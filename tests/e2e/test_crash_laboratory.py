@@ -144,14 +144,16 @@ def test_a_laboratory_that_does_not_get_to_run_keeps_back_the_answers_that_pass_
 def test_a_kill_between_the_end_of_a_turn_and_its_send_is_an_attempt(tmp_path: Path) -> None:
     (tmp_path / "trace").write_text("0 1.000000 turn.claimed e4\n0 1.100000 turn.finished\n")
 
-    def struck(killed_at: float, answers: str = "e4", *more: Hit) -> int:
+    def struck(killed_at: float, answers: str = "e4", *more: Hit, kind: str = "reply") -> int:
         hits = [Hit(kind="kill", begun=killed_at, ended=killed_at, process=0), *more]
         findings = Findings(schedule=make_schedule(0), folder=tmp_path, hits=hits)
-        return Excuses(findings).struck_attempts("o_1", answers, [])
+        return Excuses(findings).struck_attempts("o_1", kind, answers, [])
 
     assert struck(1.11) == 1
     assert struck(1.11, answers="e5") == 0
     assert struck(1.05 - 0.2) == 0
+    assert struck(3.0, kind="notice") == 1  # taken at any moment of the turn
+    assert struck(0.9, kind="notice") == 0
     assert struck(1.9) == 1  # on a busy machine
     assert struck(3.0) == 0
     assert struck(3.0, "e4", Hit(kind="laboratory starved", begun=1.8, ended=2.99)) == 1  # it was noted late
@@ -169,7 +171,7 @@ def test_a_send_that_the_platform_read_when_nobody_waited_any_more_is_an_attempt
             Send(number=number, at=at, process=0, row="o_1", shown=True, heard=heard, **facts)
             for number, (at, heard) in enumerate(noted)
         ]
-        return Excuses(Findings(schedule=make_schedule(0), folder=tmp_path)).struck_attempts("o_1", "", sends)
+        return Excuses(Findings(schedule=make_schedule(0), folder=tmp_path)).struck_attempts("o_1", "reply", "", sends)
 
     assert struck((2.3, False), (3.05, True)) == 1
     assert struck((1.05, True), (3.05, True)) == 0
