@@ -1,1 +1,28 @@
-"""The agent: a loop of model calls and tools over one conversation."""
+"""The agent: a loop of model calls and tools over one conversation.
+
+    a turn        loop            fit the window, ask the model, run its tools, store the step, again
+                  ports           what the loop needs of the rooms above
+                  conversation    the session, while its turn runs
+                  asking          the answer of a step (fallback: from another model)
+                  steps           the tools on offer, and the results of calls (gate: a person is asked first)
+                  running         the turns of this process, within reach of signals
+    the window    fitting         compactions between two steps
+                  overflow        the remedy for a refusal
+                  windows         the sizes that refusals state
+                  pressure        the marks of a filling window
+                  hygiene         the compaction before a turn
+                  preparation     compactions made while nobody waits
+                  compaction      one compaction, up to the continuation that it publishes
+                  engines         the context engines in memory
+    the models    models          those of the configuration (choices: those that people chose for a chat)
+                  auxiliary       calls beside the conversation, as for summaries
+                  caching         the marks of what a provider may keep
+                  metering        what calls cost, and whether they may (caps)
+    a session     sessions        its beginning, continuation and end
+                  prompt          its system prompt
+                  quotes          earlier words that a message brings along
+                  forgetting      words that a person wants gone
+
+`tools/` has a file for each tool, `mcp/` the tools of MCP servers, `files/` what people and models send each other, and
+`memory/` what outlives sessions.
+"""

@@ -1,1 +1,26 @@
-"""Frozen data that every room speaks: no I/O, no decisions beyond naming."""
+"""Frozen data that every room speaks: no I/O, no decisions beyond naming.
+
+    messages       chat            in and out, their people, the keys of conversations
+                   message         an entry of a transcript (handles: its name for people)
+                   command         `/name rest`
+                   file, speech    what came with a message, and spoken words
+                   quoting         the lines before a person's words, such as "in reply to"
+    conversations  session         a stretch of conversation (titles, expiry)
+                   turn            the rules of turns
+                   window, usage   a model's room, and what a call used
+                   notes           what stands in for older turns
+                   rule, pin       what is to hold for good, by a message or by a command
+                   memory          facts that outlive sessions
+    people         place           where config.yaml and commands can set rules
+                   pairing         how a stranger is let in
+                   approval        a yes or no that a tool waits for
+    time           reminder        reminders and schedules (recurrence: repeated moments)
+    platforms      adapter         the port
+                   platform        the description of a package
+                   rates           how quickly a platform lets a bot send
+    texts          settings        the kinds of values in config.yaml
+                   terminal        strangers' texts, safe to print
+                   wording         numbers and moments in sentences
+
+`when/` reads a time as people write it, such as "tomorrow at nine".
+"""

@@ -1,1 +1,18 @@
-"""Models behind one port (`base`), one package per API."""
+"""Models behind one port (`base`), one package per API.
+
+    a package     plugin          its description, its host and its settings
+    a call        server          one request over HTTP, the same for every API (http, sse)
+                  calls           ids and arguments of earlier tool calls
+                  retry           another attempt
+                  adapting        the request without what a model refused (features)
+    an answer     answer          words apart from thoughts, tool calls out of their pieces (thinking)
+                  ends            why it ended
+                  usage           what it used
+    a refusal     errors          as one of Legato's own errors
+                  overflow        was it too long, and for which length?
+    a model       catalog         prices and windows that are known beforehand
+                  windows         the list of a server's models
+    beside        transcription   recordings, written down
+
+The packages are `openai/`, `openai_responses/`, `anthropic/` and `offline/`.
+"""

@@ -1,1 +1,18 @@
-"""One message, from receipt to reply."""
+"""One message, from receipt to reply.
+
+    receipt       reception       it is stored before its platform is told, or refused
+                  albums          files of one album, of which only the last names the bot
+                  poison          a message that meets a bug holds up no other
+    its lane      lanes           one turn at a time for each conversation
+                  parts           messages that a client had to cut are one again
+                  steering        words that reach a turn which runs already
+    its turn      turn            the story of a message, from its lane to its reply
+                  recorder        its steps, stored one by one
+                  observer        what others see of it, and the reasons to end it early
+                  turn_files      the files that its tools may read and send
+                  notices         notices of the gateway's own troubles
+    by the clock  expiry          sessions whose time is over
+                  reminders       reminders that are due (reminded: their words in the conversation)
+
+`app/build.py` puts them together, and `app/gateway.py` starts and ends them.
+"""

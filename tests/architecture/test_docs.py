@@ -13,6 +13,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
+import pytest
 import typer
 
 from gateway.agent import tools
@@ -201,3 +202,11 @@ def test_every_method_that_is_named_exists() -> None:
             if isinstance(node, ast.ClassDef):
                 there |= {f"{node.name}.{inner.name}" for inner in node.body if isinstance(inner, _FUNCTION)}
     assert named - there == set()
+
+
+@pytest.mark.parametrize("room", ["agent", "context", "domain", "providers", "store/sqlite", "turns"])
+def test_the_map_of_a_large_room_leaves_out_no_file(room: str) -> None:
+    folder = ROOT / "gateway" / room
+    there = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
+    drawing = ast.get_docstring(parsed(folder / "__init__.py")) or ""
+    assert there - {"__init__"} - set(re.findall(r"\w+", drawing)) == set()
