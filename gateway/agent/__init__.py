@@ -7,8 +7,8 @@
                   steps           the tools on offer, and the results of calls (gate: a person is asked first)
                   running         the turns of this process, within reach of signals
     the window    fitting         compactions between two steps
-                  overflow        the remedy for a refusal
-                  windows         the sizes that refusals state
+                  overflow        the remedy for a prompt that is refused as too long
+                  windows         the sizes that such refusals state
                   pressure        the marks of a filling window
                   hygiene         the compaction before a turn
                   preparation     compactions made while nobody waits
