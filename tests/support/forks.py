@@ -394,7 +394,9 @@ def _warm_everything() -> None:
 def main() -> None:
     """Wait for the first order, warm up, serve, and in each fork be a program."""
     orders = socket.socket(fileno=int(sys.argv[1]))
-    select.select([orders, sys.stdin], [], [])
+    ready, _, _ = select.select([orders, sys.stdin], [], [])
+    if orders not in ready:
+        return
     _warm_everything()
     order = _serve(orders)
     if order is not None:
