@@ -123,7 +123,7 @@ class Parent:
     """The parent of all programs, which imports everything when the first order comes."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory()
+        self._folder = tempfile.TemporaryDirectory(dir="/tmp")  # an address has 104 bytes; TMPDIR may take more
         self.address = f"{self._folder.name}/orders"
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as orders:
             orders.bind(self.address)
