@@ -258,6 +258,9 @@ def _serve(orders: socket.socket) -> dict[str, Any] | None:
             _, given, _, _ = socket.recv_fds(orders, 1, 1)
             told = socket.socket(fileno=given[0])
             order, descriptors = _read(told)
+            if not order:
+                told.close()
+                continue
             _warm(order["module"])
             pid = os.fork()
             if not pid:
@@ -275,10 +278,11 @@ def _serve(orders: socket.socket) -> dict[str, Any] | None:
 
 
 def _read(told: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """An order and its descriptors; nothing if the process that orders has died before it could say what."""
     data, descriptors, _, _ = socket.recv_fds(told, 1 << 16, 3)
     while more := told.recv(1 << 16):
         data += more
-    return json.loads(data), list(descriptors)
+    return json.loads(data or b"{}"), list(descriptors)
 
 
 def _tell(told: socket.socket, what: str) -> None:
