@@ -265,6 +265,7 @@ def _serve(orders: socket.socket) -> dict[str, Any] | None:
             pid = os.fork()
             if not pid:
                 signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGINT, signal.default_int_handler)
                 _take(descriptors)
                 return order
             for descriptor in descriptors:
@@ -397,6 +398,7 @@ def _warm_everything() -> None:
 
 def main() -> None:
     """Wait for the first order, warm up, serve, and in each fork be a program."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the run, and the run ends this
     orders = socket.socket(fileno=int(sys.argv[1]))
     ready, _, _ = select.select([orders, sys.stdin], [], [])
     if orders not in ready:
