@@ -400,13 +400,17 @@ def main() -> None:
     """Wait for the first order, warm up, serve, and in each fork be a program."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the run, and the run ends this
     orders = socket.socket(fileno=int(sys.argv[1]))
+    address = Path(orders.getsockname())
     ready, _, _ = select.select([orders, sys.stdin], [], [])
-    if orders not in ready:
-        return
-    _warm_everything()
-    order = _serve(orders)
+    order = None
+    if orders in ready:
+        _warm_everything()
+        order = _serve(orders)
     if order is not None:
         _become(order)
+    with contextlib.suppress(OSError):  # a run that was killed leaves them behind
+        address.unlink()
+        address.parent.rmdir()
 
 
 if __name__ == "__main__":
