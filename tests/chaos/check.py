@@ -264,5 +264,6 @@ def hooks_repeated(facts: Facts) -> Iterator[str]:
                 continue  # killed between the two records of the very call
             before, after = trace[: trace.index(entry)], trace[trace.index(entry) :]
             # In its lane nothing happens until the hook's call is noted; a debt is paid beside them.
-            if before[-1:] == ["session.ended"] and len(facts.keys) == 1 and "turn.finished" in after:
+            ended = any(each.startswith("turn.finished ") for each in after)
+            if before[-1:] == ["session.ended"] and len(facts.keys) == 1 and ended:
                 yield f"the hook of {session_id} was called again although process {process} went on after it"

@@ -128,18 +128,14 @@ class Excuses:
         for (process, name), claimed in self._passed["turn.claimed"].items():
             began = self._passed["outbox.before_send"].get((process, row))
             if name == answers and process not in self._terminals and not began:
-                noticed = kind == "notice" and self._killed_after(process, claimed[-1])
-                struck += noticed or self._ended_and_killed(process, claimed[-1])
+                ended = self._next("turn.finished", process, name, claimed[-1])
+                struck += self._killed(process, claimed[-1] if kind == "notice" else ended, ended)
         return struck
 
-    def _killed_after(self, process: int, claimed: float) -> bool:
-        return any(hit.process == process and hit.kind == "kill" and hit.begun >= claimed for hit in self._hits)
-
-    def _ended_and_killed(self, process: int, claimed: float) -> bool:
-        """Say whether a process ended a turn that it had claimed, and was killed before it sent anything of it."""
-        ended = [at for at in self._passed["turn.finished"][process, ""] if at > claimed]
+    def _killed(self, process: int, begun: float, ended: float) -> bool:
+        """Say whether a process was killed between the begin of a time, and its end with what was to be sent then."""
         killed = [hit for hit in self._hits if hit.process == process and hit.kind == "kill"]
-        return any(self._earliest(hit) - _SENDING <= at <= hit.begun + _LAG for hit in killed for at in ended)
+        return any(begun <= hit.begun + _LAG and self._earliest(hit) - _SENDING <= ended for hit in killed)
 
     def _earliest(self, noted: Hit) -> float:
         """Return the time when a fault may have struck: the laboratory notes nothing while it does not get to run."""

@@ -45,6 +45,7 @@ _SUBJECTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "outbox.after_send": lambda scope: str(scope["row"].id),
     "outbox.marked": lambda scope: str(scope["row"].id),
     "turn.claimed": lambda scope: str(scope["item"].inbound.event_id),
+    "turn.finished": lambda scope: str(scope["item"].inbound.event_id),
 }
 
 

@@ -142,7 +142,7 @@ def test_a_laboratory_that_does_not_get_to_run_keeps_back_the_answers_that_pass_
 
 
 def test_a_kill_between_the_end_of_a_turn_and_its_send_is_an_attempt(tmp_path: Path) -> None:
-    (tmp_path / "trace").write_text("0 1.000000 turn.claimed e4\n0 1.100000 turn.finished\n")
+    (tmp_path / "trace").write_text("0 1.000000 turn.claimed e4\n0 1.100000 turn.finished e4\n")
 
     def struck(killed_at: float, answers: str = "e4", *more: Hit, kind: str = "reply") -> int:
         hits = [Hit(kind="kill", begun=killed_at, ended=killed_at, process=0), *more]
@@ -152,8 +152,9 @@ def test_a_kill_between_the_end_of_a_turn_and_its_send_is_an_attempt(tmp_path: P
     assert struck(1.11) == 1
     assert struck(1.11, answers="e5") == 0
     assert struck(1.05 - 0.2) == 0
-    assert struck(3.0, kind="notice") == 1  # taken at any moment of the turn
+    assert struck(1.02, kind="notice") == 1  # taken at any moment of the turn
     assert struck(0.9, kind="notice") == 0
+    assert struck(3.0, kind="notice") == 0
     assert struck(1.9) == 1  # on a busy machine
     assert struck(3.0) == 0
     assert struck(3.0, "e4", Hit(kind="laboratory starved", begun=1.8, ended=2.99)) == 1  # it was noted late
