@@ -8,7 +8,7 @@ PEERS := build/peers/.installed
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
 CODE  := gateway adapters tests
 
-# Three processes for two cores, because tests also wait for servers and leases (tests/conftest.py says how many "auto"
+# Four processes for two cores, because tests also wait for servers and leases (tests/conftest.py says how many "auto"
 # is); who has done its share takes over tests of another. Hundreds of tests start the program: it is compiled once.
 PARALLEL := --numprocesses auto --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
