@@ -14,15 +14,15 @@
                   preparation     compactions made while nobody waits
                   compaction      one compaction, up to the continuation that it publishes
                   engines         the context engines in memory
-    the models    models          those of the configuration (choices: those that people chose for a chat)
+    the models    models          those of the configuration (choices: the model and the persona that people chose)
                   auxiliary       calls beside the conversation, as for summaries
                   caching         the marks of what a provider may keep
-                  metering        what calls cost, and whether they may (caps)
+                  metering        what calls cost, and whether that may be spent (caps)
     a session     sessions        its beginning, continuation and end
                   prompt          its system prompt
                   quotes          earlier words that a message brings along
                   forgetting      words that a person wants gone
 
-`tools/` has a file for each tool, `mcp/` the tools of MCP servers, `files/` what people and models send each other, and
+`tools/` has Legato's own tools, `mcp/` the tools of MCP servers, `files/` what people and models send each other, and
 `memory/` what outlives sessions.
 """

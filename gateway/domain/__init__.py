@@ -11,7 +11,7 @@
                    notes           what stands in for older turns
                    rule, pin       what is to hold for good, by a message or by a command
                    memory          facts that outlive sessions
-    people         place           where config.yaml and commands can set rules
+    people         place           what config.yaml and commands can set rules for
                    pairing         how a stranger is let in
                    approval        a yes or no that a tool waits for
     time           reminder        reminders and schedules (recurrence: repeated moments)
