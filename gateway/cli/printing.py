@@ -1,14 +1,13 @@
-"""The one place that prints: what is shown may be a stranger's words, which must not steer the terminal."""
+"""What the program shows: it may be a stranger's words, which must not steer the terminal."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
 import sys
 from collections.abc import Callable
-from typing import TextIO, TypeVar
+from typing import TypeVar
 
+from gateway.cli.streams import write
 from gateway.domain.terminal import printable, printable_json
 
 T = TypeVar("T")
@@ -35,17 +34,9 @@ def show(text: str) -> None:
 
 def complain(text: str) -> None:
     """Print to stderr."""
-    _write(printable(text), sys.stderr)
+    write(printable(text), aside=True)
 
 
 def _print(text: str) -> None:
     encoding = sys.stdout.encoding or "utf-8"
-    _write(text.encode(encoding, "replace").decode(encoding), sys.stdout)
-
-
-def _write(text: str, stream: TextIO) -> None:
-    try:
-        print(text, file=stream, flush=True)
-    except BrokenPipeError:  # the reader (head, less) has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # else the interpreter complains at exit
-        sys.exit(128 + signal.SIGPIPE)
+    write(text.encode(encoding, "replace").decode(encoding))

@@ -67,7 +67,7 @@ def test_a_wire_format_is_found_by_its_entry_point_and_imported_by_nobody():
 
 
 def test_only_one_module_prints() -> None:
-    """All output goes through `printing`, because any text may be a stranger's."""
+    """All output goes through `printing`, because any text may be a stranger's, and through `streams` at last."""
     found = {
         name_of(path)
         for path in modules("gateway", "adapters")
@@ -76,4 +76,8 @@ def test_only_one_module_prints() -> None:
         and getattr(node.func, "id", getattr(node.func, "attr", "")) in ("print", "echo", "write")
         and ast.unparse(node.func) in ("print", "typer.echo", "sys.stdout.write")
     }
-    assert found == {"gateway/cli/printing.py"}
+    assert found == {"gateway/cli/streams.py"}
+    use_it = {
+        name_of(path) for path in modules("gateway", "adapters") if "gateway.cli.streams" in imported_by(parsed(path))
+    }
+    assert use_it == {"gateway/__main__.py", "gateway/cli/printing.py"}
