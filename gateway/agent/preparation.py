@@ -20,7 +20,7 @@ from gateway.agent.engines import Engines
 from gateway.agent.memory.flush import Findings, Flushes
 from gateway.context.engine import Outcome
 from gateway.context.plan import total_tokens
-from gateway.context.policy import CompressionSettings
+from gateway.context.policy import CompressionSettings, HygieneRules
 from gateway.domain.message import Message, noted_tokens
 from gateway.domain.session import Session
 from gateway.domain.usage import LedgerEntry
@@ -81,13 +81,14 @@ class Preparations:
     store: Store
     background: Background
     clock: Clock
-    timeout: float  # seconds
-    enabled: bool
+    compression: CompressionSettings
+    hygiene: HygieneRules
     _jobs: OrderedDict[str, _Job] = field(default_factory=OrderedDict)
 
     def consider(self, conversation: Conversation) -> None:
         """Begin a preparation after a turn whose reply is on its way, if a later turn may need one."""
-        if not self.enabled or not self._pays(conversation):
+        wanted = self.compression.enabled and self.compression.background
+        if not wanted or not self._pays(conversation):
             return
         session = conversation.session
         job = _Job(session=session, length=len(conversation.messages))
@@ -135,10 +136,10 @@ class Preparations:
     async def _prepare(self, job: _Job, snapshot: Sequence[Message], conversation: Conversation) -> None:
         try:
             state = await conversation.engine.dump()
-            async with self.clock.limit(self.timeout):
+            async with self.clock.limit(self.hygiene.timeout):
                 job.prepared = await self._make(job, snapshot, state, conversation)
         except TimeoutError:
-            log.warning("preparation_timed_out", seconds=self.timeout)
+            log.warning("preparation_timed_out", seconds=self.hygiene.timeout)
         finally:
             if job.calls:
                 await self.store.charge(job.session, job.calls)

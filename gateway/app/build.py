@@ -318,8 +318,8 @@ def _talk_parts(base: _Base, models: _ModelParts, tools: _ToolParts, parts: Part
         store=store,
         background=base.background,
         clock=clock,
-        timeout=config.hygiene.timeout,
-        enabled=config.compression.enabled and config.compression.background,
+        compression=config.compression,
+        hygiene=config.hygiene,
     )
     sessions = Sessions(
         store=store,
