@@ -33,7 +33,7 @@ run: $(STAMP) ## talk to Legato in this terminal; needs no key
 test: $(STAMP) ## run the tests
 	$(BIN)/python -m pytest $(PARALLEL)
 
-slow: $(STAMP) ## the tests that take longer than anybody waits for, and ten times the examples of the others
+slow: $(STAMP) ## the tests that take longer than anybody waits for, and more examples of the others
 	$(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile thorough $(PARALLEL)
 
 check: lint test ## everything a commit must pass
