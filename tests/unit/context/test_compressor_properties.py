@@ -31,7 +31,6 @@ from tests.support.transcripts import (
     transcripts,
 )
 
-MODEST = settings(suppress_health_check=list(HealthCheck))
 SUMMARISERS = st.sampled_from(["extractive", "failing", "none"])
 
 
@@ -71,7 +70,7 @@ def _without_images(message: Message) -> Message:
     return {**message, "content": content}
 
 
-@MODEST
+@settings(suppress_health_check=list(HealthCheck))
 @given(transcripts(), SUMMARISERS, st.booleans(), st.sampled_from([1_000, 4_000, 100_000]))
 async def test_any_transcript(messages: list[Message], summariser: str, force: bool, window: int) -> None:
     engine = _engine(summariser, window)
@@ -85,7 +84,7 @@ async def test_any_transcript(messages: list[Message], summariser: str, force: b
     assert changed or engine.last_outcome.error
 
 
-@MODEST
+@settings(suppress_health_check=list(HealthCheck))
 @given(transcripts(), SUMMARISERS, st.booleans())
 async def test_asking_first_agrees_and_mutates_nothing(messages: list[Message], summariser: str, force: bool) -> None:
     engine = _engine(summariser, 2_000)

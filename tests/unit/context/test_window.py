@@ -239,7 +239,6 @@ def test_another_tokenizer_narrows_what_is_kept() -> None:
 # Properties. Whole lives with restarts, and what is reachable after them: contract/test_engine_lineage.py
 
 
-MODEST = settings(suppress_health_check=list(HealthCheck))
 LENGTHS = st.sampled_from([1_000, 4_000, 100_000])
 PLAIN = CompressionSettings(threshold=0.75, min_threshold_tokens=0)
 OVERHEAD = 700  # tokens of system prompt and tools
@@ -265,7 +264,7 @@ def check(before: list[Message], after: list[Message]) -> None:
     assert merged or text_of(wanted) in rest
 
 
-@MODEST
+@settings(suppress_health_check=list(HealthCheck))
 @given(transcripts(), st.booleans(), LENGTHS)
 def test_any_transcript(messages: list[Message], force: bool, length: int) -> None:
     engine = window(length, PLAIN)
