@@ -125,10 +125,7 @@ STORES: Final[dict[str, Callable[[pytest.FixtureRequest, Path], Bench]]] = {
 
 
 # A cluster refuses whatever one server refuses, and more. One server has tests of its own, and all of these if asked.
-_ASKED: Final = {"redis": pytest.mark.slow}
-
-
-@pytest.fixture(params=[pytest.param(name, marks=_ASKED.get(name, ())) for name in sorted(STORES)])
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] * (name == "redis")) for name in sorted(STORES)])
 async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Bench]:
     """Each store in turn."""
     made = STORES[request.param](request, tmp_path)
