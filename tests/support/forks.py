@@ -123,8 +123,8 @@ class Parent:
     """The parent of all programs, which imports everything when the first order comes."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.TemporaryDirectory(dir="/tmp")  # an address has 104 bytes; TMPDIR may take more
-        self.address = f"{self._folder.name}/orders"
+        folder = tempfile.mkdtemp(dir="/tmp")  # an address has 104 bytes; TMPDIR may take more
+        self.address = f"{folder}/orders"
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as orders:
             orders.bind(self.address)
             self._process = subprocess.Popen(
@@ -139,7 +139,6 @@ class Parent:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
-        self._folder.cleanup()
 
 
 class Forks:
@@ -408,9 +407,8 @@ def main() -> None:
         order = _serve(orders)
     if order is not None:
         _become(order)
-    with contextlib.suppress(OSError):  # a run that was killed leaves them behind
-        address.unlink()
-        address.parent.rmdir()
+    address.unlink()
+    address.parent.rmdir()
 
 
 if __name__ == "__main__":
