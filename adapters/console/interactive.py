@@ -61,10 +61,22 @@ _STYLE: Final = Style.from_dict(
     {
         "prompt": "ansicyan bold",
         "name": "ansicyan bold",
-        "heading": "bold",
         "strong": "bold",
         "code": "ansigreen",
         "block": "ansigreen",
+        "pygments": "ansidefault",
+        "pygments.keyword": "ansiblue",
+        "pygments.operator.word": "ansiblue",
+        "pygments.literal.string": "ansigreen",
+        "pygments.literal.number": "ansicyan",
+        "pygments.comment": "ansibrightblack",
+        "pygments.name.function": "bold",
+        "pygments.name.class": "bold",
+        "pygments.name.tag": "ansiblue",
+        "pygments.name.attribute": "ansicyan",
+        "pygments.generic.inserted": "ansigreen",
+        "pygments.generic.deleted": "ansired",
+        "quote": "ansibrightblack",
         "aside": "ansibrightblack",
         "error": "ansired",
         "question": "bold",
@@ -179,6 +191,7 @@ class InteractiveConsole:
         self._prompting = False
         self._welcomed = False
         self._spoken = False
+        self._left = False
         self._resuming = False  # an answer is being made to what was said in an earlier run
         self._session = self._make_session(commands, history, input, output)
 
@@ -228,11 +241,11 @@ class InteractiveConsole:
             outbound = replace(outbound, text=f"{outbound.text}\n\nIn this terminal\n  {LEAVING}")
         place = self._place(outbound.to)
         if outbound.kind in ("reply", "remark"):
-            flow = self._flows.pop(outbound.id, None) or ReplyFlow()
+            flow = self._flows.pop(outbound.id, None) or ReplyFlow(raw=self._dumb)
             self._live = ""
             self._shown.append(outbound.id)
             again = flow.begun
-            rest = self._headed(outbound.id, flow.finish(outbound.text), again=again, place=place)
+            rest = self._headed(outbound.id, flow.finish(outbound.text, columns=self._columns()), again=again, place=place)
             fragments = [*rest, ("", "\n")]
         else:
             fragments = screen.whole(outbound.kind, outbound.text, place=place)
@@ -252,9 +265,9 @@ class InteractiveConsole:
         """Print the lines that `text` completes; show the one being written above the prompt."""
         if self._dumb or outbound_id in self._shown:
             return
-        flow = self._flows.setdefault(outbound_id, ReplyFlow())
+        flow = self._flows.setdefault(outbound_id, ReplyFlow(raw=self._dumb))
         again = flow.begun
-        lines = self._headed(outbound_id, flow.advance(text), again=again, place=self._place(to))
+        lines = self._headed(outbound_id, flow.advance(text, columns=self._columns()), again=again, place=self._place(to))
         self._live = flow.unfinished(text)
         self._live_code = flow.in_code
         if lines:
@@ -286,6 +299,12 @@ class InteractiveConsole:
             self._open.clear()  # what still waits in the lane says so again when its turn comes
         self._session.app.invalidate()
 
+    def interrupted(self) -> bool:
+        """Do what the key Ctrl-C does. While something is printed the terminal makes a signal of the key."""
+        if not self._left:
+            self._stop()
+        return not self._left
+
     async def aclose(self) -> None:
         """Leave the prompt if it is still there. Idempotent."""
         self._intake.abandon()
@@ -309,6 +328,7 @@ class InteractiveConsole:
             pass  # Ctrl-D, or the terminal went away
         finally:
             self._prompting = False
+            self._left = True
             self._submitted.put_nowait(None)
             self._intake.abandon()  # a person who leaves does not wait for a store that is down
         if self._working or self._open:
@@ -357,15 +377,19 @@ class InteractiveConsole:
 
         @keys.add("c-c", filter=writes)
         def stop(event: KeyPressEvent) -> None:
-            if self._working or self._open or self._asked:
-                self._stop_id = self._submit("/stop")
-            elif event.current_buffer.text:
-                event.current_buffer.reset()
-            else:
-                hint = "· Nothing is running. Ctrl-D or /quit leaves.\n"
-                event.app.create_background_task(self._print([("class:aside", hint)]))
+            self._stop()
 
         return keys
+
+    def _stop(self) -> None:
+        typed = self._session.default_buffer
+        if self._working or self._open or self._asked:
+            self._stop_id = self._submit("/stop")
+        elif typed.text:
+            typed.reset()
+        else:
+            hint = "· Nothing is running. Ctrl-D or /quit leaves.\n"
+            self._session.app.create_background_task(self._print([("class:aside", hint)]))
 
     # -- what the person sees
 
@@ -399,9 +423,8 @@ class InteractiveConsole:
         fragments: list[Fragment] = []
         if not self._dumb and not self._session.app.is_done:  # what is left in the scrollback is only what was said
             if self._live:
-                columns = self._session.output.get_size().columns
                 code = self._live_code
-                for row in screen.fold(self._live, columns=columns, rows=LIVE_ROWS, cells=get_cwidth, code=code):
+                for row in self._live_rows():
                     fragments += [("class:code", row)] if code else screen.inline(row)
                     fragments.append(("", "\n"))
             work = self._work if self._working else screen.Work()
@@ -409,6 +432,17 @@ class InteractiveConsole:
             if (self._working or self._open) and not (self._live and work.is_plain(now)):
                 fragments.append(("class:aside", screen.at_work(work, now)))
         return FormattedText([*fragments, _PROMPT])
+
+    def _live_rows(self) -> list[str]:
+        """The last rows of what is not printed yet."""
+        columns, code = self._columns(), self._live_code
+        shown: list[str] = []
+        for line in self._live.split("\n")[-LIVE_ROWS:]:
+            shown += screen.fold(line, columns=columns, height=LIVE_ROWS, cells=get_cwidth, code=code)
+        return shown[-LIVE_ROWS:]
+
+    def _columns(self) -> int:
+        return self._session.output.get_size().columns
 
     def _bottom(self) -> FormattedText:
         text = printable(self._toolbar()) if self._toolbar is not None else ""
@@ -446,7 +480,7 @@ class InteractiveConsole:
             fragments = [("", "\n"), *fragments, _PROMPT]
 
         def write() -> None:
-            wrapped = wrap(fragments, columns=output.get_size().columns, cells=get_cwidth)
+            wrapped = wrap(fragments, columns=self._columns(), cells=get_cwidth)
             # The prompt has let go of the terminal, which would show at once whatever is typed meanwhile.
             with self._session.input.raw_mode():
                 print_formatted_text(output, FormattedText(wrapped), _STYLE)

@@ -1,88 +1,125 @@
 """The prints of the interactive console, as pure functions: text in, styled fragments out.
 
-A reply streams line by line: a line goes to the scrollback once, when it is complete, and is never
-touched again; the unfinished one is the caller's to show where it can be redrawn. The text stays
-as the model wrote it, Markdown marks included, so that what is copied is what was said; only where
-a long line is broken is decided when it is printed (`wrapping`).
+A reply streams line by line: a line goes to the scrollback once, laid out, when it is complete and
+nothing that follows can change it, and is never touched again; what is not printed yet is the caller's
+to show where it can be redrawn. Only where a long line is broken is decided when it is printed
+(`wrapping`).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, takewhile
 from math import ceil
 from typing import Final
 
 from adapters.console.codec import MARKS, marked
-from adapters.console.wrapping import LONGEST, VERBATIM, Cells, Fragment, breaks
+from adapters.console.rendering import LARGEST, Row, blocks, rows
+from adapters.console.wrapping import LONGEST, Cells, Fragment, breaks
 from gateway.domain.chat import OutboundKind
 from gateway.domain.terminal import printable
 
 REWRITTEN: Final = "· (the answer changed; it goes on from here as it is now)\n"
 ANEW: Final = "· …\n"  # between what was said before a tool ran, or by an attempt that broke off, and what is said now
 _LONG: Final = 3  # seconds of work that are worth a figure
-_HEADING: Final = re.compile(r" {0,3}#{1,6}\s")
 _FENCE: Final = re.compile(r"\s*(```|~~~)")
 _INLINE: Final = re.compile(r"(?P<code>`[^`\n]+`)|(?P<strong>\*\*(?=\S)[^*\n]+\*\*)")
 
 
 class ReplyFlow:
-    """One reply on its way to the screen: the lines that are printed, and the next ones."""
+    """One reply on its way to the screen: the rows that are printed, and the next ones.
 
-    def __init__(self) -> None:
-        self._printed = ""  # the part of the text that is in the scrollback: whole lines
-        self._fenced = False  # whether the next line is inside a code block
+    `raw`: nothing is laid out, for terminals that know no styles."""
 
-    @property
-    def begun(self) -> bool:
-        """Say whether some of the reply is printed."""
-        return bool(self._printed)
+    def __init__(self, *, raw: bool = False) -> None:
+        self.begun = False
+        """Whether some of the reply is printed."""
+        self.in_code = False
+        """Whether the next line belongs to a code block, which is shown as it is."""
+        self._raw = raw
+        self._read = ""  # the whole lines of the text that were looked at
+        self._block = 0  # where the block begins that may still grow
+        self._printed: list[str] = []  # the words of each of its rows that is printed
+        self._held = 0  # where the text begins whose rows are not printed yet
 
-    @property
-    def in_code(self) -> bool:
-        """Say whether the next line belongs to a code block, which is shown as it is."""
-        return self._fenced
-
-    def advance(self, text: str) -> list[Fragment]:
-        """Return the pieces to print now that the reply is `text` so far: the lines newly complete."""
-        if self._printed.startswith(text):
+    def advance(self, text: str, *, columns: int) -> list[Fragment]:
+        """Return the pieces to print on a screen of `columns` now that the reply is `text` so far."""
+        text = printable(text)
+        if self._read.startswith(text):
             return []  # nothing new, or a new attempt that has not come as far yet
-        return self._print(text, text.rfind("\n") + 1)
+        end = text.rfind("\n") + 1
+        return [] if end == len(self._read) and text.startswith(self._read) else self._take(text[:end], columns)
 
-    def finish(self, text: str) -> list[Fragment]:
+    def finish(self, text: str, *, columns: int) -> list[Fragment]:
         """Return the pieces still to be printed when the reply is `text` for good; the last one ends the line."""
-        text = text.rstrip()
-        if self._printed.rstrip() == text and self._printed:
-            return []
-        return self._print(text + "\n", len(text) + 1)
+        text = printable(text).rstrip()
+        known = self._read if self._read.rstrip() == text else text + "\n"
+        return self._take(known, columns, last=True)
 
     def unfinished(self, text: str) -> str:
-        """The line of `text` that `advance` does not print yet."""
-        return printable(text[text.rfind("\n") + 1 :])
+        """The lines of `text` that `advance` does not print yet."""
+        text = printable(text)
+        return text[self._held if text.startswith(self._read) else text.rfind("\n") + 1 :]
 
-    def _print(self, text: str, end: int) -> list[Fragment]:
+    def _take(self, read: str, columns: int, *, last: bool = False) -> list[Fragment]:
         fragments: list[Fragment] = []
-        start = len(self._printed)
-        if not text.startswith(self._printed):
-            if end == 0:
+        if not read.startswith(self._read):
+            if not read:
                 return []
-            start = _common_lines(self._printed, text)
-            fragments.append(("class:aside", REWRITTEN if start else ANEW))
-            self._fenced = sum(1 for line in text[:start].splitlines() if _FENCE.match(line)) % 2 == 1
-        for line in printable(text[start:end]).splitlines(keepends=True):
-            fragments += self._styled(line)
-        self._printed = text[:end]
+            self._held = self._block = min(self._held, _common_lines(self._read, read))
+            self._printed = []
+            fragments.append(("class:aside", REWRITTEN if self._block else ANEW))
+        self._read = read
+        for row in self._next_rows(columns, last=last):
+            self.begun = True
+            fragments += [*row, ("", "\n")]
         return fragments
 
-    def _styled(self, line: str) -> list[Fragment]:
-        if _FENCE.match(line):
-            self._fenced = not self._fenced
-            return [(VERBATIM, line)]
-        if self._fenced:
-            return [(VERBATIM, line)]
-        if _HEADING.match(line):
-            return [("class:heading", line)]
-        return inline(line)
+    def _next_rows(self, columns: int, *, last: bool) -> Iterator[Row]:
+        """The next rows: all of the blocks that have ended, and of the newest one those that more text leaves alone."""
+        rest = self._read[self._block :]
+        if self._raw or len(rest) > LARGEST:
+            self._raw = True  # the rest of the reply is shown as it was written
+            for line in self._read[self._held :].splitlines():
+                yield [("", line)]
+            self._held = self._block = len(self._read)
+            return
+        found = blocks(rest)
+        for block, following in pairwise(found):
+            body = rest[block.start : following.start]
+            yield from self._new(rows(body, columns=columns))
+            if body.endswith("\n\n"):
+                yield []
+            self._printed = []
+        newest = rest[found[-1].start :] if found else ""
+        self._block = len(self._read) - len(newest)
+        self._held = max(self._held, self._block)
+        self.in_code = bool(found) and found[-1].kind == "CodeBlock" and not _is_closed(newest)
+        if found and (last or not _may_change(found[-1].kind, newest)):
+            yield from self._new(rows(newest, columns=columns))
+            self._held = len(self._read)
+
+    def _new(self, laid_out: Sequence[Row]) -> Iterator[Row]:
+        """The rows of the block at hand that are not printed yet. Marks may change behind what was printed: words
+        count."""
+        words = ["".join(filter(str.isalnum, "".join(text for _, text in row))) for row in laid_out]
+        known = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(self._printed, words, strict=False)))
+        self._printed = words
+        yield from laid_out[known:]
+
+
+def _may_change(kind: str, block: str) -> bool:
+    """Say whether the next line of a block may change the look of those before it: rows of a table, which its widest
+    cell lays out; a line that may be a table's head; a fence without its code."""
+    line = block[block.rfind("\n", 0, -1) + 1 :]
+    return kind == "Table" or "|" in line or (_FENCE.match(line) is not None and not _is_closed(block))
+
+
+def _is_closed(block: str) -> bool:
+    """Say whether each fence in a block has its other half."""
+    return sum(1 for line in block.split("\n") if _FENCE.match(line)) % 2 == 0
 
 
 def _common_lines(one: str, other: str) -> int:
@@ -120,8 +157,9 @@ def whole(kind: OutboundKind, text: str, *, place: str | None = None) -> list[Fr
     if kind in MARKS:
         block = marked(kind, where + text.strip())
         return [("class:aside", block)] if kind == "notice" else [(f"class:{kind}", block), ("", "\n")]
-    flow = ReplyFlow()
-    return [("class:aside", where), *flow.finish(text), ("", "\n")]
+    lines = printable(text.strip("\n")).split("\n")
+    styled = [fragment for line in lines for fragment in (*inline(line), ("", "\n"))]
+    return [("class:aside", where), *styled, ("", "\n")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,8 +185,8 @@ def at_work(work: Work, now: float) -> str:
     return f"· {work.doing}…{took} (Ctrl-C stops)\n"
 
 
-def fold(text: str, *, columns: int, rows: int, cells: Cells, code: bool = False) -> list[str]:
-    """The last `rows` rows of the line `text` on a screen of `columns`; `cells` is a character's width.
+def fold(text: str, *, columns: int, height: int, cells: Cells, code: bool = False) -> list[str]:
+    """The last `height` rows of the line `text` on a screen of `columns`; `cells` is a character's width.
 
     Broken as `wrapping.wrap` will break it (`code`: as the terminal will), so that nothing moves when
     the line is printed.
@@ -158,10 +196,10 @@ def fold(text: str, *, columns: int, rows: int, cells: Cells, code: bool = False
     folded: list[str] = []
     for start, end in reversed(spans):
         row = " " * (indent if start else 0) + line[start:end]
-        folded[:0] = _cut(row[-(rows + 1) * columns :], columns, cells)
-        if len(folded) >= rows:
+        folded[:0] = _cut(row[-(height + 1) * columns :], columns, cells)
+        if len(folded) >= height:
             break
-    return folded[-rows:]
+    return folded[-height:]
 
 
 def _cut(row: str, columns: int, cells: Cells) -> list[str]:

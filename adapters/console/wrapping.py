@@ -31,7 +31,7 @@ _NEVER_FIRST: Final = frozenset(
 )
 _NEVER_LAST: Final = frozenset("（［｛「『【《〈〔‘“([{")
 
-_MARKER: Final = re.compile(r"\s*(?:(?:[-*+•·!>]|\d{1,3}[.)])\s+)?")
+_MARKER: Final = re.compile(r"\s*(?:(?:[-*+•◦▪☐☑·!>│]|\d{1,3}[.)])\s+)?")
 _TWO_COLUMNS: Final = re.compile(r"\s*\S(?:\s?\S)*(?<![.!?:])\s{2,}(?=\S)")  # two spaces, but not after a sentence
 _TABLE: Final = re.compile(r"\s*\|")
 
@@ -41,7 +41,7 @@ def wrap(fragments: Iterable[Fragment], *, columns: int, cells: Cells) -> list[F
     wrapped: list[Fragment] = []
     for line in _lines(fragments):
         text = "".join(part for _, part in line)
-        if any(style == VERBATIM for style, _ in line):
+        if any(style.startswith(VERBATIM) for style, _ in line):
             wrapped += line
             continue
         indent, rows = breaks(text, columns=columns, cells=cells)

@@ -174,5 +174,6 @@ def test_every_dependency_is_imported():
     named = {re.split(r"[\[<>=]", each)[0].lower().replace(".", "-") for each in PROJECT["project"]["dependencies"]}
     ours = [path for path in project_files() if re.match(r"(gateway|adapters)/.*\.py$", name_of(path))]
     texts = [path.read_text() for path in ours]
-    imported = set(re.findall(r"^\s*(?:from|import) (\w+)", "\n".join(texts), re.MULTILINE))
+    pattern = re.compile(r"^\s*(?:from|import) (\w+)|import_module\(\"(\w+)", re.MULTILINE)
+    imported = {module for pair in pattern.findall("\n".join(texts)) for module in pair if module}
     assert {name for name in named if not modules.get(name, set()) & imported} == {"sniffio"}

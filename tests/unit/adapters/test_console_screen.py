@@ -8,9 +8,43 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from adapters.console.interactive import CommandCompleter
+from adapters.console.rendering import LARGEST
 from adapters.console.screen import ANEW, REWRITTEN, Fragment, ReplyFlow, Work, at_work, fold, heading, inline, whole
+from adapters.console.wrapping import wrap
 
-prose = st.text(st.sampled_from("ab \n`*#"), max_size=40)
+prose = st.text(st.sampled_from("ab \n`*#|->1.[]()"), max_size=60)
+WIDTH = 80
+DOCUMENT = """\
+# Trip to Bern
+See [the timetable](https://sbb.example/x) for $5 or 10$.
+
+1. first
+2. second
+   - cheap
+
+   still the second
+3. third
+
+| Train | Departs |
+|-------|---------|
+| IC 6  | 10:34   |
+| RE    | **11**  |
+
+> said somebody
+> long ago
+
+```python
+def one():
+
+    return 1  # | ** `
+```
+- [ ] open
+- [x] done
+
+***
+Text
+====
+The end"""
 
 
 def text_of(fragments: list[Fragment]) -> str:
@@ -28,62 +62,162 @@ def test_what_a_turn_is_at_is_said_with_its_seconds() -> None:
     assert at_work(pausing, 130.0) == "· thinking… 30 s (Ctrl-C stops)\n"
 
 
+def advance(flow: ReplyFlow, text: str) -> str:
+    return text_of(flow.advance(text, columns=WIDTH))
+
+
+def finish(flow: ReplyFlow, text: str) -> str:
+    return text_of(flow.finish(text, columns=WIDTH))
+
+
+def streamed(text: str) -> str:
+    """What is printed of a text that comes character by character."""
+    flow = ReplyFlow()
+    return "".join(advance(flow, text[:end]) for end in range(len(text))) + finish(flow, text)
+
+
+def whole_reply(text: str) -> str:
+    return finish(ReplyFlow(), text)
+
+
+def words(text: str) -> str:
+    return "".join(character for character in text if character in "ab")
+
+
+def holds_in_order(shown: str, said: str) -> bool:
+    left = iter(shown)
+    return all(character in left for character in said)
+
+
 class TestStreaming:
     def test_lines_are_printed_when_they_are_complete(self) -> None:
         flow = ReplyFlow()
-        assert text_of(flow.advance("one")) == ""
+        assert advance(flow, "one") == ""
         assert flow.unfinished("one") == "one"
         assert not flow.begun
-        assert text_of(flow.advance("one\ntw")) == "one\n"
+        assert advance(flow, "one\ntw") == "one\n"
         assert flow.begun
-        assert text_of(flow.advance("one\ntwo\nthree\nfo")) == "two\nthree\n"
+        assert advance(flow, "one\ntwo\nthree\nfo") == "two\nthree\n"
         assert flow.unfinished("one\ntwo\nthree\nfo") == "fo"
-        assert text_of(flow.finish("one\ntwo\nthree\nfour\n\n")) == "four\n"
+        assert finish(flow, "one\ntwo\nthree\nfour\n\n") == "four\n"
 
-    @given(prose, st.lists(st.integers(0, 40), max_size=6))
-    def test_however_it_streams_the_whole_text_is_printed_once(self, text: str, cuts: list[int]) -> None:
+    @given(prose, st.lists(st.integers(0, 60), max_size=6))
+    def test_however_it_streams_no_word_is_lost(self, text: str, cuts: list[int]) -> None:
         flow = ReplyFlow()
-        shown = "".join(text_of(flow.advance(text[:cut])) for cut in sorted(cuts))
-        shown += text_of(flow.finish(text))
-        assert shown.rstrip() == text.rstrip()
+        shown = "".join(advance(flow, text[:cut]) for cut in sorted(cuts)) + finish(flow, text)
+        assert holds_in_order(words(shown), words(whole_reply(text)))
         assert REWRITTEN not in shown
         assert ANEW not in shown
 
     def test_a_reply_that_did_not_stream_is_printed_whole(self) -> None:
-        assert text_of(ReplyFlow().finish("one\ntwo")) == "one\ntwo\n"
+        assert finish(ReplyFlow(), "one\ntwo") == "one\ntwo\n"
 
     def test_nothing_is_left_of_a_reply_that_streamed_to_its_end(self) -> None:
         flow = ReplyFlow()
-        flow.advance("one\ntwo\n")
-        assert flow.finish("one\ntwo") == []
+        advance(flow, "one\ntwo\n")
+        assert finish(flow, "one\ntwo") == ""
 
     def test_an_attempt_that_begins_again_repeats_nothing(self) -> None:
         flow = ReplyFlow()
-        flow.advance("one\ntwo\n")
-        assert flow.advance("") == []
-        assert flow.advance("one\nt") == []
-        assert text_of(flow.advance("one\ntwo\nthree\n")) == "three\n"
+        advance(flow, "one\ntwo\n")
+        assert advance(flow, "") == ""
+        assert advance(flow, "one\nt") == ""
+        assert advance(flow, "one\ntwo\nthree\n") == "three\n"
 
     def test_a_reply_that_changed_says_so_and_goes_on_from_the_difference(self) -> None:
         flow = ReplyFlow()
-        flow.advance("one\ntwo\n")
-        assert text_of(flow.advance("one\n2\nthree")) == f"{REWRITTEN}2\n"
-        assert text_of(flow.finish("one\n2\nthree")) == "three\n"
+        advance(flow, "one\ntwo\n")
+        assert advance(flow, "one\n2\nthree") == f"{REWRITTEN}2\n"
+        assert finish(flow, "one\n2\nthree") == "three\n"
+
+    def test_a_row_that_waited_is_not_lost_when_the_reply_changes(self) -> None:
+        flow = ReplyFlow()
+        assert advance(flow, "one\n\na | b\nc\n") == "one\n\na | b\nc\n"
+        flow = ReplyFlow()
+        assert advance(flow, "one\n\na | b\n") == "one\n\n"
+        assert finish(flow, "one\n\na | b\nother") == "a | b\nother\n"
+        flow = ReplyFlow()
+        advance(flow, "a | b\n")
+        assert finish(flow, "a | b, it is") == f"{ANEW}a | b, it is\n"
 
     def test_what_is_said_after_a_tool_ran_goes_on_below_what_was_said_before(self) -> None:
         flow = ReplyFlow()
-        flow.advance("I will look it up.\n\n")
-        assert flow.advance("other") == []
-        assert text_of(flow.finish("other")) == f"{ANEW}other\n"
+        advance(flow, "I will look it up.\n\n")
+        assert advance(flow, "other") == ""
+        assert finish(flow, "other") == f"{ANEW}other\n"
 
     def test_escapes_do_not_reach_the_screen(self) -> None:
         flow = ReplyFlow()
         assert flow.unfinished("a\x1b[2J\x1b]0;") == "a␛]0;"
-        assert text_of(flow.finish("a\x1b[2Jb\x1bc")) == "ab␛c\n"
+        assert finish(flow, "a\x1b[2Jb\x1bc") == "ab␛c\n"
+        assert "\x1b" not in finish(ReplyFlow(), "```py\nprint('\x1b]0;x\x07')\n```")
+
+    def test_a_block_too_large_to_lay_out_is_printed_as_it_was_written(self) -> None:
+        text = "\n".join(f"- **item** {number}" for number in range(LARGEST // 10))
+        flow = ReplyFlow()
+        shown = "".join(advance(flow, text[:end]) for end in range(0, len(text), 997)) + finish(flow, text)
+        numbers = [int(line.rsplit(" ", 1)[1]) for line in shown.splitlines()]
+        assert numbers == list(range(LARGEST // 10))
+        assert shown.startswith("• item 0\n")
+
+
+class TestRendering:
+    def test_a_document_is_laid_out_alike_whether_it_streams_or_comes_whole(self) -> None:
+        assert streamed(DOCUMENT) == whole_reply(DOCUMENT)
+
+    def test_headings_lists_links_and_tables_are_read_not_their_marks(self) -> None:
+        shown = whole_reply(DOCUMENT)
+        for line in (
+            "Trip to Bern",
+            "See the timetable (https://sbb.example/x) for $5 or 10$.",
+            "1. first",
+            "   ◦ cheap",
+            "IC 6   10:34",
+            "│ said somebody",
+            "☑ done",
+            "    return 1  # | ** `",
+        ):
+            assert line in shown.splitlines(), line
+        assert "```" not in shown
+
+    def test_words_are_styled(self) -> None:
+        fragments = ReplyFlow().finish("# T\n\na **b** *c* `d` ~~e~~", columns=WIDTH)
+        assert [pair for pair in fragments if pair[0]] == [
+            ("underline class:strong", "T"),
+            ("class:strong", "b"),
+            ("italic", "c"),
+            ("class:code", "d"),
+            ("strike", "e"),
+        ]
+
+    def test_code_has_colours_and_is_never_broken(self) -> None:
+        line = f"x = '{'long ' * 40}'"
+        fragments = ReplyFlow().finish(f"```python\n{line}\n```", columns=40)
+        assert text_of(fragments) == f"{line}\n"
+        assert len({style for style, _ in fragments}) > 2
+        assert text_of(list(wrap(fragments, columns=40, cells=len))) == f"{line}\n"
+
+    def test_a_fence_without_its_code_waits_for_it(self) -> None:
+        flow = ReplyFlow()
+        assert advance(flow, "So:\n\n```python\n") == "So:\n\n"
+        assert flow.in_code
+        assert advance(flow, "So:\n\n```python\nx = 1\n") == "x = 1\n"
+        assert advance(flow, "So:\n\n```python\nx = 1\n```\n") == ""
+        assert not flow.in_code
+
+    def test_a_table_waits_for_its_last_row(self) -> None:
+        flow = ReplyFlow()
+        assert advance(flow, "| a | b |\n") == ""
+        assert flow.unfinished("| a | b |\n| -") == "| a | b |\n| -"
+        assert advance(flow, "| a | b |\n|---|---|\n| 1 | 2 |\n") == ""
+        assert advance(flow, "| a | b |\n|---|---|\n| 1 | 2 |\n\nso\n") == "a  b\n────\n1  2\n\nso\n"
+
+    def test_a_terminal_without_styles_shows_what_was_written(self) -> None:
+        assert finish(ReplyFlow(raw=True), "# a\n**b**\n\n| c |") == "# a\n**b**\n\n| c |\n"
 
 
 class TestLooks:
-    def test_marks_stay_in_the_text_and_get_a_style(self) -> None:
+    def test_marks_stay_in_a_line_that_is_being_written(self) -> None:
         assert inline("a `b` **c** * d") == [
             ("", "a "),
             ("class:code", "`b`"),
@@ -91,21 +225,6 @@ class TestLooks:
             ("class:strong", "**c**"),
             ("", " * d"),
         ]
-
-    def test_a_code_block_is_code_even_when_it_looks_like_prose(self) -> None:
-        flow = ReplyFlow()
-        flow.advance("# Title\n```py\n# no title\n")
-        assert flow.finish("# Title\n```py\n# no title\n**x**\n```\ny") == [
-            ("class:block", "**x**\n"),
-            ("class:block", "```\n"),
-            ("", "y\n"),
-        ]
-        assert ReplyFlow().finish("# Title") == [("class:heading", "# Title\n")]
-
-    def test_a_rewritten_reply_knows_whether_it_is_in_a_code_block(self) -> None:
-        flow = ReplyFlow()
-        flow.advance("```\na\n```\nb\n")
-        assert flow.finish("```\na\nc") == [("class:aside", REWRITTEN), ("class:block", "c\n")]
 
     def test_a_heading_says_who_goes_on_and_where(self) -> None:
         assert text_of(heading("Legato", again=False, place=None)) == "Legato\n"
@@ -120,11 +239,11 @@ class TestLooks:
 
 class TestFolding:
     def test_it_cuts_where_the_terminal_would(self) -> None:
-        assert fold("abcdefgh", columns=3, rows=5, cells=lambda _: 1) == ["abc", "def", "gh"]
-        assert fold("中文字", columns=5, rows=5, cells=lambda _: 2) == ["中文", "字"]
+        assert fold("abcdefgh", columns=3, height=5, cells=lambda _: 1) == ["abc", "def", "gh"]
+        assert fold("中文字", columns=5, height=5, cells=lambda _: 2) == ["中文", "字"]
 
     def test_only_the_end_is_kept(self) -> None:
-        assert fold("abcdefgh", columns=3, rows=2, cells=lambda _: 1) == ["def", "gh"]
+        assert fold("abcdefgh", columns=3, height=2, cells=lambda _: 1) == ["def", "gh"]
 
     def test_a_line_of_megabytes_costs_no_more_than_its_end(self) -> None:
         seen: list[str] = []
@@ -133,7 +252,7 @@ class TestFolding:
             seen.append(character)
             return 1
 
-        assert fold("x" * 1_000_000, columns=80, rows=5, cells=cells) == ["x" * 80] * 5
+        assert fold("x" * 1_000_000, columns=80, height=5, cells=cells) == ["x" * 80] * 5
         assert len(seen) <= 6 * 80
 
 

@@ -90,5 +90,5 @@ def test_a_row_is_wider_than_the_screen_only_if_it_is_one_word(line: str, column
 
 @given(st.text(st.sampled_from("ab 中-"), max_size=60), st.integers(4, 30))
 def test_what_is_being_written_is_broken_as_it_will_be_printed(line: str, columns: int) -> None:
-    live = fold(line, columns=columns, rows=100, cells=cells)
+    live = fold(line, columns=columns, height=100, cells=cells)
     assert "".join(live).split() == "".join(rows(line, columns)).split()
