@@ -15,13 +15,13 @@ from typing import Any
 
 from gateway.app.build import Parts, build
 from gateway.app.config import Config
-from gateway.app.gateway import Gateway, collect_seldom
+from gateway.app.gateway import DRAIN_SECONDS, Gateway, collect_seldom
 from gateway.app.models import model_in_full
 from gateway.app.plugins import all_commands, platforms
 from gateway.app.store import home
 from gateway.app.workers import Workers, asked_to_end, when_alone
 from gateway.commands.sessions import greeting
-from gateway.domain.adapter import Adapter, IsWatched, KnowsFailures
+from gateway.domain.adapter import Adapter, HearsInterrupts, IsWatched, KnowsFailures
 from gateway.domain.chat import Source
 from gateway.domain.place import ListenRules, names
 from gateway.domain.platform import AdapterHost, Platform
@@ -164,8 +164,12 @@ async def serve_shell(config: Config, call: ShellCall, log_to: Callable[[Config,
     loop = asyncio.get_running_loop()
     for number in asked_to_end():
         loop.add_signal_handler(number, gateway.stop)
-    # Where Ctrl-C is a key of the prompt, a signal comes only after the person has left, and nobody waits.
-    loop.add_signal_handler(signal.SIGINT, (lambda: gateway.stop(grace=0)) if watched else gateway.stop)
+
+    def interrupted() -> None:
+        if not (isinstance(adapter, HearsInterrupts) and adapter.interrupted()):
+            gateway.stop(grace=0 if watched else DRAIN_SECONDS)  # nobody waits where the prompt has gone
+
+    loop.add_signal_handler(signal.SIGINT, interrupted)
     status = await _until_ended(gateway)
     return 1 if isinstance(adapter, KnowsFailures) and adapter.failed else status
 

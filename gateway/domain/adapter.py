@@ -170,6 +170,14 @@ class IsWatched(Protocol):
 
 
 @runtime_checkable
+class HearsInterrupts(Protocol):
+    """Has a key that interrupts the work at hand. The key may come as a signal, too, or from another program."""
+
+    def interrupted(self) -> bool:
+        """Do what the key does. False: the person has left, and only the program's end is left to wait for."""
+
+
+@runtime_checkable
 class KnowsFailures(Protocol):
     """Knows whether the answer to some message was an error, so that the program's exit status says so, too."""
 

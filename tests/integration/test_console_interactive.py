@@ -420,6 +420,24 @@ async def test_who_comes_back_sees_where_they_are_and_that_their_answer_is_still
             assert await second.left() == 0
 
 
+async def test_ctrl_c_that_comes_as_a_signal_stops_the_answer_and_not_the_program(tmp_path: Path) -> None:
+    """While the prompt lets go of the terminal to print, the terminal makes a signal of the key."""
+    async with LlmServer(beginning) as server:
+        write_config(tmp_path, server.url)
+        async with chatting(tmp_path) as terminal:
+            await terminal.sees("› ")
+            terminal.types("Count to 400" + ENTER)
+            await terminal.sees("1 2 3 4")
+            terminal.interrupts()
+            await terminal.sees("Stopped before the answer was finished.")
+            terminal.interrupts()
+            await terminal.sees("Nothing is running. Ctrl-D or /quit leaves.")
+            terminal.types("thank you" + ENTER)
+            await terminal.sees("You are welcome!")
+            terminal.types(CTRL_D)
+            assert await terminal.left() == 0
+
+
 async def test_ctrl_c_ends_a_turn_that_waits_for_an_answer(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("tools: {shell: {enabled: true}}\n", encoding="utf-8")
     async with chatting(tmp_path) as terminal:
