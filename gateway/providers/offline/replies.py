@@ -67,6 +67,7 @@ simple rules. Everything around me is real, though, so you can try it out. For e
 - My favourite colour is green … and later: What is my favourite colour?
 - What did I ask before?
 - Write a file notes.txt: buy milk
+- Remind me in 2 minutes to stretch
 - Count to 30
 
 /help lists the commands, /context shows how full my window is. To talk to a real model, set `model` in config.yaml."""
@@ -80,6 +81,16 @@ _HINTS: Final = (
 )
 _LISTENED: Final = 2_000  # characters of a request in which a rule is looked for
 _QUOTED: Final = 160  # characters of the request that a reply quotes
+_REMIND: Final = "Say it as in “remind me in 20 minutes to stretch”, or type `/remind in 20 minutes stretch`."
+_KEPT_REMINDER: Final = re.compile(r"Stored: number \d+: (?P<what>.+?) \((?P<when>.+)\)$")
+_REMIND_FIRST: Final = re.compile(
+    r"^(?!to\b|that\b|about\b)(?P<when>.{2,80}?),? (?:to|that|about) (?P<what>.+)", re.I | re.S
+)
+_REMIND_LAST: Final = re.compile(
+    r"^(?:to|that|about) (?P<what>.+?),? "
+    r"(?P<when>(?:in|at|on|every|each|tomorrow|tonight|today|next|this|daily|weekly)\b.{0,80})$",
+    re.I | re.S,
+)
 _NO_TOOL: Final = "I would need a tool for that, and none is offered to me here."
 
 
@@ -162,7 +173,11 @@ def _told(name: str, arguments: Mapping[str, Any], result: str) -> str:
     """Return the result of one tool in words for a person. The parts for a model alone are left out."""
     if result.startswith("Error: "):
         reason = result.removeprefix("Error: ").partition("; ")[0]
+        if name == "reminders":
+            return f"I could not read that time. {_REMIND}"
         return f"That did not work: {_cut(reason, _QUOTED)}{'' if reason.endswith(('.', '?', '!')) else '.'}"
+    if name == "reminders" and (kept := _KEPT_REMINDER.search(result)):
+        return f"I will remind you: {kept['what']}, {kept['when']}."
     if name == "send_file" and "content" in arguments:
         return f"Here is `{arguments.get('name')}`."
     if name == "memory":
@@ -250,6 +265,18 @@ def _ask_fact(said: Matched) -> Answer | None:
     if tool is not None:
         return Answer(text="That is not in front of me; I will look it up.\n\n", calls=(_lookup(tool, thing),))
     return Answer(text=_unknown(thing))
+
+
+def _remind(said: Matched) -> Answer | None:
+    """A reminder, where both its time and its words can be told apart."""
+    tool = said.tool("reminders")
+    if tool is None:
+        return Answer(text=_REMIND)
+    found = _REMIND_FIRST.search(said.match["rest"]) or _REMIND_LAST.search(said.match["rest"])
+    if found is None:
+        return Answer(text=_REMIND)
+    arguments = {"action": "create", "text": _clean(found["what"]), "when": _clean(found["when"])}
+    return Answer(calls=(Call(tool=tool, arguments=arguments),))
 
 
 def _lookup(tool: str, thing: str) -> Call:
@@ -378,6 +405,7 @@ _RULES: Final[tuple[tuple[re.Pattern[str], Rule], ...]] = (
                 r"(?P<value>[^\n]{1,200})",
                 re.I), _tell_fact),
     (re.compile(r"^(?:please )?(?:remember(?: that)?:? |记住[:：]?)(?P<what>[^\n]{2,300})", re.I), _remember),
+    (re.compile(r"^(?:please,? |can you |could you )?remind me\b ?(?P<rest>.*)", re.I | re.S), _remind),
     (re.compile(r"^(?:please )?count (?:up )?to (?P<top>\d{1,5})\b", re.I), _count_to),
     (re.compile(r"^(?:please )?write (?P<number>\d[\d,]{0,6}) words\b", re.I), _write_words),
     (re.compile(r"^(?:what(?:'s| is) |how much is |calculate )?(?P<sum>[\d(][\d\s.+*/()-]{1,60}\d\)*)\s*[=?]*$", re.I),
