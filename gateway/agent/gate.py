@@ -14,6 +14,7 @@ from typing import Final
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.ports import Observer, Questions, TranscriptWriter
+from gateway.agent.tools.base import Question
 from gateway.domain.message import Message, ToolCall, note_of, text_of, tool_result
 from gateway.runtime.errors import ToolDenied
 from gateway.store.records import ToolIntent
@@ -37,7 +38,7 @@ class Gate:
     conversation: Conversation
     calls: Sequence[ToolCall]
     results: dict[str, Message]
-    asked: Mapping[str, str]
+    asked: Mapping[str, Question]
     intents: Sequence[ToolIntent]
     repeatable: Callable[[ToolCall], bool]
     questions: Questions

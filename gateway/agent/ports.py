@@ -8,6 +8,7 @@ from typing import Protocol
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.running import Phase
+from gateway.agent.tools.base import Question
 from gateway.domain.approval import Verdict
 from gateway.domain.message import Message
 from gateway.domain.session import Compaction
@@ -65,7 +66,7 @@ class Questions(Protocol):
     def has_asked(self, call: str) -> bool:
         """Say whether this turn asked about the call, in this process or an earlier one."""
 
-    async def ask(self, call: str, question: str, said: str, said_as: str | None) -> None:
+    async def ask(self, call: str, question: Question, said: str, said_as: str | None) -> None:
         """Put a question to the person, behind the text that the model `said` ("": none) under the id `said_as`."""
 
     async def answer(self, call: str) -> Verdict:

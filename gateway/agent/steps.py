@@ -11,7 +11,7 @@ from gateway.agent.conversation import Conversation
 from gateway.agent.gate import Gate
 from gateway.agent.memory.memories import Memories, TurnMemory
 from gateway.agent.ports import Observer, Questions, TranscriptWriter
-from gateway.agent.tools.base import Around, Files, Recall, ReminderBook, ToolContext
+from gateway.agent.tools.base import Around, Files, Question, Recall, ReminderBook, ToolContext
 from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.agent.tools.outputs import OutputLimits, Outputs
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime
@@ -95,7 +95,7 @@ class ToolSteps:
         conversation: Conversation,
         calls: Sequence[ToolCall],
         results: dict[str, Message],
-        asked: Mapping[str, str],
+        asked: Mapping[str, Question],
     ) -> None:
         context = ToolContext(
             session=conversation.session,

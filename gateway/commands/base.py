@@ -60,6 +60,8 @@ class Command:
     # It answers at once, even while a turn runs in its lane; "bare": where it has no argument, because it only looks.
     bypass: bool | Literal["bare"] = False
     urgent: bool = False  # with `bypass`: it is carried out however many commands came before it
+    # It does not wait behind a question to its writer: the turn that asks is stopped, or told no.
+    over_question: Literal["stop", "no"] | None = None
     sends: Literal["steer", "queue"] | None = None  # with an argument it is no command but a message of this kind
     proposals: Propose | None = None  # values for the argument, shown while a person types it
     implied: Callable[[InboxItem], bool] | None = None  # whether a message calls it without a slash, as its argument

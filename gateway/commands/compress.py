@@ -70,6 +70,7 @@ def wish(argument: str) -> Wish:
     ),
     help="compress what was said",
     elsewhere=("compact", "summarize"),
+    over_question="no",
 )
 async def compress(ctx: CommandContext) -> Answer | str:
     """Run the session's engine with `force`, whatever its thresholds and cooldowns say."""

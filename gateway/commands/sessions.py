@@ -30,6 +30,7 @@ _HOUR, _DAY, _MONTH = 60, 1_440, 43_200  # minutes
     help="start a fresh session",
     aliases=("reset",),
     elsewhere=("clear", "restart"),
+    over_question="stop",
 )
 async def new(ctx: CommandContext) -> str:
     """End the present session and start an empty one."""

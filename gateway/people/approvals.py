@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
+from gateway.agent.tools.base import Question
 from gateway.delivery.outbox import Outbox
 from gateway.domain.approval import LABELS, Approval, Labels, Verdict, command_meant
 from gateway.domain.chat import Button, Inbound, Outbound, SessionKey, Source
@@ -29,8 +30,7 @@ _READ_WITHIN: Final = 2.0
 _BEHIND: Final = 20  # waiting items that are looked at for an answer: it stands first, or there is none
 
 NOBODY: Final = (
-    "Nobody could answer here, so it counted as a no: ask again in `legato chat`, or list commands that need no yes "
-    "in `tools.shell.allow` of the configuration."
+    "Nobody could answer here, so it counted as a no: ask again in `legato chat`, or say in {where} what needs no yes."
 )
 ASKED: Final = "{question}\n\n{how}. Without an answer within {span} I take it as a no."
 DECIDED: Final[dict[Verdict, str]] = {
@@ -233,24 +233,34 @@ class TurnQuestions:
     item: InboxItem
     known: dict[str, Approval]
     labels: Labels = LABELS
-    unheard: bool = False  # whether a question counted as a no because nobody could answer it
+    _unheard: set[str] = field(default_factory=set)  # the calls that counted as a no because nobody could answer
+    _settings: dict[str, str] = field(default_factory=dict)  # by call: the setting that decides whether it is asked
     _own: set[str] = field(default_factory=set)  # the calls about which this process asked
 
     def has_asked(self, call: str) -> bool:
         """Say whether this turn has asked about the call."""
         return call in self.known
 
-    async def ask(self, call: str, question: str, said: str, said_as: str | None) -> None:
+    @property
+    def footer(self) -> str:
+        """The sentence below the reply where nobody could answer; "" else."""
+        if not self._unheard:
+            return ""
+        settings = sorted({f"`{self._settings[call]}`" for call in self._unheard if self._settings.get(call)})
+        return NOBODY.format(where=" and ".join(settings) or "the configuration")
+
+    async def ask(self, call: str, question: Question, said: str, said_as: str | None) -> None:
         """Put a question, behind the words that the model said before it."""
         approvals, number = self.approvals, len(self.known) + 1
         before = await approvals.outbox.written(self.item, "remark", said, first_id=said_as) if said else []
-        asking = approvals.ask(self.lease, self.item, call, question, number, before, self.labels)
+        asking = approvals.ask(self.lease, self.item, call, question.text, number, before, self.labels)
         self._own.add(call)
+        self._settings[call] = question.setting
         self.known[call] = await unbroken(asking)
 
     async def answer(self, call: str) -> Verdict:
         """Wait until the question is decided, at the latest by its deadline."""
-        approvals = self.approvals
+        approvals, looked = self.approvals, False
         with approvals.listening(self.item.key) as wait:
             while True:
                 wait.news.clear()  # before looking: a decision in between is heard after it
@@ -260,6 +270,10 @@ class TurnQuestions:
                 if approval.state != "open":
                     return approval.state
                 left = approval.expires_at - approvals.clock.now()
+                if not looked:
+                    looked = True
+                    if await self._answered_before(approval):
+                        continue
                 if left > 0 and approvals.unattended and not wait.left:
                     wait.left = not await self._settled_alone(approval)
                 elif left > 0:
@@ -268,6 +282,16 @@ class TurnQuestions:
                             await wait.news.wait()
                 elif await approvals.decide(approval, "expired", None) is None:
                     return "expired"
+
+    async def _answered_before(self, approval: Approval) -> bool:
+        """Say whether the next line of a terminal or a program is a no that was written before it saw the question. A
+        yes from before may have meant anything, and elsewhere a no may, too."""
+        if self.item.inbound.source.platform not in self.approvals.access.trusted:
+            return False
+        waiting = await self.approvals.store.waiting(self.item.key, _BEHIND)
+        behind = [each for each in waiting if each.inbound.kind != "withdrawn"]  # these answered earlier questions
+        said_no = bool(behind) and _word(behind[0].inbound) == "deny"
+        return said_no and await self.approvals.answered_behind(approval, behind)
 
     async def _settled_alone(self, approval: Approval) -> bool:
         """Decide a question that nobody can answer any more. False: it was asked by an earlier process, and nothing
@@ -278,8 +302,10 @@ class TurnQuestions:
             return True
         if approval.call not in self._own and not behind:
             return False
-        self.unheard = await self.approvals.decide(approval, "expired", None) is not None
-        return self.unheard
+        if await self.approvals.decide(approval, "expired", None) is None:
+            return False
+        self._unheard.add(approval.call)
+        return True
 
 
 def listed(approvals: Collection[Approval]) -> str:

@@ -294,7 +294,8 @@ class Reception:
         inbound = arrival.inbound
         if inbound.kind == "queue" or inbound.command is not None:
             # A person who is asked, and waits for the answer to a command, would wait for ever.
-            await self._say_busy(arrival, BUSY)
+            if not await self._settles_questions(arrival):
+                await self._say_busy(arrival, BUSY)
             return
         # In this order: an item that begins to run in between is then in both, not in neither.
         waiting = await self.store.waiting(arrival.key, self.rules.turns.lane_cap)
@@ -308,6 +309,22 @@ class Reception:
                 await self.store.signal(arrival.key, "interrupt", self.clock.now())
         elif waits or mode == "steer":
             await self._say_busy(arrival, PASSED_ON if mode == "steer" else BUSY)
+
+    async def _settles_questions(self, arrival: Arrival) -> bool:
+        """A command that its writer cannot mean to wait behind a question that they have before them: the question
+        counts as a no. Say whether there was one."""
+        call, source = arrival.inbound.command, arrival.inbound.source
+        command = self.commands.registry.get(call.name) if call else None
+        if command is None or command.over_question is None:
+            return False
+        there = await self.approvals.answerable(source)
+        mine = [each for each in there if each.key == arrival.key and each.person == source.user]
+        if mine and command.over_question == "stop":
+            await self.store.signal(arrival.key, "stop", self.clock.now())
+        elif mine:
+            for each in mine:
+                await self.approvals.decide(each, "denied", source.user)
+        return bool(mine)
 
     async def _say_busy(self, arrival: Arrival, text: str) -> None:
         """Tell the writer now and then that the bot is busy, or waits for them."""

@@ -34,6 +34,7 @@ from gateway.agent.pressure import announce
 from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions
 from gateway.agent.steps import ToolSteps, close_open_calls, has_open_calls
+from gateway.agent.tools.base import Question
 from gateway.agent.tools.offer import Caller
 from gateway.commands.runner import CommandRunner, sentence_for
 from gateway.context import feedback
@@ -45,7 +46,7 @@ from gateway.domain.command import CommandCall
 from gateway.domain.message import Message
 from gateway.domain.session import Session
 from gateway.domain.turn import BusyMode, TurnRules
-from gateway.people.approvals import NOBODY, Approvals, TurnQuestions
+from gateway.people.approvals import Approvals, TurnQuestions
 from gateway.people.pairing import Pairing
 from gateway.people.reminders import Reminders, row_of_run
 from gateway.runtime.clock import Clock
@@ -235,7 +236,7 @@ class Turns:
             async with observer.limits():
                 await observer.begin()
                 if not questions.has_asked(_CONFIRMED):
-                    await questions.ask(_CONFIRMED, question, "", None)
+                    await questions.ask(_CONFIRMED, Question(question, ""), "", None)
                 async with observer.asking():
                     return await questions.answer(_CONFIRMED) == "approved"
         if (asked := questions.known.get(_CONFIRMED)) is not None:
@@ -291,6 +292,7 @@ class Turns:
     ) -> Ending:
         """Let the agent answer the message `said`, or go on with a turn that a crash broke off."""
         observer = self._observer(recorder, journal.reply)
+        observer.conversation = conversation
         questions = self._questions(recorder, journal)
         steering = self._steering(recorder.item, observer)
         agent = self._agent(recorder, observer, questions, steering)
@@ -301,8 +303,8 @@ class Turns:
                 await self._clean(observer, conversation, agent.fitting)
                 outcome: ItemOutcome = "answered"
                 reply = await agent.run(conversation, journal.intents)
-                reply += f"\n\n{NOBODY}" if questions.unheard else ""
-                shown = [("reply", reply + agent.footer())]
+                asides = f"\n\n{questions.footer}" if questions.footer else ""
+                shown = [("reply", reply + asides + agent.footer())]
             told = await agent.remarks(conversation)
             told += announce(conversation, automatic=agent.fitting.automatic)
             shown += [("notice", text) for text in told]

@@ -470,10 +470,34 @@ async def test_a_command_that_waits_behind_a_question_is_told_so(tmp_path: Path)
         await here.adapter.question()
         await live.ask("/status")
         assert here.adapter.shown("c", "notice") == []
-        fresh = await live.tell("/new")
+        named = await live.tell("/title payments")
         await here.adapter.until(lambda: here.adapter.shown("c", "notice") == [ASKING])
         await live.ask("/deny")
+        await live.answer(named)
+
+
+async def test_a_fresh_start_ends_a_turn_that_waits_for_a_yes(tmp_path: Path) -> None:
+    here = scene(tmp_path, 50)
+    async with here.open() as live:
+        await live.tell("pay")
+        question = await here.adapter.question()
+        assert "fresh" in await live.ask("/reset")
+        assert "Stopped before the answer was finished." in here.adapter.shown("c", "notice")
+        await here.adapter.became(question, WITHDRAWN)
+    assert here.tool.paid == []
+
+
+async def test_nobody_else_ends_it_that_way(tmp_path: Path) -> None:
+    here = scene(tmp_path, 50, sessions=SessionSettings(groups="shared"))
+    where: dict[str, Any] = {"chat": "g", "chat_type": "group"}
+    async with here.open() as live:
+        event = await live.tell("pay", **where)
+        await here.adapter.question()
+        fresh = await live.tell("/new", user="v", **where)
+        await live.ask("/approve 1", **where)
+        await live.answer(event)
         await live.answer(fresh)
+    assert here.tool.paid == [50]
 
 
 async def test_an_admin_is_not_told_of_others_questions_as_if_they_held_up_their_own(tmp_path: Path) -> None:

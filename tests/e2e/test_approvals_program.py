@@ -15,6 +15,7 @@ from tests.support.console_terminal import chatting as terminal
 from tests.support.program import Program, Row, chatting, legato
 from tests.support.waiting import written
 
+UNHEARD = NOBODY.format(where="`tools.shell.allow`")
 NO = "All right, I did not do that."
 
 
@@ -64,7 +65,7 @@ async def test_the_end_of_input_is_a_no_at_once(tmp_path: Path) -> None:
         await question(program)
         status, errors = await program.finish()
         assert status == 0, errors
-    assert [row["text"] for row in program.lines if row["kind"] == "reply"] == [f"{NO}\n\n{NOBODY}"]
+    assert [row["text"] for row in program.lines if row["kind"] == "reply"] == [f"{NO}\n\n{UNHEARD}"]
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])
@@ -72,7 +73,7 @@ async def test_a_question_of_a_script_is_a_no_at_once(tmp_path: Path, form: tupl
     configure(tmp_path)
     status, out, errors = await legato(tmp_path, "chat", *form, "run touch it", given=b"y\n")
     assert status == 0, errors
-    assert (NO in out, NOBODY in out, (tmp_path / "it").exists()) == (True, True, False)
+    assert (NO in out, UNHEARD in out, (tmp_path / "it").exists()) == (True, True, False)
     asked = out if form else errors
     assert "Run this command? touch it" in asked
     assert "Without an answer within" not in asked
@@ -84,7 +85,7 @@ async def test_words_that_stand_behind_a_message_in_a_pipe_answer_its_question(t
     status, out, errors = await legato(tmp_path, "chat", given=given)
     assert status == 0, errors
     done = "```\nexit code 0, and it printed nothing\n```"
-    said = ["Approved.", done, "Denied.", NO, NO, NOBODY, "Approved.", done]
+    said = ["Approved.", done, "Denied.", NO, NO, UNHEARD, "Approved.", done]
     assert out == "".join(f"{each}\n\n" for each in said)
 
 
@@ -96,6 +97,37 @@ async def test_a_line_of_json_behind_a_message_answers_its_question(tmp_path: Pa
         assert status == 0, errors
         approved, done = await program.until_answered("y1", "e1")
     assert (approved["kind"], approved["text"], "exit code 0\nsaid" in done["text"]) == ("command", "Approved.", True)
+
+
+async def test_a_no_that_was_written_before_the_question_does_not_wait_behind_it(tmp_path: Path) -> None:
+    configure(tmp_path)
+    async with chatting(tmp_path) as program:
+        program.send({"id": "e1", "text": "run touch it"}, {"id": "n1", "text": "n"})
+        told, done = await program.until_answered("n1", "e1")
+        assert (told["text"], done["text"]) == ("Denied.", NO)
+        program.send({"id": "e2", "text": "run touch it"}, {"id": "y2", "text": "y"})  # may have meant anything
+        await question(program, 2)
+        program.send({"id": "n2", "text": "/deny"})
+        await program.until_answered("n2", "e2", "y2")
+        status, errors = await program.finish()
+        assert (status, (tmp_path / "it").exists()) == (0, False), errors
+
+
+@pytest.mark.parametrize(
+    ("command", "says"), [("/reset", "fresh session"), ("/new", "fresh"), ("/compress", "compress")]
+)
+async def test_a_command_that_begins_anew_does_not_wait_behind_a_question(
+    tmp_path: Path, command: str, says: str
+) -> None:
+    configure(tmp_path)
+    async with chatting(tmp_path) as program:
+        program.send({"id": "e1", "text": "run touch it"})
+        await question(program)
+        program.send({"id": "c1", "text": command})
+        (said,) = await program.until_answered("c1")
+        assert says in said["text"]
+        status, errors = await program.finish()
+        assert (status, (tmp_path / "it").exists()) == (0, False), errors
 
 
 async def test_a_question_of_another_chat_is_left_for_the_next_start(tmp_path: Path) -> None:
@@ -131,7 +163,7 @@ async def test_the_end_of_a_terminal_is_a_no(tmp_path: Path) -> None:
         await screen.sees("Answer y or n")
         screen.types("\x04")
         assert await screen.left() == 0
-        assert NOBODY in screen.text
+        assert UNHEARD in screen.text
 
 
 @pytest.mark.parametrize("command", ["/last", "/export"])

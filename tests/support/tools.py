@@ -30,6 +30,7 @@ class Payment(Changing):
     read_only = False
     idempotent = False
     admins_only = False
+    setting = "tools.pay.allow"
     timeout = 5.0
 
     def __init__(self) -> None:

@@ -61,6 +61,11 @@ class AskedMcpTool(McpTool):
     asks: bool
     admins_only: bool
 
+    @property
+    def setting(self) -> str:
+        """The key that lists the tools of this server that are asked for."""
+        return f"tools.mcp.{self.server.name}.ask"
+
     def question(self, arguments: Mapping[str, Any]) -> str | None:
         """The whole call, with nothing hidden."""
         if not self.asks:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from gateway.domain.file import KeptFile
 from gateway.domain.memory import About, Fact
@@ -182,9 +182,11 @@ class Tool(Protocol):
 
 @runtime_checkable
 class NeedsApproval(Protocol):
-    """A tool with calls that a person must allow. `admins_only`: only an admin's turn may call it."""
+    """A tool with calls that a person must allow. `admins_only`: only an admin's turn may call it. `setting`: the key
+    of the configuration that says which calls need no yes."""
 
     admins_only: bool
+    setting: str
 
     def question(self, arguments: Mapping[str, Any]) -> str | None:
         """The question before this call, in one line that hides nothing of it; None: the call needs no yes. Depends on
@@ -212,6 +214,13 @@ class RefersToMessage(Protocol):
     """A tool that names the message that the turn answers: the message is stored before the tool runs."""
 
     refers: bool
+
+
+class Question(NamedTuple):
+    """The question before a call, and the key of the configuration that decides whether it is asked."""
+
+    text: str
+    setting: str
 
 
 def schema(*required: str, **properties: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import structlog
 
 from gateway.agent.tools.arguments import parsed
-from gateway.agent.tools.base import NeedsApproval, Result, ToolContext
+from gateway.agent.tools.base import NeedsApproval, Question, Result, ToolContext
 from gateway.agent.tools.offer import Offer
 from gateway.agent.tools.outputs import Outputs
 from gateway.domain.message import Message, ToolCall, tool_result
@@ -40,7 +40,7 @@ class Gate(Protocol):
     """Stands before the calls of a step in which a person is asked."""
 
     @property
-    def asked(self) -> Mapping[str, str]:
+    def asked(self) -> Mapping[str, Question]:
         """The questions by call id."""
 
     async def ask(self) -> None:
@@ -72,19 +72,20 @@ class ToolRuntime:
         tool = self._offer.get(call["function"]["name"])
         return not begun if tool is None else tool.read_only or tool.idempotent
 
-    def questions(self, calls: Sequence[ToolCall], *, admin: bool) -> dict[str, str]:
+    def questions(self, calls: Sequence[ToolCall], *, admin: bool) -> dict[str, Question]:
         """The questions to a person, who may be an admin, before these calls, by call id. A call that would fail brings
         no question: the attempt to run it says why. Nor do calls beyond the tenth, which do not run."""
         questions = [(call["id"], self._question(call, admin)) for call in calls]
         return dict([(call_id, question) for call_id, question in questions if question][:_MOST_ASKED])
 
-    def _question(self, call: ToolCall, admin: bool) -> str | None:
+    def _question(self, call: ToolCall, admin: bool) -> Question | None:
         name = call["function"]["name"]
         tool = self._offer.asking(name)
         if tool is None or (tool.admins_only and not admin):
             return None
         try:
-            return tool.question(self._offer.arguments(name, call["function"]["arguments"]))
+            text = tool.question(self._offer.arguments(name, call["function"]["arguments"]))
+            return Question(text, tool.setting) if text else None
         except Exception:
             return None  # it raises again when the call comes to run, and the call fails with it
 

@@ -71,6 +71,7 @@ class ShellTool:
     parameters = schema("command", command={"type": "string", "description": "What to run, as one would type it."})
     read_only = False
     idempotent = False
+    setting = "tools.shell.allow"
 
     def __init__(
         self,

@@ -33,6 +33,7 @@ class Payment:
     read_only = False
     idempotent = False
     admins_only = False
+    setting = "tools.pay.allow"
     timeout = 60.0
 
     def __init__(self, record: Record) -> None:
