@@ -22,11 +22,12 @@ from adapters.console.pipes import FileDescriptorLike, InputReader, Interrupted,
 from adapters.console.platform import LIMITS
 from gateway.domain.adapter import Accept
 from gateway.domain.approval import command_meant
-from gateway.domain.chat import ChatAddress, Inbound, Outbound, SessionKey
+from gateway.domain.chat import Inbound, Outbound, SessionKey
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.errors import Disconnected
 
 BATCH: Final = 64  # most lines per accept: enough to share a commit, few enough to answer soon
+MOST_STREAMED: Final = 10_000  # lines at once that wait for an answer in pieces
 MOST_GROWING: Final = 256  # replies at once whose length is known
 
 
@@ -225,33 +226,39 @@ class JsonConsole(_LineConsole):
 
     def __init__(self, stdin: FileDescriptorLike, stdout: FileDescriptorLike, **how: Any) -> None:
         super().__init__(stdin, stdout, **how)
-        self._streams: set[ChatAddress] = set()  # where the newest line asks for pieces
+        self._streams: dict[str, None] = {}  # ids of the events whose lines ask for pieces, oldest first
         self._growing: dict[str, str] = {}  # replies as far as they were shown, by id
 
     def _decode(self, line: Line) -> Request | Complaint | None:
-        request = codec.decode_json(line)
-        if isinstance(request, Request):
-            to = codec.inbound(request, event_id="", sent_at=0.0).source.address
-            (self._streams.add if request.stream else self._streams.discard)(to)
-        return request
+        return codec.decode_json(line)
 
-    async def show_partial(self, to: ChatAddress, outbound_id: str, text: str) -> None:
+    def _inbound(self, request: Request, event_id: str) -> Inbound:
+        inbound = super()._inbound(request, event_id)
+        if request.stream:
+            self._streams[inbound.event_id] = None
+            if len(self._streams) > MOST_STREAMED:  # what a lane refused is never answered
+                del self._streams[next(iter(self._streams))]
+        return inbound
+
+    async def show_partial(self, outbound: Outbound) -> None:
         """Write what came to a reply, where that is asked for. A reply that begins anew is written from its start."""
-        if to not in self._streams:
+        if outbound.answers not in self._streams:
             return
-        before = self._growing.get(outbound_id, "")
+        text, before = outbound.text, self._growing.get(outbound.id, "")
         at = len(before) if text.startswith(before) else 0
-        self._growing[outbound_id] = text
+        self._growing[outbound.id] = text
         if len(self._growing) > MOST_GROWING:  # replies that failed never came to their end
             del self._growing[next(iter(self._growing))]
         if len(text) > at:
-            await self._writer.write(codec.encode_json_piece(to, outbound_id, text[at:], at))
+            await self._writer.write(codec.encode_json_piece(outbound, at))
 
     async def _show_complaint(self, complaint: Complaint) -> None:
         await self._writer.write(codec.encode_json_complaint(complaint))
 
     async def _show(self, outbound: Outbound) -> None:
         self._growing.pop(outbound.id, None)
+        if outbound.answers is not None and outbound.kind in ("reply", "command", "error"):
+            self._streams.pop(outbound.answers, None)
         await self._writer.write(codec.encode_json(outbound))
 
 

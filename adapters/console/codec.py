@@ -3,7 +3,7 @@
 JSON lines, one object per line and UTF-8 always:
     in   {"text": "hi"}, optionally with "chat", "user", "thread", "id" (strings; null means absent) and "stream"
     out  {"kind", "id", "chat", "text", "session", "answers"}, and "thread" where there is one;
-         {"kind": "piece", "id", "chat", "text", "at"} for each new piece of a growing reply
+         the same with the kind "piece", and "at", for each new piece of a growing reply
          {"kind": "error", "id": "line-<number>"} for a line that was refused, with "chat" and "answers" as the line
          named them, or null
 Plain text: one line is one message. An answer is its text and an empty line.
@@ -19,7 +19,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.domain.chat import ChatAddress, ChatType, Inbound, Outbound, OutboundKind, Source
+from gateway.domain.chat import ChatType, Inbound, Outbound, OutboundKind, Source
 from gateway.domain.terminal import REPLACEMENT, printable
 
 PLATFORM: Final = "console"
@@ -237,21 +237,24 @@ def inbound(request: Request, *, event_id: str, sent_at: float) -> Inbound:
 
 def encode_json(outbound: Outbound) -> bytes:
     """An Outbound as one line of the JSON protocol, line end included."""
-    return _json_line(
-        kind=outbound.kind,
-        id=outbound.id,
-        chat=outbound.to.chat,
-        text=outbound.text,
-        session=outbound.session_id,
-        answers=outbound.answers,
+    return _json_line(**_fields(outbound))
+
+
+def _fields(outbound: Outbound) -> dict[str, str | int | None]:
+    return {
+        "kind": outbound.kind,
+        "id": outbound.id,
+        "chat": outbound.to.chat,
+        "text": outbound.text,
+        "session": outbound.session_id,
+        "answers": outbound.answers,
         **({} if outbound.to.thread is None else {"thread": outbound.to.thread}),
-    )
+    }
 
 
-def encode_json_piece(to: ChatAddress, outbound_id: str, text: str, at: int) -> bytes:
-    """A new piece of a reply as one line of the JSON protocol; `at`: characters of the reply before the piece."""
-    place = {"chat": to.chat} if to.thread is None else {"chat": to.chat, "thread": to.thread}
-    return _json_line(kind="piece", id=outbound_id, **place, text=text, at=at)
+def encode_json_piece(outbound: Outbound, at: int) -> bytes:
+    """The newest piece of a reply as one line of the JSON protocol; `at`: characters of the reply before the piece."""
+    return _json_line(**{**_fields(outbound), "kind": "piece", "text": outbound.text[at:], "at": at})
 
 
 def encode_json_complaint(complaint: Complaint) -> bytes:

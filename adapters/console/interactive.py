@@ -245,7 +245,9 @@ class InteractiveConsole:
             self._live = ""
             self._shown.append(outbound.id)
             again = flow.begun
-            rest = self._headed(outbound.id, flow.finish(outbound.text, columns=self._columns()), again=again, place=place)
+            rest = self._headed(
+                outbound.id, flow.finish(outbound.text, columns=self._columns()), again=again, place=place
+            )
             fragments = [*rest, ("", "\n")]
         else:
             fragments = screen.whole(outbound.kind, outbound.text, place=place)
@@ -261,14 +263,15 @@ class InteractiveConsole:
         place = await asyncio.to_thread(self._folder.put, outbound, content)
         return await self.send(replace(outbound, text=told(outbound, place)))
 
-    async def show_partial(self, to: ChatAddress, outbound_id: str, text: str) -> None:
-        """Print the lines that `text` completes; show the one being written above the prompt."""
-        if self._dumb or outbound_id in self._shown:
+    async def show_partial(self, outbound: Outbound) -> None:
+        """Print the lines that the reply's text completes; show the one being written above the prompt."""
+        if self._dumb or outbound.id in self._shown:
             return
-        flow = self._flows.setdefault(outbound_id, ReplyFlow(raw=self._dumb))
+        flow = self._flows.setdefault(outbound.id, ReplyFlow())
         again = flow.begun
-        lines = self._headed(outbound_id, flow.advance(text, columns=self._columns()), again=again, place=self._place(to))
-        self._live = flow.unfinished(text)
+        rows = flow.advance(outbound.text, columns=self._columns())
+        lines = self._headed(outbound.id, rows, again=again, place=self._place(outbound.to))
+        self._live = flow.unfinished(outbound.text)
         self._live_code = flow.in_code
         if lines:
             with suppress(Disconnected):
@@ -375,9 +378,7 @@ class InteractiveConsole:
         def new_line(event: KeyPressEvent) -> None:
             event.current_buffer.insert_text("\n")
 
-        @keys.add("c-c", filter=writes)
-        def stop(event: KeyPressEvent) -> None:
-            self._stop()
+        keys.add("c-c", filter=writes)(lambda _: self._stop())
 
         return keys
 

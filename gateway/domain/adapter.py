@@ -260,8 +260,8 @@ class ShowsProposals(Protocol):
 class CanStream(Protocol):
     """Shows a reply as it comes, without a stored message. Each call gives the whole text so far."""
 
-    async def show_partial(self, to: ChatAddress, outbound_id: str, text: str) -> None:
-        """`text` is the reply so far. Best effort: errors are the adapter's to swallow."""
+    async def show_partial(self, outbound: Outbound) -> None:
+        """`outbound` is the reply so far. Best effort: errors are the adapter's to swallow."""
 
 
 @runtime_checkable

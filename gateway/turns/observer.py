@@ -10,10 +10,12 @@ from typing import Any, Final
 
 import structlog
 
+from gateway.agent.conversation import Conversation
 from gateway.agent.running import Phase, RunningTurn, RunningTurns
 from gateway.delivery.drafts import Draft
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter, CanShowWork, CanStream, CanType
+from gateway.domain.chat import Outbound
 from gateway.domain.wording import lasting
 from gateway.runtime.clock import Clock, Deadline, lasting_id
 from gateway.runtime.errors import StoreUnavailable
@@ -52,6 +54,7 @@ class TurnObserver:
     clock: Clock
     deadline: float  # seconds
     inactivity: float  # seconds
+    conversation: Conversation | None = None  # that the reply belongs to, once it is known
     turn: RunningTurn = field(init=False)
     stopped_at: float = 0.0  # seconds since the epoch: when a signal ended the turn
     _alive_at: float = field(init=False)  # monotonic
@@ -173,8 +176,17 @@ class TurnObserver:
         if self._draft is not None:
             self._draft.show(so_far)
         if self._stream is not None:
-            shown = self._stream.show_partial(self.item.inbound.source.address, self.reply_id, so_far)
-            if not await best_effort(shown, what="show_partial"):
+            source, session = self.item.inbound.source, self.conversation.session if self.conversation else None
+            reply = Outbound(
+                id=self.reply_id,
+                key=self.item.key,
+                to=source.address,
+                kind="reply",
+                text=so_far,
+                session_id=session.id if session else None,
+                answers=self.item.inbound.event_id,
+            )
+            if not await best_effort(self._stream.show_partial(reply), what="show_partial"):
                 self._stream = None
 
     async def set_aside(self) -> str:

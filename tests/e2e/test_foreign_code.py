@@ -48,7 +48,7 @@ class Clumsy(FakeAdapter):
     async def typing(self, to: ChatAddress, active: bool) -> None:
         raise RuntimeError("no typing today")
 
-    async def show_partial(self, to: ChatAddress, outbound_id: str, text: str) -> None:
+    async def show_partial(self, outbound: Outbound) -> None:
         self.partials += 1
         raise OSError("the screen is gone")
 

@@ -237,7 +237,7 @@ class TestShowing:
     async def test_a_streamed_reply_is_printed_once(self, person: Person) -> None:
         await person.sees("› ")
         for end in range(1, 22):
-            await person.console.show_partial(MAIN, "o_1", "alpha\nbravo\ncharlie!!"[:end])
+            await person.console.show_partial(outbound("alpha\nbravo\ncharlie!!"[:end]))
         await person.sees("charlie!")  # the line being written, above the prompt
         assert await person.console.send(outbound("alpha\nbravo\ncharlie!!")) == "o_1"
         assert person.screen.text.count("Legato\nalpha\n") == 1
@@ -248,12 +248,12 @@ class TestShowing:
     async def test_a_partial_that_comes_late_is_ignored(self, person: Person) -> None:
         await person.sees("› ")
         await person.console.send(outbound("alpha\nbravo"))
-        await person.console.show_partial(MAIN, "o_1", "alpha\nbra")
+        await person.console.show_partial(outbound("alpha\nbra"))
         assert person.screen.text.count("alpha") == 1
 
     async def test_a_reply_that_was_interrupted_says_that_it_goes_on(self, person: Person) -> None:
         await person.sees("› ")
-        await person.console.show_partial(MAIN, "o_1", "alpha\nbra")
+        await person.console.show_partial(outbound("alpha\nbra"))
         await person.console.send(outbound("75% full", "notice", id_="n_1"))
         await person.console.send(outbound("alpha\nbravo"))
         text = person.screen.text

@@ -258,14 +258,14 @@ class TestPieces:
     async def test_who_asks_for_pieces_gets_what_each_adds(
         self, console: JsonConsole, stdin: Pipe, stdout: Pipe
     ) -> None:
-        asking = b'{"text": "hi", "stream": true}\n{"text": "hi", "chat": "other"}\n'
+        """The wish belongs to the line: another line of the same chat changes nothing about it."""
+        asking = b'{"text": "hi", "stream": true, "id": "e_1"}\n{"text": "and", "id": "e_2"}\n'
         await stdin.say(asking, end=True)
         await console.run(Gateway())
-        main, other = (outbound("", chat=name).to for name in ("main", "other"))
         for text in ("One", "One two", "One two", "New", "New words"):
-            await console.show_partial(main, "o_1", text)
-            await console.show_partial(other, "o_2", text)
-        await console.send(outbound("New words"))
+            await console.show_partial(outbound(text, answers="e_1"))
+            await console.show_partial(outbound(text, answers="e_2", chat="other"))
+        await console.send(outbound("New words", answers="e_1"))
         stdout.close(stdout.into)
         *pieces, whole = map(json.loads, (await stdout.everything()).splitlines())
         assert [(piece["kind"], piece["at"], piece["text"]) for piece in pieces] == [
@@ -274,7 +274,8 @@ class TestPieces:
             ("piece", 0, "New"),
             ("piece", 3, " words"),
         ]
-        assert {piece["id"] for piece in pieces} == {whole["id"]}
+        for field in ("id", "chat", "session", "answers"):
+            assert {piece[field] for piece in pieces} == {whole[field]}
         assert (whole["kind"], whole["text"]) == ("reply", "New words")
 
 
