@@ -21,7 +21,7 @@
     a session     sessions        its beginning, continuation and end
                   prompt          its system prompt
                   quotes          earlier words that a message brings along
-                  forgetting      words that a person wants gone
+                  forgetting      words that a person wants gone (holding: all that holds them)
 
 `tools/` has Legato's own tools, `mcp/` the tools of MCP servers, `files/` what people and models send each other, and
 `memory/` what outlives sessions.

@@ -88,6 +88,11 @@ def _read(text: str) -> Choice | None:
         return None
 
 
+async def forget_choice(store: Store, place: str, what: What) -> None:
+    """Forget what was chosen for a place."""
+    await store.set_notes(_ACCOUNT + place, {what: None})
+
+
 async def forget_choices(store: Store, key: SessionKey) -> None:
     """Forget what a person chose for the chat in which they are alone with the bot."""
     for place in choosing(key, "direct", ()):

@@ -7,21 +7,24 @@ no other message shows, rules that the forgotten words set, titles and to-do ite
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
-from gateway.agent.choices import forget_choices
+from gateway.agent.choices import choices, forget_choice, forget_choices
+from gateway.agent.holding import Copies, Holding, holding
 from gateway.agent.memory.memories import Memories
 from gateway.agent.sessions import Sessions
 from gateway.context.forgetting import History, Remainder, runs, telling_words, tells, without
 from gateway.context.persisted import persisted
 from gateway.domain.adapter import Adapter, KeepsTyped
 from gateway.domain.chat import Inbound, SessionKey, Source, is_shared, speaker
-from gateway.domain.file import OUTPUT
+from gateway.domain.file import OUTPUT, KeptFile
 from gateway.domain.memory import Fact, scope_of
 from gateway.domain.message import Message, is_request, note_of, own_words, text_of
-from gateway.domain.pin import Pins
+from gateway.domain.pin import Pin, Pins
 from gateway.domain.reminder import Reminder, notes_of
 from gateway.domain.session import Session
 from gateway.runtime.clock import Clock, lasting_id
@@ -39,11 +42,17 @@ from gateway.store.records import (
     Talk,
 )
 from gateway.store.shared.languages import is_stop
-from gateway.store.shared.text import is_dense
+from gateway.store.shared.text import Holds, is_dense
 
 _PAGE: Final = 200  # sessions looked up at once
 _NO_CAP: Final = 1_000_000  # the gateway's own requests are never refused
 _ROWS: Final = 2_000  # of the outbox, newest first, in which sent files are looked for
+_EVERY: Final = 1_000_000  # files, reminders: more than any key has
+_LIST: Final = "forget "  # before a key: the notes that keep the list that was shown last
+_NO_TEXT: Final = ("image/", "audio/", "video/")  # beginnings of types of files
+_LOOKED_AT: Final = 8_192  # bytes at the beginning of a file: a NUL there is of no text
+_TELLING: Final = 12  # characters from which a forgotten text is looked for in files
+_LOOKED_FOR: Final = 120  # characters of that text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +78,7 @@ class Deed:
     forgetting: Forgetting
     facts: Sequence[Fact]
     words: frozenset[str]  # that nothing else holds
+    held: Holding | None  # of the words that a person named
     reminders: Sequence[int]  # their numbers
     said: frozenset[str]  # what people said
 
@@ -99,8 +109,72 @@ class Forgetter:
         parents = {each.id: each.parent_id for each in found if each.parent_id is not None}
         history = History(transcripts=transcripts, parents=parents)
         await asyncio.to_thread(lambda: history.holders)  # a walk through all that was ever said
-        facts = (await self.store.memory(scope_of(key, found[0].chat_type))).facts if found else ()
+        chat_type = found[0].chat_type if found else "direct"
+        facts = (await self.store.memory(scope_of(key, chat_type))).facts
         return Contents(sessions=found[::-1], history=history, pins=await self.store.pins(key), facts=facts)
+
+    async def holding(self, contents: Contents, item: InboxItem, words: str, *, own: bool) -> Holding:
+        """Find all under the item's key that holds these words. `own`: only what the item's person said, or had
+        remembered, in a conversation of several people."""
+        key, source, sought = item.key, item.inbound.source, Holds(words)
+        reminders = await self.store.reminders(key, _EVERY)
+        if not own:
+            named = contents.tip.places if contents.tip else ()
+            chosen = (await choices(self.store, key, source.chat_type, named)).persona
+            copies = Copies(
+                files={
+                    each.ref: await self._held_in(key, each, sought)
+                    for each in await self.store.kept_files(key, _EVERY)
+                },
+                reminders=reminders,
+                facts=contents.facts,
+                rules=contents.pins.rules,
+                personas={place: each.value for place, each in chosen.items() if each.value},
+            )
+            return await asyncio.to_thread(holding, sought, contents.history, copies, partial(_refs, key))
+        copies = Copies(
+            files={},
+            reminders=[each for each in reminders if each.source.user == source.user],
+            facts=[each for each in contents.facts if each.said_by == source.user],
+            rules=[each for each in contents.pins.rules if each.by == speaker(source)],
+            personas={},
+        )
+        found = await asyncio.to_thread(holding, sought, contents.history, copies, partial(_refs, key))
+        said = [each for each in found.exchanges if is_by(each.request, source)]
+        return replace(found, exchanges=said, messages=frozenset(), others=len(found.exchanges) - len(said))
+
+    async def _held_in(self, key: SessionKey, file: KeptFile, sought: Holds) -> frozenset[int]:
+        """The sought words that a file holds, or its name."""
+        text = await self._text_of(key, file)
+        return await asyncio.to_thread(lambda: sought.held(file.name) | sought.held(text))
+
+    async def _text_of(self, key: SessionKey, file: KeptFile) -> str:
+        """The content of a file as text; "": it is no text."""
+        if file.mime.startswith(_NO_TEXT):
+            return ""
+        content = await self.store.file_content(key, file.digest) or b""
+        return "" if b"\0" in content[:_LOOKED_AT] else content.decode(errors="replace")
+
+    async def keep_list(self, key: SessionKey, words: str, ids: Sequence[str]) -> None:
+        """Remember the list that a person was shown: the exchanges, by their first messages, that hold these words."""
+        await self.store.set_notes(f"{_LIST}{key}", {"list": json.dumps([words, *ids], ensure_ascii=False)})
+
+    async def kept_list(self, key: SessionKey) -> tuple[str, Sequence[str]] | None:
+        """The words and exchanges of the list that was shown last."""
+        noted = (await self.store.notes(f"{_LIST}{key}")).get("list")
+        if noted is None:
+            return None
+        words, *ids = json.loads(noted)
+        return words, ids
+
+    async def silence_list(self, key: SessionKey) -> None:
+        """Remember the numbers of the list alone, and no words."""
+        if (listed := await self.kept_list(key)) is not None:
+            await self.keep_list(key, "", listed[1])
+
+    async def drop_list(self, key: SessionKey) -> None:
+        """Remember no list any more."""
+        await self.store.set_notes(f"{_LIST}{key}", {"list": None})
 
     async def deed(
         self,
@@ -111,17 +185,27 @@ class Forgetter:
         item: str | None = None,
         *,
         person: str | None = None,
+        held: Holding | None = None,
     ) -> Deed:
         """Return the effects of forgetting these messages, as the deed of this id that an item asks for; with
-        `person` also this person's reminders."""
+        `person` also this person's reminders, with `held` all that holds the words that were named."""
         history, tip = contents.history, contents.tip
-        kept = await self.store.reminders(key, _ROWS)
-        left, words, reminders = await self._reach(history, chosen, kept, person)
+        kept = await self.store.reminders(key, _EVERY)
+        if held is not None:
+            chosen = {*chosen, *held.messages}
+        asked = {each.id for each in kept if each.source.user == person}
+        asked |= {each.id for each in held.reminders} if held else set()
+        left, words, reminders = await self._reach(history, chosen, kept, asked)
         gone, stays = _parted(history, left)
-        pins = _without_rules(contents.pins, gone)
-        files = await self._files(key, gone, stays)
-        facts = [each for each in contents.facts if each.message_id in left.gone or tells(each.text, words)]
-        everywhere = pins is not None or facts  # any prompt may hold them
+        pins = _without_rules(contents.pins, gone, held.rules if held else ())
+        files = await self._files(key, gone, stays, held.files if held else ())
+        named = {each.id for each in held.facts} if held else set()
+        facts = [
+            each
+            for each in contents.facts
+            if each.message_id in left.gone or each.id in named or tells(each.text, words)
+        ]
+        everywhere = pins is not None or facts or held  # any prompt may hold them
         rewritten = contents.sessions if everywhere else [each for each in contents.sessions if each.id in left.freed]
         counts = {
             "messages": len(left.gone),
@@ -130,6 +214,7 @@ class Forgetter:
             "files": len(files),
             "reminders": len(reminders),
             "facts": sum(each.is_current for each in facts),
+            "personas": len(held.personas) if held else 0,
         }
         forgetting = Forgetting(
             id=deed,
@@ -139,7 +224,7 @@ class Forgetter:
             tip=None if tip is None else tip.ref,
             removed=tuple(sorted(left.removed)),
             replaced=_replacements(history, left),
-            sessions=tuple(_rewriting(each, left.freed.get(each.id, 0), words) for each in rewritten),
+            sessions=tuple(_rewriting(each, left.freed.get(each.id, 0), words, held) for each in rewritten),
             files=tuple(files),
             reminders=tuple(each.id for each in reminders),
             pins=pins,
@@ -147,44 +232,60 @@ class Forgetter:
         )
         said = frozenset(own_words(each).strip() for each in gone if is_request(each))
         numbers = sorted(each.number for each in reminders)
-        return Deed(forgetting=forgetting, facts=facts, words=words, reminders=numbers, said=said)
+        return Deed(forgetting=forgetting, facts=facts, words=words, held=held, reminders=numbers, said=said)
 
     async def _reach(
-        self, history: History, chosen: Collection[str], kept: Sequence[Reminder], person: str | None
+        self, history: History, chosen: Collection[str], kept: Sequence[Reminder], asked: Collection[str]
     ) -> tuple[Remainder, frozenset[str], list[Reminder]]:
-        """Return the rest of the history, the telling words of the forgotten messages, and the reminders that go, too.
-        A reminder's message goes with its reminder, so the chosen messages may become more."""
+        """Return the rest of the history, the telling words of the forgotten messages, and the reminders that go, too,
+        those of the ids `asked` among them. A reminder's message goes with its reminder, so the chosen messages may
+        become more."""
         while True:
             left = await asyncio.to_thread(without, history, chosen, counter=self.counter, redact=self.redact)
             gone, stays = _parted(history, left)
             words = await asyncio.to_thread(_telling, gone, [each for each in stays if not _reminded(each)])
             events = {event for each in gone if (event := note_of(each).get("event"))}
             reminders = [
-                each
-                for each in kept
-                if each.made_by in events or _retells(each.text, words) or each.source.user == person
+                each for each in kept if each.made_by in events or _retells(each.text, words) or each.id in asked
             ]
             told = {note_of(each)["id"] for each in stays if _reminded(each) and _says(each, reminders, words)}
             if not told:
                 return left, words, reminders
             chosen = {*chosen, *told}
 
-    async def _files(self, key: SessionKey, gone: Sequence[Message], stays: Sequence[Message]) -> list[str]:
-        """The refs of files that came with forgotten messages, or were sent in answer to them, and with no others."""
+    async def _files(
+        self, key: SessionKey, gone: Sequence[Message], stays: Sequence[Message], named: Collection[str]
+    ) -> list[str]:
+        """The refs of files that came with forgotten messages, were sent in answer to them, or repeat them, such as
+        exports, and those of the refs `named`; none that came with other messages."""
         events = {note.get("event") for message in gone if (note := note_of(message)).get("event")}
         rows = await self.store.outbox(key.address, _ROWS) if events else ()
         sent = [row.file.ref for row in rows if row.file is not None and row.answers in events and row.key == key]
         shown = {ref for message in stays for ref in _refs(key, message)}
         came = [ref for message in gone for ref in _refs(key, message)]
-        return [ref for ref in dict.fromkeys([*came, *sent]) if ref not in shown]
+        told = [text[:_LOOKED_FOR] for each in gone if len(text := own_words(each).strip()) >= _TELLING]
+        told += [json.dumps(each, ensure_ascii=False)[1:-1] for each in told]  # in a file of JSON lines
+        copies = list[str]()
+        for file in await self.store.kept_files(key, _EVERY) if told else ():
+            if file.ref not in shown:
+                text = await self._text_of(key, file)
+                copies += [file.ref] if await asyncio.to_thread(_repeats, text, told) else []
+        return [ref for ref in dict.fromkeys([*came, *sent, *copies, *named]) if ref not in shown]
 
-    async def do(self, lease: Lease | None, contents: Contents, deed: Deed) -> Mapping[str, int]:
-        """Let the store forget, and forget the process's own copies."""
+    async def do(
+        self, lease: Lease | None, contents: Contents, deed: Deed, *, of_list: bool = False
+    ) -> Mapping[str, int]:
+        """Let the store forget, and forget the process's own copies. `of_list`: a part of the list that was shown last,
+        whose other parts may be asked for."""
         forgetting, tip = deed.forgetting, contents.tip
         for session in contents.sessions:
             self.sessions.let_go(session)
         if deed.facts:
             await self.remembered.forget(deed.facts[0].scope, deed.facts, ())
+        for place in deed.held.personas if deed.held else ():
+            await forget_choice(self.store, place, "persona")
+        if not of_list:
+            await self.silence_list(forgetting.key)
         pins = contents.pins if forgetting.pins is None else forgetting.pins
         rewritings = [
             replace(each, system_prompt=await self.sessions.prompt_anew(replace(tip, todos=each.todos), pins))
@@ -193,7 +294,7 @@ class Forgetter:
             for each in forgetting.sessions
         ]
         counts = await self.store.forget(lease, replace(forgetting, sessions=tuple(rewritings)))
-        self._forget_typed(forgetting.key, lambda typed: typed.strip() in deed.said or tells(typed, deed.words))
+        self._forget_typed(forgetting.key, lambda typed: _was_typed(deed, typed))
         return counts
 
     def _forget_typed(self, key: SessionKey, goes: Callable[[str], bool]) -> None:
@@ -225,6 +326,7 @@ class Forgetter:
         own = notes_of(source)
         await self.store.set_notes(own, dict.fromkeys(await self.store.notes(own)))
         self._forget_typed(key, lambda _: True)
+        await self.drop_list(key)
         return await self.store.erase(lease, Erasure(id=deed_of(item), key=key, at=self.clock.now(), item=item.id))
 
     async def forget_memory(self, scope: SessionKey, person: str | None = None) -> None:
@@ -320,14 +422,26 @@ def deed_of(item: InboxItem) -> str:
     return lasting_id("f", item.key, item.inbound.event_id, item.id)
 
 
-def _rewriting(session: Session, freed: int, words: frozenset[str]) -> Rewriting:
+def _rewriting(session: Session, freed: int, words: frozenset[str], held: Holding | None) -> Rewriting:
+    def goes(text: str) -> bool:
+        return tells(text, words) or (held is not None and held.holds(text))
+
     return Rewriting(
         session_id=session.id,
         freed=freed,
-        title=None if session.title and tells(session.title, words) else session.title,
+        title=None if session.title and goes(session.title) else session.title,
         system_prompt="",
-        todos=tuple(todo for todo in session.todos if not tells(todo.text, words)),
+        todos=tuple(todo for todo in session.todos if not goes(todo.text)),
     )
+
+
+def _was_typed(deed: Deed, typed: str) -> bool:
+    """Say whether a line of the terminal repeats what a deed forgot."""
+    return typed.strip() in deed.said or tells(typed, deed.words) or (deed.held is not None and deed.held.holds(typed))
+
+
+def _repeats(text: str, told: Sequence[str]) -> bool:
+    return any(each in text for each in told)
 
 
 def _refs(key: SessionKey, message: Message) -> list[str]:
@@ -340,10 +454,10 @@ def _refs(key: SessionKey, message: Message) -> list[str]:
     return refs
 
 
-def _without_rules(pins: Pins, gone: Sequence[Message]) -> Pins | None:
-    """The pins without the rules that forgotten messages are, word for word; None: all stay."""
+def _without_rules(pins: Pins, gone: Sequence[Message], named: Collection[Pin]) -> Pins | None:
+    """The pins without the rules that forgotten messages are, word for word, and those `named`; None: all stay."""
     said = {own_words(message).strip() for message in gone if is_request(message)}
-    left = tuple(rule for rule in pins.rules if rule.text not in said)
+    left = tuple(rule for rule in pins.rules if rule.text not in said and rule not in named)
     return None if len(left) == len(pins.rules) else replace(pins, rules=left)
 
 

@@ -264,7 +264,7 @@ def sessions_search(
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Original messages that hold all the words."""
+    """Original messages that hold some of the words, the best first."""
     from gateway.cli.reports import found_rows, found_text
 
     show_rows(_read(config, lambda store: found_rows(store, " ".join(words), limit)), as_json, found_text)

@@ -18,7 +18,8 @@ from gateway.domain.message import is_summary, note_of, text_of, wire
 from gateway.domain.session import Session
 from gateway.runtime.errors import SessionNotFound
 from gateway.store.port import Store
-from gateway.store.records import UsageBy
+from gateway.store.records import Found, UsageBy
+from gateway.store.shared.text import Holds
 
 Row = dict[str, Any]
 
@@ -66,7 +67,13 @@ async def show_row(store: Store, session_id: str) -> Row:
 
 
 async def found_rows(store: Store, words: str, limit: int) -> list[Row]:
-    """Hits, best first: session_id, message_id, at, role, text."""
+    """Hits, best first, and the messages around each that hold any of the words: session_id, message_id, at, role,
+    text."""
+    sought = Holds(words)
+    hits: list[Found] = []
+    for passage in await store.search(words, None, limit):
+        others = (each for each in passage.turns if each is not passage.hit)
+        hits += [passage.hit, *(each for each in others if sought.held(text_of(each.message)))]
     return [
         {
             "session_id": hit.session_id,
@@ -75,7 +82,7 @@ async def found_rows(store: Store, words: str, limit: int) -> list[Row]:
             "role": hit.message["role"],
             "text": text_of(hit.message),
         }
-        for hit in (passage.hit for passage in await store.search(words, None, limit))
+        for hit in hits[:limit]
     ]
 
 

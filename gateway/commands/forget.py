@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from gateway.agent.forgetting import Contents, Deed, deed_of, is_by
+from gateway.agent.holding import Holding
 from gateway.commands.base import Command, CommandContext
 from gateway.context.forgetting import Exchange
 from gateway.domain.chat import is_shared
 from gateway.domain.command import Parameter
-from gateway.domain.handles import handle, message_named
+from gateway.domain.handles import message_named
 from gateway.domain.message import Message, note_of, said_in
 from gateway.domain.titles import quoted
 from gateway.domain.wording import counted, moment
@@ -26,6 +27,11 @@ _USAGE: Final = (
     "/forget last forgets the last thing that you said, with my answer; /forget <words> finds what to forget; "
     "/forget everything forgets all that I hold of you. Or answer a message with /forget."
 )
+_NONE: Final = "I found nothing like that which you could forget."
+_OTHERS: Final = "Somebody else said these words, too; an admin can have that forgotten."
+_SOME_WORDS: Final = "Nothing holds all of these words. These hold some of them:"
+_COPIES: Final = "The words stand in {copies}, too; /forget all takes everything."
+_NOTED: Final = "The words stand in my own notes of earlier conversations."
 _NOT_THERE: Final = "I do not find that message here any more; /forget <words> finds others."
 _NOT_YOURS: Final = "Somebody else said that. You can forget what you said yourself; an admin can forget anything here."
 _EVERYTHING: Final = (
@@ -38,7 +44,6 @@ NOT_UNDONE: Final = (
     "What my model's provider was sent, and what stands in this chat, I cannot take back; delete it there yourself."
 )
 _MOST: Final = 10  # exchanges in a list
-_MARK: Final = "forget:"  # the beginning of a session's mark that holds the list that was shown last
 _NUMBERS: Final = re.compile(r"\d{1,2}(?:[\s,]+\d{1,2})*")
 
 
@@ -64,18 +69,19 @@ async def forget(ctx: CommandContext) -> str:
     argument = ctx.argument.strip().lower()
     if argument == "everything":
         return await _everything(ctx)
-    contents = await ctx.forgetter.contents(ctx.key)
-    if argument == "all" and not _list_shown(contents):
+    contents, listed = await ctx.forgetter.contents(ctx.key), await ctx.forgetter.kept_list(ctx.key)
+    if argument == "all" and listed is None:
         return await _everything(ctx)
-    chosen = await _chosen(ctx, contents)
+    chosen, held = await _chosen(ctx, contents, listed)
     if isinstance(chosen, str):
         return chosen
     ids = {name for exchange in chosen for name in exchange.ids}
-    deed = await ctx.forgetter.deed(contents, ctx.key, deed_of(ctx.item), ids, ctx.item.id)
+    deed = await ctx.forgetter.deed(contents, ctx.key, deed_of(ctx.item), ids, ctx.item.id, held=held)
     assert ctx.confirm is not None, "a lane's command is given a way to ask"
     if not await ctx.confirm(_question(ctx, chosen, deed), _LABELS):
         return _KEPT
-    return _told(await ctx.forgetter.do(ctx.owned(), contents, deed))
+    of_list = listed is not None and held is None and _NUMBERS.fullmatch(argument) is not None
+    return _told(await ctx.forgetter.do(ctx.owned(), contents, deed, of_list=of_list))
 
 
 async def _everything(ctx: CommandContext) -> str:
@@ -97,24 +103,39 @@ async def _everything(ctx: CommandContext) -> str:
 # -- choosing ---------------------------------------------------------------------------------
 
 
-async def _chosen(ctx: CommandContext, contents: Contents) -> Sequence[Exchange] | str:
-    """The exchanges that are meant, or a list to choose from."""
+_Listed: TypeAlias = tuple[str, Sequence[str]]  # words, and the first messages of the exchanges that a list shows
+_Chosen: TypeAlias = tuple[Sequence[Exchange] | str, Holding | None]
+
+
+async def _chosen(ctx: CommandContext, contents: Contents, listed: _Listed | None) -> _Chosen:
+    """The exchanges that are meant, or a list to choose from; and all that holds the words that were named, if all of
+    it is meant."""
     argument = ctx.argument.strip()
     if not argument and ctx.inbound.reply_to is not None:
-        return _theirs(ctx, [await _answered(ctx, contents, ctx.inbound.reply_to)])
+        return _theirs(ctx, [await _answered(ctx, contents, ctx.inbound.reply_to)]), None
     if not argument:
-        return _USAGE
+        return _USAGE, None
     if argument.lower() == "last":
         own = [each for each in contents.history.exchanges if _may(ctx, each.request)]
         if not own:
             raise UserError("There is nothing to forget here yet.")
-        return own[-1:]
+        return own[-1:], None
     if argument.startswith("#") and (named := message_named(argument)) is not None:
-        return _theirs(ctx, [_held(contents.history.exchange_of(named))])
-    listed = _list_shown(contents)
-    if listed and (argument.lower() == "all" or _NUMBERS.fullmatch(argument)):
-        return _theirs(ctx, [_held(contents.history.exchange_of(each)) for each in _picked(listed, argument)])
-    return await _found(ctx, contents, argument)
+        return _theirs(ctx, [_held(contents.history.exchange_of(named))]), None
+    if listed is not None and (argument.lower() == "all" or _NUMBERS.fullmatch(argument)):
+        return await _of_list(ctx, contents, argument.lower(), *listed)
+    return await _found(ctx, contents, argument), None
+
+
+async def _of_list(ctx: CommandContext, contents: Contents, argument: str, words: str, ids: Sequence[str]) -> _Chosen:
+    """The exchanges of the list that was shown last which are meant. Where all of them are, everything goes that holds
+    the words."""
+    picked = list(ids) if argument == "all" else _picked(ids, argument)
+    chosen = _theirs(ctx, [_held(contents.history.exchange_of(each)) for each in picked])
+    held = await ctx.forgetter.holding(contents, ctx.item, words, own=_owns_part(ctx)) if words else None
+    if held is None or not held.whole or (argument != "all" and len(picked) < len(held.exchanges)):
+        return chosen, None
+    return held.exchanges, held
 
 
 def _held(exchange: Exchange | None) -> Exchange:
@@ -131,10 +152,13 @@ def _theirs(ctx: CommandContext, exchanges: Sequence[Exchange]) -> Sequence[Exch
 
 def _may(ctx: CommandContext, request: Message) -> bool:
     """Say whether the caller may have this forgotten."""
+    return not _owns_part(ctx) or is_by(request, ctx.inbound.source)
+
+
+def _owns_part(ctx: CommandContext) -> bool:
+    """Say whether only a part of the conversation is the caller's to forget."""
     source = ctx.inbound.source
-    if not is_shared(ctx.key, source) or ctx.pairing.access.is_admin(source):
-        return True
-    return is_by(request, source)
+    return is_shared(ctx.key, source) and not ctx.pairing.access.is_admin(source)
 
 
 async def _answered(ctx: CommandContext, contents: Contents, reply_to: str) -> Exchange:
@@ -149,24 +173,22 @@ async def _answered(ctx: CommandContext, contents: Contents, reply_to: str) -> E
 
 
 async def _found(ctx: CommandContext, contents: Contents, words: str) -> str:
-    """A numbered list of exchanges that hold the words, best first, which the session remembers."""
-    passages = await ctx.store.search(words, ctx.key, 5 * _MOST)
-    found: dict[str, Exchange] = {}
-    for passage in passages:
-        exchange = contents.history.exchange_of(note_of(passage.hit.message)["id"])
-        if exchange is not None and _may(ctx, exchange.request):
-            found.setdefault(exchange.ids[0], exchange)
-    shown = list(found.values())[:_MOST]
-    if not shown:
-        return "I found nothing like that which you could forget."
-    tip = contents.tip
-    if tip is not None:
-        marks = tuple(mark for mark in tip.announced if not mark.startswith(_MARK))
-        mark = _MARK + " ".join(each.ids[0] for each in shown)
-        await ctx.store.update_session(ctx.owned(), tip.ref, announced=(*marks, mark))
-    lines = [_line(ctx, f"{number}." if tip else handle(each.ids[0]), each) for number, each in enumerate(shown, 1)]
-    several = ", /forget 1 2 or /forget all" if len(shown) > 1 else ""
-    how = f"/forget 1{several}" if tip else f"/forget {handle(shown[0].ids[0])}"
+    """A numbered list of the exchanges that hold the words, newest first, which is remembered."""
+    held = await ctx.forgetter.holding(contents, ctx.item, words, own=_owns_part(ctx))
+    if not held:
+        return f"{_NONE} {_OTHERS}" if held.others else _NONE
+    shown = held.exchanges[:_MOST]
+    await ctx.forgetter.keep_list(ctx.key, words, [each.ids[0] for each in shown])
+    lines = [] if held.whole else [_SOME_WORDS]
+    lines += [_line(ctx, f"{number}.", each) for number, each in enumerate(shown, 1)]
+    if held.whole:
+        copies = {"exchanges": len(held.exchanges) - len(shown), **held.copies}
+        lines += [_OTHERS] if held.others else []
+        lines += [_COPIES.format(copies=_summed(copies))] if any(copies.values()) else [] if shown else [_NOTED]
+    single = ["/forget 1"] if shown else []
+    several = ["/forget 1 2"] if len(shown) > 1 else []
+    every = ["/forget all"] if len(shown) != 1 or (held.whole and (held.copies or held.messages)) else []
+    how = " or ".join(filter(None, [", ".join([*single, *several]), *every]))
     return "\n".join([*lines, f"{how} forgets; I ask once more before."])
 
 
@@ -178,15 +200,7 @@ def _when(ctx: CommandContext, exchange: Exchange) -> str:
     return moment(note_of(exchange.request).get("at", 0.0), ctx.sessions.policy.zone)
 
 
-def _list_shown(contents: Contents) -> list[str]:
-    """The ids of the list that was shown last."""
-    marks = contents.tip.announced if contents.tip else ()
-    return next((mark.removeprefix(_MARK).split() for mark in marks if mark.startswith(_MARK)), [])
-
-
 def _picked(listed: Sequence[str], argument: str) -> list[str]:
-    if argument.lower() == "all":
-        return list(listed)
     numbers = sorted({int(each) for each in re.split(r"[\s,]+", argument)})
     if wrong := [number for number in numbers if not 1 <= number <= len(listed)]:
         raise UserError(f"The list has no number {wrong[0]}; it has {len(listed)}.")
@@ -202,6 +216,8 @@ _NAMES: Final[Mapping[str, str]] = {
     "files": "file",
     "facts": "remembered fact",
     "reminders": "reminder",
+    "personas": "chosen persona",
+    "exchanges": "older exchange",
 }
 
 
@@ -210,7 +226,8 @@ def _question(ctx: CommandContext, chosen: Sequence[Exchange], deed: Deed) -> st
     when = _listed([_when(ctx, each) for each in chosen[:3]])
     more = f" and {len(chosen) - 3} more times" if len(chosen) > 3 else ""
     numbers = f" (in /reminders: {', '.join(map(str, deed.reminders))})" if deed.reminders else ""
-    return f"Forget what was said {when}{more}, with my answer: {_summed(deed.counts)}{numbers}? This cannot be undone."
+    what = f"what was said {when}{more}, with my answer" if chosen else "all that holds these words"
+    return f"Forget {what}: {_summed(deed.counts)}{numbers}? This cannot be undone."
 
 
 def _told(counts: Mapping[str, int]) -> str:

@@ -147,9 +147,10 @@ class Remainder:
 
 
 def without(history: History, chosen: Collection[str], *, counter: TokenCounter, redact: Redact) -> Remainder:
-    """The history without the originals `chosen`, and without what was made of them."""
+    """The history without the originals `chosen`, and without what was made of them. A summary that is chosen is made
+    anew."""
     gone = _with_quotations(history, frozenset(chosen) & history.originals.keys())
-    tainted = _tainted(history, gone)
+    tainted = _tainted(history, gone) | (frozenset(chosen) & history.messages.keys() - history.originals.keys())
     removed, replaced = set(gone), dict[str, Message]()
     for name, message in history.messages.items():
         if name in tainted:

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.agent.memory.snapshot import MemorySettings
+from gateway.cli.reports import found_rows
 from gateway.domain.adapter import Limits
-from gateway.domain.chat import Attachment
+from gateway.domain.chat import Attachment, Outbound
 from gateway.domain.message import text_of
 from gateway.domain.turn import SessionSettings
+from gateway.people.access import AccessSettings
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import SessionConflict
 from gateway.store.redis import RedisStore
 from tests.support.asking import Buttoned
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, Live, Say, config_in, in_turn, running
-from tests.support.remains import in_files, in_server, left_in_the_end
+from tests.support.remains import in_files, in_keys, in_server, left_in_the_end
 
 if TYPE_CHECKING:
     from tests.support.redis_server import RedisServer
@@ -55,18 +57,21 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
         async with running(tmp_path, store=store, **parts) as live:
             yield live
 
-    return Place(run=run, remains=lambda word: in_server(server, word))
+    return Place(run=run, remains=lambda word: in_server(server, word) or in_keys(server, word))
 
 
 class Fetching(FakeAdapter):
     """Hands over the same content for every file."""
 
     def __init__(self, content: bytes) -> None:
-        super().__init__()
+        super().__init__(limits=Limits(trusted=True, file_bytes=1_000_000))
         self.content = content
 
     async def fetch(self, file: Attachment) -> bytes:
         return self.content
+
+    async def send_file(self, outbound: Outbound, content: bytes) -> str:
+        return await self.send(outbound)
 
 
 async def say(live: Live, text: str, answer: str = "fine", **where: Any) -> str:
@@ -115,6 +120,95 @@ async def test_a_word_is_found_chosen_and_gone_from_everywhere(place: Place) -> 
     async with place.run() as live:
         await say(live, "still there?")
         assert await said(live) == ["how are you?", "fine", "still there?", "fine"]
+
+
+async def test_every_message_with_the_words_is_listed_and_goes(place: Place) -> None:
+    async with place.run() as live:
+        for number in range(14):
+            await say(live, f"{WORD} of day {number}")
+        listed = (await live.ask(f"/forget {WORD}")).splitlines()
+        assert [line.split("“")[1] for line in listed[:10]] == [f"{WORD} of day {13 - number}”" for number in range(10)]
+        assert listed[10:] == [
+            "The words stand in 4 older exchanges, too; /forget all takes everything.",
+            "/forget 1, /forget 1 2 or /forget all forgets; I ask once more before.",
+        ]
+        assert (await forget(live, "all")).startswith("Forgot 28 messages.")
+        assert await said(live) == []
+
+
+async def test_the_search_of_a_shell_shows_each_of_four_in_a_row(place: Place) -> None:
+    async with place.run() as live:
+        for number in range(4):
+            await say(live, f"{number}: the code is {WORD}", f"{WORD} {number}, noted")
+        found = [row["text"] for row in await found_rows(live.store, WORD, 20)]
+        assert sorted(found) == sorted(
+            text for number in range(4) for text in (f"{number}: the code is {WORD}", f"{WORD} {number}, noted")
+        )
+
+
+async def test_words_that_stand_apart_are_offered_as_such(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        await say(live, "my dentist is in Zürich")
+        await say(live, "the cat is asleep")
+        listed = await live.ask("/forget zurich cats")
+        assert listed.splitlines()[0] == "Nothing holds all of these words. These hold some of them:"
+        assert "cat is asleep" in listed
+        assert "dentist" in listed
+        assert (await forget(live, "1")).startswith("Forgot 2 messages")
+        assert await said(live) == ["my dentist is in Zürich", "fine"]
+        assert await live.ask("/forget sandwich") == "I found nothing like that which you could forget."
+
+
+async def test_a_canary_is_nowhere_afterwards(place: Place, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    clock = ManualClock(1_795_500_000.0)
+    adapter, config = Fetching(f"a file about {WORD}".encode()), config_in(tmp_path, memory=MemorySettings(flush=False))
+    async with place.run(config=config, adapter=adapter, clock=clock) as live:
+        for number in range(4):
+            await say(live, f"{number}: the code is {WORD}", f"{WORD}, noted")
+        await say(live, "look at this", attachments=(Attachment(kind="document", ref="f1", name="a.txt"),))
+        for tool, given in [
+            ("memory", {"action": "add", "about": "person", "text": f"The code is {WORD}."}),
+            ("todo", {"todos": [{"text": f"try {WORD}", "status": "open"}]}),
+            ("reminders", {"action": "create", "when": "in 20 minutes", "text": f"say {WORD}"}),
+        ]:
+            live.model.script = in_turn(Say(calls=[(tool, json.dumps(given))]), Say(text="Done."))
+            await live.ask("go on")
+        for command in [
+            f"/title {WORD}",
+            f"/pin never say {WORD}",
+            f"/persona A friend of {WORD}",
+            f"/remind in 2 hours {WORD}",
+            f"/recall {WORD}",
+            f"/{WORD}",
+            "/export",
+            "/export jsonl",
+        ]:
+            await live.ask(command)
+        for number in range(9):
+            await say(live, f"question {number} {'about tea ' * 30}", f"answer {number} {'of tea ' * 60}")
+        live.model.summary = lambda spec, request: Say(text=f"## Goal\nTo keep {WORD}.")
+        assert "Compressed" in await live.ask(f"/compress {WORD}")
+        await clock.advance(1_260)
+        await live.gateway.reminders.sweep()
+        await live.quiet()
+        await live.ask("/new")
+        await say(live, f"and {WORD} again")
+        listed = await live.ask(f"/forget {WORD}")
+        kinds = ("pinned rule", "files", "remembered fact", "reminders", "chosen persona")
+        assert all(kind in listed for kind in kinds), listed
+        told = await forget(live, "all")
+        assert all(kind in told for kind in kinds), told
+        asked = len(live.model.requests)
+        for text in ("who are you?", "and now?", "what do I have to do?"):
+            await say(live, text)
+        assert WORD not in str(live.model.requests[asked:])
+        assert WORD not in "".join(
+            [await live.ask(each) for each in ("/pin", "/reminders", "/sessions", "/memory", "/persona")]
+        )
+        await live.quiet()
+        assert await left_in_the_end(lambda: place.remains(WORD)) == []
+        assert WORD not in "".join(capfd.readouterr())
+    assert await left_in_the_end(lambda: place.remains(WORD)) == []
 
 
 async def test_without_a_yes_nothing_goes(place: Place) -> None:
@@ -234,16 +328,22 @@ async def test_a_reply_names_what_to_forget(tmp_path: Path) -> None:
 
 
 async def test_in_a_group_everybody_forgets_what_they_said(tmp_path: Path) -> None:
-    shared = config_in(tmp_path, sessions=SessionSettings(groups="shared"))
+    people = AccessSettings(allow=("fake:anna", "fake:ben"))
+    shared = config_in(tmp_path, sessions=SessionSettings(groups="shared"), access=people)
     group = {"chat": "g", "chat_type": "group"}
-    async with running(tmp_path, config=shared) as live:
+    async with running(tmp_path, config=shared, adapter=FakeAdapter(limits=Limits())) as live:
         await say(live, f"{WORD} of Anna", user="anna", **group)
+        await live.ask(f"/pin {WORD} for all", user="anna", **group)
+        assert (await live.ask(f"/forget {WORD}", user="ben", **group)).endswith("an admin can have that forgotten.")
         await say(live, f"{WORD} of Ben", user="ben", **group)
         listed = await live.ask(f"/forget {WORD}", user="ben", **group)
         assert "of Ben" in listed
         assert "of Anna" not in listed
+        assert "an admin can have that forgotten." in listed
+        assert "pinned rule" not in listed
         assert (await forget(live, "1", user="ben", **group)).startswith("Forgot 2 messages")
         assert [text for text in await said(live, user="ben", **group) if WORD in text] == [f"[anna] {WORD} of Anna"]
+        assert WORD in await live.ask("/pin", user="ben", **group)
 
 
 async def test_an_attempt_after_the_deed_tells_what_was_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

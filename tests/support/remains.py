@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tests.support.redis_server import RedisServer
 from tests.support.store_kit import Bench
@@ -45,6 +46,26 @@ def in_server(server: RedisServer, *words: str) -> list[str]:
             return ["the server still writes its file"]
         client.execute_command("SAVE")
     return in_files([each for each in server.folder.rglob("*") if each.name != "server.log"], *words)
+
+
+def in_keys(server: RedisServer, *words: str) -> list[str]:
+    """The keys of a Redis server that hold one of the words, in their names or their values."""
+    with server.client(decode_responses=False) as client:
+        held = [(key, repr([key, _value(client, key)])) for key in client.scan_iter(count=1_000)]
+    return [f"{word} in {key!r}" for key, value in held for word in words if word in value]
+
+
+def _value(client: Any, key: bytes) -> Any:
+    read = {
+        b"string": client.get,
+        b"hash": client.hgetall,
+        b"list": lambda key: client.lrange(key, 0, -1),
+        b"set": client.smembers,
+        b"zset": lambda key: client.zrange(key, 0, -1),
+        b"stream": client.xrange,
+        b"none": lambda key: None,  # it ended meanwhile
+    }
+    return read[client.type(key)](key)
 
 
 def in_files(paths: list[Path], *words: str) -> list[str]:

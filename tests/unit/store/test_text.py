@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gateway.store.shared.ranking import Sought
 from gateway.store.shared.text import (
     MAX_TERM,
+    Holds,
     Occurrences,
     asks,
     holds_phrases,
@@ -46,6 +47,38 @@ def test_terms(text: str, expected: list[str]) -> None:
 def test_a_word_of_another_language_is_entered_by_both_stems() -> None:
     assert {"haus", "hauser"} <= set(terms("Wir haben die Häuser nicht gesehen"))
     assert "hauser" in question("Häuser").terms
+
+
+@given(TEXT, TEXT)
+def test_what_an_index_would_find_is_held(asked: str, said: str) -> None:
+    wanted, entered = question(asked), terms(said)
+    found = {
+        place
+        for place, alternatives in enumerate(wanted.wanted)
+        for each in alternatives
+        if each in entered or (each.startswith("^") and any(term.startswith(each[1:]) for term in entered))
+    }
+    if holds_phrases(said, wanted):
+        assert found <= Holds(asked).held(said)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("zurich", "nach ZÜRICH"),
+        ("dying", "he may die"),
+        ("die", "he lies dying"),
+        ("user details", "call getUserDetails()"),
+        ("tickets", "a ticket " + "and so on " * 20_000),
+        ("tickets", "and so on " * 20_000 + "a ticket"),
+        ("窗", "上下文窗口"),
+        ('"two words"', "these are two  words"),
+    ],
+)
+def test_a_text_holds_the_words_in_other_forms(asked: str, said: str) -> None:
+    sought = Holds(asked)
+    assert sought.held(said) == sought.every
+    assert not sought.held("something else")
 
 
 def test_a_question_asks_for_stems_pairs_and_single_characters() -> None:

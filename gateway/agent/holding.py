@@ -1,0 +1,137 @@
+"""Everything under a key that holds some words. Nothing is looked up in an index: every message, file, rule, fact and
+reminder is read, because forgetting must miss nothing. A person asks for it seldom, and it runs in a thread."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from gateway.context.forgetting import Exchange, History
+from gateway.domain.memory import Fact
+from gateway.domain.message import HOST, Message
+from gateway.domain.pin import Pin
+from gateway.domain.reminder import Reminder
+from gateway.store.shared.text import Holds
+
+T = TypeVar("T")
+
+_UNSAID: Final = frozenset(
+    {
+        *("role", "type", "id", "tool_call_id", "event", "place", "person", "reminded", "derived_from"),
+        *("kind", "ref", "words_ref", "digest", "mime", "api", "model"),
+    }
+)  # values of a message that nobody said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copies:
+    """What lies beside the messages of a key and may repeat them. `files`: by its ref, the words of the question that
+    each holds, by their places. `personas`: by the place that they were chosen for."""
+
+    files: Mapping[str, frozenset[int]]
+    reminders: Sequence[Reminder] = ()
+    facts: Sequence[Fact] = ()
+    rules: Sequence[Pin] = ()
+    personas: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """What holds all of some words; where nothing does, what holds some of them (`whole` False). Of `exchanges` those
+    come first whose requests hold them, newer ones before older ones; `messages` are of no exchange, or were made of
+    others."""
+
+    words: Holds
+    whole: bool
+    exchanges: Sequence[Exchange]
+    messages: frozenset[str]
+    files: frozenset[str]  # their refs
+    reminders: Sequence[Reminder]
+    facts: Sequence[Fact]
+    rules: Sequence[Pin]
+    personas: Sequence[str]  # the places that they were chosen for
+    others: int = 0  # exchanges that somebody else began, which are not among these
+
+    def holds(self, text: str) -> bool:
+        """Say whether a text holds all the words."""
+        return self.words.held(text) == self.words.every
+
+    @property
+    def copies(self) -> Mapping[str, int]:
+        """Return the number of things beside messages, by kind."""
+        counts = {
+            "rules": len(self.rules),
+            "files": len(self.files),
+            "facts": sum(each.is_current for each in self.facts),
+            "reminders": len(self.reminders),
+            "personas": len(self.personas),
+        }
+        return {what: count for what, count in counts.items() if count}
+
+    def __bool__(self) -> bool:
+        return bool(self.exchanges or self.messages or self.copies)
+
+
+def holding(words: Holds, history: History, copies: Copies, refs: Callable[[Message], Iterable[str]]) -> Holding:
+    """Find what holds these words. `refs`: the files that a message came with, by their refs."""
+    files = copies.files
+    shown = {name: [*refs(each)] for name, each in history.messages.items()}
+    nothing = frozenset[int]()
+    messages = {
+        name: nothing.union(*map(words.held, said_anywhere(each)), *(files.get(ref, nothing) for ref in shown[name]))
+        for name, each in history.messages.items()
+    }
+    ordered = sorted(history.exchanges, key=lambda each: len(messages[each.ids[0]]))[::-1]
+    exchanges = [(each, nothing.union(*map(messages.__getitem__, each.ids))) for each in ordered]
+    alone = [(name, held) for name, held in messages.items() if name not in history.holders]
+    loose = {ref: held for ref, held in files.items() if not any(ref in some for some in shown.values())}
+    reminders = [(each, words.held(f"{each.text}\n{each.said}")) for each in copies.reminders]
+    facts = [(each, words.held(each.text)) for each in copies.facts]
+    rules = [(each, words.held(each.text)) for each in copies.rules]
+    personas = [(place, words.held(text)) for place, text in copies.personas.items()]
+    units = (exchanges, alone, loose.items(), reminders, facts, rules, personas)
+    whole = any(held == words.every for unit in units for _, held in unit)
+    least = len(words.every) if whole else 1
+
+    def holders(unit: Iterable[tuple[T, frozenset[int]]]) -> list[T]:
+        found = [(each, len(held)) for each, held in unit if held and len(held) >= least]
+        return [each for each, _ in sorted(found, key=lambda pair: -pair[1])]  # of equal ones the order stays
+
+    return Holding(
+        words=words,
+        whole=whole,
+        exchanges=holders(exchanges),
+        messages=frozenset(holders(alone)),
+        files=frozenset(holders(files.items())),
+        reminders=holders(reminders),
+        facts=holders(facts),
+        rules=holders(rules),
+        personas=holders(personas),
+    )
+
+
+def said_anywhere(message: Message) -> Iterator[str]:
+    """Every text in a message: content, thoughts, the arguments of calls, the host's note."""
+    note = message.get(HOST, {})
+    yield from _texts({**message, HOST: {}, "tool_calls": [], "name": ""})
+    yield from _texts(note)
+    for call in message.get("tool_calls", ()):
+        arguments = call["function"]["arguments"]
+        try:
+            yield from _texts(json.loads(arguments))
+        except ValueError:
+            yield arguments
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, part in value.items():
+            if name not in _UNSAID:
+                yield from _texts(part)
+    elif isinstance(value, Sequence):
+        for part in value:
+            yield from _texts(part)
