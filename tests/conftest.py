@@ -25,6 +25,8 @@ structlog.configure(
 
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # behind nohup it is ignored, and programs under test inherit that
 
+os.environ["LEGATO_HOME"] = "."  # each test's programs keep their things where they start, never in a tester's home
+
 # Without deadlines: how long an example takes depends on what else the machine does.
 settings.register_profile("quick", deadline=None, max_examples=40)
 settings.register_profile("thorough", deadline=None, max_examples=400)  # of `make slow`

@@ -42,7 +42,7 @@ from gateway.app.config.models import ChatKey
 from gateway.app.gateway import Gateway
 from gateway.app.models import configured_models, configured_transcriber
 from gateway.app.plugins import all_commands, configured_tools, platforms
-from gateway.app.store import configured_store, home
+from gateway.app.store import configured_store
 from gateway.commands.base import CommandContext
 from gateway.commands.runner import CommandRunner
 from gateway.context.engine import ContextEngine
@@ -261,7 +261,7 @@ def _tool_parts(base: _Base, parts: Parts) -> _ToolParts:
         sections=[each for _, each in config.tools if isinstance(each, Section)],
         clock=clock,
         redact=redact,
-        home=home(config).absolute(),
+        home=config.home.absolute(),
         aside=pages,
     )
     toolbox = Toolbox(
@@ -275,7 +275,7 @@ def _tool_parts(base: _Base, parts: Parts) -> _ToolParts:
     mcp = McpServers(
         settings=config.tools.mcp,
         toolbox=toolbox,
-        shelf=Shelf(folder=home(config) / "mcp"),
+        shelf=Shelf(folder=config.home / "mcp"),
         clock=clock,
         redact=redact,
     )
@@ -300,7 +300,7 @@ def _talk_parts(base: _Base, models: _ModelParts, tools: _ToolParts, parts: Part
         factory=parts.engine or _engine_factory(config, base.counter, clock, base.redact),
         metering=models.metering,
         clock=clock,
-        home=home(config) / "engines",
+        home=config.home / "engines",
     )
     memories = Memories(
         store=store, clock=clock, redact=base.redact, settings=config.memory, zone=config.sessions.expiry.zone
@@ -525,14 +525,14 @@ def _engine_factory(
     config: Config, counter: TokenCounter, clock: Clock, redact: Redactor
 ) -> Callable[[], ContextEngine]:
     builtin = builtin_engines(config.compression, counter=counter, clock=clock, redact=redact)
-    return EngineRegistry(builtin, Path(config.plugins.dir)).factory(config.context.engine)
+    return EngineRegistry(builtin, config.at(config.plugins.dir)).factory(config.context.engine)
 
 
 def _prompts(config: Config) -> PromptBuilder:
     return PromptBuilder(
         settings=config.prompt,
         personas=config.by_place("persona"),
-        context_files=[(Path(name).name, _context_file(name)) for name in config.prompt.context_files],
+        context_files=[(Path(name).name, _context_file(config.at(name))) for name in config.prompt.context_files],
         hints={each.name: each.hint for each in platforms().values() if each.hint},
     )
 
@@ -550,8 +550,8 @@ def _chats_in_words(config: Config) -> dict[str, dict[str, str]]:
     }
 
 
-def _context_file(name: str) -> str:
+def _context_file(path: Path) -> str:
     try:
-        return Path(name).read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError([f"prompt.context_files: {name} cannot be read ({error})"]) from None
+        raise ConfigError([f"prompt.context_files: {path} cannot be read ({error})"]) from None

@@ -18,7 +18,7 @@ from gateway.app.config import Config
 from gateway.app.gateway import DRAIN_SECONDS, Gateway, collect_seldom
 from gateway.app.models import model_in_full
 from gateway.app.plugins import all_commands, platforms
-from gateway.app.store import home
+from gateway.app.store import make_folders
 from gateway.app.workers import Workers, asked_to_end, when_alone
 from gateway.commands.sessions import greeting
 from gateway.domain.adapter import Adapter, HearsInterrupts, IsWatched, KnowsFailures
@@ -51,7 +51,7 @@ def served(config: Config) -> list[Platform]:
 def nothing_to_do(config: Config) -> str:
     """Return the reason why `legato run` would have nothing to do, with the next step; "" if it serves a platform, or
     the turns of a `legato chat` that shares its store."""
-    if config.store.sqlite_path is None or served(config):
+    if config.database is None or served(config):
         return ""
     switches = [f"adapters.{each.name}.enabled" for each in platforms().values() if each.settings]
     return (
@@ -101,7 +101,7 @@ def _adapter(
     host = AdapterHost(
         clock=SystemClock(),
         ids=SystemIds(),
-        home=home(config),
+        home=config.home,
         menu=[each.entry for each in all_commands().commands],
         admins=Access.of(config.access, {}).admins_on(platform.name),
         model=model,
@@ -129,8 +129,8 @@ def _listens(config: Config, platform: str) -> ListenRules:
 async def serve_platforms(config: Config, *, parent_pipe: int | None = None) -> int:
     """`legato run`: the exit status. `parent_pipe` is the pipe of a parent that keeps this worker."""
     collect_seldom()
-    with suppress(OSError):  # the part that needs the folder says why there is none
-        home(config).mkdir(mode=0o700, exist_ok=True)  # before an engine makes it, open to all
+    with suppress(UserError):  # the part that needs the folder says why there is none
+        make_folders(config)  # before an engine makes it, open to all
     # The turns of a `legato chat` go on here when its own process dies; it shows the answers when it is back.
     elsewhere = {each.name: each.limits for each in platforms().values() if each.in_shell and each.limits}
     async with aclosing(Aside(clock=SystemClock())) as aside:
@@ -153,9 +153,8 @@ async def serve_shell(config: Config, call: ShellCall, log_to: Callable[[Config,
     running: list[Gateway] = []
     adapter = _adapter(config, _of_shell(), running, call)
     watched = isinstance(adapter, IsWatched) and adapter.watched
-    log_file = None if call.as_json else home(config) / "legato.log"
-    if log_file is not None:
-        _make_home(log_file.parent)
+    log_file = None if call.as_json else config.home / "legato.log"
+    make_folders(config, home=log_file is not None)
     log_to(config, log_file)
     collect_seldom()
     gateway = build(config, [adapter], Parts(pace=_PACE, told=print) if watched else Parts())
@@ -187,12 +186,3 @@ async def _until_ended(gateway: Gateway) -> int:
     if gateway.failure:
         raise UserError(gateway.failure)
     return 0 if well else 1
-
-
-def _make_home(path: Path) -> None:
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"the folder {path} cannot be made ({error.strerror}); choose another place with store.url"
-        ) from error

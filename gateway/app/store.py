@@ -1,12 +1,13 @@
-"""The store that the configuration names, and the gateway's own folder beside it."""
+"""The store that the configuration names, and the folders around it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from gateway.app.config import Config
+from gateway.app.config.environment import HOME_VARIABLE
 from gateway.runtime.clock import Clock, SystemClock
+from gateway.runtime.errors import UserError
 from gateway.store.port import Store
 from gateway.store.sqlite.store import SqliteStore
 
@@ -22,7 +23,7 @@ def configured_store(
     """The store of the configuration. `read_only` opens a SQLite file beside a running gateway (any
     number of processes share a Redis store). A server that is away is waited for where `waits`, and never by
     `read_only`; `told` is given a sentence about that."""
-    path = config.store.sqlite_path
+    path = config.database
     clock = clock or SystemClock()
     if path is None:
         from gateway.store.redis import RedisStore
@@ -31,7 +32,14 @@ def configured_store(
     return SqliteStore(path, clock=clock, concurrency=config.turns.concurrent, read_only=read_only)
 
 
-def home(config: Config) -> Path:
-    """The gateway's own folder, beside its database: engines' files, console history, its log."""
-    path = config.store.sqlite_path or Path("legato.db")
-    return path.with_name(f"{path.stem}-home")
+def make_folders(config: Config, *, home: bool = True) -> None:
+    """Make the folder of relative paths, and the gateway's own where it is wanted. Raises UserError."""
+    wanted = [config.at(""), *([config.home] if home else [])]
+    for path in wanted:
+        try:
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(
+                f"the folder {path} cannot be made ({error.strerror}); choose another place with {HOME_VARIABLE}, or "
+                "with store.url for the store"
+            ) from error

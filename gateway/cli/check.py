@@ -14,7 +14,7 @@ from typing import Any
 
 from gateway.agent.models import Models
 from gateway.app.build import Parts, build
-from gateway.app.config import Config, find_config
+from gateway.app.config import Setup
 from gateway.app.config.environment import overlooked
 from gateway.app.config.sentences import did_you_mean
 from gateway.app.config.variables import FILE
@@ -22,7 +22,7 @@ from gateway.app.gateway import Gateway
 from gateway.app.models import caching_note, configured_transcriber
 from gateway.app.plugins import platforms
 from gateway.app.serving import adapters
-from gateway.app.store import configured_store, home
+from gateway.app.store import configured_store
 from gateway.cli.printing import show
 from gateway.domain.adapter import Adapter, CanBeProbed, Finding
 from gateway.domain.message import Message, user
@@ -70,14 +70,15 @@ _OMITTED: Mapping[Feature, str] = {
 }
 
 
-async def print_findings(settings: Config, path: Path | None, redact: Callable[[str], str]) -> int:
+async def print_findings(setup: Setup, redact: Callable[[str], str]) -> int:
     """Probe everything that the configuration names, and print the findings without secrets. Returns the exit
     status."""
+    settings = setup.config
     worst, served = 0, adapters(settings)
     # To build a gateway finds mistakes that no single value can show.
     gateway = build(settings, served, Parts(store=configured_store(settings, waits=False)))
     try:
-        async for finding in _all_findings(settings, path, gateway, served):
+        async for finding in _all_findings(setup, gateway, served):
             mark = {True: "ok", False: "FAIL", None: "note"}[finding.ok]
             show(redact(f"{finding.what:<16} {mark:<5} {finding.detail}"))
             worst = max(worst, int(finding.ok is False))
@@ -87,12 +88,10 @@ async def print_findings(settings: Config, path: Path | None, redact: Callable[[
     return worst
 
 
-async def _all_findings(
-    settings: Config, path: Path | None, gateway: Gateway, served: Sequence[Adapter]
-) -> AsyncIterator[Finding]:
-    models, access = gateway.metering.models, settings.access
-    database = settings.store.sqlite_path
-    files = of_files(find_config(path), os.environ, database=database, home=home(settings))
+async def _all_findings(setup: Setup, gateway: Gateway, served: Sequence[Adapter]) -> AsyncIterator[Finding]:
+    settings = setup.config
+    models, access, database = gateway.metering.models, settings.access, settings.database
+    files = of_files(setup, os.environ)
     known, tools = gateway.sessions.toolbox.installed, settings.tools
     lists = {f"offered for {whom}": names for whom, names in tools.offered.items()} | {"admins_only": tools.admins_only}
     for finding in (
@@ -162,20 +161,24 @@ async def findings(
                 yield finding
 
 
-def of_files(
-    config: Path | None, environ: Mapping[str, str], *, database: Path | None = None, home: Path | None = None
-) -> Iterator[Finding]:
-    """Say which file is the configuration (None: there is none), and which variables set nothing. Warn if others on
-    this machine can read the file, the secrets beside it, the store's file or the gateway's folder."""
-    folder = config.parent if config else Path()
-    detail = str(config.absolute()) if config else f"no config.yaml in {folder.absolute()}: defaults"
-    yield Finding(what="config", ok=True, detail=detail)
+def of_files(setup: Setup, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Say which files are the configuration and where Legato's folder is, and which variables set nothing. Warn if
+    others on this machine can read the files, the secrets beside them, the store's file or the gateway's folder."""
+    settings, files = setup.config, setup.files
+    detail = ", laid over ".join(str(each.absolute()) for each in reversed(files))
+    yield Finding(what="config", ok=True, detail=detail or f"no config.yaml in {setup.folder.absolute()}: defaults")
+    used = settings.at("").absolute()
+    if setup.earlier:
+        detail = f"{used}, where an earlier version kept settings and store; elsewhere it is {setup.folder.absolute()}"
+        yield Finding(what="folder", ok=None, detail=detail)
     either = _READ_BY_OTHERS | _WRITTEN_BY_OTHERS
     # A configuration may be read: its secrets stand beside it.
-    yield from _open_to_others("config's file", config, _WRITTEN_BY_OTHERS, "chmod go-w")
-    yield from _open_to_others("secrets", folder / FILE, either, "chmod 600")
-    yield from _open_to_others("store's file", database, either, "chmod 600")
-    yield from _open_to_others("folder", home, either, "chmod 700")
+    for file in files:
+        yield from _open_to_others("config's file", file, _WRITTEN_BY_OTHERS, "chmod go-w")
+    for folder in dict.fromkeys([setup.folder, *(each.parent for each in files)]):
+        yield from _open_to_others("secrets", folder / FILE, either, "chmod 600")
+    yield from _open_to_others("store's file", settings.database, either, "chmod 600")
+    yield from _open_to_others("folder", settings.home, either, "chmod 700")
     for name in overlooked(environ):
         detail = f"{name} sets nothing: there are two underscores each, as in LEGATO__MODEL__NAME"
         yield Finding(what="environment", ok=None, detail=detail)
@@ -238,7 +241,8 @@ def _no_store(database: Path | None) -> Finding | None:
     """Return the finding about a store whose file does not exist yet; None where it exists, or the store is no file."""
     if database is None or database.exists():
         return None
-    if not os.access(database.parent, os.W_OK | os.X_OK):
+    folder = database.parent if database.parent.exists() else database.parent.parent  # the first start makes one
+    if not os.access(folder, os.W_OK | os.X_OK):
         why = "is no folder that can be written to; correct store.url"
         return Finding(what="store", ok=False, detail=f"{database.parent.absolute()} {why}")
     return Finding(what="store", ok=True, detail=f"none yet: the first start makes {database}")

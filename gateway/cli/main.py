@@ -19,7 +19,7 @@ from gateway.cli.trajectories import trajectories_app
 from gateway.runtime.errors import ConfigError, GatewayError
 
 if TYPE_CHECKING:
-    from gateway.app.config import Config
+    from gateway.app.config import Config, Setup
     from gateway.runtime.redaction import Redactor
     from gateway.store.port import Store
 
@@ -71,7 +71,7 @@ def chat(
         _misused("--new and --continue exclude each other")
     asked = " ".join(question or ()).strip() or None
     call = ShellCall(as_json=json_lines, question=asked, fresh=new or (asked is not None and not going_on))
-    settings = _settings(config)
+    settings = _served_from(config)
     raise typer.Exit(_guarded(lambda: serve_shell(settings, call, _log_to), settings))
 
 
@@ -86,10 +86,10 @@ def run(
         _read_vocabulary()
     from gateway.app.serving import announcement, nothing_to_do, serve_fleet, serve_platforms
 
-    settings = _settings(config)
+    settings = _served_from(config)
     if reason := nothing_to_do(settings):
         _misused(reason)
-    if workers > 1 and settings.store.sqlite_path is not None:
+    if workers > 1 and settings.database is not None:
         _misused("several workers need a Redis store (store.url); a SQLite file has one owner")
     _log_to(settings, None)
     if not worker and sys.stderr.isatty():
@@ -106,9 +106,10 @@ def check(config: ConfigOption = None) -> None:
     """Validate the configuration and probe what it names."""
     from gateway.cli.check import print_findings
 
-    settings = _settings(config)
+    found = _setup(config)
+    settings = found.config
     _log_to(settings, None)
-    raise typer.Exit(_guarded(lambda: print_findings(settings, config, _redactor(settings)), settings))
+    raise typer.Exit(_guarded(lambda: print_findings(found, _redactor(settings)), settings))
 
 
 @app.command("config")
@@ -274,18 +275,32 @@ def sessions_search(
 
 
 def _settings(path: Path | None) -> Config:
-    from gateway.app.config import find_config, load_config, variables
+    return _setup(path).config
+
+
+def _setup(path: Path | None) -> Setup:
+    from gateway.app.config import set_up
     from gateway.runtime.logs import redact_crashes
 
     redact_crashes(_redactor(None))
     try:
-        found = find_config(path)
-        settings = load_config(found, variables(found, os.environ))
+        found = set_up(path, os.environ)
     except ConfigError as error:
         _tell_problems(error, None)
         raise typer.Exit(2) from None
-    redact_crashes(_redactor(settings))
-    return settings
+    redact_crashes(_redactor(found.config))
+    return found
+
+
+def _served_from(path: Path | None) -> Config:
+    """The settings, for a person who is told where they and the store are, if these are not where new ones would be."""
+    found = _setup(path)
+    if found.earlier and sys.stderr.isatty():
+        complain(
+            "Legato uses the settings and the store of this folder, where an earlier version kept them. Elsewhere it "
+            f"uses {found.folder}; docs/operations.md (Upgrade) says how to move them there."
+        )
+    return found.config
 
 
 def _redactor(settings: Config | None) -> Redactor:

@@ -66,7 +66,7 @@ def _configure(folder: Path, url: str) -> None:
 async def _run(arguments: list[str] | None, text: str, folder: Path | None = None) -> _Run:
     """Run `legato` (None: an interpreter that does nothing) in a folder of its own."""
     command = ["-c", ""] if arguments is None else ["-m", "gateway", *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    environment = {**os.environ, "LEGATO_HOME": ".", "PYTHONPATH": str(PROJECT)}
     start = time.perf_counter()
     process = subprocess.Popen(  # noqa: ASYNC220 - there is nothing else to do on this loop
         [sys.executable, *command],

@@ -191,7 +191,7 @@ async def gateway_alone() -> list[Spent]:
 
 def loaded(module: str) -> tuple[float, float]:
     """Seconds that a fresh interpreter takes to load the gateway and a module, and its peak in MB."""
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    environment = {**os.environ, "LEGATO_HOME": ".", "PYTHONPATH": str(PROJECT)}
     words = subprocess.check_output([sys.executable, "-c", _LOADED.format(module=module)], env=environment).split()
     return float(words[0]), float(words[1])
 

@@ -33,3 +33,26 @@ async def test_a_pipe_ends_with_one_when_the_model_cannot_be_reached(tmp_path: P
     home = tmp_path / "legato-home"
     assert "model_call_failed" in (home / "legato.log").read_text()
     assert home.stat().st_mode & 0o077 == 0
+
+
+async def test_a_conversation_is_where_it_was_wherever_the_program_starts(tmp_path: Path) -> None:
+    home, away = tmp_path / "home", tmp_path / "away"
+    home.mkdir()
+    away.mkdir()
+    (home / ".legato").mkdir()
+    async with LlmServer() as server:
+        write_config(home / ".legato", server.url).chmod(0o600)
+        where = {"HOME": str(home), "LEGATO_HOME": ""}
+        assert (await legato(home, "chat", "hello", **where))[0] == 0
+        assert (await legato(away, "chat", "--continue", "and now?", **where))[0] == 0
+        assert "hello" in [each["content"] for each in server.requests[-1]["messages"]]
+    assert list(away.iterdir()) == []
+    assert [each.name for each in home.iterdir()] == [".legato"]
+
+
+async def test_a_first_start_makes_a_folder_for_its_person_alone(tmp_path: Path) -> None:
+    status, out, errors = await legato(tmp_path, "chat", "hello", HOME=str(tmp_path), LEGATO_HOME="")
+    assert (status, errors) == (0, "")
+    assert out
+    assert (tmp_path / ".legato").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / ".legato/legato.db").stat().st_mode & 0o777 == 0o600

@@ -42,7 +42,7 @@ async def test_what_it_prints_is_a_configuration_that_is_taken(tmp_path):
         path = tmp_path / "config.yaml"
         path.write_text(settings)
         (tmp_path / ".env").write_text(line)
-        found = load_config(path, variables(path, {})).adapters["discord"]
+        found = load_config(path, variables([path.parent], {})).adapters["discord"]
         assert found.enabled
         assert (found.token.get_secret_value(), found.base_url) == (server.token, server.api_url)
 

@@ -35,7 +35,7 @@ async def test_what_it_prints_is_a_configuration_that_is_taken(tmp_path):
         path = tmp_path / "config.yaml"
         path.write_text(settings)
         (tmp_path / ".env").write_text(line)
-        telegram = load_config(path, variables(path, {})).adapters["telegram"]
+        telegram = load_config(path, variables([path.parent], {})).adapters["telegram"]
         assert telegram.enabled
         assert (telegram.token.get_secret_value(), telegram.base_url) == (server.token, server.base_url)
 

@@ -21,9 +21,10 @@ Row = dict[str, Any]
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Return the environment of the program's process: this checkout, and nothing of the tester's own settings."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("LEGATO__")}
-    return {**kept, "PYTHONPATH": str(ROOT), "TEST_LLM_KEY": KEY, **more}
+    """Return the environment of the program's process: this checkout, and nothing of the tester's own settings.
+    Legato's folder is the one in which the program starts."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LEGATO_")}
+    return {**kept, "LEGATO_HOME": ".", "PYTHONPATH": str(ROOT), "TEST_LLM_KEY": KEY, **more}
 
 
 def write_config(folder: Path, base_url: str, **sections: Mapping[str, Any]) -> Path:

@@ -19,6 +19,7 @@ from gateway.app.config.shape import Shape, alternatives
 from gateway.app.config.source import KeyPath, Tree, dotted
 
 PREFIX: Final = "LEGATO__"
+HOME_VARIABLE: Final = "LEGATO_HOME"  # names Legato's folder
 
 _REFERENCE = re.compile(r"\$?\$\{([^}]*)\}")
 _ONLY_REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
@@ -65,7 +66,9 @@ def override(tree: Tree, shape: Shape, environ: Mapping[str, str]) -> None:
 
 def overlooked(environ: Mapping[str, str]) -> list[str]:
     """Variables that seem to be meant as overrides and are none, for their underscores."""
-    return sorted(name for name in environ if name.startswith("LEGATO_") and not name.startswith(PREFIX))
+    return sorted(
+        name for name in environ if name.startswith("LEGATO_") and not name.startswith(PREFIX) and name != HOME_VARIABLE
+    )
 
 
 def _section_for(tree: Tree, path: KeyPath, name: str) -> dict[str, Any] | None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 from pydantic import ValidationError
 
@@ -14,36 +13,32 @@ from gateway.app.config.models import Config
 from gateway.app.config.rules import contradictions, nobody, nowhere
 from gateway.app.config.sentences import choice, sentence
 from gateway.app.config.shape import Shape
-from gateway.app.config.source import KeyPath, Tree, dotted, read_file
+from gateway.app.config.source import KeyPath, Tree, dotted, lay_over, read_file
 from gateway.app.plugins import platforms, providers
 from gateway.runtime.errors import ConfigError
 
-DEFAULT_PATH: Final = Path("config.yaml")
 
-
-def find_config(given: Path | None) -> Path | None:
-    """The file to load: the one that was given, else `./config.yaml` if there is one, else none."""
-    if given is not None:
-        return given
-    return DEFAULT_PATH if DEFAULT_PATH.exists() else None
-
-
-def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
-    """The configuration of `path` (None: the defaults) with `environ`'s overrides and variables.
+def load_config(path: Path | None, environ: Mapping[str, str], *, below: Path | None = None) -> Config:
+    """The configuration of `path` (None: the defaults) with `environ`'s overrides and variables. `below` is a file that
+    it is laid over.
 
     Raises ConfigError with one line per problem, such as
     `config.yaml:12: compression.treshold is not a known key; did you mean threshold?`.
     """
-    tree = read_file(path) if path is not None else Tree(name="configuration")
-    if any(where == () for where, _ in tree.problems):
-        raise ConfigError(_lines(tree))
+    files = [each for each in (below, path) if each is not None]
+    tree = Tree(name="configuration")
+    for number, file in enumerate(files):
+        read = read_file(file)
+        if any(where == () for where, _ in read.problems):
+            raise ConfigError(_lines(read, files))
+        tree = lay_over(tree, read) if number else read
     shape = Shape(tree, platforms(), providers())
     refuse_literal_secrets(tree, shape)
     _forget_empty_sections(tree, shape)
     override(tree, shape, environ)
     interpolate(tree, shape, environ)
     _check_providers(tree, shape)
-    config = _validated(tree, shape)
+    config = _validated(tree, shape, files)
     wrong = {where for where, _ in tree.problems}
     for keys, text in (
         *contradictions((), config),
@@ -56,7 +51,7 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
                 text = text.replace(f", not {value!r}", "")
             tree.problems.append((next((key for key in keys if key in tree.origins), keys[0]), text))
     if tree.problems:
-        raise ConfigError(_lines(tree))
+        raise ConfigError(_lines(tree, files))
     return config
 
 
@@ -87,7 +82,7 @@ def _instead(shape: Shape, path: KeyPath, named: str) -> str:
     return choice(shape.providers, named, shown=shape.may_show(path, named))
 
 
-def _validated(tree: Tree, shape: Shape) -> Config:
+def _validated(tree: Tree, shape: Shape, files: Sequence[Path]) -> Config:
     """The typed configuration, with defaults in place of whatever is wrong; problems go to the tree.
 
     Going on after an error is what lets all problems be told at once.
@@ -103,21 +98,23 @@ def _validated(tree: Tree, shape: Shape) -> Config:
                     tree.problems.append((where, sentence(detail, shape)))
                 dropped |= tree.drop(where[:-1] if detail["type"] == "missing" else where)
             if not dropped:  # nothing left to take away: tell what is known
-                raise ConfigError(_lines(tree)) from None
+                raise ConfigError(_lines(tree, files)) from None
 
 
 def _touches(wrong: set[KeyPath], keys: tuple[KeyPath, ...]) -> bool:
     return any(one[: len(other)] == other or other[: len(one)] == one for one in wrong for other in keys)
 
 
-def _lines(tree: Tree) -> list[str]:
-    """The problems in the order of the file, then those of the environment."""
+def _lines(tree: Tree, files: Sequence[Path]) -> list[str]:
+    """The problems in the order of the files and their lines, then those of the environment."""
     lines = [
         f"{tree.origin(where) if where else tree.origins.get((), tree.name)}: {text}" for where, text in tree.problems
     ]
-    return sorted(dict.fromkeys(lines), key=_place)
+    return sorted(dict.fromkeys(lines), key=lambda line: _place(line, [str(each) for each in files]))
 
 
-def _place(line: str) -> tuple[int, int]:
-    found = re.match(r".*?:(\d+): ", line)
-    return (0, int(found[1])) if found else (1, 0)
+def _place(line: str, files: Sequence[str]) -> tuple[int, int]:
+    for number, file in enumerate(files):
+        if found := re.match(rf"{re.escape(file)}:(\d+): ", line):
+            return (number, int(found[1]))
+    return (len(files), 0)

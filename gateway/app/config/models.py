@@ -19,6 +19,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     Field,
+    PrivateAttr,
     SecretStr,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
@@ -139,12 +140,12 @@ class StoreSettings(Section):
     """
 
     url: Annotated[str, Field(strict=True), AfterValidator(_store_url)] = Field(
-        "sqlite:///legato.db", description="three slashes: a path from the working directory; four: an absolute path"
+        "sqlite:///legato.db", description="three slashes: a path in Legato's folder; four: an absolute path"
     )
 
     @property
     def sqlite_path(self) -> Path | None:
-        """The database file; relative to the working directory. None for another kind of store."""
+        """The database file as it was written; see `Config.database`. None for another kind of store."""
         path = self.url.removeprefix("sqlite:///")
         return Path(path) if path != self.url else None
 
@@ -224,11 +225,12 @@ class Log(Section):
 
 
 class Config(Section):
-    """The configuration of Legato. Every value below is the default, so any line of this file, and the whole file, can
-    be deleted. `legato check` checks your changes, `legato config` prints this file.
+    """The settings of Legato, each at its default. Your own go into a file of the same form, config.yaml in Legato's
+    folder (~/.legato, or the one that LEGATO_HOME names), and only those that differ: changes to this file would be in
+    the way of the next version. `legato check` checks them, `legato config` prints this file.
 
-    Keys and tokens never go into this file. Write "${NAME}" and set the variable NAME, or put NAME=… into a file .env
-    beside this one. Any key can also be set from outside: LEGATO__COMPRESSION__THRESHOLD=0.6 sets
+    Keys and tokens go into no such file. Write "${NAME}" and set the variable NAME, or put NAME=… into the file .env in
+    Legato's folder. Any key can also be set from outside: LEGATO__COMPRESSION__THRESHOLD=0.6 sets
     compression.threshold.
     """
 
@@ -256,6 +258,7 @@ class Config(Section):
     chats: dict[str, Chat] = Field(default_factory=dict)  # by place
     adapters: Platforms = Field(default_factory=dict)  # those that are named, by name
     log: Log = Log()
+    _folder: Path = PrivateAttr(default_factory=Path)
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Rules about several sections."""
@@ -292,6 +295,32 @@ class Config(Section):
                 ("tools.approval_deadline", "turns.deadline"),
                 f"({patience:g}) must be below turns.deadline ({deadline:g}), which ends a turn that waits, too",
             )
+
+    def within(self, folder: Path) -> Self:
+        """A copy whose relative paths begin in this folder."""
+        copied = self.model_copy()
+        copied._folder = folder
+        return copied
+
+    def at(self, path: str | Path) -> Path:
+        """The place of a path that the settings name."""
+        return self._folder / path
+
+    @property
+    def database(self) -> Path | None:
+        """The file of a SQLite store; None for another kind of store."""
+        path = self.store.sqlite_path
+        return None if path is None else self.at(path)
+
+    @property
+    def home(self) -> Path:
+        """The gateway's own folder, beside its database: engines' files, console history, its log."""
+        path = self.database or self.at("legato.db")
+        return path.with_name(f"{path.stem}-home")
+
+    def is_default(self) -> bool:
+        """Say whether every value is the default."""
+        return self.replace(adapters={}) == Config() and all(each == type(each)() for each in self.adapters.values())
 
     def secrets(self) -> tuple[str, ...]:
         """Every secret the configuration holds: keys, tokens, and passwords inside addresses."""
@@ -332,7 +361,7 @@ class Config(Section):
         left to be looked up."""
         return self.model.model_copy(update={"name": name, "context_length": None, "prices": None})
 
-    def replace(self, **sections: Section) -> Self:
+    def replace(self, **sections: Any) -> Self:
         """A copy with other sections, for tests and command line options."""
         return self.model_copy(update=sections)
 

@@ -94,6 +94,30 @@ def _leaves(path: KeyPath, value: Any) -> Iterator[tuple[KeyPath, Any]]:
         yield path, value
 
 
+def lay_over(below: Tree, above: Tree) -> Tree:
+    """The tree of two files: of a key that both have, `above` counts. A section that names its provider stands alone:
+    an address of another provider's would be sent its key."""
+    merged = Tree(name=above.name, origins=dict(below.origins), problems=[*below.problems, *above.problems])
+    merged.values = _laid_over(below.values, above.values, (), merged.origins)
+    merged.origins.update(above.origins)
+    return merged
+
+
+def _laid_over(
+    below: dict[str, Any], above: dict[str, Any], path: KeyPath, origins: dict[KeyPath, str]
+) -> dict[str, Any]:
+    values = dict(below)
+    for key, value in above.items():
+        under, here = below.get(key), (*path, key)
+        if isinstance(value, dict) and isinstance(under, dict) and "provider" not in value:
+            values[key] = _laid_over(under, value, here, origins)
+        elif value is not None or not isinstance(under, dict):  # an empty section says nothing
+            values[key] = value
+            for hidden in [known for known in origins if known[: len(here)] == here]:
+                del origins[hidden]
+    return values
+
+
 def read_file(path: Path) -> Tree:
     """The tree of a file. What cannot be read at all is a problem of the tree, not an exception."""
     tree = Tree(name=str(path))

@@ -1,14 +1,14 @@
-"""The variables that a configuration may name: the process's own, and those of a file `.env` beside it.
+"""The variables that a configuration may name: the process's own, and those of files `.env`.
 
 So a token can be given once, for `legato run` as for `legato access` in another shell, without standing in
-config.yaml. What the process's environment says counts for more. Nothing is read for anybody else: programs that
+a file of settings. What the process's environment says counts for more. Nothing is read for anybody else: programs that
 Legato starts see none of it.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -19,16 +19,22 @@ from gateway.runtime.errors import ConfigError
 FILE: Final = ".env"
 
 
-def variables(config: Path | None, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """`environ`, and what the file beside the configuration (None: in the present folder) adds to it.
+def variables(folders: Iterable[Path], environ: Mapping[str, str]) -> Mapping[str, str]:
+    """`environ`, and what the files in these folders add to it; of two folders the later counts more.
 
     Values are taken to the letter: a `$` in them means nothing. Raises ConfigError with one line per problem.
     """
-    path = (config.parent if config is not None else Path()) / FILE
+    found: dict[str, str] = {}
+    for folder in dict.fromkeys(folders):
+        found |= _read(folder / FILE)
+    return {**found, **environ}
+
+
+def _read(path: Path) -> dict[str, str]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
-        return environ
+        return {}
     except UnicodeDecodeError as error:
         raise ConfigError([f"{path}: the file is not UTF-8 text (byte {error.start}); save it as UTF-8"]) from None
     except OSError as error:
@@ -37,7 +43,7 @@ def variables(config: Path | None, environ: Mapping[str, str]) -> Mapping[str, s
     bindings = list(parse_stream(io.StringIO(text)))
     if problems := list(_problems(path, bindings)):
         raise ConfigError(problems)
-    return {**{each.key: each.value for each in bindings if each.key and each.value is not None}, **environ}
+    return {each.key: each.value for each in bindings if each.key and each.value is not None}
 
 
 def _problems(path: Path, bindings: list[Binding]) -> Iterator[str]:

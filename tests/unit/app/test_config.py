@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from gateway.app.config import Config, find_config, load_config
+from gateway.app.config import Config, load_config
 from gateway.app.config.shape import Shape
 from gateway.app.config.source import Tree, dotted
 from gateway.app.plugins import platforms, providers
@@ -216,10 +216,6 @@ def test_a_file_that_is_not_there_or_no_file(tmp_path, monkeypatch):
     ]:
         with pytest.raises(ConfigError, match=words):
             load_config(path, {})
-    assert find_config(None) is None
-    assert find_config(Path("gone.yaml")) == Path("gone.yaml")
-    Path("config.yaml").touch()
-    assert find_config(None) == Path("config.yaml")
 
 
 def test_an_alias_of_itself_is_refused(problems):

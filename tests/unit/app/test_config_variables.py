@@ -13,7 +13,7 @@ from gateway.runtime.errors import ConfigError
 def given(folder: Path, text: str | bytes, **environ: str) -> dict[str, str]:
     """Return the variables with such a file beside the configuration."""
     (folder / ".env").write_bytes(text.encode() if isinstance(text, str) else text)
-    return dict(variables(folder / "config.yaml", environ))
+    return dict(variables([folder], environ))
 
 
 def problems(folder: Path, text: str | bytes) -> list[str]:
@@ -24,7 +24,7 @@ def problems(folder: Path, text: str | bytes) -> list[str]:
 
 
 def test_without_the_file_there_is_the_environment_alone(tmp_path: Path) -> None:
-    assert variables(tmp_path / "config.yaml", {"A": "1"}) == {"A": "1"}
+    assert variables([tmp_path], {"A": "1"}) == {"A": "1"}
 
 
 def test_what_the_environment_says_counts_for_more(tmp_path: Path) -> None:
@@ -58,13 +58,13 @@ def test_what_cannot_be_read_says_so(tmp_path: Path) -> None:
     (tmp_path / ".env").unlink()
     (tmp_path / ".env").mkdir()
     with pytest.raises(ConfigError, match="the file cannot be read"):
-        variables(tmp_path / "config.yaml", {})
+        variables([tmp_path], {})
 
 
 def test_without_a_configuration_it_lies_in_the_present_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path(".env").write_text("LEGATO__COMPRESSION__THRESHOLD=0.4\n")
-    assert load_config(None, variables(None, {})).compression.threshold == 0.4
+    assert load_config(None, variables([Path()], {})).compression.threshold == 0.4
 
 
 def test_a_configuration_names_them(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 import typer
 
 from gateway.agent.models import Models
-from gateway.app.config import Config
+from gateway.app.config import Config, Setup
 from gateway.app.serving import announcement, nothing_to_do
 from gateway.cli import check
 from gateway.cli import main as cli
@@ -104,7 +104,7 @@ async def test_a_check_whose_reader_left_closes_what_it_opened(tmp_path: Path, m
     monkeypatch.setattr(check, "adapters", lambda config: [adapter])
     monkeypatch.setattr(check, "show", left)
     with pytest.raises(SystemExit):
-        await check.print_findings(config_in(tmp_path), None, str)
+        await check.print_findings(Setup(config=config_in(tmp_path), folder=tmp_path, file=None), str)
     assert closed == ["adapter"]
 
 

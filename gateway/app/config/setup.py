@@ -1,0 +1,118 @@
+"""What one start of the program goes by: the settings, and Legato's folder, wherever it is started.
+
+Legato's folder is `$LEGATO_HOME`, else `~/.legato`. In it lie `config.yaml`, `.env`, the store and all else; relative
+paths of the settings begin there. Earlier versions kept these in the working folder. What one of them left there is
+still used by who starts there (docs/decisions/0072).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gateway.app.config.environment import HOME_VARIABLE
+from gateway.app.config.loading import load_config
+from gateway.app.config.models import Config
+from gateway.app.config.source import read_file
+from gateway.app.config.variables import variables
+from gateway.runtime.errors import ConfigError
+
+FILE: Final = "config.yaml"
+_HERE: Final = Path()
+_OTHERS: Final = 0o077  # of a file's mode; Legato makes its files without
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """`config` was read from `file` (None: there is none), laid over the file `below`. `folder` is Legato's;
+    `earlier`: an earlier version's store or settings in the working folder are used."""
+
+    config: Config
+    folder: Path
+    file: Path | None
+    below: Path | None = None
+    earlier: bool = False
+
+    @property
+    def files(self) -> list[Path]:
+        """The files of settings, each laid over the one before."""
+        return [each for each in (self.below, self.file) if each is not None]
+
+
+def set_up(given: Path | None, environ: Mapping[str, str]) -> Setup:
+    """Read the settings: of the file `given`, else of those where a person keeps them. Raises ConfigError."""
+    folder = legato_folder(environ)
+    own, here = folder / FILE, _HERE / FILE
+    elsewhere = not environ.get(HOME_VARIABLE, "").strip() and folder != _HERE
+    lived = elsewhere and (_is_ours(Path("legato.db")) or _is_ours(Path("legato-home")))
+    file, below = given, None
+    if given is not None:
+        secrets = [folder, given.parent]
+    else:
+        file = own if own.exists() else None
+        below = here if elsewhere and (lived or file is None) and _says_something(here) else None
+        secrets = [*([_HERE] if lived or below is not None else []), folder]
+    config = load_config(file, variables(secrets, environ), below=below)
+    earlier = below is not None or (elsewhere and _store_is_here(config, folder))
+    config = config.within(_HERE if earlier else folder)
+    return Setup(config=config, folder=folder, file=file, below=below, earlier=earlier)
+
+
+def legato_folder(environ: Mapping[str, str]) -> Path:
+    """Return Legato's folder, which need not be there; as people would write it from the working folder. Raises
+    ConfigError."""
+    try:
+        if given := environ.get(HOME_VARIABLE, "").strip():
+            path = Path(given).expanduser().absolute()
+        else:
+            path = (Path(environ["HOME"]) if environ.get("HOME") else Path.home()).absolute() / ".legato"
+    except RuntimeError:
+        reason = f"nobody knows where your home folder is: set {HOME_VARIABLE} to the folder that Legato may use"
+        raise ConfigError([reason]) from None
+    with suppress(ValueError, OSError):
+        return path.relative_to(Path.cwd())
+    return path
+
+
+def _is_ours(path: Path) -> bool:
+    """Say whether a Legato of this user made it. What was copied or checked out from elsewhere is open to others, or a
+    link, and a stranger's folder must not choose what this program does."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return found.st_uid == os.geteuid() and not found.st_mode & _OTHERS
+
+
+def _says_something(path: Path) -> bool:
+    """Say whether a file holds settings of Legato, rightly or wrongly written, other than the shipped defaults."""
+    if not path.exists():
+        return False
+    tree = read_file(path)
+    if tree.values and tree.values.keys().isdisjoint(Config.model_fields):
+        return False  # another program's
+    try:
+        return not load_config(path, {}).is_default()
+    except ConfigError:
+        return True
+
+
+def _store_is_here(config: Config, folder: Path) -> bool:
+    """Say whether the store of the settings, or the folder beside a store, lies in the working folder. Raises
+    ConfigError where it is not clear whose the store is."""
+    store, home = config.database, config.home
+    if home.is_absolute():
+        return False
+    if _is_ours(home) or (store is not None and _is_ours(store)):
+        return True
+    if store is not None and store.exists():
+        sentence = (
+            f"{store} lies in this folder, and may be yours or a stranger's, since others on this machine can open it: "
+            f"set {HOME_VARIABLE}=. to use it, or {HOME_VARIABLE}={folder} to leave it alone"
+        )
+        raise ConfigError([sentence])
+    return False
