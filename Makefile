@@ -22,7 +22,7 @@ find_usable  = for p in $(PYTHONS); do "$$p" -c '$(USABLE)' 2>/dev/null && { com
 find_present = for p in $(PYTHONS); do "$$p" -c '$(PRESENT)' 2>/dev/null && { echo "$$p"; break; }; done
 
 .DEFAULT_GOAL := help
-.PHONY: help run test slow check audit lint format docs bench bench-context bench-recall bench-memory bench-peers chaos planted lock python clean
+.PHONY: help run test slow check audit lint format docs bench bench-context bench-recall bench-memory bench-peers soak-telegram chaos planted lock python clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +72,9 @@ $(PEERS): | $(STAMP)
 	$(BIN)/python -m venv build/peers
 	build/peers/bin/python -m pip --disable-pip-version-check install --quiet hermes-agent==0.19.0
 	@touch $@
+
+soak-telegram: $(STAMP) ## 12,000 messages to a bot on an emulated Telegram; takes eight minutes
+	$(BIN)/python -m tests.bench.soak_telegram
 
 chaos: $(STAMP) ## kill programs, servers and connections at every point of a message's life; look at what is left
 	$(BIN)/python -m tests.chaos.run sqlite --runs 250

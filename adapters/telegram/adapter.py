@@ -23,7 +23,7 @@ from adapters.telegram.buttons import LONGEST_TOKEN, ButtonAnswers, keyboard
 from adapters.telegram.files import Downloads, upload
 from adapters.telegram.formatting import Rendered, caption, plain, render
 from adapters.telegram.limits import LIMITS, Silence, draft_rates, preview_rates, rates
-from adapters.telegram.line import Line, PollLine
+from adapters.telegram.line import Line, PollLine, way
 from adapters.telegram.menu import show
 from adapters.telegram.migrated_chats import MigratedChats
 from adapters.telegram.platform import TelegramSettings
@@ -43,6 +43,7 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
+_TELEGRAM: Final = "https://api.telegram.org"
 _CONNECTIONS: Final = 64  # sends at once: Telegram takes thirty a second
 _ANSWER_SECONDS: Final = 20.0
 _TYPING_SECONDS: Final = 4.0  # Telegram shows it for five
@@ -80,7 +81,7 @@ class TelegramBot:
     ) -> None:
         assert settings.token is not None, "the configuration sees to it that there is one"
         _quieten_the_library()
-        token, proxy = settings.token.get_secret_value(), settings.proxy
+        token = settings.token.get_secret_value()
         self.account = token.partition(":")[0]
         self._clock = clock
         self._menu = partial(show, entries=menu, admins=[each for each in admins if each.isdigit()])
@@ -99,19 +100,19 @@ class TelegramBot:
         # People write the address with and without /bot.
         server = (settings.base_url or "").rstrip("/").removesuffix("/bot")
         address = {"base_url": f"{server}/bot", "base_file_url": f"{server}/file/bot"} if server else {}
+        how = partial(way, server or _TELEGRAM, settings.proxy)
         self._lines = (  # one for what is asked, one for what is waited for
             PollLine(
+                how(name="telegram reader", most=2),
                 worth_reading=self._receiver.worth_reading,
-                proxy=proxy,
-                connection_pool_size=2,
-                read_timeout=POLL_SECONDS + patience,
+                patience=POLL_SECONDS + patience,
             ),
-            Line(proxy=proxy, connection_pool_size=_CONNECTIONS, read_timeout=patience, pool_timeout=60.0),
+            Line(how(name="telegram", most=_CONNECTIONS), patience=patience),
         )
         self._bot = ReceivingBot(
             self._receiver, token=token, get_updates_request=self._lines[0], request=self._lines[1], **address
         )
-        self._downloads = Downloads(patience, proxy)
+        self._downloads = Downloads(patience, lambda most: how(name="telegram files", most=most))
         self._opening = asyncio.Lock()
         self._open = False
         self._migrated = MigratedChats()

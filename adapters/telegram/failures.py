@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import aiohttp
 import httpx
 from telegram.error import (
     BadRequest,
@@ -26,7 +27,15 @@ from gateway.runtime.errors import (
     RateLimited,
 )
 
-_NEVER_LEFT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+_NEVER_LEFT: Final = (
+    aiohttp.ClientConnectorError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.ClientHttpProxyError,
+    httpx.ConnectError,  # by a SOCKS proxy
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.ProxyError,
+)
 _LOST_ON_THE_WAY: Final = "gateway time"  # 504: a proxy gave up, whatever the server behind it did
 _TOO_LARGE: Final = ("request entity too large", "(413)")  # Telegram's words, and the library's for a proxy's page
 

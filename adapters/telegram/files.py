@@ -7,7 +7,7 @@ whatever it is sent into memory, however long that is. A file's address holds th
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final
 
 import httpx
@@ -16,7 +16,6 @@ from telegram import Bot, InputFile, Message, MessageEntity, ReplyParameters
 from telegram.error import TelegramError
 
 from adapters.telegram import failures
-from adapters.telegram.line import trusting
 from adapters.telegram.pictures import is_photo
 from gateway.domain.chat import Attachment
 from gateway.domain.file import KeptFile
@@ -34,12 +33,12 @@ GONE: Final = "Telegram does not have it any more"
 
 
 class Downloads:
-    """Reads files, over connections of its own: a long download holds up no call. `patience`: seconds without a byte.
-    `proxy`: as of `Line`, which has looked at it."""
+    """Reads files, over connections of its own, which are made as `how` says: a long download holds up no call.
+    `patience`: seconds without a byte."""
 
-    def __init__(self, patience: float, proxy: str | None = None) -> None:
+    def __init__(self, patience: float, how: Callable[[int], dict[str, Any]]) -> None:
         self._patience = patience
-        self._proxy = proxy
+        self._how = how
         self._client: httpx.AsyncClient | None = None  # made when first needed: it takes a while
 
     async def fetch(self, bot: Bot, file: Attachment) -> bytes:
@@ -63,12 +62,9 @@ class Downloads:
 
     def _opened(self) -> httpx.AsyncClient:
         if self._client is None:
-            limits = httpx.Limits(max_connections=_CONNECTIONS)
             timeout = httpx.Timeout(self._patience, pool=None)
             plain = {"Accept-Encoding": "identity"}
-            self._client = httpx.AsyncClient(
-                timeout=timeout, limits=limits, proxy=self._proxy, headers=plain, verify=trusting()
-            )
+            self._client = httpx.AsyncClient(timeout=timeout, headers=plain, **self._how(_CONNECTIONS))
         return self._client
 
     async def aclose(self) -> None:

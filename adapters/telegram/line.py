@@ -3,23 +3,31 @@
 What stands between here and Telegram answers with pages of its own: 502 while a server restarts, 403 where a
 firm wants none of this. The library takes them for Telegram's, so that a firm's 403 would mean that the bot
 was blocked and its 401 that the token is wrong. Telegram's own answers are JSON, whatever they say.
+
+All connections are of `runtime.connections`, but for those by a SOCKS proxy, which only httpx's own pool can use.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import ssl
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
+import aiohttp
 import httpx
 import structlog
-from telegram.error import NetworkError, TelegramError
-from telegram.request import HTTPXRequest
+from telegram.error import NetworkError, TelegramError, TimedOut
+from telegram.request import HTTPXRequest, RequestData
 
+from gateway.runtime.connections import POOL_TIMEOUT, Pool
 from gateway.runtime.errors import ConfigError
 
 log = structlog.get_logger(__name__)
@@ -28,6 +36,14 @@ _SOCKS: Final = (
     "Telegram is to be reached through a SOCKS proxy, which needs another package: run pip install 'httpx[socks]', or "
     "name an http:// proxy in adapters.telegram.proxy, HTTPS_PROXY or ALL_PROXY."
 )
+
+
+_UNUSABLE: Final = (
+    "The proxy to Telegram must be an address that begins with http://, https:// or socks5://, with %2F for a slash in "
+    "its password; correct adapters.telegram.proxy, HTTPS_PROXY or ALL_PROXY."
+)
+_KEEPALIVE: Final = 5.0  # seconds
+_UPLOAD_SECONDS: Final = 300.0
 
 
 def trusting() -> ssl.SSLContext:
@@ -41,28 +57,55 @@ def _read_certificates(_file: str | None, _folder: str | None) -> ssl.SSLContext
     return httpx.create_ssl_context()
 
 
+def way(server: str, proxy: str | None, *, name: str, most: int) -> dict[str, Any]:
+    """The arguments by which a client of httpx goes to a server, with so many connections at most. `proxy` None: as
+    HTTPS_PROXY, ALL_PROXY and NO_PROXY of the environment say. Raises ConfigError for a proxy that cannot be used."""
+    try:
+        through = None if (url := proxy or _of_environment(server)) is None else httpx.Proxy(url)
+    except (ValueError, httpx.InvalidURL) as error:
+        raise ConfigError([_UNUSABLE]) from error
+    if through is not None and through.url.scheme.startswith("socks"):
+        return {"proxy": through, "limits": httpx.Limits(max_connections=most), "verify": trusting()}
+    return {"transport": Pool(name, trusts=trusting(), most=most, keepalive=_KEEPALIVE, proxy=through)}
+
+
+def _of_environment(server: str) -> str | None:
+    parts, proxies = urlsplit(server), getproxies()
+    url = proxies.get(parts.scheme) or proxies.get("all")
+    if not url or proxy_bypass(parts.hostname or ""):
+        return None
+    return url if "://" in url else f"http://{url}"
+
+
 class Line(HTTPXRequest):
-    """Connections to Telegram. `proxy` None: as HTTPS_PROXY, ALL_PROXY and NO_PROXY of the environment say.
-    Raises ConfigError for a proxy that cannot be used."""
+    """Connections to Telegram. `how`: as `way` says. `patience`: seconds for an answer. Raises ConfigError for a proxy
+    that cannot be used."""
 
     __slots__ = ()
 
-    def __init__(self, *, proxy: str | None, **settings: Any) -> None:
+    def __init__(self, how: dict[str, Any], *, patience: float) -> None:
         try:
-            super().__init__(proxy=proxy, httpx_kwargs={"verify": trusting()}, **settings)
+            super().__init__(httpx_kwargs=how, read_timeout=patience, pool_timeout=POOL_TIMEOUT)
         except RuntimeError as error:  # of a package that is not there
             raise ConfigError([_SOCKS]) from error
-        except (ValueError, httpx.InvalidURL) as error:
-            raise ConfigError(
-                [
-                    "The proxy to Telegram must be an address that begins with http://, https:// or socks5://, with "
-                    "%2F for a slash in its password; correct adapters.telegram.proxy, HTTPS_PROXY or ALL_PROXY."
-                ]
-            ) from error
 
-    async def do_request(self, *arguments: Any, **options: Any) -> tuple[int, bytes]:
+    async def do_request(
+        self, url: str, method: str, request_data: RequestData | None = None, *arguments: Any, **options: Any
+    ) -> tuple[int, bytes]:
         """As the library's. Raises NetworkError if somebody on the way answered in Telegram's place."""
-        status, answer = await super().do_request(*arguments, **options)
+        # The pool sets no limit to the writing of a file.
+        limit = _UPLOAD_SECONDS if request_data is not None and request_data.contains_files else None
+        try:
+            async with nullcontext() if limit is None else asyncio.timeout(limit):
+                status, answer = await super().do_request(url, method, request_data, *arguments, **options)
+        except TimeoutError as error:
+            raise TimedOut from error
+        except NetworkError as error:
+            cause = error.__cause__.__cause__ if error.__cause__ is not None else None
+            if not isinstance(cause, aiohttp.ClientError):
+                raise
+            # httpx-aiohttp calls every broken connection a ConnectTimeout, as if nothing had left.
+            raise NetworkError(f"{type(cause).__name__}: {cause}") from cause
         if status >= HTTPStatus.MULTIPLE_CHOICES and not answer.lstrip().startswith(b"{"):
             log.warning("not_telegrams_answer", status=status, size=len(answer))
             raise NetworkError(_named(status))
@@ -87,8 +130,10 @@ class PollLine(Line):
 
     __slots__ = ("_worth_reading",)
 
-    def __init__(self, *, worth_reading: Callable[[list[Any]], list[Any]], **settings: Any) -> None:
-        super().__init__(**settings)
+    def __init__(
+        self, how: dict[str, Any], *, patience: float, worth_reading: Callable[[list[Any]], list[Any]]
+    ) -> None:
+        super().__init__(how, patience=patience)
         self._worth_reading = worth_reading
 
     def parse_json_payload(self, payload: bytes) -> dict[str, Any]:  # type: ignore[override]  # asked of the object

@@ -1,6 +1,6 @@
 """The one HTTP client that all providers share, and the meaning of its failures.
 
-httpx speaks through aiohttp's connection pool: with a hundred concurrent streams httpx's own
+httpx speaks through aiohttp's connection pool (`runtime.connections`): with a hundred concurrent streams httpx's own
 costs about eight times the CPU. The price is a second family of exceptions: httpx-aiohttp
 translates most of aiohttp's, some of them misleadingly (a dropped connection arrives as a
 `ConnectTimeout`), and lets a few through. `transport_error` knows both families.
@@ -18,13 +18,12 @@ from typing import Any, Final
 
 import aiohttp
 import httpx
-from httpx_aiohttp import AiohttpTransport
 
 from gateway.providers.base import READ_TIMEOUT
+from gateway.runtime.connections import POOL_TIMEOUT, Pool
 from gateway.runtime.errors import ProviderError, ProviderRejected, ProviderUnavailable
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds to open a connection
-POOL_TIMEOUT: Final = 30.0  # seconds to get a connection, opening it included
 MAX_CONNECTIONS: Final = 512  # twice the default number of concurrent turns
 _AT_ONCE: Final = 256 * 1024  # bytes of a body that are written in one go
 KEEPALIVE: Final = 15.0  # seconds; shorter than the servers', or a POST meets a closed connection
@@ -86,12 +85,8 @@ def _trusting(_file: str | None, _folder: str | None) -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def _transport(context: ssl.SSLContext, *, trust_env: bool) -> AiohttpTransport:
-    def open_session() -> aiohttp.ClientSession:
-        connector = aiohttp.TCPConnector(ssl=context, limit=MAX_CONNECTIONS, keepalive_timeout=KEEPALIVE)
-        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=trust_env)
-
-    return AiohttpTransport(verify=context, client=open_session)
+def _transport(context: ssl.SSLContext, *, trust_env: bool) -> Pool:
+    return Pool("models", trusts=context, most=MAX_CONNECTIONS, keepalive=KEEPALIVE, trust_env=trust_env)
 
 
 def transport_error(error: BaseException, redact: Callable[[str], str] = str) -> ProviderError:

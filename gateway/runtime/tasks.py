@@ -150,32 +150,47 @@ class Background:
 
 class Renewed:
     """Things that do not last, such as "typing…": each is shown again every so many `seconds`, until it is ended or
-    cannot be shown (a GatewayError). Nobody misses one for long."""
+    cannot be shown (a GatewayError). Nobody misses one for long. A call under way is let finish: some libraries lose a
+    connection with each call that is cancelled."""
 
     def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock = clock
         self._seconds = seconds
-        self._tasks: dict[Hashable, asyncio.Task[None]] = {}
+        self._shown: dict[Hashable, asyncio.Task[None]] = {}  # what is to be shown
+        self._tasks: set[asyncio.Task[None]] = set()  # and what is not, but has a call under way
+        self._calling: set[asyncio.Task[None]] = set()
 
     def begin(self, what: Hashable, show: Callable[[], Awaitable[object]]) -> None:
         """Show it at once, and again from now on."""
         self.end(what)
-        self._tasks[what] = asyncio.create_task(self._renew(show), name=f"renew {what}")
+        task = self._shown[what] = asyncio.create_task(self._renew(what, show), name=f"renew {what}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def end(self, what: Hashable) -> None:
         """Show it no more."""
-        if (task := self._tasks.pop(what, None)) is not None:
+        if (task := self._shown.pop(what, None)) is not None and task not in self._calling:
             task.cancel()
 
     async def aclose(self) -> None:
-        """End all of them. Idempotent."""
-        tasks = list(self._tasks.values())
-        for what in list(self._tasks):
+        """End all of them, and wait a few seconds for the calls under way. Idempotent."""
+        for what in list(self._shown):
             self.end(what)
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=_LAST_CHANCE)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
-    async def _renew(self, show: Callable[[], Awaitable[object]]) -> None:
+    async def _renew(self, what: Hashable, show: Callable[[], Awaitable[object]]) -> None:
+        task = asyncio.current_task()
+        assert task is not None, "`begin` starts it as a task of its own"
         with suppress(GatewayError):
-            while True:
-                await show()
-                await self._clock.sleep(self._seconds)
+            while self._shown.get(what) is task:
+                self._calling.add(task)
+                try:
+                    await show()
+                finally:
+                    self._calling.discard(task)
+                if self._shown.get(what) is task:
+                    await self._clock.sleep(self._seconds)

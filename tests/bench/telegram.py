@@ -77,15 +77,15 @@ class People:
     token: str
     refused: int = 0
 
-    async def talk(self, each: int, rest: Callable[[], Awaitable[None]]) -> Spent:
-        """A round of all of them; its CPU is counted until `rest` returns."""
+    async def talk(self, each: int, rest: Callable[[], Awaitable[None]], chats: int = MOST) -> Spent:
+        """A round of so many of them; its CPU is counted until `rest` returns."""
         cpu = time.process_time()
         assert self.process.stdin is not None
-        self.process.stdin.write(f"{MOST} {each}\n".encode())
+        self.process.stdin.write(f"{chats} {each}\n".encode())
         told = await self.read()
         await rest()
         self.refused = told["refused"]
-        return Spent(seconds=told["seconds"], cpu=time.process_time() - cpu, messages=MOST * each)
+        return Spent(seconds=told["seconds"], cpu=time.process_time() - cpu, messages=chats * each)
 
     async def read(self) -> dict[str, Any]:
         """Return the next line of the people's process."""

@@ -71,13 +71,18 @@ class _Round:
             del self._left[name]
 
 
+async def talk(telegram: TelegramServer, people: list[User], each: int) -> float:
+    """The seconds in which they said so many things each and were answered."""
+    return await _Round(telegram, people, each).talk()
+
+
 async def _serve(*, limited: bool) -> None:
     async with TelegramServer(limits=Limits() if limited else None, keep=2_000) as telegram:
         people = [telegram.people.person(f"P{number}") for number in range(MOST)]
         print(json.dumps({"base_url": telegram.base_url, "token": telegram.token}), flush=True)
         while line := await asyncio.to_thread(sys.stdin.readline):
             chats, each = map(int, line.split())
-            seconds = await _Round(telegram, people[:chats], each).talk()
+            seconds = await talk(telegram, people[:chats], each)
             refused = sum(call.status == 429 for call in telegram.journal.calls)
             print(json.dumps({"seconds": seconds, "refused": refused}), flush=True)
 

@@ -198,12 +198,12 @@ async def running(
 
 
 @asynccontextmanager
-async def bot(adapter: Adapter) -> AsyncIterator[Gateway]:
-    """A running gateway with a bot that answers everybody at once."""
+async def bot(adapter: Adapter, provider: Provider | None = None) -> AsyncIterator[Gateway]:
+    """A running gateway with a bot that answers everybody; at once, if no other `provider` does."""
     with tempfile.TemporaryDirectory() as folder:
         access = AccessSettings(allow=(f"{adapter.name}:*",))
         config = settings(Path(folder, "bench.db")).model_copy(update={"access": access})
-        async with served(build(config, [adapter], Parts(providers={"offline": Instant()}))) as gateway:
+        async with served(build(config, [adapter], Parts(providers={"offline": provider or Instant()}))) as gateway:
             yield gateway
 
 

@@ -11,6 +11,7 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from adapters.telegram.adapter import TelegramAdapter
+from adapters.telegram.line import way
 from adapters.telegram.platform import TelegramSettings
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.runtime.clock import SystemClock
@@ -61,6 +62,27 @@ async def test_all_that_is_asked_of_telegram_goes_through_the_proxy(
     seen = {line.split()[1].rpartition("/")[2] for line in proxy.asked}
     assert {"getMe", "getUpdates", "sendMessage", "getFile"} <= seen
     assert len(proxy.asked) >= len(telegram.journal.calls), "nothing went past it"
+
+
+@pytest.mark.parametrize(
+    ("variables", "through"),
+    [
+        ({"HTTPS_PROXY": "http://127.0.0.1:1"}, True),
+        ({"HTTPS_PROXY": "127.0.0.1:1"}, True),
+        ({"HTTP_PROXY": "http://127.0.0.1:1"}, False),
+        ({"ALL_PROXY": "http://127.0.0.1:1", "NO_PROXY": "example.org,api.telegram.org"}, False),
+        ({"ALL_PROXY": "http://127.0.0.1:1", "NO_PROXY": "example.org"}, True),
+        ({}, False),
+    ],
+)  # fmt: skip
+def test_which_proxy_the_environment_names(
+    variables: dict[str, str], through: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    proxy = way("https://api.telegram.org", None, name="test", most=1)["transport"].proxy
+    assert (proxy is not None) is through
+    assert proxy is None or str(proxy.url) == "http://127.0.0.1:1"
 
 
 def bot_through(proxy: str | None) -> TelegramAdapter:

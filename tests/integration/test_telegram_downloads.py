@@ -3,44 +3,62 @@
 from __future__ import annotations
 
 import gzip
-from typing import Any, cast
+from collections.abc import AsyncIterator
+from typing import cast
 
 import pytest
-from pytest_httpx import HTTPXMock
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from telegram import Bot, File
 
 from adapters.telegram.files import Downloads
+from adapters.telegram.line import way
 from gateway.domain.chat import Attachment
 from gateway.runtime.errors import AdapterError
 
-PATH = "http://127.0.0.1:9/file/bot1:x/documents/1.txt"
 FILE = Attachment(kind="document", ref="f", name="1.txt")
 
 
-class Finder:
-    """A bot that knows where the file is."""
+class FileServer:
+    """A bot that knows where the file is, and the server that has it."""
+
+    def __init__(self) -> None:
+        self.answer = web.Response(body=b"as it is")
+        self.asked: list[str | None] = []
+        app = web.Application()
+        app.router.add_get("/1.txt", self._give)
+        self.server = TestServer(app)
 
     async def get_file(self, ref: str) -> File:
-        return File(file_id=ref, file_unique_id=ref, file_path=PATH)
+        return File(file_id=ref, file_unique_id=ref, file_path=str(self.server.make_url("/1.txt")))
+
+    async def fetched(self) -> bytes:
+        """The file, by a client of its own."""
+        downloads = Downloads(1.0, lambda most: way(str(self.server.make_url("/")), None, name="files", most=most))
+        try:
+            return await downloads.fetch(cast(Bot, self), FILE)
+        finally:
+            await downloads.aclose()
+
+    async def _give(self, request: web.Request) -> web.Response:
+        self.asked.append(request.headers.get("Accept-Encoding"))
+        return self.answer
 
 
-async def fetched(downloads: Downloads) -> bytes:
-    return await downloads.fetch(cast(Bot, Finder()), FILE)
+@pytest.fixture
+async def files() -> AsyncIterator[FileServer]:
+    made = FileServer()
+    async with made.server:
+        yield made
 
 
-async def test_a_file_is_asked_for_as_it_is(httpx_mock: HTTPXMock) -> None:
-    downloads = Downloads(1.0)
-    httpx_mock.add_response(url=PATH, content=b"as it is")
-    assert await fetched(downloads) == b"as it is"
-    request: Any = httpx_mock.get_request()
-    assert request.headers["accept-encoding"] == "identity"
-    await downloads.aclose()
+async def test_a_file_is_asked_for_as_it_is(files: FileServer) -> None:
+    assert await files.fetched() == b"as it is"
+    assert files.asked == ["identity"]
 
 
-async def test_one_that_comes_packed_is_not_unpacked(httpx_mock: HTTPXMock) -> None:
-    downloads = Downloads(1.0)
+async def test_one_that_comes_packed_is_not_unpacked(files: FileServer) -> None:
     bomb = gzip.compress(bytes(50_000_000))
-    httpx_mock.add_response(url=PATH, content=bomb, headers={"content-encoding": "gzip"})
+    files.answer = web.Response(body=bomb, headers={"content-encoding": "gzip"})
     with pytest.raises(AdapterError, match="packed"):
-        await fetched(downloads)
-    await downloads.aclose()
+        await files.fetched()

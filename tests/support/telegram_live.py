@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from adapters.telegram.adapter import TelegramAdapter
+from adapters.telegram.adapter import TelegramAdapter, TelegramBot
 from adapters.telegram.platform import Streaming, TelegramSettings, Webhook
 from adapters.telegram.webhook import WebhookAdapter
 from gateway.agent.tools.base import Tool
@@ -77,6 +77,13 @@ class Bot(LiveBot):
 def settings_on(telegram: TelegramServer, **keys: Any) -> TelegramSettings:
     """The settings of the bot of this Telegram."""
     return TelegramSettings(**{"token": SecretStr(telegram.token), "base_url": telegram.base_url, **keys})
+
+
+async def left_in_use(adapter: TelegramBot) -> int:
+    """The connections of its calls, other than reading, that no call gives back."""
+    transport: Any = adapter._lines[1]._client._transport
+    await adapter._typing.aclose()  # the last one may be on its way
+    return int(transport.in_use)
 
 
 @asynccontextmanager

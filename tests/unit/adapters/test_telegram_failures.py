@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 import warnings
 
+import aiohttp
 import httpx
 import pytest
 import telegram.error
+from aiohttp.client_reqrep import ConnectionKey
 from telegram.error import (
     BadRequest,
     ChatMigrated,
@@ -23,6 +25,8 @@ from telegram.warnings import PTBDeprecationWarning
 
 from adapters.telegram import failures
 from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, Disconnected, RateLimited
+
+ROUTE = ConnectionKey("api.telegram.org", 443, True, True, None, None, None)
 
 
 def caused(error: TelegramError, cause: Exception) -> TelegramError:
@@ -49,6 +53,10 @@ def too_many() -> RetryAfter:
         (caused(TimedOut(), httpx.WriteTimeout("")), Ambiguous),
         (caused(NetworkError("httpx.ReadError"), httpx.ReadError("")), Ambiguous),
         (caused(NetworkError("httpx.RemoteProtocolError"), httpx.RemoteProtocolError("")), Ambiguous),
+        (caused(NetworkError("refused"), aiohttp.ClientProxyConnectionError(ROUTE, OSError())), Disconnected),
+        (caused(NetworkError("late"), aiohttp.ConnectionTimeoutError()), Disconnected),
+        (caused(NetworkError("hung up"), aiohttp.ServerDisconnectedError()), Ambiguous),
+        (caused(NetworkError("silent"), aiohttp.SocketTimeoutError()), Ambiguous),
         (caused(NetworkError("Unknown error in HTTP implementation"), RuntimeError()), Ambiguous),
         (NetworkError("Gateway Timeout (504)"), Ambiguous),
         (TelegramError("Invalid server response"), Ambiguous),

@@ -9,7 +9,8 @@ import pytest
 import structlog
 
 from gateway.runtime.errors import StoreUnavailable
-from gateway.runtime.tasks import Background, unbroken
+from gateway.runtime.tasks import Background, Renewed, unbroken
+from tests.support.fakes import ManualClock
 
 
 async def test_a_second_cancellation_does_not_leave_the_work_running_behind_its_caller() -> None:
@@ -89,3 +90,48 @@ async def test_a_store_that_is_away_is_no_bug_of_the_job() -> None:
         background.start(job(ValueError("a bug")), name="broken")
         await background.idle()
     assert [(each["event"], each["job"]) for each in logs] == [("job_cut_short", "cut"), ("job_failed", "broken")]
+
+
+async def test_what_is_no_longer_shown_is_not_cancelled_in_the_midst_of_a_call() -> None:
+    clock, calls, answered = ManualClock(), 0, asyncio.Event()
+    ended: list[str] = []
+    renewed = Renewed(clock, 4.0)
+
+    async def show() -> None:
+        nonlocal calls
+        calls += 1
+        try:
+            await answered.wait()
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+        ended.append("answered")
+
+    renewed.begin("chat", show)
+    await asyncio.sleep(0)
+    renewed.end("chat")
+    renewed.begin("chat", show)  # the next message comes at once
+    await asyncio.sleep(0)
+    renewed.end("chat")
+    answered.set()
+    await renewed.aclose()
+    assert (calls, ended) == (2, ["answered", "answered"])
+
+
+async def test_it_is_shown_again_until_it_is_ended() -> None:
+    clock, calls = ManualClock(), 0
+    renewed = Renewed(clock, 4.0)
+
+    async def show() -> None:
+        nonlocal calls
+        calls += 1
+
+    renewed.begin("chat", show)
+    for _ in range(3):
+        await asyncio.sleep(0)
+        await clock.advance(4.0)
+    renewed.end("chat")
+    before = calls
+    await clock.advance(40.0)
+    await renewed.aclose()
+    assert (before, calls) == (4, 4)

@@ -1,0 +1,108 @@
+"""Pools of HTTP connections that lose none to a cancelled call, and a watch over them.
+
+httpx's own pool (httpcore 1.0.9) never takes back the place of a call that is cancelled while its connection is being
+opened. Every "typing…" that is no longer needed can cost a place, and when all are gone no call leaves any more,
+without a word. aiohttp's pool takes it back: cancelled at each turn of the loop, whether cold, warm or full, no call
+left anything behind. So httpx speaks through aiohttp's pool here.
+
+The watch trusts no library. A call that waited a minute for a connection while nobody was given one ends that pool: the
+next call begins another. The calls that the old pool still has may end in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import Any, Final
+
+import aiohttp
+import httpx
+import structlog
+from httpx_aiohttp import AiohttpTransport
+
+from gateway.runtime.metrics import Counter
+
+log = structlog.get_logger(__name__)
+
+POOL_TIMEOUT: Final = 60.0  # seconds to get a connection, opening it included
+POOLS_RENEWED: Final = Counter(
+    name="pools_renewed", text="Pools of connections that gave none for a minute, and were replaced.", labels=("pool",)
+)
+
+
+class Pool(AiohttpTransport):
+    """A transport for httpx. `name`: of its calls, in the log and the metrics. `most`: connections. `keepalive`:
+    seconds for which an idle one is kept. `wait`: seconds without a connection after which the pool is renewed; calls
+    must give up (httpx.PoolTimeout) no sooner."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        trusts: ssl.SSLContext,
+        most: int,
+        keepalive: float,
+        proxy: httpx.Proxy | None = None,
+        trust_env: bool = False,
+        wait: float = POOL_TIMEOUT,
+    ) -> None:
+        super().__init__(verify=trusts, proxy=proxy, client=self._begun)
+        self._name = name
+        self._most = most
+        self._keepalive = keepalive
+        self._trust_env = trust_env
+        self._wait = wait
+        self._former: aiohttp.ClientSession | None = None
+
+    @property
+    def in_use(self) -> int:
+        """Return the number of connections that calls have right now."""
+        connector = self.client.connector if isinstance(self.client, aiohttp.ClientSession) else None
+        return len(connector._acquired) if connector is not None else 0
+
+    def _begun(self) -> aiohttp.ClientSession:
+        connector = _Watched(
+            self._wait, self._renew, ssl=self.ssl_context, limit=self._most, keepalive_timeout=self._keepalive
+        )
+        jar = aiohttp.DummyCookieJar()
+        return aiohttp.ClientSession(connector=connector, cookie_jar=jar, trust_env=self._trust_env)
+
+    def _renew(self, connector: aiohttp.BaseConnector) -> None:
+        """Let the next call begin another pool, unless that was done already. The pool before this one is closed."""
+        session = self.client
+        if not isinstance(session, aiohttp.ClientSession) or session.connector is not connector:
+            return
+        log.error("pool_renewed", pool=self._name, waited=self._wait, in_use=self.in_use, most=self._most)
+        POOLS_RENEWED.count(self._name)
+        if self._former is not None and self._former.connector is not None:
+            self._former.connector.close()  # begins at once; nobody has to wait for it
+        self._former, self.client = session, self._begun
+
+    async def aclose(self) -> None:
+        """Close the connections. A call after this begins the pool again."""
+        for session in (self._former, self.client):
+            if isinstance(session, aiohttp.ClientSession):
+                await session.close()
+        self._former, self.client = None, self._begun
+
+
+class _Watched(aiohttp.TCPConnector):
+    """Calls `stalled` when a call waited so many seconds for a connection, and no other was given one meanwhile."""
+
+    def __init__(self, seconds: float, stalled: Callable[[aiohttp.BaseConnector], None], **how: Any) -> None:
+        super().__init__(**how)
+        self._seconds = seconds
+        self._stalled = stalled
+        self._given_at = 0.0
+
+    async def connect(self, *call: Any, **how: Any) -> Any:
+        began = self._loop.time()
+        try:
+            connection = await super().connect(*call, **how)
+        except (asyncio.CancelledError, TimeoutError):
+            if self._given_at < began and self._loop.time() - began >= self._seconds:
+                self._stalled(self)
+            raise
+        self._given_at = self._loop.time()
+        return connection
