@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -48,10 +48,12 @@ class _LineConsole(ABC):
         clock: Clock,
         files: Path | None = None,
         question: str | None = None,
+        chat: str | None = None,
         fresh: bool = False,
     ) -> None:
         self.failed = False
         self._question = question
+        self._chat = (chat or codec.QUESTIONS) if question is not None else None
         self._fresh = fresh
         self._asked: str | None = None  # the event id of the question
         self._swallowed: str | None = None  # the event id of a message whose answer is not shown
@@ -99,7 +101,7 @@ class _LineConsole(ABC):
     async def _open(self, accept: Accept) -> None:
         """Begin a new session and ask the question, where these are wanted. The question is sent after the session
         began; else the person would be told that it waits."""
-        chat = None if self._question is None else codec.QUESTIONS
+        chat = self._chat
         if self._fresh:
             self._swallowed = self._ids.new("line")
             await self._intake.offer([self._inbound(Request(text=codec.FRESH, chat=chat), self._swallowed)], accept)
@@ -118,13 +120,13 @@ class _LineConsole(ABC):
             for line in splitter.feed(chunk):
                 said = codec.decode_plain(line)
                 if isinstance(said, Request) and (command_meant(said.text) or said.text.startswith("/")):
-                    request = replace(said, chat=codec.QUESTIONS)
+                    request = replace(said, chat=self._chat)
                     await self._intake.offer([self._inbound(request, self._ids.new("line"))], accept)
                 else:
                     await self._remind()
 
     async def _remind(self) -> None:
-        key = SessionKey(platform=codec.PLATFORM, chat=codec.QUESTIONS)
+        key = SessionKey(platform=codec.PLATFORM, chat=self._chat or codec.DEFAULT_CHAT)
         id_ = self._ids.new("notice")
         await self._show(Outbound(id=id_, key=key, to=key.address, kind="notice", text="Type y or n."))
 
@@ -268,7 +270,8 @@ class PipeConsole(_LineConsole):
     Answers (of the model and of commands) go to `stdout`, each followed by an empty line, and
     nothing else does, so that `answer=$(echo … | legato chat)` holds the answer. Notices ("· ") and
     errors ("! ") go to `stderr`; without one, or once it has closed, to `stdout`: none is lost. With a question
-    only its answer goes to `stdout`. `failed` after any error.
+    only its answer goes to `stdout`, without an empty line behind it, and for a terminal as `styled` lays it out.
+    `failed` after any error.
     """
 
     limits = replace(LIMITS, pauses_when_full=True)
@@ -279,9 +282,11 @@ class PipeConsole(_LineConsole):
         stdout: FileDescriptorLike,
         *,
         stderr: FileDescriptorLike | None = None,
+        styled: Callable[[str], str] | None = None,
         **how: Any,
     ) -> None:
         super().__init__(stdin, stdout, **how)
+        self._styled = styled
         self._asides = self._writer if stderr is None else OutputWriter(stderr)
 
     def _decode(self, line: Line) -> Request | Complaint | None:
@@ -296,8 +301,10 @@ class PipeConsole(_LineConsole):
 
     async def _show(self, outbound: Outbound) -> None:
         line = codec.encode_plain(outbound)
+        if self._asked is not None and outbound.kind == "reply" and self._styled is not None:
+            line = f"{self._styled(outbound.text)}\n\n".encode()
         if outbound.kind in ("reply", "command") and self._asked in (None, outbound.answers):
-            await self._writer.write(line)
+            await self._writer.write(line if self._asked is None else line.removesuffix(b"\n"))
         else:
             await self._write_aside(line)
 

@@ -57,7 +57,7 @@ REMEMBERED: Final = 64  # ids of replies shown in full, against a partial that c
 LONGEST_REMEMBERED: Final = 16 * 1024  # characters of what was typed: a pasted file is not worth it
 
 _PROMPT: Final = ("class:prompt", "› ")
-_STYLE: Final = Style.from_dict(
+STYLE: Final = Style.from_dict(
     {
         "prompt": "ansicyan bold",
         "name": "ansicyan bold",
@@ -210,7 +210,7 @@ class InteractiveConsole:
             key_bindings=self._keys(),
             bottom_toolbar=None if self._toolbar is None else self._bottom,
             refresh_interval=0 if self._toolbar is None else REFRESH,
-            style=_STYLE,
+            style=STYLE,
             input=input,
             output=output,
         )
@@ -484,7 +484,7 @@ class InteractiveConsole:
             wrapped = wrap(fragments, columns=self._columns(), cells=get_cwidth)
             # The prompt has let go of the terminal, which would show at once whatever is typed meanwhile.
             with self._session.input.raw_mode():
-                print_formatted_text(output, FormattedText(wrapped), _STYLE)
+                print_formatted_text(output, FormattedText(wrapped), STYLE)
 
         try:
             with set_app(self._session.app):

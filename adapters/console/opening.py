@@ -16,8 +16,11 @@ def create(_: AdapterSettings | None, host: AdapterHost) -> Adapter:
     """Return JSON lines with `--json`, a prompt on a terminal, else plain pipes."""
     files = host.home / "files"
     how: Any = {"ids": host.ids, "clock": host.clock, "files": files, "question": host.question, "fresh": host.fresh}
+    how["chat"] = host.chat or None
     if host.as_json:
         return JsonConsole(sys.stdin, sys.stdout, **how)
+    if host.question is not None and sys.stdout.isatty():
+        how["styled"] = import_module("adapters.console.styled").styled  # by name, as the prompt below
     if host.question is not None or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return PipeConsole(sys.stdin, sys.stdout, stderr=sys.stderr, **how)
 

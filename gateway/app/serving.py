@@ -36,10 +36,11 @@ _PACE = 0.02  # seconds between two words of a model that writes faster than peo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellCall:
-    """The call of `legato chat`: see `AdapterHost`."""
+    """The call of `legato chat` or `legato ask`: see `AdapterHost`."""
 
     as_json: bool = False
     question: str | None = None
+    chat: str = ""
     fresh: bool = False
 
 
@@ -111,6 +112,7 @@ def _adapter(
         model_of=model_of,
         as_json=call.as_json,
         question=call.question,
+        chat=call.chat,
         fresh=call.fresh,
         aside=aside,
         listens=_listens(config, platform.name),

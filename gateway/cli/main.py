@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
@@ -27,7 +27,6 @@ app = typer.Typer(
     name="legato",
     help="A chat gateway bot whose conversations never outgrow the model's window.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -44,7 +43,7 @@ T = TypeVar("T")
 
 @app.callback(invoke_without_command=True)
 def root(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+    version: Annotated[bool, typer.Option("--version", "-V", help="Print the version and leave.")] = False,
 ) -> None:
     """A chat gateway bot whose conversations never outgrow the model's window."""
     if version:
@@ -71,6 +70,31 @@ def chat(
         _misused("--new and --continue exclude each other")
     asked = " ".join(question or ()).strip() or None
     call = ShellCall(as_json=json_lines, question=asked, fresh=new or (asked is not None and not going_on))
+    settings = _served_from(config)
+    raise typer.Exit(_guarded(lambda: serve_shell(settings, call, _log_to), settings))
+
+
+@app.command()
+def ask(
+    question: Annotated[
+        list[str], typer.Argument(metavar="QUESTION", help="The question; a `-` at its end stands for stdin.")
+    ],
+    session: Annotated[
+        str, typer.Option(metavar="NAME", help="Go on with the conversation NAME; `main` is that of the terminal.")
+    ] = "",
+    config: ConfigOption = None,
+) -> None:
+    """Ask one QUESTION and print its answer alone. The exit status is 0 if there was one.
+
+    `legato ask "Summarise this" - < notes.txt` asks about a file. Each question stands alone, unless a --session goes
+    on.
+    """
+    _read_vocabulary()
+    from gateway.app.serving import ShellCall, serve_shell
+
+    if not session.isprintable():
+        _misused("--session takes a name that can be printed")
+    call = ShellCall(question=_question(question), chat=session, fresh=not session)
     settings = _served_from(config)
     raise typer.Exit(_guarded(lambda: serve_shell(settings, call, _log_to), settings))
 
@@ -272,6 +296,20 @@ def sessions_search(
 
 
 # -- what the commands share -----------------------------------------------------------------
+
+
+def _question(words: Sequence[str]) -> str:
+    """The words; a `-` behind them stands for what stdin holds. Raises typer.Exit where there is no question."""
+    parts = [" ".join(words)]
+    if words[-1] == "-":
+        if sys.stdin.isatty():
+            complain("Type the question; Ctrl-D at the beginning of a line ends it.")
+        try:
+            parts = [" ".join(words[:-1]), sys.stdin.buffer.read().decode("utf-8-sig").rstrip()]
+        except UnicodeDecodeError as error:
+            _misused(f"stdin is not UTF-8 text (byte {error.start + 1}): send it as UTF-8")
+    asked = "\n\n".join(part for part in parts if part.strip())
+    return asked or _misused("there is no question: write one behind `legato ask`, or `-` to read it from stdin")
 
 
 def _settings(path: Path | None) -> Config:

@@ -238,7 +238,7 @@ class TestQuestions:
         await console.aclose()
         stdout.close(stdout.into)
         stderr.close(stderr.into)
-        assert (await stdout.everything()).decode() == "an answer\n\n"
+        assert (await stdout.everything()).decode() == "an answer\n"
         assert (await stderr.everything()).decode() == "of yesterday\n\n"
         stderr.close()
 

@@ -1,0 +1,21 @@
+"""An answer to one question, as a terminal shows it."""
+
+from __future__ import annotations
+
+import pytest
+
+from adapters.console.styled import styled
+
+
+def test_an_answer_is_laid_out_for_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "40")
+    shown = styled("**Bold** and \x1b[2Jmore\n\n- one\n")
+    assert "**" not in shown
+    assert "\x1b[0;1mBold" in shown
+    assert "\x1b[2J" not in shown
+
+
+def test_a_terminal_without_styles_gets_the_words_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    assert styled("**Bold** and\x1b[1m more\n") == "**Bold** and more"
