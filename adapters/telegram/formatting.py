@@ -17,6 +17,7 @@ from gateway.delivery.markdown.characters import is_visible, sound
 from gateway.delivery.markdown.layout import Medium, laid_out
 from gateway.delivery.markdown.page import Span
 from gateway.delivery.markdown.splitting import Splitter
+from gateway.domain.adapter import REPEATED
 
 # Telegram refuses a whole message for one link that it takes for invalid (`LinkManager::check_link` in
 # TDLib): the host has to have a dot, and few signs beside it.
@@ -101,4 +102,4 @@ def _linked(target: str) -> str | None:
 
 _MEDIUM: Final = Medium(cleaned=cleaned, linked=_linked, table_columns=_TELEPHONE)
 
-split: Final = Splitter(limit=LONGEST, unit="utf16", load=load).split
+split: Final = Splitter(limit=LONGEST - len(REPEATED), unit="utf16", load=load).split

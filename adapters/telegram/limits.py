@@ -8,16 +8,15 @@ from typing import Final
 from adapters.telegram.characters import LONGEST
 from adapters.telegram.files import LARGEST_SENT
 from adapters.telegram.formatting import fits_caption, split
-from gateway.domain.adapter import Limits
+from gateway.domain.adapter import REPEATED, Limits
 from gateway.domain.chat import ChatAddress
 from gateway.domain.rates import Rate
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, RateLimited
 
 LIMITS: Final = Limits(
-    text_units=LONGEST,
+    text_units=LONGEST - len(REPEATED),
     unit="utf16",
-    ambiguous_retries=1,
     split_reply=split,
     file_bytes=LARGEST_SENT,
     fits_caption=fits_caption,

@@ -2,8 +2,9 @@
 
 Every Outbound is a row before it is sent. The process that claims a row marks it durably as being sent
 before it calls the platform. So a crash leaves one of three facts behind: not begun (send it), begun
-(ambiguous: repeat it as often as the platform's limits allow, each time after the platform has answered),
-or sent. Within a chat the next row is claimed only when the one before it is in a final state.
+(ambiguous: repeat it with a mark until an attempt is answered, each time after the platform has answered), or sent.
+Within a chat the next row is claimed only when the one before it is in a final state, or many of its sends had no
+answer.
 
     rows, compose   make rows of a text                deliver   sends rows that a store step has claimed
     tell, emit      store rows, then deliver them       announce  shows a text that cannot be stored
@@ -22,8 +23,18 @@ from gateway.delivery.contact import Contact
 from gateway.delivery.drafts import Draft
 from gateway.delivery.pacing import Pacing
 from gateway.delivery.splitting import split_text
-from gateway.domain.adapter import Adapter, CanEdit, CanPing, CanPreview, CanSendFiles, HasButtons, HasRates, Limits
-from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
+from gateway.domain.adapter import (
+    REPEATED,
+    Adapter,
+    CanEdit,
+    CanPing,
+    CanPreview,
+    CanSendFiles,
+    HasButtons,
+    HasRates,
+    Limits,
+)
+from gateway.domain.chat import MOST_DOUBTS, ChatAddress, Outbound, OutboundKind, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.backoff import Backoff
@@ -59,9 +70,11 @@ MAYBE_MISSING = (
 )
 OUTCOME_UNKNOWN = "nobody knows whether it was shown"
 
-MORE_FOR_ERRORS = 4  # repeats of a sentence about a trouble
 _FIRST_RETRY = 1.0
 _LAST_RETRY = 60.0
+_LAST_REPEAT = 3_600.0  # of what holds up no other row, and may be shown each time
+_REPEATED_FOR = 86_400.0  # seconds since the row was made
+MOST_REPEATS = 30  # of what may be shown each time
 _CLAIM_BATCH = 256
 _UNKNOWN = Limits()  # of a platform that nothing is known of here
 
@@ -320,9 +333,8 @@ class Outbox:
             return await self._mark_sent(row, None)  # the message to be changed cannot be, or was never shown
         allowed = adapter.limits.ambiguous_retries
         if allowed is not None and row.ambiguous and not is_edited:
-            if row.kind == "error":  # twice the same sentence about a trouble does little harm
-                allowed += MORE_FOR_ERRORS
-            if row.ambiguous > allowed:
+            old = self._clock.now() - row.created_at > _REPEATED_FOR
+            if row.ambiguous > allowed and (old or row.ambiguous > allowed + MOST_REPEATS):
                 return await self._lose(row)
             if (contact := self._contacts.get(adapter.name)) is not None and (wait := contact.wait()):
                 return await self._retry(row, wait, counted=False)
@@ -389,6 +401,9 @@ class Outbox:
         if row.platform_message_id is not None and (editor := self._editor(row)) is not None:
             await editor.edit(row, row.platform_message_id)
             return row.platform_message_id
+        allowed = adapter.limits.ambiguous_retries
+        if allowed is not None and row.ambiguous > allowed:
+            row = await self._marked(adapter.limits, row)
         if row.file is None:
             return await adapter.send(row)
         digest = row.file.digest
@@ -398,6 +413,15 @@ class Outbox:
         if content is None or not isinstance(adapter, CanSendFiles):
             raise DeliveryRefused(f"the file {row.file.name} cannot be shown here")
         return await adapter.send_file(row, content)
+
+    async def _marked(self, limits: Limits, row: Outbound) -> Outbound:
+        """The row, with the mark of what may stand there already."""
+        plain = row.text[:1].isalpha()  # and no list, heading or fence, which the mark must not stand before
+        text = f"{REPEATED.strip()} {row.text}" if plain else f"{REPEATED}{row.text}".rstrip()
+        if row.file is not None and limits.fits_caption is not None:
+            with suppress(TookTooLong):
+                return replace(row, text=text) if await self._aside(limits.fits_caption, text) else row
+        return replace(row, text=text)
 
     # The fate of a row is insisted on: a message whose fate is forgotten would be shown twice.
 
@@ -439,8 +463,9 @@ class Outbox:
         anew: bool = False,
         counted: bool = True,
     ) -> Outbound | None:
-        """`seconds` None: a pause that grows with every attempt. The chat's later rows wait, too: none is next."""
-        pause = Backoff(_FIRST_RETRY, _LAST_RETRY, failures=row.attempts).pause() if seconds is None else seconds
+        """`seconds` None: a pause that grows with every attempt. None of the chat's later rows is next."""
+        longest = _LAST_RETRY if row.ambiguous < MOST_DOUBTS else _LAST_REPEAT
+        pause = Backoff(_FIRST_RETRY, longest, failures=row.attempts).pause() if seconds is None else seconds
         return await insist(
             lambda: self._store.mark_retry(row.id, pause, ambiguous=ambiguous, anew=anew, counted=counted),
             clock=self._clock,

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Final, Literal, Protocol, runtime_checkable
 
 from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound
 from gateway.domain.command import Parameter, Proposal
 from gateway.domain.rates import Rate
+
+REPEATED: Final = "↻\n\n"  # before a message that may stand there already; its Markdown begins a line of its own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,18 +23,19 @@ class Limits:
     """The limits that a platform declares.
 
     `text_units`: most text units of one message (None: no limit), counted in `unit`. `split_reply` cuts a reply,
-    which is Markdown, into parts that can be shown each by itself (None: as any text). `ambiguous_retries`: how often
-    a send whose answer was lost is repeated (None: until it works, because the reader can tell repeats apart by their
-    id). `pauses_when_full`: the adapter stops reading while a lane is full, instead of having messages refused.
-    `trusted`: everyone who can reach it is the operator; with an `operator`, only the person of this id is, and the
-    access lists hold for others. `file_bytes`: the largest file that can be shown (None: none can). `fits_caption`:
-    whether a text, which is Markdown, can be shown with a file (None: any can). `direct_chat`: the chat in which a
-    person is alone with the bot, by their id (None: it cannot be known)."""
+    which is Markdown, into parts that can be shown each by itself (None: as any text). `ambiguous_retries`: how
+    often a send whose answer was lost is repeated as it is; further repeats begin with a mark (None: none does,
+    because the reader can tell repeats apart by their id). `pauses_when_full`: the adapter stops reading while a
+    lane is full, instead of having messages refused. `trusted`: everyone who can reach it is the operator; with an
+    `operator`, only the person of this id is, and the access lists hold for others. `file_bytes`: the largest file
+    that can be shown (None: none can). `fits_caption`: whether a text, which is Markdown, can be shown with a file
+    (None: any can). `direct_chat`: the chat in which a person is alone with the bot, by their id (None: it cannot
+    be known)."""
 
     text_units: int | None = None
     unit: Literal["codepoints", "utf16"] = "codepoints"
     split_reply: Callable[[str], Sequence[str]] | None = None
-    ambiguous_retries: int | None = 1
+    ambiguous_retries: int | None = 0
     pauses_when_full: bool = False
     trusted: bool = False
     operator: str | None = None

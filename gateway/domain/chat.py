@@ -292,6 +292,10 @@ WAITING: Final = (OutboundState.PENDING,)  # no process has the row in hand
 PLACED: Final = (*WAITING, OutboundState.SENDING)  # the row has a place in its chat's order
 UNSENT: Final = (OutboundState.STREAMING, *PLACED)
 
+# Sends of a row without an answer, in its place among its chat's rows. With one more the row holds up no other while it
+# waits, and goes out as soon as another row of its chat is shown.
+MOST_DOUBTS: Final = 5
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outbound:

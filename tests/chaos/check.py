@@ -15,14 +15,11 @@ from gateway.agent.tools.runtime import UNKNOWN_OUTCOME
 from tests.chaos.answers import DONE, NOTED, asked, effects_of
 from tests.chaos.check_shown import (
     CANNOT_STORE,
-    MOST_SHOWN,
-    UNSEEN,
     answers_in_order,
     chats_in_order,
     error_is_right,
     isolation,
     model_failed,
-    most_shown,
     one_answer_each,
     reply_is_right,
     told_results,
@@ -41,15 +38,15 @@ _OUTCOMES: Final = {
 }
 
 
-def problems(evidence: Evidence, excused: Counter[str]) -> list[str]:
-    """Everything that is wrong with a run, one sentence each; what its faults excuse is counted."""
+def problems(evidence: Evidence) -> list[str]:
+    """Everything that is wrong with a run, one sentence each."""
     facts = Facts(evidence)
     checks = (
         came_to_its_end(evidence),
         outcomes(facts),
         one_answer_each(facts),
         rows_behind(facts),
-        seen(facts, excused),
+        seen(facts),
         line_repeats(facts),
         send_repeats(facts),
         chats_in_order(facts),
@@ -109,33 +106,16 @@ def rows_behind(facts: Facts) -> Iterator[str]:
             yield f"a line that no row is behind: {fields}"
 
 
-def seen(facts: Facts, excused: Counter[str]) -> Iterator[str]:
-    """Every message was shown and marked as such. On the platform one may be refused, or stay unseen if two
-    attempts at it were struck: whose outcome is not known is tried once more and not twice, and its chat is told."""
+def seen(facts: Facts) -> Iterator[str]:
+    """Every message was shown and marked as such. On the platform one may be refused."""
     shown = {line.fields["id"] for line in facts.shown}
-    updates = {event.id for event in facts.evidence.plan.updates}
     refused = {send.row for send in facts.evidence.sends if send.fault == "refused"}
-    for row_id, (kind, text, answers, state) in facts.last.outbox.items():
+    for row_id, (kind, text, _, state) in facts.last.outbox.items():
         if state == "refused" and row_id in refused:
             continue
         if state == "sent" and row_id in shown:
             continue
-        if answers in updates and _struck_attempts(facts, row_id) >= MOST_SHOWN:
-            excused[UNSEEN] += row_id not in shown
-        else:
-            yield f"a {kind} is {state} and was{'' if row_id in shown else ' not'} seen: {text[:60]}"
-
-
-def _struck_attempts(facts: Facts, row_id: str) -> int:
-    """Return the attempts at a row that have no outcome: their processes were killed, or did not hear the platform's
-    answer. Who was killed before it heard one was struck once."""
-    struck = 0
-    for process, each in enumerate(facts.evidence.snapshots):
-        sends = [send for send in facts.evidence.sends if (send.row, send.process) == (row_id, process)]
-        struck += sum(not send.heard for send in sends)
-        left = each.outbox.get(row_id)
-        struck += left is not None and left[3] == "sending" and not (sends and not sends[-1].heard)
-    return struck
+        yield f"a {kind} is {state} and was{'' if row_id in shown else ' not'} seen: {text[:60]}"
 
 
 def line_repeats(facts: Facts) -> Iterator[str]:
@@ -161,22 +141,17 @@ def line_repeats(facts: Facts) -> Iterator[str]:
 
 def send_repeats(facts: Facts) -> Iterator[str]:
     """The platform shows a message again only if the answer to the send before was not heard, or its
-    process was killed before it could store it; and never a third time."""
+    process was killed before it could store it."""
     latest: dict[str, Send] = {}
-    times: Counter[str] = Counter()
     for send in facts.evidence.sends:
         if not send.shown:
             continue
-        times[send.row] += 1
         before = latest.get(send.row)
         latest[send.row] = send
         if before is not None and before.heard and not _left_open(facts, before):
             yield f"{send.row} was shown by process {before.process} and again by {send.process}: {send.text[:40]}"
         if before is not None and before.text != send.text:
             yield f"the message {send.row} was shown with two texts"
-    for row_id, count in times.items():
-        if count > most_shown(facts, row_id):
-            yield f"{row_id} was shown {count} times"
 
 
 def _left_open(facts: Facts, send: Send) -> bool:

@@ -10,7 +10,6 @@ from itertools import pairwise
 from typing import Any, Final
 
 from gateway.agent.tools.runtime import UNKNOWN_OUTCOME
-from gateway.delivery.outbox import MORE_FOR_ERRORS
 from tests.chaos.answers import final_text
 from tests.chaos.check_store import INSTEAD, REFUSALS, Facts
 from tests.chaos.drive import ANSWERS
@@ -18,17 +17,9 @@ from tests.chaos.script import Event
 
 BYPASSING: Final = ("/status", "/stop", "/help")
 CANNOT_STORE: Final = ("I cannot store my work right now", "Messages cannot be stored just now")
-UNSEEN: Final = "unseen after two struck attempts"
-MOST_SHOWN: Final = 2  # times that a platform is called whose answers may be lost
 _TOLD: Final = re.compile(r"^Answer to (tok\w+) \[(.*?)\]", re.DOTALL)
 
 _TOKEN: Final = re.compile(r"tok\d\d[0-9a-f]{5}")
-
-
-def most_shown(facts: Facts, row_id: str) -> int:
-    """Return how often a message may be shown at most; a sentence about a trouble is worth more repeats."""
-    kind = facts.last.outbox[row_id][0] if row_id in facts.last.outbox else ""
-    return MOST_SHOWN + (MORE_FOR_ERRORS if kind == "error" else 0)
 
 
 def one_answer_each(facts: Facts) -> Iterator[str]:

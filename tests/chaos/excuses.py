@@ -18,7 +18,6 @@ _BEFALL: Final = ("kill", "stop", "starved")
 _ENDS_OF_AN_ATTEMPT: Final = ("marked", "retried")
 # Real seconds in which a process that has just woken passes the point of what it had taken before.
 _WAKING: Final = 1.0
-_SENDING: Final = 1.0  # real seconds from the end of a turn to the sending of its row, on a busy machine
 _LAG: Final = 0.05  # between what a process does and the laboratory's note of it
 _UNRENEWED: Final = 2.0  # a lease and a renewal: an outage that ended earlier has cost nobody an account
 
@@ -34,7 +33,6 @@ class Excuses:
         loses = any(fault.kind == "lose" for fault in findings.schedule.faults)
         self._outages = {*OUTAGES, "laboratory starved"} if loses else OUTAGES
         self._leaving = findings.leaving
-        self._terminals = findings.terminals
         self._passed: dict[str, Times] = defaultdict(lambda: defaultdict(list))
         for at, process, words in findings.trace():
             name = "attempt ended" if words[0] in _ENDS_OF_AN_ATTEMPT else words[0]
@@ -111,36 +109,6 @@ class Excuses:
         kinds = ("stop", "starved")
         hits = (hit for hit in self._hits if hit.process == process and hit.kind in kinds)
         return next((hit for hit in hits if hit.ended <= at <= hit.ended + _WAKING), None)
-
-    def struck_attempts(self, row: str, kind: str, answers: str, sends: Iterable[Send]) -> int:
-        """Return the attempts at a row that a fault struck before their outcome was stored: their processes were
-        killed or still in the midst of them, or did not hear the platform's answer. The end of the turn of `answers`
-        takes its row for sending, and a notice is taken within the turn: whoever was killed behind that, and before
-        the send, was in the midst, too. A terminal shows what may have been shown however often it takes."""
-        struck = 0
-        unheard = [send for send in sends if send.row == row and not send.heard]
-        for (process, name), began in self._passed["outbox.before_send"].items():
-            for at in began if name == row and process not in self._terminals else ():
-                end = self._next("attempt ended", process, row, at)
-                # A busy platform may read what was sent when nobody waits for its answer any more.
-                lost = any(send.process == process and self._began(send) == at for send in unheard)
-                struck += lost or self.of_process(process, at - _LAG, end) is not None
-        for (process, name), claimed in self._passed["turn.claimed"].items():
-            began = self._passed["outbox.before_send"].get((process, row))
-            if name == answers and process not in self._terminals and not began:
-                ended = self._next("turn.finished", process, name, claimed[-1])
-                struck += self._killed(process, claimed[-1] if kind == "notice" else ended, ended)
-        return struck
-
-    def _killed(self, process: int, begun: float, ended: float) -> bool:
-        """Say whether a process was killed between the begin of a time, and its end with what was to be sent then."""
-        killed = [hit for hit in self._hits if hit.process == process and hit.kind == "kill"]
-        return any(begun <= hit.begun + _LAG and self._earliest(hit) - _SENDING <= ended for hit in killed)
-
-    def _earliest(self, noted: Hit) -> float:
-        """Return the time when a fault may have struck: the laboratory notes nothing while it does not get to run."""
-        starved = (hit for hit in self._hits if hit.kind == "laboratory starved" and hit.ended <= noted.begun)
-        return min((hit.begun for hit in starved if hit.ended >= noted.begun - _LAG), default=noted.begun)
 
     def _next(self, what: str, process: int, name: str, after: float) -> float:
         return next((at for at in self._passed[what].get((process, name), ()) if at > after), inf)

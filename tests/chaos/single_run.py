@@ -10,7 +10,6 @@ from functools import partial
 
 from tests.chaos.campaign import listed
 from tests.chaos.check import problems
-from tests.chaos.check_shown import UNSEEN
 from tests.chaos.check_store import Facts
 from tests.chaos.drive import Evidence, carry_out
 from tests.chaos.faults import by_call
@@ -30,7 +29,7 @@ async def perform(server: WatchedModel, plan: Plan) -> Result:
         server.watch = watch
         evidence = await carry_out(plan, run.folder, server)
         evidence.calls = watch.calls
-        run.problems += problems(evidence, run.excused)
+        run.problems += problems(evidence)
         run.killed_at = tuple(map(str, plan.kills[: evidence.kills]))
         run.faults = _faults(evidence)
         shown = Facts(evidence).shown
@@ -58,7 +57,6 @@ def report(results: Sequence[Result]) -> list[str]:
     """The figures of a campaign."""
     kills = Counter(point for result in results for point in result.killed_at)
     faults, counts = (summed(getattr(result, name) for result in results) for name in ("faults", "counts"))
-    unseen = sum(result.excused[UNSEEN] for result in results)
     full = sum(result.schedule.full is not None for result in results)
     return [
         "kills by point: "
@@ -70,5 +68,5 @@ def report(results: Sequence[Result]) -> list[str]:
         f"{sum(len(result.schedule.events) for result in results):,} messages, {kills.total()} kills, "
         f"{full} full disks ({counts[_REFUSED]} writes refused), {faults.total()} other "
         f"faults, {counts[_REPEATED]} messages shown twice, {failed(results)} runs with "
-        f"problems; excused: {unseen} messages never seen after two struck attempts",
+        f"problems",
     ]

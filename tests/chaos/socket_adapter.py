@@ -44,7 +44,7 @@ class SocketAdapter:
     with every request, for its log."""
 
     name = "socket"
-    limits = Limits(text_units=4_096, ambiguous_retries=1)
+    limits = Limits(text_units=4_096, ambiguous_retries=1_000)  # its log has the row of each message
 
     def __init__(self, path: str, *, process: int, clock: Clock) -> None:
         self._path = path

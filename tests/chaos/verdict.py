@@ -14,14 +14,11 @@ from typing import Any
 from tests.chaos.answers import effects_of
 from tests.chaos.check_shown import (
     CANNOT_STORE,
-    MOST_SHOWN,
-    UNSEEN,
     answers_in_order,
     chats_in_order,
     error_is_right,
     isolation,
     model_failed,
-    most_shown,
     one_answer_each,
     reply_is_right,
 )
@@ -52,8 +49,8 @@ def judge(findings: Findings) -> Verdict:
         came_to_its_end(findings),
         outcomes(findings, facts),
         one_answer_each(facts),
-        seen(findings, facts, excuses, verdict.excused),
-        repeats(findings, facts, excuses, verdict.excused),
+        seen(findings, facts),
+        repeats(findings, excuses, verdict.excused),
         terminal_repeats(findings, excuses),
         chats_in_order(facts),
         answers_in_order(facts),
@@ -138,9 +135,8 @@ def _allowed(findings: Findings, facts: Facts, event: Event) -> tuple[str, ...]:
     return tuple(allowed)
 
 
-def seen(findings: Findings, facts: Facts, excuses: Excuses, excused: Counter[str]) -> Iterator[str]:
-    """Every message was shown, as it is kept, where it belongs. One may stay unseen only if two attempts
-    at it were struck: whose outcome is not known is tried once more and not twice."""
+def seen(findings: Findings, facts: Facts) -> Iterator[str]:
+    """Every message was shown, as it is kept, where it belongs."""
     texts: dict[str, set[str]] = defaultdict(set)
     for send in findings.sends:
         texts[send.row].add(send.text)
@@ -148,32 +144,23 @@ def seen(findings: Findings, facts: Facts, excuses: Excuses, excused: Counter[st
             yield f"something was sent that no row is behind: {send.text[:60]}"
     refused = {send.row for send in findings.sends if send.fault == "refused"}
     shown = {send.row for send in findings.sends if send.shown}
-    for row_id, (kind, text, answers, state) in facts.last.outbox.items():
+    for row_id, (kind, text, _, state) in facts.last.outbox.items():
         if len(texts[row_id]) > 1:
             yield f"the message {row_id} was shown with {len(texts[row_id])} texts"
         if state == "refused" and row_id in refused:
             continue
-        struck = excuses.struck_attempts(row_id, kind, answers, findings.sends)
-        if state in ("sent", "refused") and struck >= MOST_SHOWN:
-            excused[UNSEEN] += row_id not in shown
-        elif state != "sent":
+        if state != "sent":
             yield f"a {kind} is {state}: {text[:60]}"
         elif row_id not in shown:
             yield f"a {kind} was never seen: {text[:60]}"
 
 
-def repeats(findings: Findings, facts: Facts, excuses: Excuses, excused: Counter[str]) -> Iterator[str]:
+def repeats(findings: Findings, excuses: Excuses, excused: Counter[str]) -> Iterator[str]:
     """A message comes again only if the send before was struck: each repeat has an excuse of its own."""
     latest: dict[str, Any] = {}
-    times: Counter[str] = Counter()
     for send in findings.sends:
         if not send.shown:
             continue
-        times[send.row] += 1
-        # Once more is what the adapter allows; only who was still, and sends what another has, comes on top.
-        often = times[send.row] > most_shown(facts, send.row) and send.process not in findings.terminals
-        if often and not excuses.interrupted(send):
-            yield f"{send.row} was shown {times[send.row]} times: {send.text[:40]}"
         before = latest.get(send.row)
         latest[send.row] = send
         if before is None:

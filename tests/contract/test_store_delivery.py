@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from gateway.domain.chat import UNSENT, ChatAddress, Outbound, OutboundState
+from gateway.domain.chat import MOST_DOUBTS, UNSENT, ChatAddress, Outbound, OutboundState
 from gateway.store.port import Store
 from tests.support.store_kit import START, Bench, claimed, finish, outbound
 
@@ -252,3 +252,53 @@ async def test_rows_are_listed_by_their_state(store: Store) -> None:
     assert [row.id for row in await store.outbox(None, 1, UNSENT)] == ["o3"]
     assert [row.id for row in await store.outbox(outbound("o1").to, 9, UNSENT)] == ["o3", "o2"]
     assert await store.outbox(outbound("o1").to, 9, (OutboundState.REFUSED,)) == []
+
+
+async def doubted(bench: Bench, store: Store, row_id: str, times: int) -> None:
+    """Send a row so often without an answer that it holds up no other; after that it waits for an hour."""
+    for number in range(times):
+        await store.mark_retry(row_id, 3_600 if number == times - 1 else 0, ambiguous=True)
+        if number < times - 1:
+            (row,) = await store.claim_outbound(9)
+            assert (row.id, row.ambiguous) == (row_id, number + 1)
+
+
+async def test_a_row_in_doubt_keeps_its_place_for_a_while(bench: Bench) -> None:
+    store = await bench.open()
+    await store.emit([outbound("o1"), outbound("o2")])
+    await doubted(bench, store, "o1", MOST_DOUBTS)
+    assert await store.claim_outbound(9) == []
+    assert await store.emit([outbound("o3")]) == ()
+    await bench.clock.advance(3_600)
+    (row,) = await store.claim_outbound(9)
+    assert await drain(store, row) == ["o1", "o2", "o3"]
+
+
+async def test_a_row_much_in_doubt_holds_up_nobody_and_goes_as_soon_as_another_is_shown(bench: Bench) -> None:
+    store = await bench.open()
+    await store.emit([outbound("o1"), outbound("o2"), outbound("o3")])
+    await doubted(bench, store, "o1", MOST_DOUBTS + 1)
+    (row,) = await store.claim_outbound(9)
+    assert row.id == "o2"
+    assert await store.claim_outbound(9) == []
+    following = await store.mark_sent("o2", "m2")
+    assert following is not None
+    assert (following.id, following.ambiguous) == ("o1", MOST_DOUBTS + 1)
+    await store.mark_retry("o1", 3_600, ambiguous=True)
+    store = await bench.crash(store)
+    (row,) = await store.claim_outbound(9)
+    assert await drain(store, row) == ["o3", "o1"]
+    assert (await store.status()).unsent == 0
+
+
+async def test_a_row_much_in_doubt_is_repeated_at_its_time_but_beside_no_other(bench: Bench) -> None:
+    store = await bench.open()
+    await store.emit([outbound("o1"), outbound("o2"), outbound("o3")])
+    await doubted(bench, store, "o1", MOST_DOUBTS + 1)
+    assert [row.id for row in await store.claim_outbound(9)] == ["o2"]
+    await bench.clock.advance(3_600)
+    assert await store.claim_outbound(9) == []
+    await store.mark_retry("o2", 30, ambiguous=False)
+    await bench.clock.advance(30)
+    (row,) = await store.claim_outbound(9)
+    assert await drain(store, row) == ["o1", "o2", "o3"]

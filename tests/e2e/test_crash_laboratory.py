@@ -11,7 +11,6 @@ from collections import Counter
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,7 +25,7 @@ from tests.chaos.schedule import directed, make_schedule
 from tests.chaos.script import Event, Plan
 from tests.chaos.shrink import Shrinking
 from tests.chaos.snapshot import Snapshot
-from tests.chaos.socket_platform import Poll, Send
+from tests.chaos.socket_platform import Poll
 from tests.chaos.verdict_readers import one_reader
 
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))]
@@ -139,44 +138,6 @@ def test_a_laboratory_that_does_not_get_to_run_keeps_back_the_answers_that_pass_
 
     assert polled((0, 1.0, 2.4), (1, 2.5, 2.6), hits=[starved], loses=True) == []
     assert len(polled((0, 1.0, 2.4), (1, 2.5, 2.6), hits=[starved])) == 1
-
-
-def test_a_kill_between_the_end_of_a_turn_and_its_send_is_an_attempt(tmp_path: Path) -> None:
-    (tmp_path / "trace").write_text("0 1.000000 turn.claimed e4\n0 1.100000 turn.finished e4\n")
-
-    def struck(killed_at: float, answers: str = "e4", *more: Hit, kind: str = "reply") -> int:
-        hits = [Hit(kind="kill", begun=killed_at, ended=killed_at, process=0), *more]
-        findings = Findings(schedule=make_schedule(0), folder=tmp_path, hits=hits)
-        return Excuses(findings).struck_attempts("o_1", kind, answers, [])
-
-    assert struck(1.11) == 1
-    assert struck(1.11, answers="e5") == 0
-    assert struck(1.05 - 0.2) == 0
-    assert struck(1.02, kind="notice") == 1  # taken at any moment of the turn
-    assert struck(0.9, kind="notice") == 0
-    assert struck(3.0, kind="notice") == 0
-    assert struck(1.9) == 1  # on a busy machine
-    assert struck(3.0) == 0
-    assert struck(3.0, "e4", Hit(kind="laboratory starved", begun=1.8, ended=2.99)) == 1  # it was noted late
-
-
-def test_a_send_that_the_platform_read_when_nobody_waited_any_more_is_an_attempt(tmp_path: Path) -> None:
-    (tmp_path / "trace").write_text(
-        "".join(f"0 {at} {what} o_1\n" for at, what in ((1.0, "outbox.before_send"), (2.1, "retried")))
-        + "".join(f"0 {at} {what} o_1\n" for at, what in ((3.0, "outbox.before_send"), (3.1, "marked")))
-    )
-
-    def struck(*noted: tuple[float, bool]) -> int:
-        facts: dict[str, Any] = {"chat": "c", "kind": "notice", "text": "", "answers": None, "fault": None}
-        sends = [
-            Send(number=number, at=at, process=0, row="o_1", shown=True, heard=heard, **facts)
-            for number, (at, heard) in enumerate(noted)
-        ]
-        return Excuses(Findings(schedule=make_schedule(0), folder=tmp_path)).struck_attempts("o_1", "reply", "", sends)
-
-    assert struck((2.3, False), (3.05, True)) == 1
-    assert struck((1.05, True), (3.05, True)) == 0
-    assert struck((2.3, False), (4.3, False)) == 2
 
 
 def test_a_silence_that_the_schedule_explains_is_no_starving(tmp_path: Path) -> None:

@@ -123,10 +123,16 @@ def test_an_answer_that_is_seen_once_is_no_problem(told: Told) -> None:
 
 def test_an_answer_that_is_seen_twice_needs_a_send_in_doubt(told: Told) -> None:
     told.show(shown_as(told.row))
-    second = told.show(shown_as(told.row))
+    second = told.show(f"↻ {shown_as(told.row)}")
     assert "shown 2 times, with 0 sends in doubt" in told.problems()[0]
     second.answered = False
     assert told.problems() == []
+
+
+def test_an_answer_that_is_seen_twice_needs_a_mark(told: Told) -> None:
+    told.show(shown_as(told.row))
+    told.show(shown_as(told.row), answered=False)
+    assert "shown 2 times without a mark" in told.problems()[0]
 
 
 def test_an_answer_that_is_never_seen_is_noticed(told: Told) -> None:

@@ -14,7 +14,7 @@ from hashlib import sha1
 from importlib.resources import files
 from typing import Final, get_args
 
-from gateway.domain.chat import PLACED, UNSENT, WAITING, OutboundState
+from gateway.domain.chat import MOST_DOUBTS, PLACED, UNSENT, WAITING, OutboundState
 from gateway.domain.session import EndReason, HookState
 from gateway.store.records import MOST_ATTEMPTS, SUSPECT_ATTEMPTS, ItemOutcome
 
@@ -28,6 +28,7 @@ _WORDS: Final[dict[str, tuple[str, ...]]] = {
 _CONSTANTS: Final = {
     "SUSPECT_ATTEMPTS": str(SUSPECT_ATTEMPTS),
     "MOST_ATTEMPTS": str(MOST_ATTEMPTS),
+    "MOST_DOUBTS": str(MOST_DOUBTS),
     **{
         f"ROW_{group}": f"'/{'/'.join(states)}/'"
         for group, states in (("WAITING", WAITING), ("PLACED", PLACED), ("UNSENT", UNSENT))

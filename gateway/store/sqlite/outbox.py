@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Final
 
 import apsw
 
-from gateway.domain.chat import PLACED, UNSENT, WAITING, ChatAddress, Outbound
+from gateway.domain.chat import MOST_DOUBTS, PLACED, UNSENT, WAITING, ChatAddress, Outbound
 from gateway.domain.chat import OutboundState as State
 from gateway.store.shared.agenda import Advance
 from gateway.store.shared.documents import storable
@@ -38,6 +39,7 @@ def one_of(states: Collection[State]) -> str:
 
 
 OUTBOUND_COLUMNS: Final = ", ".join(OUTBOUND.names)
+_AMBIGUOUS: Final = 4 + OUTBOUND.names.index("ambiguous")  # in a row of `_HEAD`
 UNFINISHED: Final = one_of(UNSENT)  # in the words of the index
 _WAITS: Final = one_of(WAITING)
 # A reply that streams has no place yet. Two rows may share a place: then the older one is first.
@@ -45,6 +47,8 @@ _HEAD = (
     f"SELECT seq, state, due_at, claim, {OUTBOUND_COLUMNS} FROM outbox"
     f" WHERE lane = ? AND {UNFINISHED} AND state != '{State.STREAMING}' ORDER BY place, seq LIMIT 1"
 )
+_IN_DOUBT: Final = f"{_WAITS} AND ambiguous > {MOST_DOUBTS}"
+_BESIDE: Final = _HEAD.replace(" ORDER BY", f" AND NOT ({_IN_DOUBT}) ORDER BY")
 _INSERT: Final = (
     f"INSERT INTO outbox(seq, place, lane, {OUTBOUND_COLUMNS}) VALUES (?,?,?,{marks(OUTBOUND_COLUMNS)})"
     " ON CONFLICT (id) DO NOTHING"
@@ -110,11 +114,13 @@ def advance_all(
     return tuple(advance(connection, lane, sender, reclaim=reclaim) for lane in dict.fromkeys(lanes))
 
 
-def advance(connection: apsw.Connection, lane: str, sender: Sender, *, reclaim: bool = False) -> Advance:
+def advance(
+    connection: apsw.Connection, lane: str, sender: Sender, *, reclaim: bool = False, shown: bool = False
+) -> Advance:
     """Claim the chat's earliest unfinished row if it is due and its platform is sent to.
 
     With `reclaim`, also a row that was being sent when an earlier process died: the earlier attempt counts as
-    ambiguous.
+    ambiguous. With `shown` another row of the chat was just shown.
     """
     row = one(connection, _HEAD, (lane,))
     if row is not None and (why := closed_because(connection, lane)) is not None:
@@ -122,10 +128,18 @@ def advance(connection: apsw.Connection, lane: str, sender: Sender, *, reclaim: 
         row = one(connection, _HEAD, (lane,))  # a row that is being sent may be left
     if row is None:
         return Advance(chat=lane)
+    again_at = inf
+    if row[_AMBIGUOUS] > MOST_DOUBTS and row[1] in WAITING:
+        beside = one(connection, _BESIDE, (lane,))
+        again_at = sender.now if shown else row[2]
+        if beside is not None and (again_at > sender.now or beside[1] == State.SENDING):
+            row = beside
+        else:
+            row = (row[0], row[1], again_at, *row[3:])
     seq, state, due_at, claim = row[:4]
     orphaned = state == State.SENDING and claim != sender.generation
     if state in WAITING and (due_at > sender.now or not sender.platforms.has_chat_of(lane)):
-        return Advance(chat=lane, due_at=due_at)
+        return Advance(chat=lane, due_at=min(due_at, again_at))
     if state not in WAITING and not (reclaim and orphaned):
         return Advance(chat=lane, due_at=0.0 if orphaned else None)
     change(connection, _CLAIM, (sender.generation, orphaned, seq))
@@ -156,7 +170,7 @@ def mark_sent(
         _SHOW,
         (OUTBOUND.fact("platform_message_id", platform_message_id), sender.now, outbound_id),
     )
-    return None if row is None else advance(connection, row[0], sender)
+    return None if row is None else advance(connection, row[0], sender, shown=True)
 
 
 def mark_retry(
@@ -169,17 +183,17 @@ def mark_retry(
     anew: bool,
     counted: bool,
 ) -> Advance | None:
-    """The row waits, and so does its chat; with `anew` the row has no message any more. None: the row was not being
-    sent."""
+    """The row waits, and so does its chat, unless the row is much in doubt; with `anew` the row has no message any
+    more. None: the row was not being sent."""
     row = one(
         connection,
         f"UPDATE outbox SET state = '{State.PENDING}', due_at = ?1, put_off_for = ?2,"
         " ambiguous = ?3 + iif(?4, 0, ambiguous), attempts = iif(?4, 0, attempts - NOT ?5),"
         " platform_message_id = iif(?4, NULL, platform_message_id)"
-        f" WHERE id = ?6 AND state = '{State.SENDING}' RETURNING lane",
-        (now + seconds, seconds, ambiguous, anew, counted, outbound_id),
+        f" WHERE id = ?6 AND state = '{State.SENDING}' RETURNING lane, ambiguous",
+        (due := now + seconds, seconds, ambiguous, anew, counted, outbound_id),
     )
-    return None if row is None else Advance(chat=row[0], due_at=now + seconds)
+    return None if row is None else Advance(chat=row[0], due_at=now if ambiguous and row[1] > MOST_DOUBTS else due)
 
 
 def mark_refused(
@@ -227,7 +241,8 @@ def unfinished_heads(connection: apsw.Connection) -> list[tuple[str, float]]:
     """(chat, when to look at it) for every chat with rows that an earlier process left unsent."""
     rows = many(
         connection,
-        f"SELECT lane, state, due_at FROM outbox WHERE {UNFINISHED} AND state != '{State.STREAMING}'"
+        f"SELECT lane, state, iif({_IN_DOUBT}, 0.0, due_at) FROM outbox"
+        f" WHERE {UNFINISHED} AND state != '{State.STREAMING}'"
         " ORDER BY lane, place, seq",
     )
     heads: dict[str, tuple[str, float]] = {}

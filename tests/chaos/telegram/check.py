@@ -12,7 +12,7 @@ from gateway.turns.reception import BUSY
 from tests.chaos.bots.check import answered_out_of_order, ended_badly, shown_out_of_order
 from tests.chaos.bots.model import TOKEN, reply_to
 from tests.chaos.bots.run import Row
-from tests.chaos.telegram.doubts import Doubts, place_of, read_in, shown_as
+from tests.chaos.telegram.doubts import Doubts, place_of, read_in, shown_as, unmarked
 from tests.chaos.telegram.drafted import drafts_are_no_more_than_that
 from tests.chaos.telegram.evidence import Evidence, Heard
 from tests.chaos.telegram.silence import silence_is_kept
@@ -21,9 +21,7 @@ from tests.emulators.telegram import Message
 
 TWICE: Final = "messages shown twice after a send in doubt"
 UNFINISHED: Final = "beginnings of replies left by a send in doubt"
-UNSEEN: Final = "messages never shown after two sends in doubt"
 _BESIDE_THE_LANE: Final = ("/status", "/version")
-_STRIKES: Final = 2
 
 
 def problems(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
@@ -78,16 +76,19 @@ def _is_answered(heard: Heard, rows: list[Row]) -> Iterator[str]:
 def _everything_is_seen_once(evidence: Evidence, doubts: Doubts, counts: Counter[str]) -> Iterator[str]:
     wanted = Counter((row.chat, row.thread, shown_as(row)) for row in evidence.rows)
     seen: dict[tuple[str, str | None, str], list[bool]] = defaultdict(list)
+    unmarked_times = Counter[tuple[str, str | None, str]]()
     for message, in_doubt in _messages(evidence, doubts):
         seen[_place(evidence, message)].append(in_doubt)
+        unmarked_times[_place(evidence, message)] += unmarked(message.text) == message.text.strip()
     for (chat, thread, text), times in wanted.items():
         found = seen[chat, thread, text]
         missing, more = times - len(found), len(found) - times
-        if missing > doubts.struck[chat, text] // _STRIKES:
+        if missing > 0:
             yield f"{chat} {thread}: shown {len(found)} times, not {times}: {text[:80]}"
         if more > sum(found):
             yield f"{chat} {thread}: shown {len(found)} times, with {sum(found)} sends in doubt: {text[:80]}"
-        counts[UNSEEN] += max(0, missing)
+        if unmarked_times[chat, thread, text] > times:
+            yield f"{chat} {thread}: shown {unmarked_times[chat, thread, text]} times without a mark: {text[:80]}"
         counts[TWICE] += max(0, more)
 
 
@@ -170,4 +171,4 @@ def _messages(evidence: Evidence, doubts: Doubts) -> Iterator[tuple[Message, boo
 
 def _place(evidence: Evidence, message: Message) -> tuple[str, str | None, str]:
     home = evidence.street.chats[str(message.chat.id)]
-    return home, str(message.topic) if message.topic else None, message.text.strip()
+    return home, str(message.topic) if message.topic else None, unmarked(message.text)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from adapters.telegram.formatting import render
 from gateway.delivery.markdown.tables import without_columns
+from gateway.domain.adapter import REPEATED
 from tests.chaos.bots.model import TOKEN
 from tests.chaos.bots.run import Death, Row
 from tests.chaos.telegram.evidence import Evidence
@@ -25,7 +26,12 @@ def shown_as(row: Row) -> str:
 
 def read_in(call: Call) -> str:
     """Return the visible text of a call."""
-    return str(call.parameters.get("text", "")).strip()
+    return unmarked(str(call.parameters.get("text", "")))
+
+
+def unmarked(text: str) -> str:
+    """Return a message's text without the mark of a repeat."""
+    return text.strip().removeprefix(REPEATED.strip()).strip()
 
 
 @dataclass(slots=True)

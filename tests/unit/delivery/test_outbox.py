@@ -4,13 +4,14 @@ doubt."""
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import Final
 
 import pytest
 
-from gateway.delivery.outbox import MAYBE_MISSING, OUTCOME_UNKNOWN, Outbox
+from gateway.delivery.outbox import MAYBE_MISSING, MOST_REPEATS, OUTCOME_UNKNOWN, Outbox
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import ChatAddress, SessionKey
 from gateway.domain.rates import Rate
@@ -40,7 +41,7 @@ class Platform:
 
     name = "test"
     account = "bot"
-    limits = Limits(ambiguous_retries=1)
+    limits = Limits()
 
     def __init__(self, clock):
         self.clock = clock
@@ -171,6 +172,11 @@ def outbox_on(adapter, clock, background, *, store=None):
     )
 
 
+def said(text):
+    """A message's text without the mark of a repeat."""
+    return text.removeprefix("↻").lstrip()
+
+
 def place(chat):
     return SessionKey(platform="test", chat=chat), ChatAddress(platform="test", chat=chat)
 
@@ -208,10 +214,11 @@ async def test_after_an_outage_everything_is_shown(world, trouble, seconds):
     await clock.advance(seconds + 120.0)
     assert set(rows.ended.values()) == {"sent"}
     times = Counter((chat, text) for _, chat, text in platform.shown)
-    assert times.keys() == {(chat, text) for chat in "abcde" for text in ("one", "two")}
-    assert max(times.values()) <= (2 if trouble in TAKEN else 1)
+    assert {(chat, said(text)) for chat, text in times} == {(chat, text) for chat in "abcde" for text in ("one", "two")}
+    assert max(times.values()) == 1
+    assert len(times) <= (20 if trouble in TAKEN else 10)
     for chat in "abcde":
-        assert list(dict.fromkeys(text for _, where, text in platform.shown if where == chat)) == ["one", "two"]
+        assert list(dict.fromkeys(said(text) for _, where, text in platform.shown if where == chat)) == ["one", "two"]
 
 
 async def test_an_outage_in_the_midst_of_a_chat_uses_up_no_try(world):
@@ -222,7 +229,7 @@ async def test_an_outage_in_the_midst_of_a_chat_uses_up_no_try(world):
         await clock.advance(5.0)
     await clock.advance(400.0)
     assert set(rows.ended.values()) == {"sent"}
-    assert list(dict.fromkeys(platform.texts)) == [f"m{number}" for number in range(8)]
+    assert list(dict.fromkeys(map(said, platform.texts))) == [f"m{number}" for number in range(8)]
 
 
 async def test_a_long_outage_is_not_asked_after_all_the_time(world):
@@ -234,23 +241,66 @@ async def test_a_long_outage_is_not_asked_after_all_the_time(world):
     assert len(platform.pings) < 50
 
 
-async def test_what_may_be_missing_is_told_once_and_the_chat_goes_on(world):
+async def test_what_may_be_missing_is_repeated_with_a_mark_until_an_attempt_is_answered(world):
     """The platform answers, but to nothing that it was sent."""
     clock, platform, rows, say = world
     platform.trouble, platform.ends, platform.deaf = "504", 30.0, True
-    await say("one", "two")
+    await say("one", "# two")
     await clock.advance(300.0)
-    assert platform.texts == [MAYBE_MISSING, "two"]
-    assert list(rows.ended.values()) == [OUTCOME_UNKNOWN, "sent", "sent"]
+    assert platform.texts == ["↻ one", "# two"]
+    platform.trouble, platform.begins, platform.ends = "504 after", clock.monotonic(), clock.monotonic() + 2.0
+    await say("# three")
+    await clock.advance(300.0)
+    assert platform.texts[2:] == ["# three", "↻\n\n# three"]
+    assert set(rows.ended.values()) == {"sent"}
 
 
-async def test_a_sentence_about_a_trouble_is_not_repeated_for_ever(world):
+async def test_what_may_be_missing_for_a_day_is_told_and_the_chat_goes_on(world):
     clock, platform, rows, say = world
-    platform.trouble, platform.ends, platform.deaf = "504 after", 3600.0, True
+    platform.trouble, platform.ends, platform.deaf = "504", 90_000.0, True
+    await say("one", "two")
+    await clock.advance(200_000.0)
+    assert list(rows.ended.values())[:2] == [OUTCOME_UNKNOWN, "sent"]
+    assert platform.texts[0] == f"↻ {MAYBE_MISSING}"
+
+
+async def test_what_may_be_shown_each_time_is_not_repeated_for_ever(world):
+    clock, platform, rows, say = world
+    platform.trouble, platform.ends, platform.deaf = "504 after", 1_000_000.0, True
     await say("one")
-    await clock.advance(3600.0)
-    assert Counter(platform.texts) == {"one": 2, MAYBE_MISSING: 6}
-    assert list(rows.ended.values()) == [OUTCOME_UNKNOWN, OUTCOME_UNKNOWN]
+    await clock.advance(1_000_000.0)
+    shown = Counter(platform.texts)
+    assert shown["one"] == 1
+    assert shown["↻ one"] <= MOST_REPEATS
+    assert OUTCOME_UNKNOWN in rows.ended.values()
+
+
+class Unsteady(Platform):
+    """A third of all connections is reset, before or after the platform did what it was asked."""
+
+    async def send(self, outbound):
+        fate = self.dice.random()
+        if fate >= 0.15:
+            self.shown.append((self.clock.monotonic(), outbound.to.chat, outbound.text))
+        if fate < 0.3:
+            raise Ambiguous("reset")
+        return outbound.id
+
+
+@pytest.mark.parametrize("world", [Unsteady], indirect=True)
+@pytest.mark.parametrize("seed", range(20))
+async def test_of_a_hundred_answers_none_is_missing_and_none_is_there_twice_without_a_mark(world, seed):
+    clock, platform, _, say = world
+    platform.dice = random.Random(seed)
+    for number in range(25):
+        await say(f"answer {number}", chats="abcd")
+        await clock.advance(3.0)
+    await clock.advance(600.0)
+    times = Counter((chat, text) for _, chat, text in platform.shown)
+    for chat in "abcd":
+        texts = [text for _, where, text in platform.shown if where == chat]
+        assert list(dict.fromkeys(map(said, texts))) == [f"answer {number}" for number in range(25)]
+    assert {text: count for (_, text), count in times.items() if count > 1 and not text.startswith("↻")} == {}
 
 
 # No faster than the platform allows, and silent where it asks for silence

@@ -41,10 +41,32 @@ local function place_edit(id, edited)
   if shown_as then call('HSETNX', row_at(id), 'platform_message_id', shown_as) end
 end
 
+local HEAD_FACTS = { 'state', 'due_at', 'claim', 'confirmed', 'edits', 'ambiguous' }
+
+local function is_in_doubt(facts)
+  return is_among(ROW_WAITING, facts[1] or '') and tonumber(facts[6] or '0') > MOST_DOUBTS
+end
+
+-- The row that is next in a chat whose earliest row, of these facts, is much in doubt: the earliest of the others, if
+-- that is being sent, or if the first is not due. Gives the row, its facts, and when the first is due.
+local function beside(chat, first, facts, now, shown)
+  local due = shown and now or tonumber(facts[2])
+  for _, id in ipairs(call('ZRANGE', chat_at(chat), 1, -1)) do
+    local others = call('HMGET', row_at(id), unpack(HEAD_FACTS))
+    if not is_in_doubt(others) then
+      if due > now or others[1] == ROW_SENDING then return id, others, due end
+      break
+    end
+  end
+  facts[2] = due
+  return first, facts, due
+end
+
 -- Claim the chat's earliest unfinished row if the row is due at `now`. With `adopting`, a row that a dead
 -- process was sending is claimed, too, as ambiguous. If this process does not send to the platform, the
--- processes that do are told. Gives {chat, 'row', …} or {chat, 'due', when} or {chat, 'none'}.
-local function advance(chat, now, adopting)
+-- processes that do are told. With `shown` another row of the chat was just shown. Gives {chat, 'row', …} or
+-- {chat, 'due', when} or {chat, 'none'}.
+local function advance(chat, now, adopting, shown)
   local closed = call('HGET', P .. 'closed', chat)
   while true do
     local id = call('ZRANGE', chat_at(chat), 0, 0)[1]
@@ -52,7 +74,8 @@ local function advance(chat, now, adopting)
       call('ZREM', out_due_at(chat), chat)
       return { chat, 'none' }
     end
-    local facts = call('HMGET', row_at(id), 'state', 'due_at', 'claim', 'confirmed', 'edits')
+    local facts, again_at = call('HMGET', row_at(id), unpack(HEAD_FACTS)), math.huge
+    if not closed and is_in_doubt(facts) then id, facts, again_at = beside(chat, id, facts, now, shown) end
     local due, waits = tonumber(facts[2]), is_among(ROW_WAITING, facts[1] or '')
     local left = facts[1] == ROW_SENDING and facts[3] == ''
     if left and facts[4] then
@@ -60,12 +83,13 @@ local function advance(chat, now, adopting)
     elseif closed and (waits or left) then
       refuse_row(id, chat, closed)
     elseif (waits or left) and not is_among(SENDS, platform_of(chat)) then
-      look_at_chat(chat, waits and facts[2] or 0)
+      look_at_chat(chat, waits and due or 0)
       tell('rows ' .. string.match(P, '%d+') .. ' ' .. OWNER .. ' ' .. platform_of(chat))
       return { chat, 'none' }
     elseif waits and due > now then
-      look_at_chat(chat, facts[2])
-      return { chat, 'due', facts[2] }
+      local at = string.format('%.17g', math.min(due, again_at))
+      look_at_chat(chat, at)
+      return { chat, 'due', at }
     elseif waits or (left and adopting) then
       call('HINCRBY', row_at(id), 'attempts', 1)
       if left then call('HINCRBY', row_at(id), 'ambiguous', 1) end

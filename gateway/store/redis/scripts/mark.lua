@@ -8,10 +8,10 @@
 -- knowledge is kept (`confirmed`); the chat goes on when the second sender has ended.
 local function sent(id, chat, now)
   settle(id, chat, ROW_SENT)
-  return { advance(chat, now, false) }
+  return { advance(chat, now, false, true) }
 end
 
-local function retry(id, chat)
+local function retry(id, chat, now)
   local due, ambiguous, anew, counted = take(), take(), take(), take()
   call('HSET', row_at(id), 'state', ROW_PENDING, 'due_at', due, 'claim', '')
   if anew == '1' then
@@ -20,7 +20,9 @@ local function retry(id, chat)
   elseif counted == '0' then
     call('HINCRBY', row_at(id), 'attempts', -1)
   end
-  if ambiguous == '1' then call('HINCRBY', row_at(id), 'ambiguous', 1) end
+  if ambiguous == '1' and call('HINCRBY', row_at(id), 'ambiguous', 1) > MOST_DOUBTS then
+    due = string.format('%.17g', now) -- of the chat's other rows
+  end
   look_at_chat(chat, due)
   return { { chat, 'due', due } }
 end
@@ -63,6 +65,6 @@ return once(function()
     look_at_chat(chat, 0)
     return { 'ok', 1, { { chat, 'due', '0' } } }
   end
-  if what == 'retry' then return { 'ok', 1, retry(id, chat) } end
+  if what == 'retry' then return { 'ok', 1, retry(id, chat, now) } end
   return { 'ok', 1, refused(id, chat, facts[4], facts[6], now) }
 end)
