@@ -54,7 +54,7 @@ class Caps(Section):
 
     per_session_usd: SpendCap | None = Field(None, description="one conversation, however often it is compressed")
     per_user_daily_usd: SpendCap | None = Field(
-        None, description="one person (in a shared conversation: the chat), one day"
+        None, description="one person, wherever on a platform they talk, one day"
     )
     daily_usd: SpendCap | None = Field(None, description="everybody together, one day")
     when_reached: Literal["stop", "fallback"] = Field(
@@ -79,10 +79,16 @@ class Caps(Section):
 
 
 def in_force(
-    caps: Caps, chats: Mapping[str, float], key: SessionKey, session: Session | None, root: str, now: float
+    caps: Caps,
+    chats: Mapping[str, float],
+    key: SessionKey,
+    session: Session | None,
+    root: str,
+    now: float,
+    person: str | None = None,
 ) -> tuple[Cap, ...]:
     """Return the caps that a call for this session counts against, widest first. `chats`: those of places. `root`: the
-    first session of the lineage."""
+    first session of the lineage. `person`: the id of the one who is answered; None: whoever the key names."""
     day = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     ends, today = (day + timedelta(days=1)).timestamp(), f"{day:%Y-%m-%d}"
     found: list[Cap] = []
@@ -95,8 +101,8 @@ def in_force(
         found.append(Cap(name="chat", account=f"chat {place} {today}", limit=limit, resets_at=ends))
     if caps.per_user_daily_usd is not None:
         limit = millionths(caps.per_user_daily_usd)
-        person = SessionKey(platform=key.platform, chat=key.user or key.chat)
-        found.append(Cap(name="person", account=f"person {person} {today}", limit=limit, resets_at=ends))
+        whose = SessionKey(platform=key.platform, chat=person or key.user or key.chat)
+        found.append(Cap(name="person", account=f"person {whose} {today}", limit=limit, resets_at=ends))
     if caps.per_session_usd is not None and session is not None:
         found.append(Cap(name="session", account=f"session {root}", limit=millionths(caps.per_session_usd)))
     return tuple(found)

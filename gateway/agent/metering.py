@@ -12,8 +12,11 @@ an unanswered attempt goes unseen.
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any, Final
@@ -63,6 +66,7 @@ from gateway.store.records import Cap, Reservation
 
 log = structlog.get_logger(__name__)
 
+_PATIENCE: Final = 60.0  # seconds for which a call waits for the ends of others that have set money aside
 _MARGIN: Final = 1.25  # of the prompt's count: a provider may count more than we do
 _MOST_ROOTS: Final = 10_000  # sessions whose lineage's root is remembered
 LEAST_OUTPUT: Final = 1_024  # tokens of an answer that a cap has shortened; models that think need some for that
@@ -78,7 +82,8 @@ CALLS: Final = Histogram(
 @dataclass(slots=True, kw_only=True)
 class Metering:
     """Calls models within the spend caps; `chats` are those of places. A day begins at 00:00 UTC, the same on every
-    host. A person is the user in the conversation's key, else its chat. A session's cap spans its whole lineage. Raises
+    host. The cap of a person counts for the one who is answered (`person`, a user's id); of calls that answer nobody,
+    for the user in the conversation's key, else for its chat. A session's cap spans its whole lineage. Raises
     ConfigError for a cap and a configured model without a known price."""
 
     models: Models
@@ -89,9 +94,12 @@ class Metering:
     clock: Clock
     ids: Ids
     beside: tuple[Cap, ...] = ()  # caps of this use of it
+    person: str | None = None  # who is answered in this use of it
     view: FileView = field(init=False)
     _roots: dict[str, str] = field(default_factory=dict)
     _until_look: dict[str, int] = field(default_factory=dict)  # may be spent here before a cap is looked at again
+    _under_way: Counter[str] = field(default_factory=Counter)  # by account: set aside for calls that still run here
+    _waiting: deque[asyncio.Future[None]] = field(default_factory=deque)  # calls that wait for the end of others
 
     def __post_init__(self) -> None:
         self.view = FileView(self.store)
@@ -105,7 +113,17 @@ class Metering:
 
     def within(self, *caps: Cap) -> Metering:
         """The same for one use that has caps of its own, too. They hold where the model's price is known."""
-        return replace(self, beside=caps)
+        use = copy(self)  # which shares all that was learned
+        use.beside = caps
+        return use
+
+    def answering(self, person: str) -> Metering:
+        """The same for the turn of this user. Without a cap for people it makes no difference."""
+        if self.caps.per_user_daily_usd is None:
+            return self
+        use = copy(self)
+        use.person = person
+        return use
 
     def _require_prices(self) -> None:
         configured = {"model": self.models.main}
@@ -185,6 +203,7 @@ class Metering:
                 async for event in events:
                     begun = not isinstance(event, Restarted)
                     if not begun:  # the half that broke off may be billed: it stays set aside
+                        self._ended(reservation)
                         reservation = await self._reserve(worst, session)
                     if isinstance(event, Completed) and event.usage is not None:
                         await self._settle(reservation, self._price(spec, event.usage))
@@ -196,6 +215,8 @@ class Metering:
             if not begun and not error.timed_out:
                 await self._settle(reservation, 0)
             raise
+        finally:
+            self._ended(reservation)
 
     @asynccontextmanager
     async def paying(self, session: Session, most: float) -> AsyncIterator[Callable[[float | None], None]]:
@@ -208,11 +229,13 @@ class Metering:
         reservation = await self._reserve(WorstCase(amount=millionths(most)), session)
         try:
             yield costs.append
+            if costs and costs[-1] is not None:
+                await self._settle(reservation, millionths(costs[-1]))
         except TranscriptionFailed:
             await self._settle(reservation, 0)
             raise
-        if costs and costs[-1] is not None:
-            await self._settle(reservation, millionths(costs[-1]))
+        finally:
+            self._ended(reservation)
 
     # -- caps -------------------------------------------------------------------------------
 
@@ -243,7 +266,7 @@ class Metering:
 
     async def _in_force(self, key: SessionKey, session: Session | None) -> tuple[Cap, ...]:
         root = await self._root(session) if session is not None and self.caps.per_session_usd is not None else ""
-        return in_force(self.caps, self.chats, key, session, root, self.clock.now())
+        return in_force(self.caps, self.chats, key, session, root, self.clock.now(), self.person)
 
     async def _root(self, session: Session) -> str:
         """Return the first session of the lineage; the store is asked once for each continuation."""
@@ -260,13 +283,56 @@ class Metering:
     # -- reserving --------------------------------------------------------------------------
 
     async def _reserve(self, worst: WorstCase, session: Session) -> Reservation:
-        """Raises SpendCapReached. While the store cannot be written, the call waits."""
+        """Set the worst case aside. Where there is no room only because of calls that still run, and most of which will
+        cost less, it waits for their ends. Raises SpendCapReached. While the store cannot be written, the call
+        waits."""
         caps = (*await self._in_force(session.key, session), *self.beside)
         reservation = Reservation(id=self.ids.new("r"), amount=worst.amount, caps=caps)
-        reached = await insist(lambda: self.store.reserve(reservation), clock=self.clock, what="reserve")
-        if reached is not None:
-            raise refusal(reached, worst, self.clock.now())
+        until = self.clock.monotonic() + _PATIENCE
+        first = False  # a call that waited stands before those that came later
+        while reached := await insist(lambda: self.store.reserve(reservation), clock=self.clock, what="reserve"):
+            cap = reached.cap
+            spent = reached.spent - self._under_way[cap.account]
+            left = until - self.clock.monotonic()
+            if spent + worst.amount > cap.limit or not self._under_way[cap.account] or left <= 0:
+                self._wake_next()
+                raise refusal(reached, worst, self.clock.now())
+            await self._wait_for_an_end(left, first=first)
+            first = True
+        self._under_way.update(dict.fromkeys((cap.account for cap in caps), worst.amount))
+        self._wake_next()
         return reservation
+
+    async def _wait_for_an_end(self, seconds: float, *, first: bool) -> None:
+        ended = asyncio.get_running_loop().create_future()
+        (self._waiting.appendleft if first else self._waiting.append)(ended)
+        try:
+            async with self.clock.limit(seconds):
+                await ended
+        except TimeoutError:
+            pass
+        except asyncio.CancelledError:
+            if ended.done():
+                self._wake_next()
+            raise
+        finally:
+            with suppress(ValueError):
+                self._waiting.remove(ended)
+
+    def _wake_next(self) -> None:
+        while self._waiting:
+            ended = self._waiting.popleft()
+            if not ended.done():
+                ended.set_result(None)
+                return
+
+    def _ended(self, reservation: Reservation) -> None:
+        """The call is over, and its money settled, if it is."""
+        for cap in reservation.caps:
+            self._under_way[cap.account] -= reservation.amount
+            if self._under_way[cap.account] <= 0:
+                del self._under_way[cap.account]
+        self._wake_next()
 
     async def _settle(self, reservation: Reservation, cost: int | None) -> None:
         if cost is None:

@@ -158,7 +158,8 @@ async def usage(ctx: CommandContext) -> str:
     if len(day) > 1:
         lines += [f"  {total.label}: {total_line([total])}" for total in day]
     now = ctx.clock.now()
-    lines += [_left(standing, now) for standing in await ctx.metering.standings(ctx.key, session)]
+    metering = ctx.metering.answering(ctx.inbound.source.user)
+    lines += [_left(standing, now) for standing in await metering.standings(ctx.key, session)]
     return "\n".join(lines)
 
 

@@ -457,11 +457,11 @@ class Turns:
 
     def _metering(self, inbound: Inbound) -> Metering:
         """Return the meter of a turn; a prompt that ran by the clock has a budget of its own."""
-        budget = self.reminders.rules.budget_usd
+        budget, metering = self.reminders.rules.budget_usd, self.metering.answering(inbound.source.user)
         if inbound.kind != "schedule" or budget is None:
-            return self.metering
+            return metering
         account, ends = f"schedule {inbound.event_id}", self.clock.now() + _RUN_REMEMBERED
-        return self.metering.within(Cap(name="schedule", account=account, limit=millionths(budget), resets_at=ends))
+        return metering.within(Cap(name="schedule", account=account, limit=millionths(budget), resets_at=ends))
 
     def _steering(self, item: InboxItem, observer: TurnObserver) -> Steering:
         return Steering(

@@ -20,6 +20,7 @@ from gateway.store.records import Cap, Reservation
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, KillAt, config_in, running
 from tests.support.model import FakeModel, Gate, Say, in_turn
+from tests.support.waiting import eventually
 
 DEAR = ModelSettings(
     provider="openai",
@@ -241,7 +242,8 @@ async def test_fifty_shortened_turns_at_once_stay_within_a_cap(tmp_path: Path) -
     model = FakeModel(lambda spec, request: Say(text="yes", gate=gate, prompt=None))  # the worst case stays counted
     async with running(tmp_path, config=config, model=model) as live:
         events = [await live.tell("hi", chat=f"c{number}") for number in range(50)]
-        await live.adapter.until(lambda: len(live.adapter.sent) + gate.waiting == 50)
+        await gate.until_waiting()
+        await eventually(lambda: len(live.gateway.metering._waiting) + gate.waiting == 50)
         gate.open()
         answers = [(await live.answer(event)).text for event in events]
         rooms = [request.max_tokens or 0 for request in model.requests]

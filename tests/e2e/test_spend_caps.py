@@ -20,6 +20,7 @@ from gateway.store.records import Reservation
 from gateway.store.sqlite.store import SqliteStore
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, FakeModel, Gate, Say, config_in, running
+from tests.support.waiting import eventually
 
 # A token in or out is a cent's hundredth; every answer has at most 100.
 MODEL = ModelEntry(
@@ -77,7 +78,9 @@ async def test_a_persons_day_spans_their_conversations_and_ends(tmp_path: Path) 
             "Cap for everybody today: $99.20 left of $100.00, for another 12 h",
             "Cap for you today: $0.1997 left of $1.00, for another 12 h",
         ]
-        assert await live.ask("hello", chat="another") == "yes"
+        elsewhere = await live.ask("hello", chat="another")
+        assert elsewhere.startswith("Your daily spend cap of $1.00")
+        assert await live.ask("hello", chat="another", user="somebody else") == "yes"
         await clock.advance(12 * 3_600)
         assert await live.ask("three") == "yes"
 
@@ -88,7 +91,8 @@ async def test_many_chats_at_once_never_overrun_the_whole_bots_day(tmp_path: Pat
     config = capped(tmp_path, daily_usd=0.25)
     async with running(tmp_path, config=config, model=model) as live:
         events = [await live.tell("hi", chat=f"c{number}") for number in range(30)]
-        await live.adapter.until(lambda: len(live.adapter.sent) + gate.waiting == 30)
+        await gate.until_waiting()
+        await eventually(lambda: len(live.gateway.metering._waiting) + gate.waiting == 30)
         assert 0 < gate.waiting < 30
         gate.open()
         answers = [(await live.answer(event)).text for event in events]

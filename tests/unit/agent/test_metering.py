@@ -32,8 +32,9 @@ from gateway.runtime.errors import (
 )
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.port import Store
-from gateway.store.records import CapReached, Reservation
+from gateway.store.records import Cap, CapReached, Reservation
 from tests.support.fakes import ManualClock, SequentialIds
+from tests.support.waiting import eventually
 
 NOON = 1_700_049_600.0  # 2023-11-15 12:00 UTC
 SPEC = ModelSpec(provider="openai", name="known", context_length=100_000, max_output_tokens=1_025)
@@ -391,3 +392,80 @@ async def test_everybody_is_told_of_a_cap_that_all_share() -> None:
     for name in ("s1", "s2"):
         news, _ = await over.warnings(session(name), ())
         assert len(news) == 1
+
+
+async def test_a_persons_day_is_theirs_wherever_they_talk() -> None:
+    store = Accounts()
+    over = metering(store, Script(ANSWER), per_user_daily_usd=0.005)
+    ada = over.answering("ada")
+    threads = [replace(session(f"s{number}"), key=SessionKey(platform="test", chat=f"t{number}")) for number in (1, 2)]
+    await call(ada, of=threads[0])
+    assert store.sums == {"person test/chat=ada 2023-11-15": 700}
+    await call(ada, of=threads[1])
+    await call(ada, of=threads[1])
+    with pytest.raises(SpendCapReached, match=r"Your daily spend cap of \$0\.0050"):
+        await call(ada, of=threads[0])
+    await call(over.answering("bob"), of=threads[0])
+    assert [each.spent for each in await ada.standings(threads[1].key, threads[1])] == [2_100]
+
+
+async def test_a_use_of_its_own_knows_what_was_learned_of_models() -> None:
+    over = metering(Accounts(), Script(ANSWER), per_user_daily_usd=1)
+    assert over.within(Cap(name="schedule", account="a", limit=1)).view is over.view
+    assert over.answering("ada").view is over.view
+
+
+class Slow(Script):
+    """Answers when `gate` is open; the first answers of a crowd do not wait for the last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gates: list[asyncio.Event] = []
+
+    async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        gate = asyncio.Event()
+        self.gates.append(gate)
+        yield TextDelta(text="h")
+        await gate.wait()
+        yield ANSWER
+
+
+async def test_a_crowd_under_a_cap_waits_for_money_that_is_only_set_aside() -> None:
+    """Thirty calls of 700 fit, though only seven of their worst cases do."""
+    provider = Slow()
+    over = metering(Accounts(), provider, daily_usd=0.024)
+    calls = [asyncio.create_task(call(over)) for _ in range(30)]
+    for _ in range(30):
+        await eventually(lambda: any(not gate.is_set() for gate in provider.gates))
+        next(gate for gate in provider.gates if not gate.is_set()).set()
+    assert [len(await each) for each in calls] == [2] * 30
+
+
+async def test_it_waits_no_longer_than_a_minute_and_not_at_all_for_money_that_is_spent() -> None:
+    provider, clock = Slow(), ManualClock(NOON)
+    over = metering(Accounts(), provider, clock=clock, daily_usd=0.0039)
+    first = asyncio.create_task(call(over))
+    await eventually(lambda: len(provider.gates) == 1)
+    second = asyncio.create_task(call(over))
+    await clock.until_pending(1)
+    await clock.advance(60)
+    with pytest.raises(SpendCapReached):
+        await second
+    provider.gates[0].set()
+    await first
+    with pytest.raises(SpendCapReached):
+        await call(over)  # 700 are spent, and nothing runs: 3,300 more never fit
+    assert len(provider.gates) == 1
+
+
+async def test_who_gives_up_waiting_holds_up_nobody_behind_them() -> None:
+    provider = Slow()
+    over = metering(Accounts(), provider, daily_usd=0.0041)
+    first, second, third = (asyncio.create_task(call(over)) for _ in range(3))
+    await eventually(lambda: len(over._waiting) == 2)
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    provider.gates[0].set()
+    await eventually(lambda: len(provider.gates) == 2)
+    provider.gates[1].set()
+    assert len(await first) == len(await third) == 2
