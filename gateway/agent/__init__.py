@@ -18,7 +18,7 @@
                   auxiliary       calls beside the conversation, as for summaries
                   caching         the marks of what a provider may keep
                   metering        what calls cost, and whether that may be spent (caps)
-    a session     sessions        its beginning, continuation and end
+    a session     sessions        its beginning, continuation and end (hooks: what an engine is told of the end)
                   prompt          its system prompt
                   quotes          earlier words that a message brings along
                   forgetting      words that a person wants gone (holding: all that holds them)

@@ -83,7 +83,8 @@ class Engines:
         held = self._held.pop(parent.id, None)
         if held is None:
             held = self._make(child, self.metering.models.of(child))
-            await held.engine.load(parent.engine_state)
+            if reason != "reset":
+                await held.engine.load(parent.engine_state)
         held.session = child
         held.spec = spec or held.spec
         self._held[child.id] = held

@@ -1,8 +1,7 @@
 """The beginning, continuation and end of sessions, and the `on_session_*` calls of their engines.
 
-A session ends once. Its end is stored first, with its hook owed; then `on_session_end` is called; then the debt is
-struck out. A crash in between leaves the debt, and the next start pays it. So the hook is called at least once, and
-exactly once unless the process was killed inside it. A compaction is no end: the engine hears of the child instead.
+A session ends once. Its end is stored first, with its hook owed; then `on_session_end` is called (`hooks`). A
+compaction is no end: the engine hears of the child instead.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from gateway.agent.choices import Choices, Held, choices, held
 from gateway.agent.conversation import BLOCKED_MARK, Conversation
 from gateway.agent.engines import Engines, EngineSession
 from gateway.agent.fallback import STAND_IN_MARK
+from gateway.agent.hooks import Hooks
 from gateway.agent.memory.flush import Flushes
 from gateway.agent.memory.memories import Memories
 from gateway.agent.memory.snapshot import snapshot_in
@@ -35,7 +35,6 @@ from gateway.domain.session import Compaction, EndReason, Session
 from gateway.domain.usage import CanonicalUsage
 from gateway.runtime.clock import Clock, Ids, lasting_id
 from gateway.runtime.points import Points
-from gateway.runtime.tasks import best_effort
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.insist import insist
 from gateway.store.port import Store
@@ -58,6 +57,7 @@ class Sessions:
     prompts: PromptBuilder
     memories: Memories
     flushes: Flushes
+    hooks: Hooks
     counter: TokenCounter
     toolbox: Toolbox
     policy: ExpiryPolicy
@@ -66,7 +66,6 @@ class Sessions:
     points: Points
     # By session: the persona with which its prompt was last compared. The rest of the configuration does not change.
     _followed: dict[str, str | None] = field(default_factory=dict)
-    _ending: set[str] = field(default_factory=set)  # sessions whose hook this process owes or is calling
     _prompt_tokens: Callable[[str], int] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -332,8 +331,7 @@ class Sessions:
         """End `session` for good, open the session of `opening` in the same step, and call the hook. `goes_on`: the
         same conversation goes on in that session, so memory is given it later."""
         at = self.clock.now()
-        self._ending.add(session.id)
-        try:
+        with self.hooks.ending(session):
             # A full disk delays an end; a failure half-way would have it done, or told, twice.
             opened = await insist(
                 lambda: self.store.end_session(lease, session.ref, reason, at, opening),
@@ -344,9 +342,7 @@ class Sessions:
             self.preparations.forget(session)
             if not goes_on:
                 self.flushes.at_end(session)
-            await self._call_hook(session, reason)
-        finally:
-            self._ending.discard(session.id)
+            await self.hooks.call(replace(session, ended_at=at, end_reason=reason))
         if opened is not None and reason == "reset":
             await self.engines.move(session, opened, "reset")
         self.engines.drop(session.id)
@@ -387,30 +383,6 @@ class Sessions:
         opened = await self.end(lease, present, reason, opening, goes_on=present.id == origin.id)
         assert opened is not None
         return opened
-
-    async def pay_hooks(self, owed: Sequence[Session]) -> None:
-        """Call the hooks that an earlier process owed; a hook that cannot be called stays owed."""
-        for session in owed:
-            if session.id in self._ending:
-                continue  # no debt of the past: this process is at it
-            self._ending.add(session.id)
-            await best_effort(self._pay(session), what="owed hook")
-            self._ending.discard(session.id)
-            self.engines.drop(session.id)
-
-    async def _pay(self, session: Session) -> None:
-        """Call an owed hook, unless the turn that ended the session has called it meanwhile."""
-        if (await self.store.session(session.id)).hook == "pending":
-            await self._call_hook(session, session.end_reason)
-
-    async def _call_hook(self, session: Session, reason: EndReason | None) -> None:
-        """Call `on_session_end` (and `on_session_reset` after a reset) and strike out the debt."""
-        held = await self.engines.of(session)
-        await held.engine.end(session.id, list(await self.store.transcript(session)))
-        if reason == "reset":
-            await held.engine.reset()
-        self.points("session.hook_called")
-        await insist(lambda: self.store.hook_done(session.id), clock=self.clock, what="hook_done")
 
     def _overhead(self, session: Session) -> int:
         return self._prompt_tokens(session.system_prompt) + self._schema_tokens(session)

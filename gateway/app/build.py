@@ -20,6 +20,7 @@ from gateway.agent.files.intake import FileIntake
 from gateway.agent.files.speech import Dictation
 from gateway.agent.fitting import Fitting
 from gateway.agent.forgetting import Forgetter
+from gateway.agent.hooks import Hooks
 from gateway.agent.hygiene import Hygiene
 from gateway.agent.loop import Agent
 from gateway.agent.mcp.servers import McpServers
@@ -329,6 +330,7 @@ def _talk_parts(base: _Base, models: _ModelParts, tools: _ToolParts, parts: Part
         prompts=_prompts(config),
         memories=memories,
         flushes=flushes,
+        hooks=Hooks(store=store, engines=engines, clock=clock, points=base.points, background=base.background),
         counter=base.counter,
         toolbox=tools.toolbox,
         policy=config.sessions.expiry,

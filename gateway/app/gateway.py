@@ -40,7 +40,7 @@ log = structlog.get_logger(__name__)
 
 DRAIN_SECONDS = 30.0  # running turns may finish that long after a stop was asked for; the next start does the rest
 _SWEEP_SECONDS = 60.0
-_MOST_HOOKS = 10_000  # the next start finds the rest
+_MOST_HOOKS = 1_000  # that are counted
 _LOOK_AGAIN = 0.02  # seconds between two looks at whether everything has settled
 _ASK_AGAIN = 1.0  # the same, after the store could not be asked
 _LAST_WORDS = 5.0  # seconds for messages that are being delivered when the gateway stops
@@ -159,14 +159,12 @@ class Gateway:
         themselves; left are bypassed commands, and the hooks of ended sessions. Before the lanes start, so that a
         `/stop` reaches the turn it was meant for, and no hook is owed but the earlier process's. Nobody else comes back
         to this work, so a store that is away is waited for."""
-        claim, hooks = partial(self.store.claim_bypassed, self.worker), partial(self.store.pending_hooks, _MOST_HOOKS)
+        claim = partial(self.store.claim_bypassed, self.worker)
         for item in await insist(claim, clock=self.clock, what="claim_bypassed"):
             self.reception.run_bypassed(item)
-        owed = await insist(hooks, clock=self.clock, what="pending_hooks")
-        if owed:
+        if owed := await insist(partial(self.store.pending_hooks, _MOST_HOOKS), clock=self.clock, what="pending_hooks"):
             log.info("hooks_owed", count=len(owed))
-            # A hook may be slow; nobody has to wait for the hooks of yesterday.
-            self.background.start(self.sessions.pay_hooks(owed), name="owed hooks")
+            self.sessions.hooks.pay()  # one may be slow: nobody has to wait for the hooks of yesterday
 
     async def _read(self, adapter: Adapter) -> None:
         try:

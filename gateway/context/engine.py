@@ -2,8 +2,9 @@
 
 The host calls `on_session_start` first. For every provider call it then calls `update_from_response` with the
 reported usage, and `should_compress` before the next call; it calls `compress` when the engine asks for that. It
-calls `on_session_end` once, at the real end of the session, and not when a compaction continues the session. State
-that must survive a restart goes through `dump_state`.
+calls `on_session_end` at the real end of the session, and not when a compaction continues the session: once, and again
+later if the method raised, exited or took longer than two minutes. State that must survive a restart goes through
+`dump_state`.
 
 Any method may be a plain function or a coroutine function, and may leave out the optional parameters that it does
 not use. An engine that raises never breaks a turn.

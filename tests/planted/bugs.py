@@ -262,7 +262,7 @@ BUGS: Final = (
     ),
     Bug(
         name="the hook of an ended session is called twice",
-        file="gateway/agent/sessions.py",
+        file="gateway/agent/hooks.py",
         old='if (await self.store.session(session.id)).hook == "pending":',
         new="if True:",
         tests=("tests/e2e/test_broken_turns.py", "tests/e2e/test_hooks.py"),
