@@ -11,13 +11,14 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from http import HTTPStatus
 from typing import Any, Final, cast
 
 import aiohttp
 import structlog
 import yarl
 from discord import Client, Guild, Intents, MemberCacheFlags
-from discord.errors import ConnectionClosed
+from discord.errors import ConnectionClosed, RateLimited
 from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 from discord.http import HTTPClient, Route
 from discord.state import ConnectionState
@@ -44,27 +45,75 @@ _REFUSED_INTENTS: Final = (4013, 4014)
 _SHARDS: Final = (4010, 4011)
 _INTENTS_PAGE: Final = f"{failures.PORTAL}, page Bot, Message Content Intent"
 
+_EXEMPT: Final = ("/interactions/", "/webhooks/")  # in the addresses of calls about interactions
+_PAUSE_UNSAID: Final = 1.0  # seconds
+
 Heard = Callable[[str, Any], None]
+
+
+class _HeldBack(Exception):
+    """A call that waited in its bucket when a pause for all began."""
 
 
 class Calls(HTTPClient):
     """The library's client of the API, with its buckets. `base_url`: of another server. `patience`: seconds for an
-    answer."""
+    answer.
+
+    The pause that Discord asks of all calls at once is kept here. The library's ends with the call that was told of it,
+    holds up interactions, which are exempt, and lets go what waits in a bucket already.
+    https://discord.com/developers/docs/topics/rate-limits#global-rate-limit"""
 
     base_url: str | None = None
     patience: float = 20.0
 
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, clock: Clock, **how: Any) -> None:
+        trace = aiohttp.TraceConfig()
+        trace.on_request_start.append(self._leaving)
+        trace.on_request_end.append(self._answered)
+        super().__init__(loop, http_trace=trace, **how)
+        self._clock = clock
+        self._pause_ends = 0.0  # monotonic
+
+    @property
+    def _global_over(self) -> asyncio.Event:
+        """The library's own pause, which never is."""
+        over = asyncio.Event()
+        over.set()
+        return over
+
+    @_global_over.setter
+    def _global_over(self, _: asyncio.Event) -> None:
+        pass
+
     async def request(self, route: Route, **how: Any) -> Any:
-        """As the library's, which leaves all calls waiting for ever when one is cancelled in a pause for all."""
+        """As the library's. Raises RateLimited in a pause of more than half a minute."""
         if self.base_url is not None and route.url.startswith(Route.BASE):
             route.url = self.base_url + route.url[len(Route.BASE) :]
         seconds = _UPLOAD_SECONDS if how.get("form") else self.patience
         how.setdefault("timeout", aiohttp.ClientTimeout(total=seconds))
-        try:
-            return await super().request(route, **how)
-        except asyncio.CancelledError:
-            self._global_over.set()
-            raise
+        while True:
+            while (left := self._pause_for(route.url)) > 0.0:
+                if left > _LONGEST_WAIT:
+                    raise RateLimited(left)
+                await self._clock.sleep(left)
+            with suppress(_HeldBack):
+                return await super().request(route, **how)
+
+    def _pause_for(self, url: str) -> float:
+        """Seconds for which a call must not leave; files and the gateway's socket are no calls."""
+        counts = url.startswith(self.base_url or Route.BASE) and not any(each in url for each in _EXEMPT)
+        return self._pause_ends - self._clock.monotonic() if counts else 0.0
+
+    async def _leaving(self, _: Any, __: Any, call: aiohttp.TraceRequestStartParams) -> None:
+        if self._pause_ends and self._pause_for(str(call.url)) > 0.0:
+            raise _HeldBack
+
+    async def _answered(self, _: Any, __: Any, call: aiohttp.TraceRequestEndParams) -> None:
+        headers = call.response.headers
+        if call.response.status == HTTPStatus.TOO_MANY_REQUESTS and "X-RateLimit-Global" in headers:
+            seconds = float(headers.get("Retry-After", _PAUSE_UNSAID))
+            self._pause_ends = max(self._pause_ends, self._clock.monotonic() + seconds)
+            log.warning("discord_pauses_all", seconds=seconds)
 
     async def read(self, url: str, most: int) -> bytes | None:
         """A file's content; None if there are more than `most` bytes."""
@@ -133,7 +182,7 @@ class Connection(Client):
             max_ratelimit_timeout=_LONGEST_WAIT,
             proxy=proxy,
         )
-        calls = Calls(self.loop, proxy=proxy, max_ratelimit_timeout=_LONGEST_WAIT)
+        calls = Calls(self.loop, clock=clock, proxy=proxy, max_ratelimit_timeout=_LONGEST_WAIT)
         calls.base_url, calls.patience = base_url and base_url.rstrip("/"), patience
         self.http = self._connection.http = calls
         self._token = token

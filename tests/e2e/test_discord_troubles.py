@@ -23,10 +23,13 @@ from tests.emulators.discord import (
     User,
 )
 from tests.support.discord_live import on_discord
+from tests.support.fast_clock import FastClock
 from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.waiting import eventually
 
 POST = "POST /channels/{channel}/messages"
+CALLBACK = "POST /interactions/{interaction}/{token}/callback"
+TYPING = "POST /channels/{channel}/typing"
 
 
 class Hasty(SystemClock):
@@ -43,7 +46,7 @@ async def discord() -> AsyncIterator[DiscordServer]:
 
 
 def live(folder: Path, discord: DiscordServer, anna: User, **options: Any) -> Any:
-    return on_discord(folder, discord, anna, clock=Hasty(), **{"rules": {"quoted": 0}, **options})
+    return on_discord(folder, discord, anna, **{"clock": Hasty(), "rules": {"quoted": 0}, **options})
 
 
 # -- the socket -----------------------------------------------------------------------------
@@ -178,15 +181,33 @@ async def test_a_pause_that_discord_asks_for_is_kept(
         await bot.until_shown("echo: Hello")
 
 
-async def test_a_pause_for_all_that_is_broken_off_is_over(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
-    gate = Gate()
-    async with live(tmp_path, discord, anna, model=FakeModel(in_turn(Say(text="Here.", gate=gate)))) as bot:
-        discord.faults.add(RateLimit(seconds=600.0, scope="global"), method="POST /channels/{channel}/typing")
-        bot.says("Hello")
-        await gate.until_waiting()
-        await bot.until(lambda: any(call.fault == "RateLimit" for call in discord.journal.calls))
-        gate.open()
-        await bot.until_shown("Here.")
+@pytest.mark.parametrize("seconds", [15.0, 35.0])  # waited for, and put off
+async def test_a_pause_for_all_is_kept_by_all_but_interactions(tmp_path: Path, seconds: float) -> None:
+    gate, clock = Gate(), FastClock(pace=10.0)
+    async with DiscordServer(Settings(identify_every=0), limits=None, clock=clock) as discord:
+        anna = discord.people.person("Anna")
+        guild = discord.people.guild("Choir", anna)
+        places = [discord.people.channel(guild, f"room-{number}") for number in range(5)]
+        said = in_turn(Say(text="Here.", gate=gate), *[Say(text=f"In {place.name}.") for place in places])
+        async with live(tmp_path, discord, anna, model=FakeModel(said), clock=clock) as bot:
+            await bot.until(lambda: "status" in discord.people.commands(bot.chat))
+            discord.faults.add(RateLimit(seconds=seconds, scope="global"), method=TYPING)
+            bot.says("Hello")
+            await gate.until_waiting()
+            await bot.until(lambda: refused(discord))
+            gate.open()  # the answer ends "typing…", whose call was told of the pause
+            for place in places:
+                bot.says("@Legato Hello", place)
+            discord.people.command(bot.chat, anna, "status")
+            await bot.until(lambda: all(discord.shown(place) for place in places) and "Here." in bot.shown())
+            posted = [call.number for call in discord.journal.of(POST)]
+            (answered,) = (call.number for call in discord.journal.of(CALLBACK))
+            assert answered < min(posted), "interactions are exempt"
+            assert len(refused(discord)) == 1, "what is not waits"
+
+
+def refused(discord: DiscordServer) -> list[Any]:
+    return [call for call in discord.journal.calls if call.status == 429]
 
 
 async def test_a_channel_where_it_may_not_write_is_left_alone(

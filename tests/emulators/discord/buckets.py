@@ -39,6 +39,7 @@ class Limits:
     ban: float = 600.0
 
 
+GLOBAL: Final = {"X-RateLimit-Global": "true"}  # headers of what is asked of all requests
 _BOUNDLESS: Final = (1_000_000, 1.0)
 
 
@@ -79,14 +80,15 @@ class Buckets:
         self._overall: deque[float] = deque()
         self._invalid: deque[float] = deque()
         self._banned_until = 0.0
+        self._resting_until = 0.0
 
     def take(self, route: str, major: str, *, free: bool = False) -> Verdict:
         """Count one request. `free`: the limit over all does not count it."""
         now = self._clock.monotonic()
         if now < self._banned_until:
             return Verdict(wait=self._banned_until - now, banned=True)
-        if self.limits is not None and not free and (wait := self._overall_wait(now, self.limits)):
-            return Verdict(wait=wait, scope="global", headers={"X-RateLimit-Global": "true"})
+        if not free and (wait := self._overall_wait(now)):
+            return Verdict(wait=wait, scope="global", headers=GLOBAL)
         bucket = self._bucket(route, major, now)
         over = bucket.left <= 0
         bucket.left = max(0, bucket.left - 1)
@@ -109,10 +111,18 @@ class Buckets:
         self._invalid.clear()
         self._banned_until = self._clock.monotonic() + seconds
 
-    def _overall_wait(self, now: float, limits: Limits) -> float:
+    def rest(self, seconds: float) -> None:
+        """Refuse all that is not free."""
+        self._resting_until = self._clock.monotonic() + seconds
+
+    def _overall_wait(self, now: float) -> float:
+        if now < self._resting_until:
+            return self._resting_until - now
+        if self.limits is None:
+            return 0.0
         while self._overall and self._overall[0] <= now - 1:
             self._overall.popleft()
-        if len(self._overall) >= limits.overall:
+        if len(self._overall) >= self.limits.overall:
             return self._overall[0] + 1 - now
         self._overall.append(now)
         return 0.0

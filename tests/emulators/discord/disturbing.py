@@ -18,7 +18,8 @@ from tests.emulators.faults import Fault
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimit:
-    """A 429; the request is not done. `via`: without the header of that name it comes from Cloudflare, as HTML."""
+    """A 429; the request is not done. `via`: without the header of that name it comes from Cloudflare, as HTML.
+    `global`: all other requests are refused meanwhile, too, but for those about interactions."""
 
     seconds: float = 1.0
     scope: Literal["user", "shared", "global"] = "user"

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from gateway.runtime.clock import Clock, SystemClock
 from tests.emulators.discord.asked import LARGEST_REQUEST, read
-from tests.emulators.discord.buckets import Limits, Verdict
+from tests.emulators.discord.buckets import GLOBAL, Limits, Verdict
 from tests.emulators.discord.cloud import Cloud, Settings
 from tests.emulators.discord.disturbing import Mishap, RateLimit
 from tests.emulators.discord.gateway import Connection
@@ -192,6 +192,8 @@ class DiscordServer:
             return _broken(fault)
         if isinstance(fault, Disconnect) and not fault.done:
             return _cut(request)
+        if isinstance(fault, RateLimit) and fault.scope == "global":
+            self.cloud.buckets.rest(fault.seconds)
         if isinstance(fault, RateLimit | Flood):
             return self._limited(call, _verdict(fault))
         if isinstance(fault, Slow):
@@ -297,7 +299,7 @@ class DiscordServer:
 def _verdict(fault: RateLimit | Flood) -> Verdict:
     if isinstance(fault, Flood):
         return Verdict(wait=fault.seconds)
-    headers = {"X-RateLimit-Global": "true"} if fault.scope == "global" else {}
+    headers = GLOBAL if fault.scope == "global" else {}
     return Verdict(wait=fault.seconds, scope=fault.scope, banned=not fault.via, headers=headers)
 
 
