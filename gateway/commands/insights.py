@@ -12,9 +12,11 @@ from gateway.agent.caps import written
 from gateway.commands.base import Command, CommandContext
 from gateway.commands.status import total_line
 from gateway.domain.chat import SessionKey
+from gateway.domain.place import person_of
 from gateway.domain.usage import UsageTotal
 from gateway.domain.wording import counted
 from gateway.runtime.errors import UserError
+from gateway.store.port import Store
 
 _DAY: Final = 86_400.0
 _DEFAULT_DAYS: Final = 7
@@ -22,6 +24,7 @@ _MOST_DAYS: Final = 365
 _BAR: Final = 10  # characters
 _ROWS: Final = 6  # of a table; a telephone shows no more without scrolling
 _LABEL: Final = 24  # characters
+_LOOKED_UP: Final = 500  # conversations whose person is looked up
 
 
 @partial(
@@ -47,7 +50,7 @@ async def insights(ctx: CommandContext) -> str:
     lines = [f"Last {counted(days, 'day')}, {whose}: {total_line(models)}", *_table("model", models)]
     lines += _table("purpose", await read("purpose"))
     if everybody:
-        lines += _table("person", _by_person(await read("key")))
+        lines += _table("person", await _by_person(ctx.store, await read("key")))
         lines += _table("platform", await read("platform"))
     return "\n".join(lines)
 
@@ -60,22 +63,28 @@ def _days(argument: str) -> int:
     return int(argument)
 
 
-def _by_person(totals: Sequence[UsageTotal]) -> list[UsageTotal]:
-    """Totals by conversation as totals by person: the user of a key, else its chat."""
+async def _by_person(store: Store, totals: Sequence[UsageTotal]) -> list[UsageTotal]:
+    """Totals by conversation as totals by person, who is named as /whoami does. Those of a conversation that several
+    share are its own. Of very many conversations, the cheapest go by their chat."""
     merged: dict[str, UsageTotal] = {}
-    for total in totals:
-        name = _person(total.label)
+    for number, total in enumerate(totals):
+        name = await _person(store if number < _LOOKED_UP else None, total.label)
         known = merged.get(name)
         merged[name] = replace(total, label=name) if known is None else _sum(known, total)
     return sorted(merged.values(), key=lambda total: -total.cost_usd)
 
 
-def _person(label: str) -> str:
+async def _person(store: Store | None, label: str) -> str:
     try:
         key = SessionKey.parse(label)
     except ValueError:
         return "unknown"
-    return f"{key.platform}:{key.user or key.chat}"
+    session = await store.tip(key) if store is not None and not key.user else None
+    if session is None:
+        return f"{key.platform}:{key.user or key.chat}"
+    if session.chat_type != "direct":
+        return f"{key.platform}:{key.chat} (shared)"
+    return f"{key.platform}:{person_of(key, session.places)}"
 
 
 def _sum(one: UsageTotal, other: UsageTotal) -> UsageTotal:

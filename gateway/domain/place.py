@@ -41,6 +41,12 @@ def names_of(key: SessionKey) -> tuple[str, ...]:
     return (*([f"{key.chat}/{key.thread}"] if key.thread else []), key.chat)
 
 
+def person_of(key: SessionKey, named: Sequence[str]) -> str:
+    """The person of a direct chat with these names."""
+    after = named[named.index(key.chat) + 1 :] if key.chat in named else ()
+    return after[0] if after else key.chat
+
+
 def places(platform: str, named: Sequence[str]) -> Iterator[str]:
     """The places with these names, and the platform as a whole."""
     return (f"{platform}:{name}" for name in (*named, EVERYWHERE))

@@ -60,7 +60,7 @@ async def test_insights_of_a_conversation_and_of_everybody(tmp_path: Path) -> No
         everybody = (await live.ask("/insights 30")).splitlines()
         assert everybody[0].startswith("Last 30 days, everybody: 3 calls, 3,000 tokens in, 9 out, $0.30")
         assert "  [██████████] 100%  dear: $0.3009, 3,009 tokens" in everybody
-        assert everybody[everybody.index("By person:") + 1].startswith("  [███████░░░] 67%  fake:c")
+        assert everybody[everybody.index("By person:") + 1].startswith("  [███████░░░] 67%  fake:u")
         assert [line for line in everybody if line.startswith("By ")] == [
             "By model:",
             "By purpose:",
@@ -70,6 +70,22 @@ async def test_insights_of_a_conversation_and_of_everybody(tmp_path: Path) -> No
         assert (await live.ask("/insights x")).startswith("Say how many days to look back")
         await clock.advance(8 * 86_400)
         assert (await live.ask("/insights")).startswith("Nothing was used")
+
+
+async def test_insights_name_a_person_as_whoami_does(tmp_path: Path) -> None:
+    async with running(tmp_path, config=settings(tmp_path, Caps()), model=counting(1_000)) as live:
+        for where in (
+            {"chat": "dm-1"},
+            {"chat": "dm-2"},
+            {"chat": "room", "chat_type": "group", "user": "bob"},
+            {"chat": "topic", "chat_type": "thread", "user": "bob"},
+        ):
+            await live.ask("hello", **where)
+        named = (await live.ask("/whoami", chat="dm-1")).split()[2]
+        told = (await live.ask("/insights", chat="dm-1")).splitlines()
+        table = told[told.index("By person:") + 1 : told.index("By platform:")]
+        people = [line.split("%  ")[1].split(": $")[0] for line in table]
+        assert people == [named, "fake:bob", "fake:topic (shared)"]
 
 
 async def test_insights_call_no_model_free_whose_price_nobody_knows(tmp_path: Path) -> None:
