@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from tests.docs import lettering
-from tests.docs.svg import Ink, box, disc, picture, text
+from tests.docs.svg import Ink, box, disc, flow, picture, text
 from tests.emulators.telegram import Message
 from tests.emulators.telegram.units import Ruler
 
@@ -46,6 +46,10 @@ class _Run:
     def width(self) -> float:
         return lettering.width(self.words, self.ink, self.size)
 
+    @property
+    def room(self) -> float:
+        return lettering.room(self.words, self.ink, self.size)
+
 
 _Line = list[_Run]
 
@@ -62,7 +66,7 @@ def draw(messages: Sequence[Message], *, me: int) -> str:
     bar = [
         box(0, 0, _SCREEN, _BAR, "#4b7fa6"),
         disc(34, _BAR / 2, 17, "#7fb0d3"),
-        text(34, _BAR / 2 + 6, "L", Ink(fill="#ffffff", bold=True), size=17, middle=True),
+        text(34, _BAR / 2 + 6, "L", Ink(fill="#ffffff", bold=True), size=17, at="middle"),
         text(62, _BAR / 2 - 2, "Legato", Ink(fill="#ffffff", bold=True), size=16),
         text(62, _BAR / 2 + 15, "bot", Ink(fill="#d7e6f1"), size=13),
     ]
@@ -76,7 +80,7 @@ def _bubble(message: Message, y: float, *, mine: bool) -> tuple[list[str], float
     lines = list(_lines(_runs(message.text, message.entities)))
     file = message.content.get("document")
     said = ("edited " if message.edited else "") + time.strftime("%H:%M", time.gmtime(message.date))
-    stamp = lettering.width(said, _FAINT, _STAMP)
+    stamp = lettering.room(said, _FAINT, _STAMP)
     end = _wide(lines[-1]) + _GAP + stamp if lines else 0.0
     beside = bool(lines) and end <= _WIDEST and not _is_block(lines[-1])  # the time stands behind the last line
     wide = 2 * _PAD + max([*map(_wide, lines), _WIDE_FILE if file else 0.0, end if beside else 0.0])
@@ -90,9 +94,9 @@ def _bubble(message: Message, y: float, *, mine: bool) -> tuple[list[str], float
     for line in lines:
         if _is_block(line):
             parts += [box(x + 6, top, wide - 12, _LINE, "#edf2f7"), box(x + 6, top, 3, _LINE, "#5a8fbf")]
-        parts += _drawn(line, x + _PAD, top + 15)
+        parts += [_drawn(line, x + _PAD, top + 15)] if line else []
         top += _LINE
-    parts.append(text(x + wide - _PAD - stamp, y + high - 8, said, _FAINT, size=_STAMP, width=stamp))
+    parts.append(text(x + wide - _PAD, y + high - 8, said, _FAINT, size=_STAMP, at="end"))
     below = y + high
     for row in (message.reply_markup or {}).get("inline_keyboard", ()):
         parts += _buttons([button["text"] for button in row], x, below + 4, max(wide, 220))
@@ -103,7 +107,7 @@ def _bubble(message: Message, y: float, *, mine: bool) -> tuple[list[str], float
 def _document(name: str, size: int, x: float, y: float) -> list[str]:
     return [
         disc(x + 18, y + 19, 18, "#5fa8d8"),
-        text(x + 18, y + 26, "↓", Ink(fill="#ffffff", bold=True), size=20, middle=True),
+        text(x + 18, y + 26, "↓", Ink(fill="#ffffff", bold=True), size=20, at="middle"),
         text(x + 46, y + 16, name, replace(_PLAIN, bold=True), size=_SIZE),
         text(x + 46, y + 33, f"{size} B", _FAINT, size=13),
     ]
@@ -115,21 +119,16 @@ def _buttons(labels: Sequence[str], x: float, y: float, room: float) -> list[str
     for place, label in enumerate(labels):
         left = x + place * (each + 4)
         parts.append(box(left, y, each, 34, _BUTTON, radius=8))
-        parts.append(text(left + each / 2, y + 22, label, Ink(fill="#ffffff", bold=True), size=14, middle=True))
+        parts.append(text(left + each / 2, y + 22, label, Ink(fill="#ffffff", bold=True), size=14, at="middle"))
     return parts
 
 
-def _drawn(line: _Line, x: float, y: float) -> list[str]:
-    parts: list[str] = []
-    for run in line:
-        if run.words.strip():
-            parts.append(text(x, y, run.words, run.ink, size=run.size, width=run.width))
-        x += run.width
-    return parts
+def _drawn(line: _Line, x: float, y: float) -> str:
+    return flow(x, y, [(run.words, run.ink, run.size) for run in line], sum(run.width for run in line))
 
 
 def _wide(line: _Line) -> float:
-    return sum(run.width for run in line)
+    return sum(run.room for run in line)
 
 
 def _is_block(line: _Line) -> bool:
@@ -170,7 +169,7 @@ def _lines(runs: Sequence[_Run]) -> Iterator[_Line]:
                 line = []
             for word in _words(part):
                 piece = _Run(words=word, ink=run.ink)
-                if line and _wide(line) + replace(piece, words=word.rstrip()).width > _WIDEST:
+                if line and _wide(line) + replace(piece, words=word.rstrip()).room > _WIDEST:
                     yield line
                     line = []
                 line = _joined(line, piece)

@@ -7,6 +7,7 @@ from typing import Final
 from tests.docs.svg import Ink
 
 _CELL: Final = 0.6  # of the size: the width of every character of a monospaced font
+_WIDER: Final = 1.17  # the widest common fonts (Verdana, DejaVu Sans) beside Helvetica
 _OTHERS: Final = 600  # of a character that the table lacks
 # Widths of Helvetica's characters, in thousandths of the size: Adobe's font metrics.
 _WIDTHS: Final = {
@@ -44,12 +45,17 @@ def width(words: str, ink: Ink, size: float) -> float:
     return sum(_WIDTHS.get(character, _OTHERS) for character in words) * size / 1000
 
 
-def wrapped(words: str, ink: Ink, size: float, room: float) -> list[str]:
+def room(words: str, ink: Ink, size: float) -> float:
+    """Pixels that a text may take where a viewer has no such font and does not keep to the width that is stated."""
+    return width(words, ink, size) * (1 if ink.mono else _WIDER)
+
+
+def wrapped(words: str, ink: Ink, size: float, column: float) -> list[str]:
     """The lines of a text in a column of so many pixels."""
     lines: list[str] = []
     for word in words.split():
         longer = f"{lines[-1]} {word}" if lines else word
-        if lines and width(longer, ink, size) <= room:
+        if lines and room(longer, ink, size) <= column:
             lines[-1] = longer
         else:
             lines.append(word)

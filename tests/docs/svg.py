@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 from xml.sax.saxutils import escape
 
 MONOSPACED: Final = "ui-monospace,SFMono-Regular,Menlo,Consolas,'Liberation Mono',monospace"
@@ -42,15 +43,36 @@ def disc(x: float, y: float, radius: float, fill: str) -> str:
 
 
 def text(
-    x: float, y: float, words: str, ink: Ink, *, size: float, width: float | None = None, middle: bool = False
+    x: float,
+    y: float,
+    words: str,
+    ink: Ink,
+    *,
+    size: float,
+    width: float | None = None,
+    at: Literal["start", "middle", "end"] = "start",
 ) -> str:
-    """Text on the base line `y`. `width` is what it takes whatever the reader's font; `middle`: `x` is its middle."""
+    """Text on the base line `y`, with its start, middle or end at `x`. `width` is what it takes whatever the reader's
+    font, as far as the viewer keeps to that: some do not."""
+    anchor = "" if at == "start" else f' text-anchor="{at}"'
+    return f"<text {_place(x, y, width)} {_style(ink, size)}{anchor}>{escape(words)}</text>"
+
+
+def flow(x: float, y: float, pieces: Sequence[tuple[str, Ink, float]], width: float) -> str:
+    """Text of several looks on one line, each piece with its size; it begins where the one before ends, in any font."""
+    spans = "".join(f"<tspan {_style(ink, size)}>{escape(words)}</tspan>" for words, ink, size in pieces)
+    return f"<text {_place(x, y, width)}>{spans}</text>"
+
+
+def _place(x: float, y: float, width: float | None) -> str:
+    stated = "" if width is None else f' textLength="{_number(width)}" lengthAdjust="spacingAndGlyphs"'
+    return f'x="{_number(x)}" y="{_number(y)}" xml:space="preserve"{stated}'
+
+
+def _style(ink: Ink, size: float) -> str:
     style = [f'font-family="{MONOSPACED if ink.mono else SANS}"', f'font-size="{_number(size)}"', f'fill="{ink.fill}"']
     style += ['font-weight="bold"'] * ink.bold + ['font-style="italic"'] * ink.italic
-    style += ['text-decoration="underline"'] * ink.underline + ['text-anchor="middle"'] * middle
-    if width is not None:
-        style.append(f'textLength="{_number(width)}" lengthAdjust="spacingAndGlyphs"')
-    return f'<text x="{_number(x)}" y="{_number(y)}" xml:space="preserve" {" ".join(style)}>{escape(words)}</text>'
+    return " ".join([*style, *['text-decoration="underline"'] * ink.underline])
 
 
 def _number(value: float) -> str:

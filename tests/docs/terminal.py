@@ -67,7 +67,7 @@ def _picture(rows: list[list[Char]]) -> str:
         box(0, 0, width, _BAR, _TITLE, radius=10),
         box(0, _BAR - 10, width, 10, _TITLE),
         *(disc(22 + 20 * place, _BAR / 2, 6, fill) for place, fill in enumerate(("#e0605e", "#e3b44c", "#62b563"))),
-        text(width / 2, _BAR / 2 + 5, "legato chat", Ink(fill="#aab2c0"), size=13, middle=True),
+        text(width / 2, _BAR / 2 + 5, "legato chat", Ink(fill="#aab2c0"), size=13, at="middle"),
     ]
     for number, row in enumerate(rows):
         parts += _line(row, _BAR + _EDGE + number * _LINE + _SIZE)
