@@ -17,6 +17,7 @@ from tzlocal import get_localzone_name
 from gateway.agent.compaction import Compactor
 from gateway.agent.engines import Engines
 from gateway.agent.files.intake import FileIntake
+from gateway.agent.files.quota import FileQuotas
 from gateway.agent.files.speech import Dictation
 from gateway.agent.fitting import Fitting
 from gateway.agent.forgetting import Forgetter
@@ -468,6 +469,7 @@ def _turns(
             view=models.metering.view,
             counter=base.counter,
             clock=clock,
+            quotas=FileQuotas(store=base.store, settings=config.files),
             dictation=models.dictation,
         ),
         hygiene=Hygiene(config.hygiene, clock, enabled=config.compression.enabled),

@@ -14,7 +14,7 @@ from gateway.domain.session import Session, SessionRef, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 
 Acceptance = Literal["new", "duplicate", "full"]
-CapName = Literal["session", "person", "chat", "gateway", "schedule"]
+CapName = Literal["session", "person", "chat", "gateway", "schedule", "files"]
 ItemOutcome = Literal["answered", "stopped", "failed", "dead", "absorbed", "refused", "withdrawn"]
 SignalKind = Literal["stop", "interrupt"]
 UsageBy = Literal["model", "purpose", "platform", "session", "key"]

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from gateway.agent.files.quota import FileSettings
 from gateway.agent.files.references import digest_in
 from gateway.context.policy import CompressionSettings
 from gateway.domain.adapter import Limits
@@ -172,6 +173,42 @@ async def test_an_album_of_long_texts_is_never_in_memory_as_a_whole(tmp_path: Pa
         finally:
             tracemalloc.stop()
     assert peak < 20_000_000
+
+
+async def test_a_person_has_so_much_room_for_files_wherever_they_send_them(tmp_path: Path) -> None:
+    """Ten files of a tenth of the room fit, and one of another person."""
+    texts = {f"r{number}": f"{number:02} ".encode() * 333 for number in range(30)}
+    adapter = FilingAdapter(texts)
+    config = config_in(tmp_path, files=FileSettings(per_person_mb=0.01, per_chat_mb=None))
+    async with running(tmp_path, config=config, adapter=adapter) as live:
+        for number in range(12):
+            file = Attachment(kind="document", ref=f"r{number}", name=f"{number}.txt", mime="text/plain")
+            await live.answer(await sent(live, "read", file, chat=f"c{number % 3}"))
+        notices = [text for chat in ("c0", "c1", "c2") for text in adapter.shown(chat, "notice")]
+        assert sorted(notices) == [
+            "Four fifths of the room for files of one person are full (0.01 MB). Beyond it I take no more files.",
+            *(
+                f'I could not take a file "{number}.txt", because the room for files of one person is full (0.01 MB): '
+                "what is kept stays, and the operator can raise `files.per_person_mb`."
+                for number in (10, 11)
+            ),
+        ]
+        assert "which could not be kept here: the room for files" in live.model.spoken()[-1][1]
+        file = Attachment(kind="document", ref="r20", name="20.txt", mime="text/plain")
+        await live.answer(await sent(live, "read", file, chat="c0", user="another"))
+        assert "20 20 20" in live.model.spoken()[-1][1]
+        kept = [len(await live.store.kept_files(SessionKey(platform="fake", chat=f"c{n}"), 99)) for n in range(3)]
+        assert sum(kept) == 11
+
+
+async def test_a_chat_has_so_much_room_for_files_of_all_its_people(tmp_path: Path) -> None:
+    adapter = FilingAdapter({f"r{number}": b"x" * 400 for number in range(4)})
+    config = config_in(tmp_path, files=FileSettings(per_person_mb=None, per_chat_mb=0.001))
+    async with running(tmp_path, config=config, adapter=adapter) as live:
+        for number in range(3):
+            file = Attachment(kind="document", ref=f"r{number}", name="a.txt", mime="text/plain")
+            await live.answer(await sent(live, "read", file, chat="g", chat_type="group", user=f"u{number}"))
+        assert "the room for files of this chat is full" in adapter.shown("g", "notice")[-1]
 
 
 async def test_one_conversations_files_are_not_those_of_another(tmp_path: Path) -> None:

@@ -18,10 +18,11 @@ import structlog
 from gateway.agent.conversation import Conversation
 from gateway.agent.files.kinds import is_opaque, is_sound, read
 from gateway.agent.files.message import MOST_TEXT, NO_PICTURES, NOT_SHOWN, Reader, Received, no_sounds, with_files
+from gateway.agent.files.quota import NOT_KEPT, FileQuotas
 from gateway.agent.files.speech import Dictation, Spoken
 from gateway.agent.files.view import FileView
 from gateway.domain.adapter import Adapter, CanFetch
-from gateway.domain.chat import Attachment, Inbound, SessionKey
+from gateway.domain.chat import Attachment, Inbound, SessionKey, Source, named
 from gateway.domain.file import KeptFile
 from gateway.domain.message import Message
 from gateway.runtime.backoff import Backoff
@@ -59,6 +60,7 @@ class FileIntake:
         view: FileView,
         counter: TokenCounter,
         clock: Clock,
+        quotas: FileQuotas,
         dictation: Dictation | None = None,
     ) -> None:
         self._store = store
@@ -66,6 +68,7 @@ class FileIntake:
         self._view = view
         self._counter = counter
         self._clock = clock
+        self._quotas = quotas
         self._dictation = dictation  # the writer of words for a model that takes no sounds
         self._room = asyncio.Semaphore(_AT_ONCE)
 
@@ -84,16 +87,17 @@ class FileIntake:
         )
         received = []
         for file in inbound.attachments:
-            got, content = await self._received(key, inbound.source.platform, file, reader)
+            got, content = await self._received(key, inbound.source, file, reader, show)
             alive()
             received.append(await self._heard(conversation, got, content, reader, show))
             alive()
         return with_files(key, inbound, received, reader)
 
     async def _received(
-        self, key: SessionKey, platform: str, file: Attachment, reader: Reader
+        self, key: SessionKey, source: Source, file: Attachment, reader: Reader, show: Show
     ) -> tuple[Received, bytes]:
         """A file, and its content if that is to be written down."""
+        platform = source.platform
         problem = self._not_wanted(file, reader)
         if problem is not None:
             return problem, b""
@@ -105,6 +109,8 @@ class FileIntake:
                 if kept is None or content is None:
                     async with self._clock.limit(_SECONDS):
                         content = await self._fetched(platform, file)
+                    if kept is None and (refusal := await self._no_room(key, source, ref, file, len(content), show)):
+                        return refusal, b""
                     kept = await self._kept(key, ref, file, content)
             except TimeoutError:
                 return _failed(file, TOO_SLOW.format(platform=platform.capitalize())), b""
@@ -116,6 +122,17 @@ class FileIntake:
             reading = await asyncio.to_thread(read, content, kept.mime, MOST_TEXT)
             unheard = reading.sound is not None and reading.sound not in reader.sounds
             return Received(attachment=file, kept=kept, reading=reading), content if unheard else b""
+
+    async def _no_room(
+        self, key: SessionKey, source: Source, ref: str, file: Attachment, size: int, show: Show
+    ) -> Received | None:
+        """Count a file that is about to be kept. One that has no room is told of to its sender, too."""
+        try:
+            await self._quotas.take(key, source, ref, size, lambda text: show(f"{file.ref} quota", text))
+        except FileRefused as error:
+            await show(f"{file.ref} quota", NOT_KEPT.format(name=named(file), reason=error))
+            return _failed(file, str(error), UNKEPT)
+        return None
 
     async def _heard(
         self, conversation: Conversation, got: Received, content: bytes, reader: Reader, show: Show

@@ -27,6 +27,7 @@ from pydantic import (
 )
 
 from gateway.agent.caps import Caps
+from gateway.agent.files.quota import FileSettings
 from gateway.agent.files.speech import TranscriptionSettings
 from gateway.agent.mcp.settings import McpServerSettings, misnamed
 from gateway.agent.memory.snapshot import MemorySettings
@@ -242,6 +243,7 @@ class Config(Section):
     )
     auxiliary: Auxiliary = Auxiliary()
     transcription: TranscriptionSettings = TranscriptionSettings()
+    files: FileSettings = FileSettings()
     compression: CompressionSettings = CompressionSettings()
     hygiene: HygieneRules = HygieneRules()
     context: Context = Context()

@@ -1,0 +1,79 @@
+"""The room that a person and a chat have for the files they send. What is full takes no more; nothing that is kept is
+removed for it.
+
+The bytes are counted under accounts of the store, as money is, so all processes count together. A file counts once,
+however often its turn is begun anew. What `/forget` and `legato purge` remove still counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from gateway.domain.chat import SessionKey, Source
+from gateway.domain.settings import Section
+from gateway.runtime.errors import FileRefused
+from gateway.store.port import Store
+from gateway.store.records import Cap, Reservation
+
+_MB: Final = 1_000_000
+_NEAR: Final = 0.8  # of a quota: then the person is told once
+
+FULL = (
+    "the room for files of {whose} is full ({limit} MB): what is kept stays, and the operator can raise `files.{key}`"
+)
+NEARLY_FULL = "Four fifths of the room for files of {whose} are full ({limit} MB). Beyond it I take no more files."
+NOT_KEPT = "I could not take {name}, because {reason}."
+
+Quota = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+_WHOSE: Final = {"per_person_mb": "one person", "per_chat_mb": "this chat"}
+
+
+class FileSettings(Section):
+    """The room for files that people send, in megabytes of 1,000,000 bytes. What is full takes no more, with a sentence
+    that says so; nothing that is kept is removed. null: no limit."""
+
+    per_person_mb: Quota | None = Field(500, description="one person, wherever on a platform they send files")
+    per_chat_mb: Quota | None = Field(2000, description="one chat, all its people together")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileQuotas:
+    """Counts what people send."""
+
+    store: Store
+    settings: FileSettings
+
+    async def take(
+        self, key: SessionKey, source: Source, ref: str, size: int, tell: Callable[[str], Awaitable[None]]
+    ) -> None:
+        """Count a file of `size` bytes that is about to be kept under `ref`; `tell` shows its sender a sentence when a
+        quota is nearly used up. Raises FileRefused with the reason, StoreUnavailable."""
+        person = SessionKey(platform=source.platform, chat=source.user)
+        chat = SessionKey(platform=source.platform, chat=source.chat)
+        rooms = {
+            f"files of {person}": ("per_person_mb", self.settings.per_person_mb),
+            f"files in {chat}": ("per_chat_mb", self.settings.per_chat_mb),
+        }
+        caps = tuple(
+            Cap(name="files", account=account, limit=int(limit * _MB))
+            for account, (_, limit) in rooms.items()
+            if limit is not None
+        )
+        if not caps:
+            return
+        reached = await self.store.reserve(Reservation(id=f"file {key} {ref}", amount=size, caps=caps))
+        if reached is not None:
+            raise FileRefused(FULL.format(**_named(rooms[reached.cap.account])))
+        spent = await self.store.spent([cap.account for cap in caps])
+        for cap, used in zip(caps, spent, strict=True):
+            if used - size < _NEAR * cap.limit <= used:
+                await tell(NEARLY_FULL.format(**_named(rooms[cap.account])))
+
+
+def _named(room: tuple[str, float | None]) -> dict[str, str]:
+    key, limit = room
+    return {"whose": _WHOSE[key], "limit": f"{limit:g}", "key": key}
