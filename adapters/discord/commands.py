@@ -1,12 +1,14 @@
 """Slash commands as Discord offers them: https://discord.com/developers/docs/interactions/application-commands
 
-All are written in one call, and only if Discord has others: it takes two hundred writes a day.
+All are written in one call, and only if Discord has others: it takes two hundred writes a day. Discord knows no second
+names, so each name of a command is a command there.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import structlog
@@ -32,7 +34,8 @@ class SlashCommands:
     """The commands of the program, for Discord."""
 
     def __init__(self, menu: Sequence[MenuEntry]) -> None:
-        self._menu = {each.name: each for each in menu[:_MOST]}
+        named = [replace(each, name=name) for each in menu for name in (each.name, *each.aliases)]
+        self._menu = {each.name: each for each in named[:_MOST]}
 
     def is_private(self, name: str) -> bool:
         """Say whether only the person who gave the command may see its answer."""

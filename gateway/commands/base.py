@@ -79,6 +79,7 @@ class Command:
             audience=self.audience,
             parameters=self.parameters or _parameters(self.argument, proposes=self.proposals is not None),
             passes_on=self.sends is not None,
+            aliases=self.aliases,
         )
 
 

@@ -63,13 +63,15 @@ Audience = Literal["everybody", "person", "admins"]
 class MenuEntry:
     """A command as a platform's menu offers it: to `everybody`, to a `person` who is alone with the bot because its
     answer is nobody else's business, or to `admins` alone with it. `parameters`: in the order in which they are
-    written. `passes_on`: it is a message in another form, and has no answer of its own."""
+    written. `passes_on`: it is a message in another form, and has no answer of its own. `aliases`: its other names, for
+    menus that offer all that there are."""
 
     name: str
     help: str
     audience: Audience = "everybody"
     parameters: tuple[Parameter, ...] = ()
     passes_on: bool = False
+    aliases: tuple[str, ...] = ()
 
 
 class Accept(Protocol):

@@ -50,6 +50,15 @@ async def test_a_command_is_answered_in_the_place_of_wait(
         assert given.followups == []
 
 
+async def test_another_name_of_a_command_is_a_command_too(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    async with on_discord(tmp_path, discord, anna) as bot:
+        given = await gives(bot, "reset", place)
+        await bot.until(lambda: given.original and given.original.content)
+        assert "fresh" in given.original.content or "start" in given.original.content.lower()
+
+
 async def test_sessions_and_models_are_proposed_while_somebody_types(
     tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
 ) -> None:

@@ -70,6 +70,16 @@ def test_all_commands_are_declared_as_discord_takes_them() -> None:
     assert {each["name"] for each in declared if "default_member_permissions" in each} == {"pair"}
 
 
+def test_each_name_of_a_command_is_a_command() -> None:
+    declared = {each["name"]: each for each in SlashCommands([each.entry for each in all_commands().commands]).declared()}
+    assert declared["reset"] == {**declared["new"], "name": "reset"}
+    assert declared["pins"]["options"] == declared["pin"]["options"]
+    plugins = [MenuEntry(name=f"c{number}", help="a plug-in's") for number in range(200)]
+    declared_too = SlashCommands([MenuEntry(name="new", help="x", aliases=("reset",)), *plugins]).declared()
+    assert [each["name"] for each in declared_too[:3]] == ["new", "reset", "c0"]
+    assert len(declared_too) == 100
+
+
 def test_what_is_chosen_reads_like_what_is_typed() -> None:
     entry = MenuEntry(
         name="paint",
