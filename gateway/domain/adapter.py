@@ -46,7 +46,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """The fate of one Inbound handed to `accept`. `told`: the sentence for the person who pressed a button; "": none.
+    """The fate of one Inbound handed to `accept`. `told`: the sentence for the person who pressed a button, or whose
+    command is refused; "": none.
     `full_for`: seconds for which its writer's plain words there would be refused, too, so that the adapter need not
     hand them over: reading them costs more than refusing them."""
 
@@ -251,6 +252,21 @@ class Propose(Protocol):
     StoreUnavailable."""
 
     async def __call__(self, typed: Inbound) -> Sequence[Proposal]: ...
+
+
+class Admits(Protocol):
+    """`await admits(said)`: whether its writer may talk there. Raises StoreUnavailable."""
+
+    async def __call__(self, said: Inbound) -> bool: ...
+
+
+@runtime_checkable
+class AsksFirst(Protocol):
+    """Asks its platform for more about some messages, or does something about them there, before it hands them over.
+    All that is for those who may talk: a stranger's message is handed over as it is. `admits` is None until it is set,
+    before `run` is called."""
+
+    admits: Admits | None
 
 
 @runtime_checkable

@@ -50,6 +50,9 @@ ASKS_IN_GROUP = (
     "{name} ({platform}:{user}) wrote to me in {place}. I did not answer, because nobody let them in yet. "
     "/pair {code} lets them in, within an hour."
 )
+STRANGER = "I do not know you yet, so I did nothing."
+WRITE_TO_ME = "Write to me in a direct message: I give you a code, by which the person who runs this bot lets you in."
+ASK_THEM = "Ask the person who runs this bot to let you in."
 _MOST_GROUPS: Final = 10_000  # remembered
 
 
@@ -93,6 +96,10 @@ class Pairing:
             return None
         code = await self._code_for(inbound)
         return ASK.format(code=code) if code else None
+
+    def way_in(self) -> str:
+        """The sentence for a stranger whose command is refused."""
+        return f"{STRANGER} {WRITE_TO_ME if self.access.pairing else ASK_THEM}"
 
     async def ask_in_group(self, inbound: Inbound) -> str | None:
         """The sentence for admins about a stranger who wrote to the bot in a group. None: nobody who may talk has

@@ -109,7 +109,7 @@ class Reception:
             event = arrival.inbound.event_id
             if arrival.inbound.kind == "press" and event in said:
                 status[event] = replace(status[event], told=await self._outcome(said[event], until))
-        return [status.get(inbound.event_id) or _refused(inbound) for inbound in batch]
+        return [status.get(inbound.event_id) or self._refused(inbound) for inbound in batch]
 
     async def _arrivals(self, batch: Sequence[Inbound]) -> list[Arrival]:
         """The messages of a batch that are for the bot."""
@@ -183,6 +183,10 @@ class Reception:
             await self.welcome.tell_admins(inbound, told)
         return False
 
+    def _refused(self, inbound: Inbound) -> Accepted:
+        told = self.pairing.way_in() if inbound.command is not None else NOT_YOURS if inbound.kind == "press" else ""
+        return Accepted(event_id=inbound.event_id, status="refused", told=told)
+
     async def _as_answer(self, inbound: Inbound) -> Inbound:
         """A message, or the command that its y or n stands for."""
         command = None if inbound.own is not None else await self.approvals.command_in(inbound)
@@ -212,6 +216,10 @@ class Reception:
             if each.key == arrival.key
         ]
         return is_continuation(arrival.inbound.event_id, [*([running] if running else ()), *waiting, *coming])
+
+    async def admits(self, said: Inbound) -> bool:
+        """Say whether a message's writer may talk there, before it is handed over. Raises StoreUnavailable."""
+        return await self.pairing.lets_in((await self._at_home(said)).source)
 
     async def proposals(self, typed: Inbound) -> Sequence[Proposal]:
         """Values for the argument of a command that a person is typing; none for a stranger. Raises
@@ -270,7 +278,7 @@ class Reception:
         if adapter.limits.pauses_when_full or arrival.inbound.can_wait:
             return Accepted(event_id=event, status="full")
         await self._refuse(arrival)
-        return Accepted(event_id=event, status="refused")
+        return Accepted(event_id=event, status="refused", told=FULL)
 
     async def _refuse(self, arrival: Arrival) -> None:
         """There is no room for a message. Its chat is told so once in a while: a sentence for each of a thousand
@@ -409,8 +417,3 @@ def _corrected(inbound: Inbound) -> Inbound:
     """The new wording of a message that was read before, which says so."""
     own = inbound.text if inbound.own is None else inbound.own
     return replace(inbound, text=CORRECTED + inbound.text, own=own, part_of=None)
-
-
-def _refused(inbound: Inbound) -> Accepted:
-    told = NOT_YOURS if inbound.kind == "press" else ""
-    return Accepted(event_id=inbound.event_id, status="refused", told=told)
