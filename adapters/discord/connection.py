@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, cast
 
 import aiohttp
 import structlog
 import yarl
-from discord import Client, Guild, Intents, MemberCacheFlags
+from discord import ApplicationFlags, Client, Guild, Intents, MemberCacheFlags, Thread
 from discord.errors import ConnectionClosed, RateLimited
 from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 from discord.http import HTTPClient, Route
@@ -47,6 +48,9 @@ _INTENTS_PAGE: Final = f"{failures.PORTAL}, page Bot, Message Content Intent"
 
 _EXEMPT: Final = ("/interactions/", "/webhooks/")  # in the addresses of calls about interactions
 _PAUSE_UNSAID: Final = 1.0  # seconds
+_LOOK_EVERY: Final = 600.0  # seconds between two looks at the portal's switches, while one is off
+_LOOK_SECONDS: Final = 5.0
+_THREADS: Final = (10, 11, 12)  # https://discord.com/developers/docs/resources/channel#channel-object-channel-types
 
 Heard = Callable[[str, Any], None]
 
@@ -130,9 +134,22 @@ class Calls(HTTPClient):
 
 class _State(ConnectionState["Connection"]):
     """The library's picture of guilds and channels. Messages go to `heard` as they came: no objects are made of them
-    and none is kept."""
+    and none is kept. An event that cannot be read ends nothing, and is told of once for each kind."""
 
     heard: Heard
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._odd: set[str] = set()
+        self.parsers = {event: partial(self._parsed, event, parse) for event, parse in self.parsers.items()}
+
+    def _parsed(self, event: str, parse: Callable[[Any], None], data: Any) -> None:
+        try:
+            parse(data)
+        except failures.Unreadable:
+            if event not in self._odd:
+                self._odd.add(event)
+                log.exception("event_unreadable", kind=event)
 
     def parse_message_create(self, data: Any) -> None:
         self.heard("message", data)
@@ -154,7 +171,7 @@ class _State(ConnectionState["Connection"]):
 class Connection(Client):
     """One bot's. `heard` is given each event in the moment that it comes: "message", "edit", "delete" and
     "interaction" with Discord's JSON, "connected" (None) when a new session begins, "guild" with a guild whose channels
-    are known, "gone" with the id of a channel."""
+    are known, "ready" (None) when no more guilds come, "gone" with the id of a channel."""
 
     def __init__(
         self,
@@ -191,6 +208,8 @@ class Connection(Client):
         self._needs_content = content
         self._opening = asyncio.Lock()
         self._open = False
+        self._short, self._long = Backoff(*_PAUSES), Backoff(*_LONG_PAUSES)
+        self._looked_at = 0.0  # the portal's switches (monotonic seconds)
         self.connected_at: float | None = None  # seconds since the epoch; None: not now
 
     def _get_state(self, **options: Any) -> Any:
@@ -203,6 +222,10 @@ class Connection(Client):
         match event, given:
             case "connect", _:
                 self._heard("connected", None)
+            case "resumed", _:
+                self._short.reset()
+            case "ready", _:
+                self._heard("ready", None)
             case "guild_available" | "guild_join", (Guild() as guild,):
                 self._heard("guild", guild)
             case "guild_channel_delete" | "raw_thread_delete", (place,):
@@ -237,7 +260,8 @@ class Connection(Client):
     async def setup_hook(self) -> None:
         """The portal says whether the bot may read every text: to ask for more would end the connection."""
         flags = self.application.flags if self.application is not None else self.application_flags
-        self._wished.message_content = flags.gateway_message_content or flags.gateway_message_content_limited
+        self._wished.message_content = _shows_content(flags)
+        self._looked_at = self._clock.monotonic()
         if self._needs_content and not self._wished.message_content:
             log.warning("message_content_missing", turn_it_on_at=_INTENTS_PAGE)
 
@@ -246,16 +270,35 @@ class Connection(Client):
         """Say whether the bot receives texts that do not name it."""
         return self._wished.message_content
 
+    async def _is_switched_on(self) -> bool:
+        """Say whether the portal lets the bot read every text by now, which it did not. Looked up now and then."""
+        if self.reads_everything or self._clock.monotonic() - self._looked_at < _LOOK_EVERY:
+            return False
+        self._looked_at = self._clock.monotonic()
+        with suppress(*failures.Foreign):
+            async with self._clock.limit(_LOOK_SECONDS):
+                flags = (await self.calls.application_info()).get("flags", 0)
+            self._wished.message_content = _shows_content(ApplicationFlags._from_value(flags))
+        return self.reads_everything
+
+    def knows_thread(self, data: Mapping[str, Any]) -> bool:
+        """Add a thread that nobody uses at present to what is known; False if it is none, or its guild is not known.
+        `data`: of https://discord.com/developers/docs/resources/channel#channel-object."""
+        guild = self.get_guild(int(data.get("guild_id") or 0))
+        if guild is None or data["type"] not in _THREADS:
+            return False
+        guild._add_thread(Thread(guild=guild, state=self._connection, data=cast(Any, data)))
+        return True
+
     # -- the socket -------------------------------------------------------------------------
 
     async def keep(self) -> None:
         """Keep connected until cancelled. Raises AdapterError where only another configuration helps."""
-        home = await self._gateway()
-        how: dict[str, Any] = {"gateway": home, "initial": True}
-        short, long = Backoff(*_PAUSES), Backoff(*_LONG_PAUSES)
+        how: dict[str, Any] = {"initial": True}
+        self._short.reset()
         try:
             while True:
-                how, wait = await self._once(how, home, short, long)
+                how, wait = await self._once(how)
                 self.connected_at = None
                 await self._hang_up()
                 if wait:
@@ -264,30 +307,35 @@ class Connection(Client):
             self.connected_at = None
             await self._hang_up(code=1000)
 
-    async def _once(
-        self, how: dict[str, Any], home: yarl.URL, short: Backoff, long: Backoff
-    ) -> tuple[dict[str, Any], float]:
+    async def _once(self, how: dict[str, Any]) -> tuple[dict[str, Any], float]:
         """One connection, to its end. Gives how the next one is to begin, and the seconds before it."""
-        anew: dict[str, Any] = {"gateway": home}
         try:
-            await self._read(how, short, long)
+            await self._read(how)
         except ReconnectWebSocket as error:
-            wait = self._pause(short)
+            wait = self._pause()
             log.info("discord_reconnects", resumes=error.resume, again_in=wait)
-            return (self._resumed(home) if error.resume else anew), wait
+            return (self._resumed() if error.resume else {}), wait
         except TimeoutError:
-            wait = self._pause(short)
+            wait = self._pause()
             log.warning("discord_silent", seconds=self._silence, again_in=wait)
-            return self._resumed(home), wait
+            return self._resumed(), wait
         except ConnectionClosed as error:
-            return anew, self._closed(error.code, short, long)
+            return {}, self._closed(error.code)
         except failures.Foreign as error:
-            wait = self._pause(short)
+            if getattr(error, "status", 0) == 401:
+                return {}, self._closed(_UNKNOWN_TOKEN)
+            wait = self._pause()
             log.warning("discord_unreachable", error=str(failures.mapped(error)), again_in=wait)
-            return self._resumed(home), wait
+            return self._resumed(), wait
+        except failures.Unreadable as error:
+            wait = self._short.pause()
+            log.warning("discord_unreadable", error=repr(error), again_in=wait)
+            return {}, wait
         raise AssertionError("a connection ends with an error")
 
-    async def _read(self, how: dict[str, Any], short: Backoff, long: Backoff) -> None:
+    async def _read(self, how: dict[str, Any]) -> None:
+        if "resume" not in how:
+            how = {**how, "gateway": await self._gateway()}
         async with self._clock.limit(_HANDSHAKE_SECONDS):
             self.ws = await DiscordWebSocket.from_client(self, **how)
         while True:
@@ -295,23 +343,25 @@ class Connection(Client):
                 await self.ws.poll_event()
             if self.connected_at is None and self.ws.session_id is not None:
                 self.connected_at = self._clock.now()
-                long.reset()
+                self._long.reset()
+            if await self._is_switched_on():
+                log.info("message_content_on")
+                raise ReconnectWebSocket(self.ws.shard_id, resume=False)
 
-    def _pause(self, short: Backoff) -> float:
+    def _pause(self) -> float:
         """The seconds before the next connection: none after one that was good for a while."""
         if self.connected_at is None or self._clock.now() - self.connected_at < _GOOD_AFTER:
-            return short.pause()
-        short.reset()
+            return self._short.pause()
+        self._short.reset()
         return 0.0
 
-    def _resumed(self, home: yarl.URL) -> dict[str, Any]:
+    def _resumed(self) -> dict[str, Any]:
         socket: DiscordWebSocket | None = self.ws
         if socket is None or socket.session_id is None:
-            return {"gateway": home}
-        where = socket.gateway if socket.gateway != DiscordWebSocket.DEFAULT_GATEWAY else home
-        return {"gateway": where, "resume": True, "session": socket.session_id, "sequence": socket.sequence}
+            return {}
+        return {"gateway": socket.gateway, "resume": True, "session": socket.session_id, "sequence": socket.sequence}
 
-    def _closed(self, code: int, short: Backoff, long: Backoff) -> float:
+    def _closed(self, code: int) -> float:
         """The seconds to wait after the gateway hung up for a reason."""
         if code in _SHARDS:
             raise AdapterError(
@@ -319,27 +369,29 @@ class Connection(Client):
                 "let it leave some."
             )
         if code == _UNKNOWN_TOKEN:
-            wait = long.pause()
+            wait = self._long.pause()
             log.error("discord_token_unknown", what_to_do=failures.UNKNOWN_TOKEN, again_in=wait)
         elif code in _REFUSED_INTENTS:
             self._wished.message_content = False
-            wait = short.pause()
+            self._looked_at = self._clock.monotonic()
+            wait = self._short.pause()
             log.error("discord_intent_missing", intent="Message Content", turn_it_on_at=_INTENTS_PAGE, again_in=wait)
         else:
-            wait = self._pause(short)
+            wait = self._pause()
             log.warning("discord_closed", code=code, again_in=wait)
         return wait
 
     async def _gateway(self) -> yarl.URL:
-        backoff = Backoff(*_PAUSES)
-        while self.calls.base_url is not None:
-            try:
-                return yarl.URL((await self.calls.request(Route("GET", "/gateway/bot")))["url"])
-            except failures.Foreign as error:
-                wait = backoff.pause()
-                log.warning("discord_unreachable", error=str(failures.mapped(error)), again_in=wait)
+        """The address for a new session, once one may begin: Discord takes the token from a bot that begins too many.
+        https://discord.com/developers/docs/events/gateway#session-start-limit-object"""
+        while True:
+            told = await self.calls.request(Route("GET", "/gateway/bot"))
+            limit = told.get("session_start_limit") or {}
+            if limit.get("remaining", 1) > 0:
+                return yarl.URL(told["url"])
+            wait = max(1.0, limit["reset_after"] / 1000)
+            log.error("discord_sessions_used_up", a_day=limit.get("total"), again_in=wait)
             await self._clock.sleep(wait)
-        return DiscordWebSocket.DEFAULT_GATEWAY
 
     async def _hang_up(self, code: int = 4000) -> None:
         """A peer that is gone acknowledges no goodbye."""
@@ -353,3 +405,7 @@ class Connection(Client):
         """Let go of everything. Idempotent."""
         self._open = False
         await self.close()
+
+
+def _shows_content(flags: ApplicationFlags) -> bool:
+    return flags.gateway_message_content or flags.gateway_message_content_limited

@@ -22,6 +22,18 @@ from gateway.runtime.errors import (
 
 Foreign = (DiscordException, aiohttp.ClientError, OSError)  # TimeoutError is one
 
+Unreadable = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    DiscordException,
+)
+"""The errors of a reader, the library's or ours, that is given something of another shape than Discord documents."""
+
 PORTAL: Final = "https://discord.com/developers/applications"
 UNKNOWN_TOKEN: Final = (
     f"Discord does not know this bot's token; reset it at {PORTAL}, page Bot, and put the new one into the "

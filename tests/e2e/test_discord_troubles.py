@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,59 @@ async def test_an_intent_that_is_off_costs_nothing_but_what_it_brings(
     told = capsys.readouterr().out
     assert "message_content_missing" in told
     assert "discord.com/developers/applications, page Bot" in told
+
+
+async def test_after_each_resumption_the_next_pause_is_short_again(
+    tmp_path: Path, discord: DiscordServer, anna: User, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with live(tmp_path, discord, anna) as bot:
+        for number in range(6):
+            bot.says(str(number))
+            await bot.until_shown(*(f"echo: {each}" for each in range(number + 1)))
+            discord.reconnect()
+            await eventually(lambda most=number: len(list(discord.journal.of("receive RESUME"))) > most)
+            await eventually(lambda: discord.connected)
+    pauses = re.findall(r"discord_reconnects +again_in=([\d.]+)", capsys.readouterr().out)
+    assert pauses == ["1.0"] * 6
+
+
+async def test_no_more_sessions_are_begun_than_discord_allows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = Settings(identify_every=0, sessions_a_day=1, sessions_reset=1.0)
+    async with DiscordServer(settings, limits=None) as discord:
+        anna = discord.people.person("Anna")
+        async with live(tmp_path, discord, anna) as bot:
+            bot.says("Hello")
+            await bot.until_shown("echo: Hello")
+            discord.invalidate()
+            bot.says("There?")
+            await bot.until_shown("echo: Hello", "echo: There?")
+        assert not discord.violations
+    assert "discord_sessions_used_up" in capsys.readouterr().out
+
+
+async def test_an_intent_that_is_switched_on_again_is_used_without_a_restart(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adapters.discord.connection._LOOK_EVERY", 0.0)
+    everything = discord.settings.allowed_intents
+    async with live(tmp_path, discord, anna, rules={"free": (str(place.id),), "quoted": 0}) as bot:
+        bot.says("one", place)
+        await bot.until_shown("echo: one", chat=place)
+        bot.says("Hi")
+        await bot.until_shown("echo: Hi")
+        discord.allow(everything & ~Intent.MESSAGE_CONTENT)
+        discord.close(4014)
+        await eventually(lambda: not discord.connected)
+        await eventually(lambda: discord.connected)
+        bot.says("nobody can read this", place)
+        discord.allow(everything)
+        bot.says("Hello")
+        await bot.until_shown("echo: Hi", "echo: Hello")
+        await eventually(lambda: len(list(discord.journal.of("receive IDENTIFY"))) > 2)
+        bot.says("two", place)
+        await bot.until(lambda: bot.shown(place)[-1] == "echo: two")
 
 
 @pytest.mark.parametrize(("code", "line"), [(4014, "discord_intent_missing"), (4004, "discord_token_unknown")])

@@ -29,12 +29,13 @@ class Settings:
     """The settings that may differ from bot to bot and from test to test.
 
     `allowed_intents`: those that are switched on for the bot in Discord's portal. `heartbeat`: seconds between two
-    heartbeats, of the machine's time. `identify_every`: seconds that lie between two sessions (0: any number at once).
-    `sessions_a_day`: how many may begin. `kept`, `buffer`: how long a session without connection lives, and how many
-    events of it. `nonces`: seconds for which a nonce is remembered; Discord says "the past few minutes". `acknowledge`:
-    seconds in which an interaction must be answered first; `token_life`: seconds for which its token holds.
-    `creates_a_day`: of commands. `link_life`: seconds for which the link of a file holds. `edits_of_old`: how many
-    edits an hour a message older than an hour takes; Discord does not publish the number.
+    heartbeats, of the machine's time. `identify_every`: seconds that lie between two sessions (0: any number at
+    once). `sessions_a_day`: how many may begin in `sessions_reset` seconds. `kept`, `buffer`: how long a session
+    without connection lives, and how many events of it. `nonces`: seconds for which a nonce is remembered; Discord
+    says "the past few minutes". `acknowledge`: seconds in which an interaction must be answered first; `token_life`:
+    seconds for which its token holds. `creates_a_day`: of commands. `link_life`: seconds for which the link of a file
+    holds. `edits_of_old`: how many edits an hour a message older than an hour takes; Discord does not publish the
+    number.
     """
 
     token: str = "NDI0MjQyNDI0MjQyNDI0MjQy.EMULAT.and_opens_nothing_anywhere_at_all"
@@ -43,6 +44,7 @@ class Settings:
     heartbeat: float = 41.25
     identify_every: float = 5.0
     sessions_a_day: int = 1000
+    sessions_reset: float = 86_400.0
     kept: float = 90.0
     buffer: int = 10_000
     nonces: float = 180.0
@@ -68,9 +70,14 @@ class Starts:
     @property
     def left(self) -> int:
         """Return how many more sessions may begin today."""
-        while self._times and self._times[0] <= self._clock.monotonic() - 86_400:
+        while self._times and self._times[0] <= self._clock.monotonic() - self._settings.sessions_reset:
             self._times.popleft()
         return self._settings.sessions_a_day - len(self._times)
+
+    @property
+    def reset_after(self) -> float:
+        """Return the seconds until one more may begin than now."""
+        return max(0.0, self._times[0] + self._settings.sessions_reset - self._clock.monotonic()) if self._times else 0
 
     def take(self) -> bool:
         """Say whether one may begin now."""

@@ -86,15 +86,18 @@ class People:
         ping: bool = True,
         files: Sequence[Upload] = (),
         voice: Upload | None = None,
+        embeds: Sequence[dict[str, Any]] = (),
     ) -> Message:
-        """Write a message, or send a `voice` message; `@Name` of a member becomes a mention, as in Discord's clients.
-        `ping`: whether whoever is answered is told. Raises ValueError for a text that a client would not send."""
+        """Write a message, or send a `voice` message; `@Name` of a member becomes a mention, as in Discord's
+        clients. `ping`: whether whoever is answered is told; `embeds`: cards, which only bots send. Raises
+        ValueError for a text that a client would not send."""
         content = self._with_mentions(channel, text).strip()
         if len(content) > LONGEST:
             raise ValueError(f"A message has at most {LONGEST} characters.")
-        if not content and not files and voice is None:
+        if not content and not files and not embeds and voice is None:
             raise ValueError("A message needs a text or a file.")
         message = Message(id=self._cloud.ids.new(), channel=channel, author=user, content=content)
+        message.embeds = [{"type": "rich", **embed} for embed in embeds]
         message.attachments = [keep(self._cloud, channel, upload) for upload in files]
         if voice is not None:  # its only attachment, by which clients know it
             message.attachments, message.flags = [keep(self._cloud, channel, voice, voice=True)], VOICE
@@ -120,6 +123,17 @@ class People:
         mention(self._cloud, message, Allowed())
         self._cloud.tell_message("MESSAGE_UPDATE", message)
         return message
+
+    def preview(self, message: Message, *embeds: dict[str, Any]) -> None:
+        """Discord adds the previews of a message's links, a moment after it was written or changed. It tells so like of
+        an edit, and still names the time of the last one."""
+        message.embeds = [{"type": "link", **embed} for embed in embeds]
+        self._cloud.tell_message("MESSAGE_UPDATE", message)
+
+    def pin(self, message: Message) -> None:
+        """Pin a message; Discord tells of that in the same way."""
+        message.pinned = True
+        self._cloud.tell_message("MESSAGE_UPDATE", message)
 
     def delete(self, message: Message) -> None:
         """Delete a message."""
@@ -223,6 +237,13 @@ class People:
     def failed(self, interaction: Interaction) -> bool:
         """Say whether the person reads that the application did not respond."""
         return self._cloud.interactions.failed(interaction)
+
+    # -- what no documentation knows --------------------------------------------------------------
+
+    def odd(self, event: str, data: Any, *, in_guild: bool = False) -> None:
+        """Discord tells of something in a shape of its own."""
+        for session in self._cloud.sessions.values():
+            session.tell(event, data, in_guild=in_guild)
 
     # -- moods -------------------------------------------------------------------------------------
 

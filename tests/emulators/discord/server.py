@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final, Self
 
 from aiohttp import web
@@ -158,6 +159,10 @@ class DiscordServer:
         """Declare every session invalid."""
         for connection in list(self.cloud.connections):
             connection.send(Op.INVALID_SESSION, resumable)
+
+    def allow(self, intents: int) -> None:
+        """Switch these intents on for the bot in Discord's portal, and no others."""
+        self.settings = self.cloud.settings = replace(self.settings, allowed_intents=intents)
 
     def silence(self) -> None:
         """From now on, no connection says a word: they are zombies."""

@@ -32,7 +32,7 @@ def message_json(
         "attachments": [] if hidden else [file.as_json(cloud.files.link(file)) for file in message.attachments],
         "embeds": [] if hidden else message.embeds,
         "components": [] if hidden else message.components,
-        "pinned": False,
+        "pinned": message.pinned,
         "flags": message.flags,
     }
     if message.reactions:

@@ -371,6 +371,7 @@ class Message:
     mentions: list[User] = field(default_factory=list)
     mention_roles: list[int] = field(default_factory=list)
     everyone: bool = False
+    pinned: bool = False
     pings: set[int] = field(default_factory=set)
     attachments: list[Attachment] = field(default_factory=list)
     embeds: list[dict[str, Any]] = field(default_factory=list)

@@ -53,7 +53,8 @@ def gateway(cloud: Cloud, asked: Asked) -> Any:
 def gateway_bot(cloud: Cloud, asked: Asked) -> Any:
     """`GET /gateway/bot`."""
     total, left = cloud.settings.sessions_a_day, cloud.starts.left
-    limit = {"total": total, "remaining": left, "reset_after": 86_400_000, "max_concurrency": 1}
+    limit = {"total": total, "remaining": left, "reset_after": int(cloud.starts.reset_after * 1000) + 1}
+    limit["max_concurrency"] = 1
     return {"url": cloud.gateway_url, "shards": 1, "session_start_limit": limit}
 
 
