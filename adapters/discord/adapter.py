@@ -28,7 +28,7 @@ from adapters.discord.permissions import MissingPermissions
 from adapters.discord.platform import DiscordSettings
 from adapters.discord.receiving import Receiver
 from gateway.delivery.markdown.tables import without_columns
-from gateway.domain.adapter import Accept, Finding, MenuEntry, Notebook, Propose
+from gateway.domain.adapter import Accept, Admits, Finding, MenuEntry, Notebook, Propose
 from gateway.domain.chat import Attachment, Button, ChatAddress, Outbound
 from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.platform import AdapterHost
@@ -66,6 +66,7 @@ class DiscordAdapter:
     waits_for_account = True
     reader_sends = False
     notebook: Notebook | None = None
+    admits: Admits | None = None
     propose: Propose | None = None
 
     def __init__(
@@ -102,13 +103,14 @@ class DiscordAdapter:
         self._typing = Renewed(clock, _TYPING_SECONDS)
         self._shown_ids: OrderedDict[str, None] = OrderedDict()  # messages of this process
         self._pointed: OrderedDict[str, str] = OrderedDict()  # question → the row that points at it
+        self._direct: OrderedDict[str, str] = OrderedDict()  # person → their chat with the bot
 
     # -- reading ----------------------------------------------------------------------------
 
     async def run(self, accept: Accept) -> None:
         """Read until cancelled. Raises AdapterError if Discord does not know the token."""
         assert self.notebook is not None, "the program gives one before it lets anybody read"
-        self._receiver.propose = self.propose
+        self._receiver.admits, self._receiver.propose = self.admits, self.propose
         me = await self._introduced()
         writing = asyncio.get_running_loop().create_task(self._write_commands())
         try:
@@ -185,7 +187,7 @@ class DiscordAdapter:
         return await self._shown(outbound, content)
 
     def _largest(self, chat: str) -> int:
-        channel = self._connection.get_channel(int(chat))
+        channel = None if chat.startswith(WITH) else self._connection.get_channel(int(chat))
         guild = getattr(channel, "guild", None)
         return LIMITS.file_bytes or 0 if guild is None else int(guild.filesize_limit)
 
@@ -193,7 +195,7 @@ class DiscordAdapter:
         payload = await self._payload(outbound)
         try:
             calls = await self._connection.opened()
-            outbound = await self._addressed(calls, outbound)
+            outbound = replace(outbound, to=await self._addressed(calls, outbound.to))
             interaction = codec.interaction_of(outbound.answers)
             # The place of the answer is kept for the answer: a notice comes before it.
             if interaction is not None and content is None and outbound.kind != "notice":
@@ -218,12 +220,16 @@ class DiscordAdapter:
             raise failures.mapped(error) from error
         return self._known(str(message["id"]))
 
-    async def _addressed(self, calls: Calls, outbound: Outbound) -> Outbound:
+    async def _addressed(self, calls: Calls, to: ChatAddress) -> ChatAddress:
         """The same, where a chat that is named by its person has its own id."""
-        if not outbound.to.chat.startswith(WITH):
-            return outbound
-        direct = await calls.start_private_message(outbound.to.chat.removeprefix(WITH))
-        return replace(outbound, to=replace(outbound.to, chat=str(direct["id"])))
+        if not to.chat.startswith(WITH):
+            return to
+        person = to.chat.removeprefix(WITH)
+        if person not in self._direct:
+            self._direct[person] = str((await calls.start_private_message(person))["id"])
+            while len(self._direct) > _REMEMBERED:
+                self._direct.popitem(last=False)
+        return replace(to, chat=self._direct[person])
 
     def _known(self, message: str) -> str:
         """A message that belongs to a row, and so to no other."""
@@ -317,7 +323,8 @@ class DiscordAdapter:
             if platform_message_id.startswith("@") and interaction is not None:
                 await self._interactions.edit(interaction, number, _edit(payload))
             else:
-                await calls.request(_message("PATCH", outbound.to.chat, number), json=_edit(payload))
+                to = await self._addressed(calls, outbound.to)
+                await calls.request(_message("PATCH", to.chat, number), json=_edit(payload))
         except LoginFailure as error:
             raise AdapterError(failures.UNKNOWN_TOKEN) from error
         except failures.Foreign as error:
@@ -347,7 +354,7 @@ class DiscordAdapter:
     async def _type(self, to: ChatAddress) -> None:
         try:
             calls = await self._connection.opened()
-            await calls.send_typing(int(to.chat))
+            await calls.send_typing(int((await self._addressed(calls, to)).chat))
         except failures.Foreign as error:
             raise failures.mapped_edit(error) from error
 

@@ -31,6 +31,9 @@ _VOICE: Final = 1 << 13  # https://discord.com/developers/docs/resources/message
 
 Json = Mapping[str, Any]
 
+NO_PINGS: Final[Json] = {"parse": []}
+"""The mentions of a text that pings nobody, whatever it says."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Me:

@@ -7,7 +7,7 @@ channel without a cursor goes by the account's, which stands a minute before the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final
 
 from adapters.discord.codec import snowflake
@@ -39,7 +39,10 @@ class Cursors:
         Raises StoreUnavailable."""
         notes = await notebook.read()
         self.__init__()  # type: ignore[misc]
-        self._base = self._noted_base = int(notes.get(_BASE, 0)) or snowflake(now)
+        if _BASE not in notes:  # before the first event: a process may die before it has saved anything
+            notes = {**notes, _BASE: str(snowflake(now))}
+            await notebook.write({_BASE: notes[_BASE]})
+        self._base = self._noted_base = int(notes[_BASE])
         self.alive_at = float(notes[_ALIVE]) if _ALIVE in notes else None
         old: dict[str, str | None] = {}
         for name, value in notes.items():
@@ -69,6 +72,21 @@ class Cursors:
         """The chats of two, the one used last first."""
         yield from sorted(self._alone, key=self._read.__getitem__, reverse=True)
 
+    def put_away(self, listed: Container[str]) -> list[str]:
+        """The channels and threads, the one used last first, that Discord did not list."""
+        left = [each for each in self._read if each not in self._alone and each not in listed]
+        return sorted(left, key=self._read.__getitem__, reverse=True)
+
+    def meet(self, channel: str) -> bool:
+        """Two are alone there. Say whether that is news, which must be saved before anything of it is read: else nobody
+        would look there after a death."""
+        if channel in self._alone:
+            return False
+        self._alone.add(channel)
+        self._read.setdefault(channel, self._base)
+        self._dirty.add(channel)
+        return True
+
     def advance(self, channel: str, message: int, *, alone: bool) -> None:
         """Everything of the channel up to this message is stored."""
         if message <= self._read.get(channel, 0):
@@ -88,7 +106,7 @@ class Cursors:
         if connected:
             self.alive_at = now
         base = max(self._newest - _MARGIN, self._noted_base) if idle else self._noted_base
-        if base > self._noted_base or not self._noted_alive:
+        if base > self._noted_base:
             self._noted_base = base
             changes[_BASE] = str(base)
         if self.alive_at is not None and (changes or self.alive_at - self._noted_alive >= _ALIVE_EVERY):

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import structlog
+from discord.errors import NotFound
 from discord.http import Route
 
 from adapters.discord import codec, failures
@@ -23,7 +24,6 @@ log = structlog.get_logger(__name__)
 
 _FIRST_WORD: Final = 2.8  # seconds
 _GOOD_FOR: Final = 14 * 60.0  # seconds of the fifteen minutes: what begins later may be too late on arrival
-_GRACE: Final = 5.0  # seconds in which a refused command may still get an answer
 _PRESSED: Final = 3
 _MESSAGE, _WAIT, _NOTHING_YET, _CHOICES = 4, 5, 6, 8  # kinds of first words
 _MOST_CHOICES: Final = 25
@@ -32,7 +32,7 @@ _PRIVATE: Final = 1 << 6  # flags of messages
 _LOADING: Final = 1 << 7
 
 PASSED_ON: Final = "Noted."
-NOT_TAKEN: Final = "Nothing was done."
+NOT_TAKEN: Final = "I could not take this command, so nothing was done; give it again, or type it as a message."
 TOO_LATE: Final = "the answer was for one person alone, and Discord takes it no more; give the command again"
 
 
@@ -46,13 +46,15 @@ class Interactions:
         self._clock = clock
         self._waiting: set[str] = set()
 
-    async def acknowledge(self, data: Mapping[str, Any], *, private: bool) -> None:
-        """Say the first word. Nobody relies on its arrival: the answer finds out whether Discord waits for it."""
+    async def acknowledge(self, data: Mapping[str, Any], *, private: bool, refused: bool = False) -> None:
+        """Say the first word. Nobody relies on its arrival: the answer finds out whether Discord waits for it.
+        `refused`: only the person is told why nothing is done."""
+        private = private or refused
         first: dict[str, Any] = {"type": _WAIT, "data": {"flags": _PRIVATE if private else 0}}
         if data["type"] == _PRESSED:
             first = {"type": _NOTHING_YET}
-        elif self._commands.passes_on(data["data"]["name"]):
-            first = {"type": _MESSAGE, "data": {"content": PASSED_ON, "flags": _PRIVATE}}
+        elif not refused and self._commands.passes_on(data["data"]["name"]):
+            first = {"type": _MESSAGE, "data": {**_sentence(PASSED_ON), "flags": _PRIVATE}}
         try:
             async with self._clock.limit(_FIRST_WORD):
                 await self._connection.calls.request(_callback(data), json=first)
@@ -85,11 +87,7 @@ class Interactions:
         }
         if self._clock.now() - codec.moment(each.id) < _GOOD_FOR:
             try:
-                shown = await self._first_answer(each, said)
-                if shown is None and each.private:
-                    private = {**said, "flags": said.get("flags", 0) | _PRIVATE}
-                    shown = (await self._call("POST", each, "", json=private, params={"wait": "true"}))["id"]
-                if shown is not None:
+                if (shown := await self._answered(each, said)) is not None:
                     return f"@{shown}" if each.private else shown
             except failures.Foreign as error:
                 if not failures.is_over(error):
@@ -99,15 +97,22 @@ class Interactions:
             raise DeliveryRefused(TOO_LATE)
         return None
 
-    async def _first_answer(self, each: codec.Interaction, said: Mapping[str, Any]) -> str | None:
-        """The answer in the place of "wait", if that still stands there."""
-        found = await self._call("GET", each, "/messages/@original")  # another process may have answered
-        self._waiting.discard(each.id)
-        if not found.get("flags", 0) & _LOADING:
-            same = (found.get("content") or "").strip() == said["content"].strip()
-            return str(found["id"]) if same else None
-        shown = await self._call("PATCH", each, "/messages/@original", json=_edited(said))
-        return str(shown["id"])
+    async def _answered(self, each: codec.Interaction, said: Mapping[str, Any]) -> str | None:
+        """The answer in the place of "wait", or behind it where that is gone or only one person may see the answer."""
+        try:
+            found = await self._call("GET", each, "/messages/@original")  # another process may have answered
+            self._waiting.discard(each.id)
+            if found.get("flags", 0) & _LOADING:
+                return str((await self._call("PATCH", each, "/messages/@original", json=_edited(said)))["id"])
+            if (found.get("content") or "").strip() == said["content"].strip():
+                return str(found["id"])
+            if not each.private:
+                return None
+        except NotFound as error:
+            if error.code != failures.UNKNOWN_MESSAGE:
+                raise
+        flags = said.get("flags", 0) | (_PRIVATE if each.private else 0)
+        return str((await self._call("POST", each, "", json={**said, "flags": flags}, params={"wait": "true"}))["id"])
 
     async def edit(self, each: codec.Interaction, message: str, payload: Mapping[str, Any]) -> None:
         """Change an answer that only one person sees. Raises what the library raises."""
@@ -119,13 +124,13 @@ class Interactions:
         try:
             if data["type"] == _PRESSED:
                 if result is not None and result.told:
-                    told = {"content": result.told[: codec.LONGEST], "flags": _PRIVATE}
-                    await self._call("POST", each, "", json=told)
+                    await self._call("POST", each, "", json={**_sentence(result.told), "flags": _PRIVATE})
                 return
             if each.id not in self._waiting:
                 return
             is_taken = result is not None and result.status in ("new", "duplicate")
-            await self._clock.sleep(_GOOD_FOR if is_taken else _GRACE)
+            if is_taken:
+                await self._clock.sleep(_GOOD_FOR)
             if each.id in self._waiting:
                 self._waiting.discard(each.id)
                 found = await self._call("GET", each, "/messages/@original")
@@ -134,7 +139,8 @@ class Interactions:
                 if is_taken:
                     await self._call("DELETE", each, "/messages/@original")
                 else:
-                    await self._call("PATCH", each, "/messages/@original", json={"content": NOT_TAKEN})
+                    told = result.told if result is not None else ""
+                    await self._call("PATCH", each, "/messages/@original", json=_sentence(told or NOT_TAKEN))
         except failures.Foreign as error:  # too late, or told before
             log.info("interaction_not_concluded", error=str(failures.mapped(error)))
 
@@ -156,6 +162,11 @@ def _callback(data: Mapping[str, Any]) -> Route:
         webhook_id=data["id"],
         webhook_token=data["token"],
     )
+
+
+def _sentence(text: str) -> dict[str, Any]:
+    """A sentence of the bot's own, which pings nobody."""
+    return {"content": text[: codec.LONGEST], "allowed_mentions": codec.NO_PINGS}
 
 
 def _edited(payload: Mapping[str, Any]) -> dict[str, Any]:

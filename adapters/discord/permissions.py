@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from hashlib import blake2s
 from typing import Final
 
 from discord.errors import HTTPException
@@ -38,4 +39,6 @@ class MissingPermissions:
         with suppress(*failures.Foreign):
             direct = await calls.start_private_message(asker)
             route = Route("POST", "/channels/{channel_id}/messages", channel_id=direct["id"])
-            await calls.request(route, json={"content": TOLD.format(channel=channel)})
+            nonce = blake2s(f"{asker} {channel}".encode(), digest_size=12).hexdigest()
+            told = {"content": TOLD.format(channel=channel), "allowed_mentions": codec.NO_PINGS}
+            await calls.request(route, json={**told, "nonce": nonce, "enforce_nonce": True})

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from datetime import datetime
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import structlog
 from discord import Guild, StageChannel, TextChannel, Thread, VoiceChannel
@@ -26,7 +28,7 @@ from adapters.discord.cursors import Cursors
 from adapters.discord.interactions import Interactions
 from adapters.discord.listening import Listening
 from adapters.discord.platform import DiscordSettings
-from gateway.domain.adapter import Accept, Accepted, Notebook, Propose
+from gateway.domain.adapter import Accept, Accepted, Admits, Notebook, Propose
 from gateway.domain.chat import Inbound, Source
 from gateway.domain.command import Proposal
 from gateway.runtime.backoff import Backoff
@@ -34,6 +36,8 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 _BATCH: Final = 50
 _PAGE: Final = 100  # https://discord.com/developers/docs/resources/message#get-channel-messages
@@ -43,8 +47,10 @@ _SAVE_EVERY: Final = 2.0
 _SETTLED_AFTER: Final = 30.0  # seconds in which Discord has told of every server
 _WORTH_A_WORD: Final = 120.0  # seconds of absence
 _AT_ONCE: Final = 8  # channels whose missed messages are fetched at once
-_UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)  # what Discord sent is of another shape
-_TYPES: Final = 4  # the kind of an interaction: a person types a command
+_NOT_SAID: Final = ("interaction", "gone")
+_COMMAND, _PRESS, _TYPES = 2, 3, 4  # kinds of interactions; in the last a person types a command
+_DOOR_SECONDS: Final = 1.0  # for the question who may talk, while Discord waits three seconds for a first word
+_MOST_PUT_AWAY: Final = 100  # threads out of use that are looked at
 _REMEMBERED: Final = 2_000  # messages that may be edited or deleted while they wait
 _WORDINGS: Final = 5  # of one message that are remembered
 _THREAD_MINUTES: Final = 1_440  # without a message, after which Discord puts a thread away
@@ -61,11 +67,13 @@ class _Event:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """A message that was stored: where, by whom, and the events of its wordings, newest first."""
+    """A message that was stored: where, by whom, the events of its wordings, newest first, and the hash of the newest
+    one's words."""
 
     place: codec.Place
     source: Source
     events: tuple[str, ...]
+    words: int
 
 
 @dataclass(slots=True)
@@ -91,8 +99,14 @@ class Receiver:
         self._said: OrderedDict[str, _Said] = OrderedDict()  # by the message's id: it may be edited or deleted
         self._current: set[str] = set()  # channels whose missed messages were fetched in this session
         self._away: float | None = None  # seconds before this session that nobody read
+        self._since = 0.0  # when this session began (seconds since the epoch)
+        self._members: dict[
+            tuple[str, str], Mapping[str, Any]
+        ] = {}  # by guild and person: of those who wrote meanwhile
+        self._odd: set[str] = set()  # kinds of events that could not be read
         self._room = asyncio.Semaphore(_AT_ONCE)
         self._accept: Accept | None = None
+        self.admits: Admits | None = None
         self.propose: Propose | None = None
         self._broken: asyncio.Future[None] | None = None
 
@@ -105,7 +119,9 @@ class Receiver:
         self._connection, self._interactions, self._me = connection, interactions, me
         self._queues, self._current, self._away = {}, set(), None
         self._broken = asyncio.get_running_loop().create_future()
-        await self._loaded(notebook)
+        self._notebook = notebook
+        oldest = self._settings.catch_up.hours * 3600.0
+        await self._insist("cursors_wait", lambda: self._cursors.load(notebook, self._clock.now(), oldest))
         self._accept = accept
         keeping = self._start(connection.keep())
         saving = self._start(self._keep_saved(notebook))
@@ -119,14 +135,14 @@ class Receiver:
             with suppress(StoreUnavailable):
                 await self._save(notebook)
 
-    async def _loaded(self, notebook: Notebook) -> None:
+    async def _insist(self, line: str, step: Callable[[], Awaitable[T]]) -> T:
+        """The result of a step, which is repeated while the store is away."""
         backoff = Backoff(0.1, 5.0)
         while True:
             try:
-                oldest = self._settings.catch_up.hours * 3600.0
-                return await self._cursors.load(notebook, self._clock.now(), oldest)
+                return await step()
             except StoreUnavailable as error:
-                log.warning("cursors_wait", error=str(error))
+                log.warning(line, error=str(error))
             await self._clock.sleep(backoff.pause())
 
     async def _keep_saved(self, notebook: Notebook) -> None:
@@ -156,7 +172,8 @@ class Receiver:
     # -- events -----------------------------------------------------------------------------
 
     def heard(self, kind: str, data: Any) -> None:
-        """Something happened. Nothing is waited for here."""
+        """Something happened. Nothing is waited for here. Raises one of `failures.Unreadable` for what is of another
+        shape."""
         if self._accept is None:
             return
         match kind:
@@ -164,26 +181,54 @@ class Receiver:
                 self._begin_session()
             case "guild":
                 self._look_at(data)
+            case "ready":
+                self._start(self._look_at_threads())
             case "gone":
                 self._put(str(data), _Event(kind, data), alone=False)
-            case "interaction" if data.get("type") in (2, 3):
-                channel = str(data.get("channel_id") or data["channel"]["id"])
-                acknowledged = self._start(self._interactions.acknowledge(data, private=self._is_private(data)))
+            case "interaction" if data.get("type") in (_COMMAND, _PRESS):
+                channel = _numbers(data.get("channel_id") or data["channel"]["id"], data["id"])
+                acknowledged = self._start(self._contained(kind, self._acknowledge(data, channel)))
                 self._put(channel, _Event(kind, data, acknowledged), alone="guild_id" not in data)
             case "interaction" if data.get("type") == _TYPES:
-                self._start(self._propose(data))
+                channel = _numbers(data.get("channel_id") or data["channel"]["id"], data["id"])
+                self._start(self._contained(kind, self._propose(data, channel)))
             case "delete":
+                channel = _numbers(data["channel_id"], data["id"])
                 self._forget(data)
-                if data["channel_id"] in self._queues or data["id"] in self._said:
-                    self._put(data["channel_id"], _Event(kind, data), alone="guild_id" not in data)
+                if channel in self._queues or data["id"] in self._said:
+                    self._put(channel, _Event(kind, data), alone="guild_id" not in data)
             case "edit" if self._reworded(data):
                 pass
             case "message" | "edit":
-                self._put(data["channel_id"], _Event(kind, data), alone="guild_id" not in data)
+                self._put(_numbers(data["channel_id"], data["id"]), _Event(kind, data), alone="guild_id" not in data)
 
-    async def _propose(self, data: Mapping[str, Any]) -> None:
+    async def _contained(self, kind: str, work: Coroutine[Any, Any, None]) -> None:
+        """Do what an event asks for; one that cannot be read ends nothing else."""
+        try:
+            await work
+        except failures.Unreadable:
+            self._unreadable(kind)
+
+    def _unreadable(self, kind: str) -> None:
+        """Tell of the error at hand, once for each kind of events."""
+        if kind not in self._odd:
+            self._odd.add(kind)
+            log.exception("event_unreadable", kind=kind)
+
+    async def _acknowledge(self, data: Mapping[str, Any], channel: str) -> None:
+        """Say the first word. Of a stranger's command nobody else learns."""
+        refused = False
+        if data["type"] == _COMMAND and self.admits is not None:
+            place = self._place(channel, data.get("guild_id"), alone="guild_id" not in data)
+            said = codec.command_inbound(data, place, self._me, "", private=True, waited_for=False)
+            with suppress(StoreUnavailable, TimeoutError):
+                async with self._clock.limit(_DOOR_SECONDS):
+                    refused = not await self.admits(said)
+        await self._interactions.acknowledge(data, private=self._is_private(data), refused=refused)
+
+    async def _propose(self, data: Mapping[str, Any], channel: str) -> None:
         """Somebody types a command: say which values there are."""
-        place = self._place(str(data["channel_id"]), data.get("guild_id"))
+        place = self._place(channel, data.get("guild_id"), alone="guild_id" not in data)
         text = self._commands.typed(data["data"])
         proposals: Sequence[Proposal] = ()
         if self.propose is not None:
@@ -218,13 +263,15 @@ class Receiver:
         """A message that was taken back before it was stored."""
         queue = self._queues.get(data["channel_id"])
         if queue is not None:
-            kept = [each for each in queue.events if each.kind == "interaction" or each.data["id"] != data["id"]]
+            kept = (each for each in queue.events if each.kind in _NOT_SAID or each.data["id"] != data["id"])
             queue.events = deque(kept)
 
     def _begin_session(self) -> None:
         alive = self._cursors.alive_at
         self._away = None if alive is None else self._clock.now() - alive
+        self._since = self._clock.now()
         self._current.clear()
+        self._members.clear()
         self._cursors.begin_session()
         for channel in self._cursors.alone():
             self._queue(channel, alone=True)
@@ -242,12 +289,25 @@ class Receiver:
             else:
                 self._current.add(channel)
 
+    async def _look_at_threads(self) -> None:
+        """Look for such messages in threads that were put away since somebody read them: Discord lists only others."""
+        for channel in self._cursors.put_away(self._current | self._queues.keys())[:_MOST_PUT_AWAY]:
+            route = Route("GET", "/channels/{channel_id}", channel_id=channel)
+            data = await self._asked(channel, partial(self._connection.calls.request, route))
+            await self._contained("thread", self._look_at_thread(channel, data or {}))
+
+    async def _look_at_thread(self, channel: str, data: Mapping[str, Any]) -> None:
+        if int(data.get("last_message_id") or 0) > self._cursors.of(channel) and self._connection.knows_thread(data):
+            self._queue(channel, alone=False)
+
     # -- one channel ------------------------------------------------------------------------
 
     async def _work(self, queue: _Queue) -> None:
         """Store what the queue holds, until it is empty."""
         behind = 0  # events that came during a catch-up: they wait for room like what was missed, which fills the lane
         try:
+            if queue.alone and self._cursors.meet(queue.channel):
+                await self._insist("cursors_wait", lambda: self._save(self._notebook))
             while queue.events or queue.channel not in self._current:
                 if queue.channel not in self._current:
                     await self._catch_up(queue)
@@ -266,8 +326,8 @@ class Receiver:
         for event in events:
             try:
                 inbound = await self._inbound(queue, event)
-            except _UNREADABLE:
-                log.exception("event_unreadable", kind=event.kind, channel=queue.channel)
+            except failures.Unreadable:
+                self._unreadable(event.kind)
                 continue
             if inbound is not None:
                 batch.append(replace(inbound, notice=notice, can_wait=missed))
@@ -283,7 +343,8 @@ class Receiver:
 
     def _result(self, event: _Event, accepted: Mapping[str, Accepted]) -> Accepted | None:
         number = event.data["id"]
-        return next((each for name, each in accepted.items() if f"b{number}" in name or f"{number}:" in name), None)
+        ends = (f":b{number}", f":c{number}")
+        return next((each for name, each in accepted.items() if name.endswith(ends) or f"{number}:" in name), None)
 
     async def _stored(self, batch: Sequence[Inbound]) -> Sequence[Accepted]:
         """Store these, and return the fate of each: missed messages wait until their lanes have room."""
@@ -319,37 +380,53 @@ class Receiver:
             if event.acknowledged is not None:
                 await event.acknowledged
             return self._of_interaction(data, place)
-        if event.kind == "edit" and not _is_rewording(data):
+        if event.kind == "edit" and not self._is_new(data, said):
             return None
         if event.kind == "edit" and said is not None:
             place = said.place
         if not self._listening.hears(data, self._with_role(place, data), self._me):
             return None
-        if event.kind == "edit":
-            return await self._edited(data, place, said)
         data = await self._with_member(data, place)
-        if self._listening.opens_thread(place) and await self._opened_thread(data, place):
-            within = (place.channel, *place.within)
-            place = replace(place, channel=data["id"], within=within, is_thread=True, own=True)
-        inbound = codec.message_inbound(data, place, self._me, before=await self._before(data, place))
-        if inbound is not None:
-            self._remember(data["id"], _Said(place, inbound.source, (inbound.event_id,)))
-        return inbound
-
-    async def _edited(self, data: Mapping[str, Any], place: codec.Place, said: _Said | None) -> Inbound | None:
-        """The new wording of a message, which may wait still."""
-        if said is None:
+        opens = event.kind == "message" and self._listening.opens_thread(place)
+        before = ""
+        if (opens or self._looks_back(data, place)) and await self._is_admitted(data, place):
+            if not opens:
+                before = await self._before(data, place)
+            elif await self._opened_thread(data, place):
+                within = (place.channel, *place.within)
+                place = replace(place, channel=data["id"], within=within, is_thread=True, own=True)
+        earlier: tuple[str, ...] = ()
+        if event.kind == "edit":
             first = codec.event_id(self._me, place, data["id"], data["author"]["id"])
-            return codec.message_inbound(data, place, self._me, amends=(first,))
-        before = await self._before(data, place)
-        inbound = codec.message_inbound(data, place, self._me, before=before, amends=said.events)
+            earlier = said.events if said is not None else (first,)
+        inbound = codec.message_inbound(data, place, self._me, before=before, amends=earlier)
         if inbound is not None:
-            *newer, first = dict.fromkeys((inbound.event_id, *said.events))
-            self._remember(data["id"], replace(said, events=(*newer[:_WORDINGS], first)))
+            self._remember(data, place, inbound)
         return inbound
 
-    def _remember(self, message: str, said: _Said) -> None:
-        self._said[message] = said
+    def _is_new(self, data: Mapping[str, Any], said: _Said | None) -> bool:
+        """Say whether a change of a message is its writer's. Discord tells of a link's preview and of a pin in the same
+        way, with the time of an earlier edit. A session is told of the edits since it began."""
+        if not _is_rewording(data):
+            return False
+        if said is not None:
+            return said.words != hash(data["content"])
+        return datetime.fromisoformat(data["edited_timestamp"]).timestamp() >= self._since
+
+    async def _is_admitted(self, message: Mapping[str, Any], place: codec.Place) -> bool:
+        """Say whether a message's writer may talk there: Discord is asked for nothing because of a stranger."""
+        admits = self.admits
+        if admits is None:
+            return True
+        event = codec.event_id(self._me, place, message["id"], message["author"]["id"])
+        writer = codec.source(place, message["author"], message.get("member") or {})
+        said = Inbound(event_id=event, source=writer, text="")
+        return await self._insist("messages_wait", lambda: admits(said))
+
+    def _remember(self, data: Mapping[str, Any], place: codec.Place, inbound: Inbound) -> None:
+        message, (*newer, first) = data["id"], dict.fromkeys((inbound.event_id, *inbound.amends))
+        events = (*newer[:_WORDINGS], first)
+        self._said[message] = _Said(place, inbound.source, events, hash(data.get("content")))
         self._said.move_to_end(message)
         while len(self._said) > _REMEMBERED:
             self._said.popitem(last=False)
@@ -359,7 +436,7 @@ class Receiver:
         return Inbound(event_id=f"gone:{channel}", source=source, kind="left", text=DELETED)
 
     def _of_interaction(self, data: Mapping[str, Any], place: codec.Place) -> Inbound:
-        if data["type"] == 3:
+        if data["type"] == _PRESS:
             return codec.press_inbound(data, place, self._me)
         text, name = self._commands.typed(data["data"]), data["data"]["name"]
         waited_for = self._is_private(data) or not self._commands.passes_on(name)
@@ -385,6 +462,8 @@ class Receiver:
         if isinstance(found, GuildChannel):
             within = [str(found.category_id)] if found.category_id else []
             return codec.Place(channel=channel, guild=str(found.guild.id), within=tuple(within), name=found.name)
+        if guild is None and not alone:
+            raise LookupError(f"channel {channel} is not known")  # nobody may take it for a chat of two
         return codec.Place(channel=channel, guild=guild)
 
     def _with_role(self, place: codec.Place, message: Mapping[str, Any]) -> codec.Place:
@@ -396,12 +475,12 @@ class Receiver:
         """A message that was fetched says nothing of its writer's roles, by which they may be allowed."""
         if place.guild is None or "member" in message:
             return message
-        route = Route(
-            "GET", "/guilds/{guild_id}/members/{user_id}", guild_id=place.guild, user_id=message["author"]["id"]
-        )
-        with suppress(*failures.Foreign):
-            return {**message, "member": await self._connection.calls.request(route)}
-        return message
+        guild, writer = who = place.guild, message["author"]["id"]
+        if who not in self._members:
+            route = Route("GET", "/guilds/{guild_id}/members/{user_id}", guild_id=guild, user_id=writer)
+            found = await self._asked(place.channel, partial(self._connection.calls.request, route))
+            self._members[who] = found or {}  # who has left has no roles
+        return {**message, "member": self._members[who]}
 
     async def _opened_thread(self, message: Mapping[str, Any], place: codec.Place) -> bool:
         """Say whether the message has a thread, which has the message's own id."""
@@ -423,11 +502,13 @@ class Receiver:
             return False
         return True
 
+    def _looks_back(self, message: Mapping[str, Any], place: codec.Place) -> bool:
+        """Say whether the model is shown what stands before a message: not where the bot hears that anyway."""
+        heard_anyway = place.guild is None or place.own or self._listening.mode(place) != "mention"
+        return not heard_anyway and self._settings.quoted > 0 and not codec.words(message, self._me).startswith("/")
+
     async def _before(self, message: Mapping[str, Any], place: codec.Place) -> str:
         """Return the messages before a mention, since the bot's own last words. They are not stored by themselves."""
-        heard_anyway = place.guild is None or place.own or self._listening.mode(place) != "mention"
-        if heard_anyway or not self._settings.quoted or codec.words(message, self._me).startswith("/"):
-            return ""
         limit = min(self._settings.quoted, _PAGE)
         with suppress(*failures.Foreign):
             async with self._clock.limit(_LOOK_BACK_SECONDS):
@@ -444,26 +525,33 @@ class Receiver:
 
     async def _catch_up(self, queue: _Queue) -> None:
         """Store what was written in a channel while nobody read it, oldest first."""
-        backoff = Backoff(1.0, 60.0)
-        while True:
-            try:
-                async with self._room:
-                    found, is_cut = await self._missed(queue)
-                break
-            except failures.Foreign as error:
-                mapped = failures.mapped(error)
-                if getattr(error, "status", 0) in (401, 403, 404):
-                    log.info("channel_not_read", channel=queue.channel, error=str(mapped))
-                    found, is_cut = [], False
-                    break
-                wait = max(backoff.pause(), getattr(mapped, "retry_after", 0.0))
-                log.warning("catching_up_waits", channel=queue.channel, error=str(mapped), again_in=wait)
-            await self._clock.sleep(wait)
+        found: list[Mapping[str, Any]] = []
+        is_cut = False
+        try:
+            found, is_cut = await self._asked(queue.channel, partial(self._missed, queue)) or (found, is_cut)
+        except failures.Unreadable:
+            self._unreadable("history")
         notice = self._absence(is_cut=is_cut)
         for first in range(0, len(found), _BATCH):
             events = [_Event("message", each) for each in found[first : first + _BATCH]]
             notice = await self._take(queue, events, notice=notice, missed=True)
         self._current.add(queue.channel)
+
+    async def _asked(self, channel: str, call: Callable[[], Awaitable[T]]) -> T | None:
+        """The result of a call about something missed, repeated until Discord answers; None: it refuses."""
+        backoff = Backoff(1.0, 60.0)
+        while True:
+            try:
+                async with self._room:
+                    return await call()
+            except failures.Foreign as error:
+                mapped = failures.mapped(error)
+                if getattr(error, "status", 0) in (401, 403, 404):
+                    log.info("channel_not_read", channel=channel, error=str(mapped))
+                    return None
+                wait = max(backoff.pause(), getattr(mapped, "retry_after", 0.0))
+                log.warning("catching_up_waits", channel=channel, error=str(mapped), again_in=wait)
+            await self._clock.sleep(wait)
 
     async def _missed(self, queue: _Queue) -> tuple[list[Mapping[str, Any]], bool]:
         """The messages since the cursor, oldest first, and whether there were more than are looked at."""
@@ -494,6 +582,12 @@ class Receiver:
 def _is_rewording(data: Mapping[str, Any]) -> bool:
     """Say whether a change of a message is its writer's; Discord tells of a link's preview in the same way."""
     return "author" in data and bool(data.get("edited_timestamp")) and "content" in data
+
+
+def _numbers(channel: Any, number: Any) -> str:
+    """A channel's id, if both are ids. Raises TypeError or ValueError."""
+    int(number)
+    return str(int(channel))
 
 
 def _span(seconds: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,10 +35,23 @@ def reopened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Sto
 
 @pytest.fixture
 async def discord() -> AsyncIterator[DiscordServer]:
-    """Without its limits; whoever breaks one of its rules fails the test."""
+    """Without its limits; whoever breaks one of its rules fails the test, and so does a text that might ping somebody
+    or be shown twice."""
     async with DiscordServer(Settings(identify_every=0), limits=None) as running:
         yield running
         assert [str(each) for each in running.violations] == []
+        assert list(careless(running)) == []
+
+
+def careless(discord: DiscordServer) -> Iterator[str]:
+    """The bot's texts that do not say whom they ping, and messages without a nonce."""
+    for call in discord.journal.calls:
+        body = call.parameters.get("body") or {}
+        said = body.get("data") or body if isinstance(body, dict) else {}
+        if "content" in said and "allowed_mentions" not in said:
+            yield f"{call.method} says not whom it pings: {said['content']}"
+        if call.method == "POST /channels/{channel}/messages" and not (said.get("nonce") and said.get("enforce_nonce")):
+            yield f"{call.method} may be shown twice: {said.get('content')}"
 
 
 @pytest.fixture

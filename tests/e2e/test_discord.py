@@ -153,6 +153,54 @@ async def test_a_correction_that_waits_is_answered_as_it_was_changed(
         await bot.until_shown("one", "two")
 
 
+async def test_a_link_or_a_pin_makes_no_correction_of_an_earlier_edit(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    gate = Gate()
+    model = FakeModel(in_turn(Say(text="one", gate=gate), Say(text="two"), Say(text="three")))
+    async with on_discord(tmp_path, discord, anna, model=model, rules={"quoted": 0}) as bot:
+        first = bot.says("@Legato first", place)
+        await gate.until_waiting()
+        second = bot.says("@Legato see htps://example.org", place)
+        await bot.until_waiting("see htps://example.org", chat=place)
+        discord.people.edit(second, "@Legato see https://example.org")
+        await bot.until_waiting("see https://example.org", chat=place)
+        discord.people.edit(bot.says("@Legato secnd", place), "@Legato changed at once")
+        await bot.until_waiting("see https://example.org", "changed at once", chat=place)
+        gate.open()
+        await bot.until_shown("one", "two", "three", chat=place)
+        for message in (first, *place.visible):
+            if message.author is anna:
+                discord.people.preview(message, {"title": "Example"})
+                discord.people.pin(message)
+        bot.says("@Legato last", place)
+        await bot.until_shown("one", "two", "three", "echo: last", chat=place)
+        await bot.quiet()
+        assert len(model.requests) == 4
+
+
+async def test_an_edit_from_before_a_restart_is_none_after_it(
+    tmp_path: Path, discord: DiscordServer, anna: User
+) -> None:
+    async with on_discord(tmp_path, discord, anna) as bot:
+        answered = bot.says("Helo")
+        await bot.until_shown("echo: Helo")
+    discord.people.edit(answered, "Hello")
+    missed = discord.people.say(discord.people.direct(anna), anna, "By")
+    discord.people.edit(missed, "Bye")
+    async with on_discord(tmp_path, discord, anna) as bot:
+        await bot.until_shown("echo: Helo", "echo: Bye")
+        for message in (answered, missed):
+            discord.people.preview(message, {"title": "Example"})
+        bot.says("Last")
+        await bot.until_shown("echo: Helo", "echo: Bye", "echo: Last")
+        discord.people.edit(answered, "Hello!")
+        await bot.until_shown("echo: Helo", "echo: Bye", "echo: Last", "echo: [an earlier message, corrected]\nHello!")
+        discord.people.pin(answered)
+        await bot.quiet()
+        assert len(bot.shown()) == 4
+
+
 async def test_a_message_that_waits_and_is_deleted_is_not_answered(
     tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
 ) -> None:

@@ -9,6 +9,9 @@ import pytest
 
 from adapters.discord.codec import Interaction
 from gateway.domain.chat import SessionKey
+from gateway.domain.turn import TurnSettings
+from gateway.people.pairing import ASK_THEM, STRANGER, WRITE_TO_ME
+from gateway.turns.reception import FULL
 from tests.emulators.discord import Channel, DiscordServer, LoseAnswer, Refuse, User
 from tests.support.discord_live import Bot, on_discord
 from tests.support.model import FakeModel, Gate, Say, in_turn
@@ -107,17 +110,54 @@ async def test_only_who_asks_sees_what_concerns_only_them(
         assert str(anna.id) in given.original.content
 
 
-async def test_a_stranger_is_not_left_waiting(
-    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("name", "options"), [("new", {}), ("queue", {"text": "and then this"}), ("whoami", {})])
+@pytest.mark.parametrize("pairing", [True, False])
+async def test_a_stranger_alone_is_told_the_way_in(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel, name: str, options: Any, pairing: bool
 ) -> None:
-    monkeypatch.setattr("adapters.discord.interactions._GRACE", 0.05)
     eve = discord.people.person("Eve")
     assert place.guild is not None
     discord.people.join(place.guild, eve)
-    async with on_discord(tmp_path, discord, anna) as bot:
-        await bot.until(lambda: "new" in discord.people.commands(place))
-        given = discord.people.command(place, eve, "new")
-        await bot.until(lambda: given.original and given.original.content == "Nothing was done.")
+    async with on_discord(tmp_path, discord, anna, pairing=pairing) as bot:
+        await bot.until(lambda: name in discord.people.commands(place))
+        given = discord.people.command(place, eve, name, **options)
+        await bot.until(lambda: given.original and given.original.content)
+        assert given.original.content == f"{STRANGER} {WRITE_TO_ME if pairing else ASK_THEM}"
+        assert given.ephemeral
+        await bot.quiet()
+        assert discord.shown(place) == []
+
+
+async def test_where_no_more_fits_a_command_is_told_so(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    gate = Gate()
+    model = FakeModel(in_turn(Say(text="first", gate=gate)))
+    turns = TurnSettings(lane_cap=1)
+    async with on_discord(tmp_path, discord, anna, model=model, rules={"quoted": 0}, turns=turns) as bot:
+        bot.says("@Legato Begin", place)
+        await gate.until_waiting()
+        given = await gives(bot, "new", place)
+        await bot.until(lambda: given.original and given.original.content == FULL)
+        gate.open()
+
+
+async def test_an_answer_whose_place_is_gone_is_shown_behind_it(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    gate = Gate()
+    model = FakeModel(in_turn(Say(text="said", gate=gate)))
+    async with on_discord(tmp_path, discord, anna, model=model, rules={"quoted": 0}) as bot:
+        bot.says("@Legato say it", place)
+        await gate.until_waiting()
+        given = await gives(bot, "new", place)
+        await bot.until(lambda: given.original)
+        discord.people.delete(given.original)
+        gate.open()
+        await bot.until(lambda: given.followups and given.followups[0].content)
+        await bot.quiet()
+        assert len(given.followups) == 1
+        assert not given.ephemeral
 
 
 async def test_words_for_a_running_turn_are_passed_on(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
@@ -180,9 +220,8 @@ async def test_an_answer_after_a_restart_finds_its_command(
 
 
 async def test_an_answer_that_another_process_gave_is_left_alone(
-    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
 ) -> None:
-    monkeypatch.setattr("adapters.discord.interactions._GRACE", 0.0)
     async with on_discord(tmp_path, discord, anna) as bot:
         given = await gives(bot, "new", place)
         await bot.until(lambda: given.original and given.original.content)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from gateway.domain.turn import TurnSettings
 from gateway.store.sqlite.store import SqliteStore
 from tests.emulators.discord import Channel, DiscordServer, Refuse, Slow, User
@@ -32,7 +34,7 @@ async def once(folder: Path, discord: DiscordServer, anna: User, *chats: Channel
     async with on_discord(folder, discord, anna, **options) as bot:  # type: ignore[arg-type]
         for chat in chats:
             bot.says("@Legato first" if chat.guild else "first", chat)
-            await bot.until_shown("echo: first", chat=chat)
+            await bot.until_shown("echo: [Anna] first" if chat.is_thread else "echo: first", chat=chat)
         await bot.quiet()
 
 
@@ -49,6 +51,45 @@ async def test_what_was_missed_is_answered_in_its_order(
         bot.says("@Legato live", place)
         await bot.until_shown(*(f"echo: {each}" for each in ("first", 0, 1, 2, "live")), chat=place)
         await bot.until_shown(*(f"echo: {each}" for each in ("first", "psst 0", "psst 1", "psst 2")))
+
+
+async def test_a_first_run_that_dies_at_once_loses_nothing(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private = discord.people.direct(anna)
+    with monkeypatch.context() as dying:
+        dying.setattr("adapters.discord.receiving._SAVE_EVERY", 3600.0)
+        async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}) as bot:
+            for chat in (place, private):
+                bot.says("@Legato first", chat)
+                await bot.until_shown("echo: first", chat=chat)
+
+            async def dead(*_: object) -> None:
+                """A process that is killed saves nothing."""
+
+            dying.setattr("adapters.discord.receiving.Receiver._save", dead)
+    for chat in (place, private):
+        discord.people.say(chat, anna, "@Legato second")
+    async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}) as bot:
+        for chat in (place, private):
+            await bot.until_shown("echo: first", "echo: second", chat=chat)
+
+
+async def test_a_thread_that_was_put_away_meanwhile_is_looked_at(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    thread = discord.people.thread(place, anna, "Sunday")
+    quiet = discord.people.thread(place, anna, "Monday")
+    await once(tmp_path, discord, anna, thread, quiet, rules={"quoted": 0})
+    discord.people.say(thread, anna, "@Legato missed")
+    discord.people.archive(thread)
+    discord.people.archive(quiet)
+    read = len(list(discord.journal.of("GET /channels/{channel}/messages")))
+    async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}) as bot:
+        await bot.until_shown("echo: [Anna] first", "echo: [Anna] missed", chat=thread)
+        await bot.quiet()
+        assert bot.shown(quiet) == ["echo: [Anna] first"]
+        assert len(list(discord.journal.of("GET /channels/{channel}/messages"))) == read + 1
 
 
 async def test_nothing_is_answered_twice(tmp_path: Path, discord: DiscordServer, anna: User, place: Channel) -> None:

@@ -71,7 +71,9 @@ def test_all_commands_are_declared_as_discord_takes_them() -> None:
 
 
 def test_each_name_of_a_command_is_a_command() -> None:
-    declared = {each["name"]: each for each in SlashCommands([each.entry for each in all_commands().commands]).declared()}
+    declared = {
+        each["name"]: each for each in SlashCommands([each.entry for each in all_commands().commands]).declared()
+    }
     assert declared["reset"] == {**declared["new"], "name": "reset"}
     assert declared["pins"]["options"] == declared["pin"]["options"]
     plugins = [MenuEntry(name=f"c{number}", help="a plug-in's") for number in range(200)]

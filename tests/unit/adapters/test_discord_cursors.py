@@ -41,6 +41,32 @@ async def loaded(notes: Notes) -> Cursors:
     return cursors
 
 
+async def test_a_run_that_dies_at_once_does_not_move_the_beginning() -> None:
+    notes = Notes()
+    first = await loaded(notes)
+    again = Cursors()
+    await again.load(notes, NOW + 60, DAY)
+    assert again.of("c") == first.of("c") == snowflake(NOW)
+
+
+async def test_a_chat_of_two_is_remembered_before_anything_of_it_is_read() -> None:
+    notes = Notes()
+    cursors = await loaded(notes)
+    assert cursors.meet("d")
+    await cursors.save(notes, NOW, connected=True, idle=False)
+    again = await loaded(notes)
+    assert list(again.alone()) == ["d"]
+    assert again.of("d") == snowflake(NOW)
+    assert not again.meet("d")
+
+
+async def test_threads_that_were_not_listed_are_known_by_their_cursors() -> None:
+    notes = Notes(base="7", **{"alone d": str(snowflake(NOW)), "a": str(snowflake(NOW)), "b": str(snowflake(NOW) + 1)})
+    cursors = await loaded(notes)
+    cursors.advance("c", snowflake(NOW) + 2, alone=False)
+    assert cursors.put_away({"c"}) == ["b", "a"]
+
+
 async def test_a_first_run_begins_now() -> None:
     cursors = await loaded(Notes())
     assert cursors.of("c") == snowflake(NOW)
@@ -87,7 +113,7 @@ async def test_where_nothing_happens_nothing_is_written_but_that_it_is_alive_now
     cursors = await loaded(notes)
     for second in range(60):
         await cursors.save(notes, NOW + second, connected=True, idle=True)
-    assert notes.writes == 2
+    assert notes.writes == 3  # the first when it begins
 
 
 async def test_old_channels_are_forgotten_but_no_chat_of_two() -> None:
