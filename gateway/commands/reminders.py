@@ -206,7 +206,8 @@ def _line(reminder: Reminder, rows: Mapping[str, Outbound], zone: str) -> str:
     if reminder.fired_at is not None:
         times = f" ({counted(reminder.fired, 'time')})" if reminder.fired > 1 else ""
         facts.append(f"fired {written(reminder.fired_at, zone, seconds=True, said=zone)}{times}")
-        facts.append(_receipt(rows.get(reminder.shown_as or ""), zone))
+        if reminder.shown_as or reminder.kind == "ask":  # else it was shown with others
+            facts.append(_receipt(rows.get(reminder.shown_as or ""), zone))
     return f"{what} — {', '.join(filter(None, facts))}"
 
 

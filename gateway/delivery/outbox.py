@@ -416,7 +416,8 @@ class Outbox:
 
     async def _marked(self, limits: Limits, row: Outbound) -> Outbound:
         """The row, with the mark of what may stand there already."""
-        plain = row.text[:1].isalpha()  # and no list, heading or fence, which the mark must not stand before
+        # The mark must not stand before a list, a heading or a fence.
+        plain = row.kind not in ("reply", "remark") or row.text[:1].isalpha()
         text = f"{REPEATED.strip()} {row.text}" if plain else f"{REPEATED}{row.text}".rstrip()
         if row.file is not None and limits.fits_caption is not None:
             with suppress(TookTooLong):

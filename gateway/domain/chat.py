@@ -295,6 +295,8 @@ UNSENT: Final = (OutboundState.STREAMING, *PLACED)
 # Sends of a row without an answer, in its place among its chat's rows. With one more the row holds up no other while it
 # waits, and goes out as soon as another row of its chat is shown.
 MOST_DOUBTS: Final = 5
+MOST_PLACE: Final = 4_000_000_000_000_000  # of rows that somebody waits for; until they are claimed, others come behind
+SCHEDULED: Final = "schedule:"  # the event ids of prompts that run by the clock begin so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,3 +329,8 @@ class Outbound:
     error: str | None = None  # why it was refused
     shown_at: float | None = None  # when the platform said that it shows the row
     file: KeptFile | None = None  # shown with the text as its caption
+
+    @property
+    def unasked(self) -> bool:
+        """Say whether nobody waits for it: then the other rows of its chat go before it."""
+        return self.kind == "reminder" or (self.answers or "").startswith(SCHEDULED)

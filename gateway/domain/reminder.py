@@ -7,6 +7,7 @@ first and the other changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final, Literal
@@ -25,13 +26,19 @@ WhenLate = Literal["say", "skip"]
 
 LATE: Final = 120.0  # seconds behind its time, from which on a reminder says that it is late
 LONGEST_TEXT: Final = 1_500  # characters: one message on every platform
+TOGETHER: Final = "{count} reminders were due at once:"
 _SHOWN: Final = 80  # of a text in a list
 
 
 class ReminderRules(Section):
     """Reminders (/remind) and prompts that run by the clock (/schedule)."""
 
-    per_person: Count = Field(200, description="how many of a person may wait in one conversation")
+    per_person: Count = Field(100, description="how many of a person may wait in one chat")
+    per_chat: Count = Field(300, description="how many may wait in one chat")
+    least_minutes: Count = Field(5, description="the shortest time between two of a rule, such as every 5 minutes")
+    waiting: Count = Field(
+        5, description="how many messages of reminders may wait to be shown in a chat; more are joined into one"
+    )
     budget_usd: SpendCap | None = Field(
         0.5, description="what one run of a scheduled prompt may cost, where the model has a price; null: no limit"
     )
@@ -228,6 +235,21 @@ def shown(firing: Firing) -> str:
         late += f"{', ' if late else ''}{counted(firing.missed, 'earlier time')} missed"
     to = f"{speaker(reminder.source)}: " if reminder.source.chat_type != "direct" else ""
     return f"⏰ {to}{reminder.text}{f' ({late})' if late else ''}"
+
+
+def together(firings: Sequence[Firing], most: int) -> tuple[str, int]:
+    """Return one text for the first of these that fire, of at most `most` characters, and how many these are: one at
+    least. What is said word for word more than once is said once, with the number of times."""
+    said: dict[str, int] = {}
+    text = ""
+    for taken, each in enumerate(firings):
+        said[shown(each)] = said.get(shown(each), 0) + 1
+        lines = (f"{line} (×{times})" if times > 1 else line for line, times in said.items())
+        longer = "\n".join((TOGETHER.format(count=taken + 1), *lines))
+        if taken and len(longer) > most:
+            return text, taken
+        text = longer
+    return text, len(firings)
 
 
 def asked(firing: Firing, now: float) -> str:

@@ -12,7 +12,7 @@ from hmac import compare_digest
 from typing import Final
 
 from gateway.delivery.outbox import Outbox
-from gateway.domain.chat import Button, Inbound, Outbound, SessionKey, Source
+from gateway.domain.chat import SCHEDULED, Button, ChatAddress, Inbound, Outbound, SessionKey, Source
 from gateway.domain.recurrence import zone_called, zone_named
 from gateway.domain.reminder import (
     LONGEST_TEXT,
@@ -28,6 +28,7 @@ from gateway.domain.reminder import (
     resumed,
     shown,
     skipped,
+    together,
 )
 from gateway.domain.when import When
 from gateway.domain.wording import counted
@@ -39,6 +40,7 @@ from gateway.store.port import Store
 from gateway.store.records import Changed, InboxItem
 
 OVER_LISTED: Final = 10  # reminders that are over, in a list
+_LONGEST_JOINED: Final = 3_000  # characters of reminders in one message
 _ZONE: Final = "timezone"
 _PRESS: Final = "remind"  # the beginning of a button's token
 _SNOOZES: Final = {"10m": 600.0, "1h": 3_600.0}
@@ -50,6 +52,8 @@ OVER_BEFORE: Final = "Reminder {number} is over already; nothing was done."
 TOO_MANY: Final = (
     "You have {most} waiting here, and no more fit: /reminders lists them, /reminders cancel <n> takes one away."
 )
+CHAT_FULL: Final = "{most} wait in this chat, and no more fit until some are over or cancelled."
+TOO_OFTEN: Final = "That is too often: a rule comes every {least} at most, such as: every {least}."
 EMPTY: Final = "Say also what the reminder is about, for example: /remind in 20 minutes tea"
 TOO_LONG: Final = "A reminder holds {most:,} characters, and this text has {size:,}; shorten it."
 NO_ZONE: Final = (
@@ -62,7 +66,7 @@ Decide = Callable[[Reminder], Reminder | None]
 
 def schedule_event(reminder: Reminder, run: int) -> str:
     """The event id of the time that a reminder fires for the `run`th time."""
-    return f"schedule:{reminder.id}:{run}"
+    return f"{SCHEDULED}{reminder.id}:{run}"
 
 
 def run_of(event_id: str) -> tuple[str, int]:
@@ -115,6 +119,18 @@ class Reminders:
         how = f"\n(/reminders snooze {after.number} 10m says it again later)"
         hint = "" if self.outbox.has_buttons(after.key.platform) else how
         return replace(fired, after=replace(after, said=f"{shown(fired)}{hint}"))
+
+    async def room(self, to: ChatAddress) -> int:
+        """How many more messages of reminders may wait to be shown in a chat."""
+        return self.rules.waiting - await self.store.unasked(to)
+
+    def joined(self, firings: Sequence[Firing], row_id: str) -> tuple[list[Firing], list[Outbound]]:
+        """Return the first of these reminders of one conversation, and the one message that says them all. It has no
+        buttons, and no later change of one of them changes it."""
+        text, taken = together(firings, _LONGEST_JOINED)
+        first = firings[0].after
+        some = [replace(each, after=replace(each.after, shown_as=None)) for each in firings[:taken]]
+        return some, self._composed(first, text, row_id)
 
     def rows(self, reminder: Reminder) -> list[Outbound]:
         """Return the rows that a reminder shows as it fires, with its buttons."""
@@ -260,10 +276,21 @@ class PersonReminders:
             made_by=item.inbound.event_id,
             made_at=now,
         )
-        stored = await every.store.add_reminder(reminder, every.rules.per_person)
+        self._check_often(reminder)
+        rules = every.rules
+        stored = await every.store.add_reminder(reminder, rules.per_person, rules.per_chat)
         if stored is None:
-            raise UserError(TOO_MANY.format(most=counted(every.rules.per_person, "reminder")))
+            mine = sum(each.is_open and each.belongs_to(item.inbound.source) for each in await self.listed())
+            if mine >= rules.per_person or rules.per_person >= rules.per_chat:
+                raise UserError(TOO_MANY.format(most=counted(rules.per_person, "reminder")))
+            raise UserError(CHAT_FULL.format(most=counted(rules.per_chat, "reminder")))
         return stored
+
+    def _check_often(self, reminder: Reminder) -> None:
+        """Raises UserError for a rule that comes too often."""
+        table, least = reminder.timetable, self.every.rules.least_minutes
+        if table is not None and table.nth(1) - table.nth(0) < 60.0 * least:
+            raise UserError(TOO_OFTEN.format(least=counted(least, "minute")))
 
     async def listed(self) -> Sequence[Reminder]:
         """The open ones by their number, then the latest that are over."""
@@ -300,7 +327,10 @@ class PersonReminders:
             if not each.is_open:
                 return None
             after = each.changed(text=worded or each.text)
-            return after if when is None else moved(after, when, zone, now)
+            if when is None:
+                return after
+            self._check_often(after := moved(after, when, zone, now))
+            return after
 
         return await self._change(number, decide)
 

@@ -364,7 +364,7 @@ class Store(ABC):
     # that have a time by it. While their chat is closed they are parked, and are not due.
 
     @abstractmethod
-    async def add_reminder(self, reminder: Reminder, most: int) -> Reminder | None:
+    async def add_reminder(self, reminder: Reminder, most: int, in_chat: int) -> Reminder | None:
         """Store a reminder and give it the key's next number. One whose id is known is returned as it is now. None:
         its person has `most` in this chat that wait or are paused."""
 
@@ -388,9 +388,14 @@ class Store(ABC):
 
     @abstractmethod
     async def change_reminder(
-        self, reminder: Reminder, shown: Sequence[Outbound] = (), arrival: Arrival | None = None
+        self,
+        reminder: Reminder,
+        shown: Sequence[Outbound] = (),
+        arrival: Arrival | None = None,
+        also: Sequence[Reminder] = (),
     ) -> Changed:
-        """Put a reminder into the place of the version before it, together with the rows that say so, and with the item
+        """Put a reminder into the place of the version before it, and those in `also`, which are of the same chat, all
+        or none, together with the rows that say so, and with the item
         that it puts into its lane, whatever waits there. If that version was replaced already, nothing is stored."""
 
     @abstractmethod
@@ -460,6 +465,11 @@ class Store(ABC):
     @abstractmethod
     async def has_unsent(self, to: ChatAddress) -> bool:
         """Say whether rows of this chat wait to be shown, or are being sent. A reply that streams does not count."""
+
+    @abstractmethod
+    async def unasked(self, to: ChatAddress) -> int:
+        """Count the rows of this chat that nobody waits for (`Outbound.unasked`) and that were not sent yet. They go
+        out behind the chat's other rows."""
 
     @abstractmethod
     async def next_due(self) -> float | None:

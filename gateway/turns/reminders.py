@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import structlog
 
-from gateway.domain.chat import Inbound, OutboundKind
+from gateway.domain.chat import ChatAddress, Inbound, Outbound, OutboundKind, SessionKey
 from gateway.domain.reminder import LATE, Firing, Reminder, asked, firing, judged, left_out
 from gateway.people.pairing import Pairing
 from gateway.people.reminders import Reminders, row_of_run, run_of, schedule_event
@@ -28,6 +28,7 @@ log = structlog.get_logger(__name__)
 
 LOOK_EVERY: Final = 1.0  # seconds; a look is one step into an index
 _BATCH: Final = 100
+_LOOKED_AT: Final = 200  # items that wait in a lane
 
 REMINDERS: Final = Counter(
     name="reminders",
@@ -59,36 +60,72 @@ class ReminderSweep:
     points: Points
 
     async def sweep(self) -> int:
-        """Fire all that is due. Returns how many fired here."""
-        fired = 0
+        """Fire all that is due, as far as its chats have room for it. Returns how many fired here."""
+        fired, limit = 0, _BATCH
         try:
             while True:
                 now = self.clock.now()
-                due = await self.store.due_reminders(now, _BATCH)
-                fired += sum(await asyncio.gather(*(self._fire(each, now) for each in due)))
-                if len(due) < _BATCH:
+                due = await self.store.due_reminders(now, limit)
+                groups = await self._groups([await self._firing(each, now) for each in due])
+                fired += sum(await asyncio.gather(*(self._fire(each, now) for each in groups)))
+                if len(due) < limit:
                     return fired
+                if sum(map(len, groups)) < len(due):
+                    limit *= 2  # what waits for room must not hide what is due behind it
         except StoreUnavailable as error:
             log.error("reminders_wait", error=str(error))
             return fired
 
-    async def _fire(self, reminder: Reminder, now: float) -> bool:
-        """Fire a reminder, and say whether it fired here. A person who may not talk here any more is told nothing."""
-        event = schedule_event(reminder, reminder.fired + 1)
-        if await self.pairing.lets_in(reminder.source):
-            fired = self.reminders.worded(firing(reminder, now, row_of_run(event)))
-        else:
-            fired = left_out(reminder, now)
-        rows = self.reminders.rows(fired.after) if fired.shown and reminder.kind == "say" else []
+    async def _firing(self, reminder: Reminder, now: float) -> Firing:
+        """Fire a reminder, in thought. A person who may not talk here any more is told nothing."""
+        if not await self.pairing.lets_in(reminder.source):
+            return left_out(reminder, now)
+        return firing(reminder, now, row_of_run(schedule_event(reminder, reminder.fired + 1)))
+
+    async def _groups(self, fired: Sequence[Firing]) -> list[list[Firing]]:
+        """What fires now, in the messages that say it. Where more is due in a chat than may wait there to be shown, the
+        rest becomes one message for each conversation, and what finds no room stays due."""
+        groups: list[list[Firing]] = [[each] for each in fired if not each.shown]
+        chats: dict[ChatAddress, list[Firing]] = {}
+        asking: set[SessionKey] = set()
+        for each in fired:
+            key = each.after.key
+            if each.shown and each.after.kind == "ask":
+                # Of the prompts of a conversation one waits in its lane: people's messages come right behind it.
+                if key in asking or await self._has_run(key):
+                    continue
+                asking.add(key)
+            if each.shown:
+                chats.setdefault(replace(key.address, thread=None), []).append(each)
+        for chat, firings in chats.items():
+            groups += _within(firings, await self.reminders.room(chat))
+        return groups
+
+    async def _has_run(self, key: SessionKey) -> bool:
+        return any(item.inbound.kind == "schedule" for item in await self.store.waiting(key, _LOOKED_AT))
+
+    async def _fire(self, group: Sequence[Firing], now: float) -> int:
+        """Fire reminders that are said in one message, and say how many fired here."""
+        fired = self.reminders.worded(group[0]) if group[0].shown else group[0]
+        reminder = fired.after
+        event = schedule_event(reminder, reminder.fired)
+        rows: list[Outbound] = []
+        also: Sequence[Firing] = ()
+        if len(group) > 1:
+            (fired, *also), rows = self.reminders.joined(group, row_of_run(event))
+        elif fired.shown and reminder.kind == "say":
+            rows = self.reminders.rows(fired.after)
         arrival = _arrival(fired, event, now) if fired.shown and reminder.kind == "ask" else None
         self.points("reminder.due")
-        changed = await self.store.change_reminder(fired.after, rows, arrival)
+        changed = await self.store.change_reminder(fired.after, rows, arrival, [each.after for each in also])
         self.points("reminder.fired")
-        if changed.first:
-            self.reminders.outbox.deliver(changed.outbound)
-            outcome = "skipped" if not fired.shown else "late" if fired.delay >= LATE else "fired"
+        if not changed.first:
+            return 0
+        self.reminders.outbox.deliver(changed.outbound)
+        for each in (fired, *also):
+            outcome = "skipped" if not each.shown else "late" if each.delay >= LATE else "fired"
             REMINDERS.count(reminder.key.platform, reminder.kind, outcome)
-        return changed.first
+        return 1 + len(also)
 
     async def judged(self, item: InboxItem, outcome: ItemOutcome, shown: Shown) -> Shown:
         """Note whether a run of a scheduled prompt failed, and return what its chat is shown: of failures in a row the
@@ -116,6 +153,18 @@ class ReminderSweep:
         if present.failures == 1:
             return [*shown, ("notice", ONCE.format(**facts))]
         return [each for each in shown if each[0] != "error"]
+
+
+def _within(firings: Sequence[Firing], room: int) -> list[list[Firing]]:
+    """The messages of what is due in a chat with room for so many."""
+    if len(firings) <= room:
+        return [[each] for each in firings]
+    alone = [[each] for each in firings[: max(0, room - 1)]]
+    conversations: dict[SessionKey, list[Firing]] = {}
+    for each in firings[len(alone) :]:
+        if each.after.kind == "say":
+            conversations.setdefault(each.after.key, []).append(each)
+    return [*alone, *list(conversations.values())[: max(0, room - len(alone))]]
 
 
 def _arrival(fired: Firing, event: str, now: float) -> Arrival:

@@ -93,7 +93,7 @@ async def _add(store: Store, reminders: Sequence[Reminder]) -> float:
     start = time.perf_counter()
     for first in range(0, len(reminders), _AT_ONCE):
         some = reminders[first : first + _AT_ONCE]
-        stored = await asyncio.gather(*(store.add_reminder(each, 2 * EACH) for each in some))
+        stored = await asyncio.gather(*(store.add_reminder(each, 2 * EACH, 10_000) for each in some))
         assert all(stored)
     return time.perf_counter() - start
 

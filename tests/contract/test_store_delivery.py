@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -302,3 +303,43 @@ async def test_a_row_much_in_doubt_is_repeated_at_its_time_but_beside_no_other(b
     await bench.clock.advance(30)
     (row,) = await store.claim_outbound(9)
     assert await drain(store, row) == ["o1", "o2", "o3"]
+
+
+def told(number: str) -> Outbound:
+    """A reminder that fires."""
+    return replace(outbound(number), kind="reminder")
+
+
+async def test_what_nobody_waits_for_goes_behind_all_others(store: Store) -> None:
+    """But for the row that is being sent, and for a reminder that was sent before and put off."""
+    (first,) = await store.emit([told("r1")])
+    await store.emit([told("r2"), outbound("s1", answers="schedule:r:1"), outbound("o1")])
+    assert await store.unasked(first.to) == 2
+    assert await store.claim_outbound(9) == []
+    await store.mark_retry("r1", 0, ambiguous=False)
+    (row,) = await store.claim_outbound(9)
+    assert row.id == "r1"
+    following = await store.mark_sent("r1", "m1")
+    assert following is not None
+    assert following.id == "o1"
+    await store.emit([outbound("o2")])
+    assert await drain(store, following) == ["o1", "o2", "r2", "s1"]
+    assert await store.unasked(first.to) == 0
+
+
+async def test_a_scheduled_reply_that_streamed_goes_behind_all_others(store: Store) -> None:
+    claim = await claimed(store)
+    reply = outbound("o1", answers="schedule:r:1")
+    await store.open_reply(claim.lease, claim.item, replace(reply, state=OutboundState.STREAMING))
+    (row,) = await store.emit([outbound("o2")])
+    assert (await finish(store, claim, reply)).outbound == ()
+    await store.emit([outbound("o3")])
+    assert await drain(store, row) == ["o2", "o3", "o1"]
+
+
+async def test_a_crash_changes_nothing_in_the_order_of_what_nobody_waits_for(bench: Bench) -> None:
+    store = await bench.open()
+    await store.emit([outbound("o1"), told("r1"), outbound("o2")])
+    store = await bench.crash(store)
+    (row,) = await store.claim_outbound(9)
+    assert await drain(store, row) == ["o1", "o2", "r1"]

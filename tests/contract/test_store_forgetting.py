@@ -216,14 +216,14 @@ async def test_words_beside_the_transcript_go_too(bench: Bench) -> None:
     await store.keep_file(key(), _file("f1"), f"a file about {WORD}".encode())
     await store.keep_file(key(), _file("f2", "d2"), b"another")
     for reminded in (reminder("r1", text=f"say {WORD}"), reminder("r2")):
-        assert await store.add_reminder(reminded, 9) is not None
+        assert await store.add_reminder(reminded, 9, 10_000) is not None
     cleared = rewriting(tip, todos=(Todo(text="tea"),))
     await store.forget(
         claim.lease, deed(tip, sessions=(cleared,), pins=Pins(set_by="2"), files=("f1",), reminders=("r1",))
     )
     assert [each.id for each in await store.reminders(key(), 9)] == ["r2"]
     assert [each.id for each in await store.due_reminders(START, 9)] == ["r2"]
-    added = [await store.add_reminder(reminder(each), 2) for each in ("r3", "r4")]
+    added = [await store.add_reminder(reminder(each), 2, 10_000) for each in ("r3", "r4")]
     assert [each is not None for each in added] == [True, False]  # what is forgotten is not counted any more
     now = await store.tip(key())
     assert now is not None
@@ -329,7 +329,7 @@ async def a_life(store: Store) -> tuple[Claim, Session]:
     await store.charge(first, [_call(first)])
     await store.set_pins(claim.lease, Pins(rules=(Pin(text=f"never {WORD}", at=START),)), _prompt(first, WORD))
     await store.keep_file(key(), _file("f1"), f"a file about {WORD}".encode())
-    await store.add_reminder(reminder("r1", text=f"say {WORD}"), 9)
+    await store.add_reminder(reminder("r1", text=f"say {WORD}"), 9, 10_000)
     tip = await store.tip(key())
     assert tip is not None
     opening = Opening(session=new_session("s2"), transcript=await transcript(store, "s1"))

@@ -18,7 +18,7 @@ MANY = 9
 
 async def added(store: Store, number: str, chat: str = "1", **changes: object) -> Reminder:
     """A reminder, as it is once it is stored."""
-    stored = await store.add_reminder(reminder(number, chat, **changes), MANY)
+    stored = await store.add_reminder(reminder(number, chat, **changes), MANY, 10_000)
     assert stored is not None
     return stored
 
@@ -31,7 +31,7 @@ async def due(store: Store, now: float = START) -> list[str]:
 async def test_a_reminder_is_read_as_it_was_stored_after_a_crash_too(bench: Bench) -> None:
     store = await bench.open()
     odd = reminder("r1", "1", text="Tee \ud83d 买\n", rule="1 week on mon,fri", when_late="skip", zone="Europe/Berlin")
-    stored = await store.add_reminder(odd, MANY)
+    stored = await store.add_reminder(odd, MANY, 10_000)
     assert stored == replace(odd, number=1, text="Tee \ud83d 买\n")
     store = await bench.crash(store)
     assert await store.reminders(key(), 0) == [stored]
@@ -49,12 +49,12 @@ async def test_the_same_reminder_is_stored_once_and_keeps_its_number(store: Stor
 
 
 async def test_a_person_has_no_more_open_reminders_than_allowed(store: Store) -> None:
-    assert await store.add_reminder(reminder("r1"), 1) is not None
-    assert await store.add_reminder(reminder("r2"), 1) is None
+    assert await store.add_reminder(reminder("r1"), 1, 10_000) is not None
+    assert await store.add_reminder(reminder("r2"), 1, 10_000) is None
     other = reminder("r3")
-    assert await store.add_reminder(replace(other, source=replace(other.source, user="u9")), 1) is not None
+    assert await store.add_reminder(replace(other, source=replace(other.source, user="u9")), 1, 10_000) is not None
     await store.change_reminder(reminder("r1").changed(state="cancelled", due_at=None))
-    assert await store.add_reminder(reminder("r4"), 1) is not None
+    assert await store.add_reminder(reminder("r4"), 1, 10_000) is not None
 
 
 async def test_only_the_version_before_is_replaced(bench: Bench) -> None:
@@ -118,7 +118,7 @@ async def test_a_process_is_given_the_reminders_of_the_platforms_that_it_sends_t
     await added(store, "here")
     elsewhere = reminder("there", "2")
     there = replace(elsewhere, key=key("2", platform="a/b c"), source=replace(elsewhere.source, platform="a/b c"))
-    await store.add_reminder(there, MANY)
+    await store.add_reminder(there, MANY, 10_000)
     assert sorted(await due(store)) == ["here", "there"]
     store.serve(runs=["test", "a/b c"], sends=["a/b c"])
     assert await due(store) == ["there"]
@@ -141,8 +141,8 @@ async def test_open_reminders_come_first_then_the_latest_others(store: Store) ->
 async def test_the_latest_others_are_found_behind_many_open_ones(store: Store) -> None:
     over = [reminder(f"over{each}", due_at=None, state="done") for each in range(3)]
     for each in (*over, *(reminder(f"r{number:02}") for number in range(60))):
-        assert await store.add_reminder(each, 60) is not None
-    assert await store.add_reminder(reminder("more"), 60) is None
+        assert await store.add_reminder(each, 60, 10_000) is not None
+    assert await store.add_reminder(reminder("more"), 60, 10_000) is None
     listed = [each.id for each in await store.reminders(key(), 2)]
     assert listed == [*(f"r{number:02}" for number in range(60)), "over2", "over1"]
 
@@ -207,3 +207,23 @@ def own(event_id: str) -> Arrival:
     asked = arrival(event_id)
     source = asked.inbound.source
     return replace(asked, inbound=Inbound(event_id=event_id, source=source, text="news?", kind="schedule"))
+
+
+async def test_a_chat_has_a_cap_beside_that_of_a_person(store: Store) -> None:
+    assert await store.add_reminder(reminder("r1"), 9, 1) is not None
+    other = reminder("r2")
+    assert await store.add_reminder(replace(other, source=replace(other.source, user="u9")), 9, 1) is None
+    assert await store.add_reminder(reminder("r1"), 9, 1) is not None
+    assert await store.add_reminder(reminder("r3", "2"), 9, 1) is not None
+
+
+async def test_several_reminders_are_changed_together_or_not_at_all(store: Store) -> None:
+    first, second = [await added(store, number) for number in ("r1", "r2")]
+    done = [each.changed(state="done", due_at=None) for each in (first, second)]
+    assert not (await store.change_reminder(done[0], [outbound("o1")], also=[done[1].changed()])).first
+    assert [each.state for each in await store.reminders(first.key, 9)] == ["waiting", "waiting"]
+    assert await store.outbox(None, 9) == []
+    changed = await store.change_reminder(done[0], [outbound("o1")], also=[done[1]])
+    assert changed.first
+    assert [row.id for row in changed.outbound] == ["o1"]
+    assert await store.due_reminders(START + 9, 9) == []

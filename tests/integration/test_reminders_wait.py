@@ -17,7 +17,7 @@ async def test_a_look_for_due_reminders_reads_the_index_of_those_that_are_due(tm
     store = SqliteStore(tmp_path / "legato.db", clock=ManualClock(START))
     await store.open()
     for number in range(3):
-        await store.add_reminder(reminder(f"r{number}", str(number), due_at=START + number), 9)
+        await store.add_reminder(reminder(f"r{number}", str(number), due_at=START + number), 9, 10_000)
     connection = connect_reader(tmp_path / "legato.db")
     asked: list[tuple[str, apsw.Bindings]] = []
 

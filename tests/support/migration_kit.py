@@ -313,7 +313,7 @@ async def _reminders(store: Store) -> None:
     """One that waits, one with odd words that fired, one that is over, and one in a closed chat."""
     for number, chat in enumerate(("1", "1", "3", "x1")):
         made = reminder(f"r_{number}", chat, text=f"té {number} 买 \ud83d", due_at=START + 500 + number)
-        assert await store.add_reminder(made, 9) is not None
+        assert await store.add_reminder(made, 9, 10_000) is not None
     first, second = reminder("r_0", "1", due_at=START + 500), reminder("r_1", "1", due_at=START + 501)
     row = outbound("o-reminder", "1", "tea")
     await store.change_reminder(first.changed(fired=1, fired_at=START, shown_as=row.id, due_at=START + 900), [row])

@@ -52,6 +52,11 @@ def arrival(each: Arrival) -> Arguments:
     return [str(each.key), platform, storable(inbound.event_id), inbound_json(inbound), number(each.at), chat]
 
 
+def reminders(some: Sequence[Reminder]) -> Arguments:
+    """How many, then of each its id and the facts that change."""
+    return [str(len(some)), *(text for each in some for text in (each.id, *reminder(each)))]
+
+
 def reminder(each: Reminder) -> Arguments:
     """The facts that change: version, whether it is open, its time, its document."""
     due = "" if each.due_at is None else number(each.due_at)

@@ -14,7 +14,7 @@ from hashlib import sha1
 from importlib.resources import files
 from typing import Final, get_args
 
-from gateway.domain.chat import MOST_DOUBTS, PLACED, UNSENT, WAITING, OutboundState
+from gateway.domain.chat import MOST_DOUBTS, MOST_PLACE, PLACED, SCHEDULED, UNSENT, WAITING, OutboundState
 from gateway.domain.session import EndReason, HookState
 from gateway.store.records import MOST_ATTEMPTS, SUSPECT_ATTEMPTS, ItemOutcome
 
@@ -29,13 +29,15 @@ _CONSTANTS: Final = {
     "SUSPECT_ATTEMPTS": str(SUSPECT_ATTEMPTS),
     "MOST_ATTEMPTS": str(MOST_ATTEMPTS),
     "MOST_DOUBTS": str(MOST_DOUBTS),
+    "MOST_PLACE": str(MOST_PLACE),
+    "EVENT_SCHEDULED": f"'{SCHEDULED}'",
     **{
         f"ROW_{group}": f"'/{'/'.join(states)}/'"
         for group, states in (("WAITING", WAITING), ("PLACED", PLACED), ("UNSENT", UNSENT))
     },
     **{f"{of}_{word.upper()}": f"'{word}'" for of, words in _WORDS.items() for word in words},
 }
-_NAMED = re.compile(rf"\b(?:SUSPECT|MOST|{'|'.join(_WORDS)})_[A-Z_]+\b")
+_NAMED = re.compile(rf"\b(?:SUSPECT|MOST|EVENT|{'|'.join(_WORDS)})_[A-Z_]+\b")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from math import ceil
 from typing import Any, Final, Unpack
 
 from gateway.domain.approval import Approval, Verdict
-from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey
+from gateway.domain.chat import MOST_PLACE, ChatAddress, Outbound, OutboundState, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.domain.memory import Memory, MemoryChange
 from gateway.domain.message import Message
@@ -564,9 +564,9 @@ class RedisStore(Store):
 
     # -- reminders --------------------------------------------------------------------------
 
-    async def add_reminder(self, reminder: Reminder, most: int) -> Reminder | None:
+    async def add_reminder(self, reminder: Reminder, most: int, in_chat: int) -> Reminder | None:
         key = reminder.key
-        parts = [reminder.id, str(key), chat_name(key.address), storable(reminder.source.user), str(most)]
+        parts = [reminder.id, str(key), chat_name(key.address), storable(reminder.source.user), str(most), str(in_chat)]
         facts = arguments.reminder(reminder)
         return await self._wire.run(partition_of_key(key), "add_reminder", *parts, *facts, read=_reminder)
 
@@ -588,7 +588,11 @@ class RedisStore(Store):
         return [each for _, *facts in due if (each := _reminder([facts])) is not None]
 
     async def change_reminder(
-        self, reminder: Reminder, shown: Sequence[Outbound] = (), arrival: Arrival | None = None
+        self,
+        reminder: Reminder,
+        shown: Sequence[Outbound] = (),
+        arrival: Arrival | None = None,
+        also: Sequence[Reminder] = (),
     ) -> Changed:
         partition = partition_of_key(reminder.key)
         item = ["1", *arguments.arrival(arrival)[:5]] if arrival else ["0"]
@@ -605,7 +609,7 @@ class RedisStore(Store):
         first, _, advances = await self._wire.run(
             partition,
             "change_reminder",
-            *(reminder.id, self._now(), *arguments.reminder(reminder), *item, *arguments.rows(shown)),
+            *(self._now(), *arguments.reminders([reminder, *also]), *item, *arguments.rows(shown)),
             read=read,
             done=done,
             abandoned=lambda changed: self._outbox.given_back(changed[2]),
@@ -684,6 +688,11 @@ class RedisStore(Store):
     async def has_unsent(self, to: ChatAddress) -> bool:
         found: int = await self._wire.ask(partition_of(to.platform, to.chat), "ZCARD", f"out:{chat_name(to)}")
         return found > 0
+
+    async def unasked(self, to: ChatAddress) -> int:
+        rows = f"out:{chat_name(to)}"
+        found: int = await self._wire.ask(partition_of(to.platform, to.chat), "ZCOUNT", rows, f"({MOST_PLACE}", "+inf")
+        return found
 
     async def closed(self, to: ChatAddress) -> str | None:
         return await self._of_chat("closed", to.platform, to.chat)

@@ -14,7 +14,7 @@ from typing import Final
 
 import apsw
 
-from gateway.domain.chat import MOST_DOUBTS, PLACED, UNSENT, WAITING, ChatAddress, Outbound
+from gateway.domain.chat import MOST_DOUBTS, MOST_PLACE, PLACED, UNSENT, WAITING, ChatAddress, Outbound
 from gateway.domain.chat import OutboundState as State
 from gateway.store.shared.agenda import Advance
 from gateway.store.shared.documents import storable
@@ -55,12 +55,12 @@ _INSERT: Final = (
 )
 _FINISH: Final = (
     f"UPDATE outbox SET state = '{State.PENDING}', kind = ?, text = ?, due_at = ?,"
-    " place = 1 + (SELECT max(seq) FROM outbox), platform_message_id = coalesce(platform_message_id, ?)"
+    " place = ? + 1 + (SELECT max(seq) FROM outbox), platform_message_id = coalesce(platform_message_id, ?)"
     f" WHERE id = ? AND state = '{State.STREAMING}' RETURNING lane"
 )
 _CLAIM: Final = (
     f"UPDATE outbox SET state = '{State.SENDING}', claim = ?, attempts = attempts + 1, ambiguous = ambiguous + ?,"
-    " heard = 0 WHERE seq = ?"
+    f" heard = 0, place = place - iif(place > {MOST_PLACE}, {MOST_PLACE}, 0) WHERE seq = ?"
 )
 _SHOW: Final = (
     f"UPDATE outbox SET state = '{State.SENT}', platform_message_id = coalesce(?, platform_message_id), shown_at = ?"
@@ -256,6 +256,14 @@ def has_unsent(connection: apsw.Connection, lane: str) -> bool:
     return one(connection, _HEAD, (lane,)) is not None
 
 
+def unasked(connection: apsw.Connection, lane: str) -> int:
+    """Count the rows of a chat that nobody waits for and that no process has had in hand."""
+    row = one(
+        connection, f"SELECT count(*) FROM outbox WHERE lane = ? AND {UNFINISHED} AND place > {MOST_PLACE}", (lane,)
+    )
+    return 0 if row is None else int(row[0])
+
+
 def listing(
     connection: apsw.Connection, address: ChatAddress | None, limit: int, states: Collection[State]
 ) -> list[Outbound]:
@@ -283,6 +291,7 @@ def _store(connection: apsw.Connection, outbound: Outbound) -> str:
             outbound.kind,
             storable(outbound.text),
             outbound.due_at,
+            MOST_PLACE if outbound.unasked else 0,
             OUTBOUND.fact("platform_message_id", outbound.platform_message_id),
             outbound.id,
         ),
@@ -294,13 +303,16 @@ def _store(connection: apsw.Connection, outbound: Outbound) -> str:
 
 
 def insert(connection: apsw.Connection, outbound: Outbound, place: int | None = None) -> None:
-    """Write a row as it is. `place` None: behind all rows emitted so far. A known row is left as it is."""
+    """Write a row as it is. `place` None: behind all rows emitted so far, and what nobody waits for behind all others.
+    A known row is left as it is."""
     row = one(connection, "SELECT max(seq) FROM outbox")
     seq = ((row and row[0]) or 0) + 1
+    if place is None:
+        place = seq + MOST_PLACE if outbound.unasked else seq
     change(
         connection,
         _INSERT,
-        (seq, seq if place is None else place, chat_name(outbound.to), *OUTBOUND.row(outbound)),
+        (seq, place, chat_name(outbound.to), *OUTBOUND.row(outbound)),
     )
 
 

@@ -23,15 +23,20 @@ _WAITS: Final = "due_at IS NOT NULL AND parked = 0"  # in the words of the index
 _NO_CAP: Final = 1_000_000  # what the gateway itself puts into a lane is never refused
 
 
-def add(connection: apsw.Connection, reminder: Reminder, most: int) -> Reminder | None:
-    """Store a reminder with the next number of its key, unless its id is known; None: its person has too many."""
+def add(connection: apsw.Connection, reminder: Reminder, most: int, in_chat: int) -> Reminder | None:
+    """Store a reminder with the next number of its key, unless its id is known; None: its person or its chat has too
+    many."""
     known = _by_id(connection, reminder.id)
     if known is not None:
         return known
     chat, person = chat_name(reminder.key.address), storable(reminder.source.user)
-    row = one(connection, "SELECT count(*) FROM reminders WHERE chat = ? AND open AND person = ?", (chat, person))
+    row = one(
+        connection,
+        "SELECT count(*), count(*) FILTER (WHERE person = ?) FROM reminders WHERE chat = ? AND open",
+        (person, chat),
+    )
     assert row is not None
-    if row[0] >= most:
+    if row[0] >= in_chat or row[1] >= most:
         return None
     change(
         connection,
@@ -100,24 +105,23 @@ class Replaced:
 
 def replace(
     connection: apsw.Connection,
-    reminder: Reminder,
+    reminders: Sequence[Reminder],
     shown: Sequence[Outbound],
     arrivals: Sequence[Arrival],
     idle: Collection[str],
     sender: Sender,
 ) -> Replaced:
-    """Put a reminder into the place of the version before it, with the rows that it shows and the items that it makes;
-    the first item of each lane of `idle` is claimed."""
-    changed = change(
-        connection,
-        "UPDATE reminders SET version = ?, open = ?, due_at = ?, reminder = ? WHERE id = ? AND version = ?",
-        (
-            *(reminder.version, reminder.is_open, reminder.due_at, reminder_json(reminder)),
-            *(reminder.id, reminder.version - 1),
-        ),
-    )
-    if not changed:
+    """Put reminders into the places of the versions before them, all or none, with the rows that they show and the
+    items that they make; the first item of each lane of `idle` is claimed."""
+    present = "SELECT 1 FROM reminders WHERE id = ? AND version = ?"
+    if not all(one(connection, present, (each.id, each.version - 1)) for each in reminders):
         return Replaced(first=False)
+    for each in reminders:
+        change(
+            connection,
+            "UPDATE reminders SET version = ?, open = ?, due_at = ?, reminder = ? WHERE id = ?",
+            (each.version, each.is_open, each.due_at, reminder_json(each), each.id),
+        )
     arrived = inbox.accept(connection, arrivals, _NO_CAP, idle)
     return Replaced(first=True, arrived=arrived, advances=outbox.emit(connection, shown, sender))
 

@@ -535,8 +535,8 @@ class SqliteStore(Store):
 
     # -- reminders --------------------------------------------------------------------------
 
-    async def add_reminder(self, reminder: Reminder, most: int) -> Reminder | None:
-        return await self._database.write(reminding.add, reminder, most)
+    async def add_reminder(self, reminder: Reminder, most: int, in_chat: int) -> Reminder | None:
+        return await self._database.write(reminding.add, reminder, most, in_chat)
 
     async def reminder(self, chat: ChatAddress, reminder_id: str) -> Reminder | None:
         return self._database.look(reminding.of_id, chat, reminder_id)
@@ -551,7 +551,11 @@ class SqliteStore(Store):
         return self._database.look(reminding.due, now, limit, self._process.sends)
 
     async def change_reminder(
-        self, reminder: Reminder, shown: Sequence[Outbound] = (), arrival: Arrival | None = None
+        self,
+        reminder: Reminder,
+        shown: Sequence[Outbound] = (),
+        arrival: Arrival | None = None,
+        also: Sequence[Reminder] = (),
     ) -> Changed:
         sender, arrivals = self._sender(), [arrival] if arrival else []
         reserved = self._lanes.reserve([each.key for each in arrivals])
@@ -565,7 +569,7 @@ class SqliteStore(Store):
             self._unsent += rows_to_send(replaced.advances)
 
         replaced = await self._database.writer.run(
-            lambda connection: reminding.replace(connection, reminder, shown, arrivals, idle, sender),
+            lambda connection: reminding.replace(connection, [reminder, *also], shown, arrivals, idle, sender),
             done=done,
             failed=partial(self._lanes.unreserve, reserved),
             abandoned=abandoned,
@@ -650,6 +654,9 @@ class SqliteStore(Store):
 
     async def has_unsent(self, to: ChatAddress) -> bool:
         return await self._database.read(outbox.has_unsent, chat_name(to))
+
+    async def unasked(self, to: ChatAddress) -> int:
+        return self._database.look(outbox.unasked, chat_name(to))
 
     async def closed(self, to: ChatAddress) -> str | None:
         return await self._database.read(outbox.closed_because, chat_name(to))

@@ -78,7 +78,7 @@ class Run:
         store = store_at(self._url, self.clock)
         await store.open()
         for each in self._plan.planted:
-            assert await store.add_reminder(_reminder(each, self._origin), 10_000) is not None
+            assert await store.add_reminder(_reminder(each, self._origin), 10_000, 10_000) is not None
         await store.aclose()
 
     async def _started(self, kill: Kill | None) -> Child:

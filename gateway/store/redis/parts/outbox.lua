@@ -25,11 +25,25 @@ local function refuse_row(id, chat, why)
   settle(id, chat, ROW_REFUSED)
 end
 
+-- Fields and values that the caller passed, by name.
+local function named(pairs_taken)
+  local facts = {}
+  for i = 1, #pairs_taken, 2 do facts[pairs_taken[i]] = pairs_taken[i + 1] end
+  return facts
+end
+
+-- The place of a row with this number: what nobody waits for comes behind all others until it is claimed.
+local function place_from(facts, seq)
+  local unasked = facts.kind == 'reminder' or string.sub(facts.answers or '', 1, #EVENT_SCHEDULED) == EVENT_SCHEDULED
+  return unasked and string.format('%.0f', seq + MOST_PLACE) or seq
+end
+
 local function insert_row(id, chat, address, fields, state, place)
   local seq = next_number()
   set_fields(row_at(id), fields)
-  call('HSET', row_at(id), 'state', state, 'chat', chat, 'place', place or seq)
-  if state ~= ROW_STREAMING then call('ZADD', chat_at(chat), place or seq, id) end
+  place = place or place_from(named(fields), seq)
+  call('HSET', row_at(id), 'state', state, 'chat', chat, 'place', place)
+  if state ~= ROW_STREAMING then call('ZADD', chat_at(chat), place, id) end
   call('ZADD', P .. 'rows', seq, id)
   call('ZADD', P .. 'rows:' .. address, seq, id)
   count('unsent:' .. platform_of(chat), 1)
@@ -41,7 +55,7 @@ local function place_edit(id, edited)
   if shown_as then call('HSETNX', row_at(id), 'platform_message_id', shown_as) end
 end
 
-local HEAD_FACTS = { 'state', 'due_at', 'claim', 'confirmed', 'edits', 'ambiguous' }
+local HEAD_FACTS = { 'state', 'due_at', 'claim', 'confirmed', 'edits', 'ambiguous', 'place' }
 
 local function is_in_doubt(facts)
   return is_among(ROW_WAITING, facts[1] or '') and tonumber(facts[6] or '0') > MOST_DOUBTS
@@ -96,6 +110,11 @@ local function advance(chat, now, adopting, shown)
       if facts[5] then place_edit(id, facts[5]) end
       call('HSET', row_at(id), 'state', ROW_SENDING, 'claim', OWNER)
       call('HDEL', row_at(id), 'heard')
+      if tonumber(facts[7]) > MOST_PLACE then
+        local place = string.format('%.0f', facts[7] - MOST_PLACE)
+        call('HSET', row_at(id), 'place', place)
+        call('ZADD', chat_at(chat), place, id)
+      end
       call('SADD', P .. 'sending:' .. OWNER, id)
       call('ZREM', out_due_at(chat), chat)
       joined()
@@ -137,9 +156,8 @@ local function store_row(row)
   if not state then
     insert_row(row.id, row.chat, row.address, row.fields, ROW_PENDING)
   elseif state == ROW_STREAMING then
-    local final = { state = ROW_PENDING }
-    for i = 1, #row.fields, 2 do final[row.fields[i]] = row.fields[i + 1] end
-    local place = next_number()
+    local final = named(row.fields)
+    local place = place_from(final, next_number())
     call('HSET', row_at(row.id), 'state', ROW_PENDING, 'kind', final.kind, 'text', final.text, 'due_at', final.due_at)
     call('HSET', row_at(row.id), 'place', place)
     call('ZADD', chat_at(row.chat), place, row.id)

@@ -1,10 +1,11 @@
 -- needs: reminders
--- id, lane, chat, person, how many of the person may be open in the chat; then its changing facts (set_reminder).
+-- id, lane, chat, person, how many of the person and how many in all may be open in the chat; then its changing facts (set_reminder).
 -- Gives {'ok', document, number and whether it is parked, or {}}.
 return once(function()
-  local id, lane, chat, person, most = take(), take(), take(), take(), take_number()
+  local id, lane, chat, person, most, in_chat = take(), take(), take(), take(), take_number(), take_number()
   if call('EXISTS', reminder_at(id)) == 1 then return { 'ok', reminder_facts(id) } end
   if tonumber(call('HGET', reminders_by(chat), person) or '0') >= most then return { 'ok', {} } end
+  if call('HLEN', reminders_in(chat)) >= in_chat then return { 'ok', {} } end
   local last = call('ZREVRANGE', reminders_at(lane), 0, 0, 'WITHSCORES')[2]
   local number = (tonumber(last) or 0) + 1
   local parked = call('HEXISTS', P .. 'closed', chat)
