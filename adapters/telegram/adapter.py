@@ -344,6 +344,12 @@ class TelegramAdapter(TelegramBot):
 
     waits_for_account = True
     reader_sends = False
+    longest_silence = 300.0  # Telegram answers within half a minute, and may ask for a pause
+
+    @property
+    def alive_at(self) -> float | None:
+        """When it asked for messages last (monotonic)."""
+        return self._receiver.asked_at
 
     async def run(self, accept: Accept) -> None:
         """Poll until cancelled. Raises AdapterError if Telegram does not know the token."""

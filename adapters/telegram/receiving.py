@@ -57,6 +57,11 @@ class Receiver:
         self._backoff = Backoff(0.1, 5.0)  # before what could not be stored is asked for again
         self._refused: asyncio.Future[None] | None = None
         self._full = FullLanes(clock=clock)
+        self.asked_at: float | None = None  # monotonic: when Telegram was asked for updates last
+
+    def asked(self) -> None:
+        """Telegram is asked for updates now."""
+        self.asked_at = self._clock.monotonic()
 
     def begin(self, accept: Accept, me: Me) -> None:
         """Store updates with `accept` from now on."""
@@ -139,6 +144,7 @@ class ReceivingBot(ExtBot[None]):
                 return updates
 
     async def _fetched(self, *arguments: Any, **options: Any) -> tuple[Update, ...]:
+        self._receiver.asked()
         try:
             return await super().get_updates(*arguments, **options)
         except Conflict:
@@ -199,6 +205,7 @@ async def poll(bot: ReceivingBot, receiver: Receiver) -> None:
         await receiver.refused()
     finally:
         receiver.end()
+        receiver.asked_at = None
         if updater.running:
             try:
                 async with asyncio.timeout(_LAST_WORDS):

@@ -97,6 +97,8 @@ class AccountLeases:
             await adapter.run(accept)
             return
         name = account_of(adapter)
+        if (earlier := self._keepers.pop(name, None)) is not None:  # of a reading that a bug ended
+            earlier.cancel()
         waits = adapter.waits_for_account
         await self._take(name, adapter, waits=waits)
         account = _Account(waits=waits)

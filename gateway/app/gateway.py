@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
 from functools import partial
+from typing import Final
 
 import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
@@ -20,12 +21,13 @@ from gateway.agent.sessions import Sessions
 from gateway.agent.tools.counts import KEEP_EVERY, ToolCounts
 from gateway.app.accounts import AccountLeases
 from gateway.delivery.outbox import Outbox
-from gateway.domain.adapter import Adapter
+from gateway.domain.adapter import Adapter, HasAccount, ShowsLife
 from gateway.people.approvals import Approvals
 from gateway.people.welcome import LOOK_EVERY, Welcome
+from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError, StoreUnavailable
-from gateway.runtime.metrics import Metrics
+from gateway.runtime.metrics import Counter, Metrics
 from gateway.runtime.tasks import Background, best_effort, ended_before
 from gateway.store.insist import insist
 from gateway.store.port import Store
@@ -38,11 +40,18 @@ from gateway.turns.reminders import ReminderSweep
 
 log = structlog.get_logger(__name__)
 
+READERS_RESTARTED: Final = Counter(
+    name="readers_restarted", text="Readings of a platform that were begun anew.", labels=("platform", "why")
+)
+
 DRAIN_SECONDS = 30.0  # running turns may finish that long after a stop was asked for; the next start does the rest
 _SWEEP_SECONDS = 60.0
 _MOST_HOOKS = 1_000  # that are counted
 _LOOK_AGAIN = 0.02  # seconds between two looks at whether everything has settled
 _ASK_AGAIN = 1.0  # the same, after the store could not be asked
+_READ_AGAIN = (1.0, 300.0)  # seconds before a platform is read again after a bug
+_READ_WELL = 600.0  # the same, after which the pauses begin anew
+_LOOK_AT_READERS = 30.0
 _LAST_WORDS = 5.0  # seconds for messages that are being delivered when the gateway stops
 
 
@@ -78,6 +87,7 @@ class Gateway:
     _grace: float = DRAIN_SECONDS
     failure: str | None = None  # why an adapter stopped, as a sentence for the person
     _failed: bool = False
+    _stalled: dict[str, asyncio.Event] = field(default_factory=dict)  # by adapter
 
     def stop(self, *, grace: float = DRAIN_SECONDS) -> None:
         """Ask `run` to drain and return (SIGTERM, SIGINT). Turns that are not done after `grace` seconds are cut short;
@@ -126,6 +136,7 @@ class Gateway:
         await self.welcome.look()
         self._repeat(scheduler, self.welcome.look, LOOK_EVERY, name="welcome")
         self._repeat(scheduler, partial(self.tool_counts.keep, self.store), KEEP_EVERY, name="tool counts")
+        self._repeat(scheduler, self._look_at_readers, _LOOK_AT_READERS, name="readers")
         scheduler.start()
         reading = [
             self.background.start(self._read(adapter), name=f"adapter {name}")
@@ -167,15 +178,44 @@ class Gateway:
             self.sessions.hooks.pay()  # one may be slow: nobody has to wait for the hooks of yesterday
 
     async def _read(self, adapter: Adapter) -> None:
-        try:
-            await self.accounts.read(adapter, PoisonGuard(self.reception, adapter).accept)
-        except GatewayError as error:
-            self._failed, self.failure = True, str(error)
-            log.info("adapter_stopped", adapter=adapter.name, error=str(error))
-        except Exception:
-            # One platform's bug must not take the others down.
-            self._failed = True
-            log.exception("adapter_broke", adapter=adapter.name)
+        """Read a platform until it has nothing more to say. One whose reading a bug ended, or that stands still, is
+        read again after a pause; but for a person's own terminal, where the error has to be seen."""
+        backoff = Backoff(*_READ_AGAIN)
+        stalled = self._stalled[adapter.name] = asyncio.Event()
+        read = partial(self.accounts.read, adapter, PoisonGuard(self.reception, adapter).accept)
+        while True:
+            stalled.clear()
+            began = self.clock.monotonic()
+            try:
+                if await ended_before(read, stalled):
+                    return
+            except GatewayError as error:
+                self._failed, self.failure = True, str(error)
+                log.info("adapter_stopped", adapter=adapter.name, error=str(error))
+                return
+            except Exception:
+                # One platform's bug must not take the others down.
+                if isinstance(adapter, HasAccount) and adapter.reader_sends:
+                    self._failed = True
+                    log.exception("adapter_broke", adapter=adapter.name)
+                    return
+                if self.clock.monotonic() - began > _READ_WELL:
+                    backoff.reset()
+                wait = backoff.pause()
+                log.exception("adapter_broke", adapter=adapter.name, again_in=wait)
+                READERS_RESTARTED.count(adapter.name, "broke")
+                await self.clock.sleep(wait)
+
+    async def _look_at_readers(self) -> None:
+        """A library whose own task has died reads nothing more, and says nothing."""
+        for name, adapter in self.adapters.items():
+            if not isinstance(adapter, ShowsLife) or adapter.alive_at is None:
+                continue
+            silent = self.clock.monotonic() - adapter.alive_at
+            if silent > adapter.longest_silence:
+                log.error("reader_stands_still", adapter=name, seconds=round(silent))
+                READERS_RESTARTED.count(name, "stood_still")
+                self._stalled[name].set()
 
     async def _settle(self) -> None:
         """Return when everything accepted here is answered and shown, or cannot be shown now."""

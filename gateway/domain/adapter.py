@@ -83,7 +83,8 @@ class Accept(Protocol):
 
 
 class Adapter(Protocol):
-    """One platform. `run` returns when the platform has nothing more to say (end of input)."""
+    """One platform. `run` returns when the platform has nothing more to say (end of input); after a bug in it, it is
+    called again."""
 
     name: str
     limits: Limits
@@ -165,6 +166,17 @@ class Finding:
     what: str
     ok: bool | None
     detail: str
+
+
+@runtime_checkable
+class ShowsLife(Protocol):
+    """Reads in a way that gives a sign all the time, however little is said there. A reading that gave none for
+    `longest_silence` seconds is ended, and begun anew.
+
+    `alive_at`: when the last sign came (seconds, monotonic); None: nothing is being read."""
+
+    alive_at: float | None
+    longest_silence: float
 
 
 @runtime_checkable

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from gateway.agent.tools.base import ToolContext
 from gateway.app.build import Parts, build
+from gateway.domain.adapter import Accept
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.domain.message import Message, text_of
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, TextDelta
@@ -70,6 +72,68 @@ async def test_an_adapter_that_fails_to_send_with_a_foreign_error_is_asked_once_
     async with running(tmp_path, adapter=adapter, clock=clock) as live:
         event = await live.tell("hello")
         assert await patient(live, event) == "echo: hello"
+
+
+class Breaking(FakeAdapter):
+    """A platform whose library meets a bug, so many times."""
+
+    def __init__(self, bugs: int = 0) -> None:
+        super().__init__()
+        self.bugs, self.begun = bugs, 0
+        self.account, self.waits_for_account, self.reader_sends = "bot", True, False
+
+    async def run(self, accept: Accept) -> None:
+        self.begun += 1
+        self.changed()
+        if self.begun <= self.bugs:
+            raise KeyError("channel_id")
+        await super().run(accept)
+
+
+async def test_a_platform_that_meets_a_bug_is_read_again_after_growing_pauses(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    adapter = Breaking(bugs=3)
+    async with running(tmp_path, adapter=adapter, clock=clock) as live:
+        for begun, pause in enumerate((1.0, 2.0, 4.0), 1):
+            await adapter.until(lambda begun=begun: adapter.begun == begun)  # type: ignore[misc]
+            await clock.until_due_in(pause)
+            await clock.advance(pause)
+        await live.tell("hello")
+        await adapter.until(lambda: "echo: hello" in adapter.shown())
+        assert live.gateway.metrics.totals()["legato_readers_restarted_total fake broke"] == 3.0
+
+
+class Standing(Breaking):
+    """A platform whose library says nothing any more."""
+
+    longest_silence = 300.0
+    alive_at: float | None = None
+
+
+async def test_a_platform_that_stands_still_is_read_anew(tmp_path: Path, clock: ManualClock) -> None:
+    adapter = Standing()
+    async with running(tmp_path, adapter=adapter, clock=clock) as live:
+        await adapter.until(lambda: adapter.begun == 1)
+        await live.gateway._look_at_readers()  # nothing is being read: nothing to say
+        adapter.alive_at = clock.monotonic()
+        await clock.advance(299.0)
+        await live.gateway._look_at_readers()
+        assert adapter.begun == 1
+        await clock.advance(2.0)
+        with capture_logs() as logs:
+            await live.gateway._look_at_readers()
+        await adapter.until(lambda: adapter.begun == 2)
+        assert [(each["event"], each["adapter"]) for each in logs] == [("reader_stands_still", "fake")]
+        assert await live.ask("hello") == "echo: hello"
+
+
+async def test_a_terminal_that_meets_a_bug_is_not_read_again(tmp_path: Path) -> None:
+    adapter = Breaking(bugs=1)
+    adapter.reader_sends = True
+    gateway = build(config_in(tmp_path), [adapter], Parts(providers={"offline": FakeModel()}))
+    assert await gateway.run() is False
+    assert adapter.begun == 1
 
 
 # -- the disk while a turn runs ------------------------------------------------------------------
