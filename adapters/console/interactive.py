@@ -106,7 +106,7 @@ class QuietHistory(FileHistory):
 
     def __init__(self, path: Path) -> None:
         with suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.touch(mode=0o600)
         self._path = path
         super().__init__(str(path))

@@ -153,10 +153,10 @@ async def serve_shell(config: Config, call: ShellCall, log_to: Callable[[Config,
     """`legato chat`: the exit status. What a person looks at must not be logged to, nor the stderr of a script, which
     is told in sentences."""
     running: list[Gateway] = []
+    log_file = None if call.as_json else config.home / "legato.log"
+    make_folders(config, home=log_file is not None)  # before the adapter makes them, open to all
     adapter = _adapter(config, _of_shell(), running, call)
     watched = isinstance(adapter, IsWatched) and adapter.watched
-    log_file = None if call.as_json else config.home / "legato.log"
-    make_folders(config, home=log_file is not None)
     log_to(config, log_file)
     collect_seldom()
     gateway = build(config, [adapter], Parts(pace=_PACE, told=print) if watched else Parts())

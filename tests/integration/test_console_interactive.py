@@ -443,6 +443,7 @@ async def test_ctrl_c_ends_a_turn_that_waits_for_an_answer(tmp_path: Path) -> No
     async with chatting(tmp_path) as terminal:
         await terminal.sees("›")
         terminal.types("run date" + ENTER)
+        assert (tmp_path / "legato-home").stat().st_mode & 0o777 == 0o700
         await terminal.sees("? Run this command? date")
         terminal.types(CTRL_C)
         await terminal.sees("Stopped before the answer was finished.")
