@@ -56,7 +56,7 @@ def nothing_to_do(config: Config) -> str:
         return ""
     switches = [f"adapters.{each.name}.enabled" for each in platforms().values() if each.settings]
     return (
-        f"there is nothing to run: enable a platform ({' or '.join(switches)} in config.yaml), or talk here with "
+        f"there is nothing to run: enable a platform ({' or '.join(switches)} in your config.yaml), or talk here with "
         "`legato chat`"
     )
 

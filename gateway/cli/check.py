@@ -167,10 +167,10 @@ def of_files(setup: Setup, environ: Mapping[str, str]) -> Iterator[Finding]:
     settings, files = setup.config, setup.files
     detail = ", laid over ".join(str(each.absolute()) for each in reversed(files))
     yield Finding(what="config", ok=True, detail=detail or f"no config.yaml in {setup.folder.absolute()}: defaults")
-    used = settings.at("").absolute()
     if setup.earlier:
-        detail = f"{used}, where an earlier version kept settings and store; elsewhere it is {setup.folder.absolute()}"
-        yield Finding(what="folder", ok=None, detail=detail)
+        used = " and ".join(str(each) for each in setup.earlier)
+        detail = f"{used} of this folder as in earlier versions; Legato's own folder is {setup.folder.absolute()}"
+        yield Finding(what="earlier", ok=None, detail=detail)
     either = _READ_BY_OTHERS | _WRITTEN_BY_OTHERS
     # A configuration may be read: its secrets stand beside it.
     for file in files:

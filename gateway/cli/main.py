@@ -334,9 +334,10 @@ def _served_from(path: Path | None) -> Config:
     """The settings, for a person who is told where they and the store are, if these are not where new ones would be."""
     found = _setup(path)
     if found.earlier and sys.stderr.isatty():
+        used = " and ".join(str(each) for each in found.earlier)
         complain(
-            "Legato uses the settings and the store of this folder, where an earlier version kept them. Elsewhere it "
-            f"uses {found.folder}; docs/operations.md (Upgrade) says how to move them there."
+            f"Legato uses {used} of this folder, as earlier versions did. Its own folder is {found.folder}: "
+            "docs/operations.md (Upgrade) says how to move them there."
         )
     return found.config
 

@@ -28,14 +28,14 @@ _OTHERS: Final = 0o077  # of a file's mode; Legato makes its files without
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """`config` was read from `file` (None: there is none), laid over the file `below`. `folder` is Legato's;
-    `earlier`: an earlier version's store or settings in the working folder are used."""
+    """`config` was read from `file` (None: there is none), laid over the file `below`. `folder` is Legato's; `earlier`
+    is what lies in the working folder, as in earlier versions, and is used."""
 
     config: Config
     folder: Path
     file: Path | None
     below: Path | None = None
-    earlier: bool = False
+    earlier: tuple[Path, ...] = ()
 
     @property
     def files(self) -> list[Path]:
@@ -57,14 +57,15 @@ def set_up(given: Path | None, environ: Mapping[str, str]) -> Setup:
         below = here if elsewhere and (lived or file is None) and _says_something(here) else None
         secrets = [*([_HERE] if lived or below is not None else []), folder]
     config = load_config(file, variables(secrets, environ), below=below)
-    earlier = below is not None or (elsewhere and _store_is_here(config, folder))
-    config = config.within(_HERE if earlier else folder)
-    return Setup(config=config, folder=folder, file=file, below=below, earlier=earlier)
+    # Who has settings here and never started elsewhere is given a store here, too, as ever.
+    store_here = elsewhere and (_store_is_here(config, folder) or (below is not None and not folder.exists()))
+    config = config.within(_HERE if store_here else folder)
+    earlier = [*([below] if below else []), *([config.database or config.home] if store_here else [])]
+    return Setup(config=config, folder=folder, file=file, below=below, earlier=tuple(earlier))
 
 
 def legato_folder(environ: Mapping[str, str]) -> Path:
-    """Return Legato's folder, which need not be there; as people would write it from the working folder. Raises
-    ConfigError."""
+    """Return Legato's folder, which need not be there; `.` where it is the working folder. Raises ConfigError."""
     try:
         if given := environ.get(HOME_VARIABLE, "").strip():
             path = Path(given).expanduser().absolute()
@@ -73,8 +74,8 @@ def legato_folder(environ: Mapping[str, str]) -> Path:
     except RuntimeError:
         reason = f"nobody knows where your home folder is: set {HOME_VARIABLE} to the folder that Legato may use"
         raise ConfigError([reason]) from None
-    with suppress(ValueError, OSError):
-        return path.relative_to(Path.cwd())
+    with suppress(OSError):  # the working folder may be gone
+        return _HERE if path == Path.cwd() else path
     return path
 
 

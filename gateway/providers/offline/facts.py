@@ -56,7 +56,9 @@ def gist(text: str) -> str:
     ]
     if often:
         lines.append(f"Words that stand out: {often}.")
-    return "\n\n".join([*lines, "To have it understood rather than counted, set a real `model` in config.yaml."])
+    return "\n\n".join(
+        [*lines, "To have it understood rather than counted, set a real `model` in ~/.legato/config.yaml."]
+    )
 
 
 _OPERATORS: Final = {

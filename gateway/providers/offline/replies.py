@@ -70,14 +70,14 @@ simple rules. Everything around me is real, though, so you can try it out. For e
 - Remind me in 2 minutes to stretch
 - Count to 30
 
-/help lists the commands, /context shows how full my window is. To talk to a real model, set `model` in config.yaml."""
+/help lists the commands, /context shows how full my window is. To talk to a real model, set `model` in ~/.legato/config.yaml."""
 
 _HINTS: Final = (
     "Try “What time is it?” to see a tool at work.",
     "Try “Add water the plants to my to-do list”.",
     "Try “What did I ask before?”: I know what is in our transcript.",
     "/context shows how full my window is.",
-    "For real answers, set `model` in config.yaml; everything else stays as it is.",
+    "For real answers, set `model` in ~/.legato/config.yaml; everything else stays as it is.",
 )
 _LISTENED: Final = 2_000  # characters of a request in which a rule is looked for
 _QUOTED: Final = 160  # characters of the request that a reply quotes
@@ -343,8 +343,8 @@ def _greet(said: Matched) -> Answer | None:
 _ABOUT: Final = Answer(text=WELCOME)
 
 _BLIND: Final = Answer(
-    text="I read words only, so I can neither see that nor hear it. A real model may; set `model` in config.yaml. "
-    "Documents that are plain text I can read."
+    text="I read words only, so I can neither see that nor hear it. A real model may; set `model` in "
+    "~/.legato/config.yaml. Documents that are plain text I can read."
 )
 _THANKS: Final = Answer(text="You are welcome!")
 

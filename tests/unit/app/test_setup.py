@@ -42,7 +42,7 @@ def left_by_an_earlier_version(store: str = "legato.db") -> None:
 
 def test_a_newcomer_has_one_folder_wherever_the_program_starts(home: Path) -> None:
     found = started(home)
-    assert (found.file, found.earlier) == (None, False)
+    assert (found.file, found.earlier) == (None, ())
     assert found.config.database == home / ".legato/legato.db"
     assert found.config.home == home / ".legato/legato-home"
     assert not (home / ".legato").exists(), "looking makes nothing"
@@ -74,7 +74,7 @@ def test_an_edited_file_of_an_earlier_version_is_read_and_its_store_found(home: 
     Path("config.yaml").write_text(ANTHROPIC + "store: {url: 'sqlite:///my/bot.db'}\n")
     Path(".env").write_text("A_KEY=of the file\n")
     found = set_up(None, {"HOME": str(home)})
-    assert (found.config.model.name, found.earlier) == ("claude", True)
+    assert (found.config.model.name, found.earlier) == ("claude", (Path("config.yaml"), Path("my/bot.db")))
     assert found.config.secrets() == ("of the file",)
     assert (found.config.database, found.config.home) == (Path("my/bot.db"), Path("my/bot-home"))
 
@@ -101,6 +101,14 @@ def test_new_settings_are_laid_over_those_of_an_earlier_version(home: Path) -> N
     assert list(found.config.adapters) == ["telegram"]
     assert found.config.model.provider == "anthropic"
     assert found.config.model.base_url is None, "another provider's server is not sent the key"
+
+
+def test_an_edit_of_the_shipped_file_does_not_hide_the_conversation(home: Path) -> None:
+    (home / ".legato").mkdir(mode=0o700)
+    Path("config.yaml").write_text(ANTHROPIC)
+    found = started(home)
+    assert (found.config.model.name, found.earlier) == ("claude", (Path("config.yaml"),))
+    assert found.config.database == home / ".legato/legato.db"
 
 
 def test_mistakes_name_the_file_that_has_them(home: Path) -> None:
@@ -139,7 +147,7 @@ def test_a_strangers_folder_chooses_nothing(home: Path) -> None:
     (home / "private").mkdir(mode=0o700)
     Path("legato-home").symlink_to(home / "private")
     found = started(home)
-    assert (found.earlier, found.config.tools.mcp, found.config.tools.shell.enabled) == (False, {}, False)
+    assert (found.earlier, found.config.tools.mcp, found.config.tools.shell.enabled) == ((), {}, False)
 
 
 def test_another_programs_settings_are_no_mistake(home: Path) -> None:

@@ -88,7 +88,7 @@ def test_a_command_line_that_cannot_be_meant_ends_with_2_and_says_what_to_do(
 
 
 def test_without_a_platform_the_way_out_is_told_in_few_words() -> None:
-    assert nothing_to_do(Config()).endswith(" in config.yaml), or talk here with `legato chat`")
+    assert nothing_to_do(Config()).endswith(" in your config.yaml), or talk here with `legato chat`")
 
 
 async def test_a_check_whose_reader_left_closes_what_it_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
