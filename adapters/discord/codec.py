@@ -7,9 +7,9 @@ https://discord.com/developers/docs/interactions/receiving-and-responding#intera
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from gateway.delivery.markdown.characters import length
@@ -25,7 +25,15 @@ _LOOKS_CUT: Final = LONGEST - 50
 _OTHERS: Final = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]+`|^>>> .*|^> [^\n]*", re.DOTALL | re.MULTILINE
 )  # quotes and code
-_MESSAGES: Final = (0, 19)  # https://discord.com/developers/docs/resources/message#message-object-message-types
+_MARKUP: Final = re.compile(  # https://discord.com/developers/docs/reference#message-formatting
+    r"<(?:@!?(?P<person>\d+)|@&(?P<role>\d+)|#(?P<channel>\d+)|a?:(?P<emoji>\w{1,32}):\d+"
+    r"|t:(?P<time>-?\d{1,15})(?::[a-zA-Z])?|/(?P<command>[^:<>]{1,100}):\d+)>"
+)
+# https://discord.com/developers/docs/resources/message#message-object-message-types
+_MESSAGES: Final = (0, 19, 20, 23)  # texts, replies, and answers to commands
+STARTER: Final = 21  # in a thread, for the message that it began from
+_TEXT: Final = 10  # https://discord.com/developers/docs/components/reference#text-display
+_LONGEST_CARD: Final = 2_000  # characters
 _FORWARD: Final = 1  # https://discord.com/developers/docs/resources/message#message-reference-types
 _VOICE: Final = 1 << 13  # https://discord.com/developers/docs/resources/message#message-object-message-flags
 
@@ -37,10 +45,11 @@ NO_PINGS: Final[Json] = {"parse": []}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Me:
-    """The bot itself. `roles`: ids of the roles that stand for it alone, by guild."""
+    """The bot itself. `called`: what people call the channel or role of an id where the bot reads now, if it knows."""
 
     id: str
     name: str = ""
+    called: Callable[[str], str] = lambda _: ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,11 +86,12 @@ def message_inbound(
     if not said and not files:
         return None
     own = _own(message, me)
-    text = said
     if not own.startswith("/"):
-        text = before + _context(message, me) + text
+        text = before + _context(message, me) + said
     elif amends:
         return None  # a command was carried out as it was
+    else:
+        text = _written(message, me)
     stamp = f":{message['edited_timestamp']}" if amends else ""
     answered = message.get("message_reference") or {}
     return Inbound(
@@ -151,17 +161,47 @@ def message_of(event: str | None, channel: str) -> str | None:
 
 
 def words(message: Json, me: Me) -> str:
-    """Return a message's text, without the bot's name, and with people's names for their numbers."""
-    text = without_mention(message.get("content") or "", me)
-    text = _named(text, message.get("mentions") or ())
+    """Return a message's text and its cards, without the bot's name, and with names for numbers."""
+    text = _written(message, me)
     shown = [*([text] if text else []), *(_sticker(each) for each in message.get("sticker_items") or ())]
     if poll := message.get("poll"):
         answers = " / ".join(str(each["poll_media"].get("text", "")) for each in poll["answers"])
         shown.append(f"[poll: {poll['question'].get('text', '')} — {answers}]")
+    shown += _cards(message)
     for each in message.get("message_snapshots") or ():
-        forwarded = (each.get("message") or {}).get("content") or ""
-        shown.append(FORWARDED + forwarded)
+        forwarded = each.get("message") or {}
+        named = _named(forwarded.get("content") or "", forwarded.get("mentions") or (), me)
+        shown.append(FORWARDED + "\n".join([*([named] if named else []), *_cards(forwarded)]))
     return "\n".join(shown).strip()
+
+
+def _written(message: Json, me: Me) -> str:
+    return _named(without_mention(message.get("content") or "", me), message.get("mentions") or (), me)
+
+
+def _cards(message: Json) -> Iterator[str]:
+    """What stands in the previews of links and in the cards of bots, each in a line."""
+    for embed in message.get("embeds") or ():
+        fields = [f"{each.get('name', '')}: {each.get('value', '')}" for each in embed.get("fields") or ()]
+        about, below = (embed.get("author") or {}).get("name"), (embed.get("footer") or {}).get("text")
+        said = [about, embed.get("title"), embed.get("description"), *fields, below]
+        if any(said):
+            yield _card([embed.get("url"), *said])
+    if said := list(_displayed(message.get("components") or ())):
+        yield _card(said)
+
+
+def _card(parts: Iterable[str | None]) -> str:
+    text = " | ".join(flat(each) for each in parts if each)
+    return f"[card: {text if len(text) <= _LONGEST_CARD else text[: _LONGEST_CARD - 1] + '…'}]"
+
+
+def _displayed(components: Iterable[Json]) -> Iterator[str]:
+    """The texts among components, at any depth."""
+    for each in components:
+        if each.get("type") == _TEXT:
+            yield str(each.get("content", ""))
+        yield from _displayed(each.get("components") or ())
 
 
 def without_mention(text: str, me: Me) -> str:
@@ -176,11 +216,35 @@ def is_named(message: Json, me: Me) -> bool:
     return re.search(rf"<@!?{me.id}>", message.get("content") or "") is not None
 
 
-def _named(text: str, mentioned: Iterable[Json]) -> str:
-    if "<@" not in text:
+def _named(text: str, mentioned: Iterable[Json], me: Me) -> str:
+    """The text as people see it, who read names and times for Discord's signs."""
+    if "<" not in text:
         return text
     names = {each["id"]: name_of(each, each.get("member")) for each in mentioned}
-    return re.sub(r"<@!?(\d+)>", lambda found: f"@{names.get(found[1], found[1])}", text)
+
+    def seen(found: re.Match[str]) -> str:
+        match found.lastgroup, found[found.lastgroup or 0]:
+            case "person", number:
+                return f"@{names.get(number, number)}"
+            case "role", number:
+                return f"@{flat(me.called(number)) or number}"
+            case "channel", number:
+                return f"#{flat(me.called(number)) or number}"
+            case "emoji", name:
+                return f":{name}:"
+            case "command", name:
+                return f"/{name}"
+            case _, seconds:
+                return _time(int(seconds)) or found[0]
+
+    return _MARKUP.sub(seen, text)
+
+
+def _time(seconds: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+    except (OSError, OverflowError, ValueError):  # no year of a calendar
+        return ""
 
 
 def _sticker(sticker: Json) -> str:
@@ -199,7 +263,7 @@ def _own(message: Json, me: Me) -> str:
     if message["author"].get("bot"):
         return ""
     written = without_mention(_OTHERS.sub("", message.get("content") or ""), me)
-    return _named(written, message.get("mentions") or ())
+    return _named(written, message.get("mentions") or (), me)
 
 
 def _context(message: Json, me: Me) -> str:

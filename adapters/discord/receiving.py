@@ -14,10 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import structlog
-from discord import Guild, StageChannel, TextChannel, Thread, VoiceChannel
+from discord import ForumChannel, Guild, StageChannel, TextChannel, Thread, VoiceChannel
 from discord.abc import GuildChannel
 from discord.http import Route
 
@@ -386,20 +386,21 @@ class Receiver:
             place = said.place
         if not self._listening.hears(data, self._with_role(place, data), self._me):
             return None
+        me = replace(self._me, called=partial(self._called, place.guild)) if place.guild else self._me
         data = await self._with_member(data, place)
         opens = event.kind == "message" and self._listening.opens_thread(place)
         before = ""
         if (opens or self._looks_back(data, place)) and await self._is_admitted(data, place):
             if not opens:
-                before = await self._before(data, place)
-            elif await self._opened_thread(data, place):
+                before = await self._before(data, place, me)
+            elif await self._opened_thread(data, place, me):
                 within = (place.channel, *place.within)
                 place = replace(place, channel=data["id"], within=within, is_thread=True, own=True)
         earlier: tuple[str, ...] = ()
         if event.kind == "edit":
             first = codec.event_id(self._me, place, data["id"], data["author"]["id"])
             earlier = said.events if said is not None else (first,)
-        inbound = codec.message_inbound(data, place, self._me, before=before, amends=earlier)
+        inbound = codec.message_inbound(data, place, me, before=before, amends=earlier)
         if inbound is not None:
             self._remember(data, place, inbound)
         return inbound
@@ -466,6 +467,12 @@ class Receiver:
             raise LookupError(f"channel {channel} is not known")  # nobody may take it for a chat of two
         return codec.Place(channel=channel, guild=guild)
 
+    def _called(self, guild: str, number: str) -> str:
+        """What people call a channel or a role of a guild; empty if the bot does not know."""
+        there = self._connection.get_guild(int(guild))
+        found = there and (there.get_channel_or_thread(int(number)) or there.get_role(int(number)))
+        return found.name if found else ""
+
     def _with_role(self, place: codec.Place, message: Mapping[str, Any]) -> codec.Place:
         guild = self._connection.get_guild(int(place.guild)) if place.guild and message.get("mention_roles") else None
         role = guild.self_role if guild is not None else None
@@ -482,9 +489,9 @@ class Receiver:
             self._members[who] = found or {}  # who has left has no roles
         return {**message, "member": self._members[who]}
 
-    async def _opened_thread(self, message: Mapping[str, Any], place: codec.Place) -> bool:
+    async def _opened_thread(self, message: Mapping[str, Any], place: codec.Place, me: codec.Me) -> bool:
         """Say whether the message has a thread, which has the message's own id."""
-        name = " ".join(codec.words(message, self._me).split())[:80] or "Conversation"
+        name = " ".join(codec.words(message, me).split())[:80] or "Conversation"
         route = Route(
             "POST",
             "/channels/{channel_id}/messages/{message_id}/threads",
@@ -507,19 +514,35 @@ class Receiver:
         heard_anyway = place.guild is None or place.own or self._listening.mode(place) != "mention"
         return not heard_anyway and self._settings.quoted > 0 and not codec.words(message, self._me).startswith("/")
 
-    async def _before(self, message: Mapping[str, Any], place: codec.Place) -> str:
-        """Return the messages before a mention, since the bot's own last words. They are not stored by themselves."""
+    async def _before(self, message: Mapping[str, Any], place: codec.Place, me: codec.Me) -> str:
+        """Return the messages before a mention, since the bot's own last words; in a thread with the one that it began
+        from. They are not stored by themselves."""
         limit = min(self._settings.quoted, _PAGE)
         with suppress(*failures.Foreign):
             async with self._clock.limit(_LOOK_BACK_SECONDS):
                 found = await self._connection.calls.logs_from(int(place.channel), limit, before=int(message["id"]))
             newer: list[Mapping[str, Any]] = []
             for each in found:
-                if each["author"]["id"] == self._me.id:
+                if each["type"] == codec.STARTER:
+                    newer.append(cast(Any, each.get("referenced_message") or each))
+                elif each["author"]["id"] == me.id:
                     break
-                newer.append(each)
-            return codec.quoted(newer[::-1], self._me)
+                else:
+                    newer.append(each)
+            else:
+                if place.is_thread and len(found) == limit:
+                    newer += await self._first_of(place)
+            return codec.quoted(newer[::-1], me)
         return ""
+
+    async def _first_of(self, thread: codec.Place) -> list[Mapping[str, Any]]:
+        """The message that a thread began from, which has the thread's id; a forum's stands in the thread itself."""
+        parent, *_ = thread.within
+        where = thread.channel if isinstance(self._connection.get_channel(int(parent)), ForumChannel) else parent
+        with suppress(*failures.Foreign):
+            async with self._clock.limit(_LOOK_BACK_SECONDS):
+                return [cast(Any, await self._connection.calls.get_message(int(where), int(thread.channel)))]
+        return []
 
     # -- what was missed --------------------------------------------------------------------
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from gateway.domain.message import text_of
 from tests.emulators.discord import Channel, DiscordServer, Kind, User
 from tests.support.discord_live import on_discord
@@ -48,6 +50,58 @@ async def test_it_is_shown_what_was_said_before_it_was_named_and_stores_none_of_
         bot.says("@Legato thanks", place)
         await bot.until(lambda: len(discord.shown(place)) == 2)
         assert bot.model.spoken(1)[-1] == ("user", "thanks")
+
+
+@pytest.mark.parametrize("long", [False, True])
+async def test_in_a_thread_it_is_shown_the_message_that_the_thread_began_from(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel, long: bool
+) -> None:
+    thread = discord.people.thread_from(discord.people.say(place, anna, "Who sings alto?"), anna, "Alto")
+    for number in range(25 * long):
+        discord.people.say(thread, anna, str(number))
+    async with on_discord(tmp_path, discord, anna) as bot:
+        bot.says("@Legato please answer", thread)
+        await bot.until(lambda: discord.shown(thread))
+        ((_, heard),) = bot.model.spoken(0)
+        _, first, *others = heard.splitlines()
+        assert first.startswith("Anna: Who sings alto?")
+        assert len(others) == 20 * long + 1
+
+
+async def test_a_thread_from_its_own_answer_shows_it_that_answer(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    async with on_discord(tmp_path, discord, anna) as bot:
+        bot.says("@Legato one", place)
+        await bot.until_shown("echo: one", chat=place)
+        thread = discord.people.thread_from(discord.shown(place)[0], anna, "More")
+        bot.says("@Legato go on", thread)
+        await bot.until(lambda: len(discord.shown(thread)) == 2)  # the first stands for what the thread began from
+        assert "Legato: echo: one" in bot.model.spoken(1)[-1][1]
+
+
+async def test_names_of_channels_and_roles_are_those_that_people_see(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    assert place.guild is not None
+    role = discord.people.role(place.guild, "altos")
+    elsewhere = discord.people.general(discord.people.guild("Secret", anna))
+    async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}) as bot:
+        bot.says(f"@Legato are the <@&{role.id}> in <#{place.id}> or in <#{elsewhere.id}>?", place)
+        await bot.until_shown(f"echo: are the @altos in #general or in #{elsewhere.id}?", chat=place)
+
+
+async def test_the_card_of_another_bot_is_read(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    robot = discord.people.person("Robot", bot=True)
+    async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}) as bot:
+        card = {"title": "Build failed", "description": "3 tests", "fields": [{"name": "Branch", "value": "main"}]}
+        said = discord.people.say(place, robot, "", embeds=[card])
+        bot.says("@Legato why?", place, reply_to=said)
+        await bot.until(lambda: discord.shown(place))
+        ((_, heard),) = bot.model.spoken(0)
+        assert heard == '[in reply to robot: "(card: Build failed | 3 tests | Branch: main)"]\nwhy?'
 
 
 async def test_a_channel_may_be_free_or_silent(
@@ -195,7 +249,8 @@ async def test_an_edit_from_before_a_restart_is_none_after_it(
         bot.says("Last")
         await bot.until_shown("echo: Helo", "echo: Bye", "echo: Last")
         discord.people.edit(answered, "Hello!")
-        await bot.until_shown("echo: Helo", "echo: Bye", "echo: Last", "echo: [an earlier message, corrected]\nHello!")
+        corrected = "echo: [an earlier message, corrected]\nHello!\n[card: Example]"
+        await bot.until_shown("echo: Helo", "echo: Bye", "echo: Last", corrected)
         discord.people.pin(answered)
         await bot.quiet()
         assert len(bot.shown()) == 4

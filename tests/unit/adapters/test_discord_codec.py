@@ -83,6 +83,49 @@ def test_names_instead_of_numbers(content: str, text: str) -> None:
     assert said(content, mentions=[ANNA, bot]) == text
 
 
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("see <#8> and <@&9>", "see #plans (old) and @9"),
+        ("<:wave:123> <a:dance_2:4>", ":wave: :dance_2:"),
+        ("at <t:1795348800> or <t:1795348800:R>", "at 2026-11-22 12:00 UTC or 2026-11-22 12:00 UTC"),
+        ("<t:999999999999999>", "<t:999999999999999>"),
+        ("</remind me:77> is it", "/remind me is it"),
+        ("a < b > c <t:x> <#> <::1> <@>", "a < b > c <t:x> <#> <::1> <@>"),
+    ],
+)
+def test_signs_of_discord_are_read_as_people_see_them(content: str, text: str) -> None:
+    me = Me(id="42", called=lambda number: "plans [old]" if number == "8" else "")
+    inbound = codec.message_inbound(message(f"it says {content}"), ALONE, me)
+    assert inbound is not None
+    assert inbound.text == f"it says {text}"
+
+
+def test_cards_are_read_and_are_nobodys_own_words() -> None:
+    embeds = [
+        {"type": "link", "url": "https://a.example", "title": "A]\n[B", "description": "what\nit says"},
+        {"type": "image", "url": "https://a.example/b.png"},
+        {"author": {"name": "Robot"}, "fields": [{"name": "Branch", "value": "main"}], "footer": {"text": "end"}},
+        {},
+    ]
+    inbound = heard("look https://a.example", embeds=embeds)
+    assert inbound.text == (
+        "look https://a.example\n[card: https://a.example | A) (B | what it says]\n[card: Robot | Branch: main | end]"
+    )
+    assert inbound.own == "look https://a.example"
+    assert len(said("", embeds=[{"description": "x" * 4_000}])) == 2_008
+    shown = [{"type": 17, "components": [{"type": 9, "components": [{"type": 10, "content": "**Hi**"}]}]}]
+    assert said("", components=shown) == "[card: **Hi**]"
+    forward = {"message": {"content": "", "embeds": [{"title": "News"}]}}
+    assert said("", message_snapshots=[forward], message_reference={"type": 1}) == "[forwarded]\n[card: News]"
+
+
+def test_a_command_is_not_given_the_preview_of_its_link() -> None:
+    inbound = heard("/queue https://a.example", embeds=[{"title": "A"}])
+    assert inbound.text == "/queue https://a.example"
+    assert inbound.command is not None
+
+
 def test_what_else_a_message_may_hold() -> None:
     assert said("", sticker_items=[{"id": "5", "name": "a wave]"}]) == "[sticker a wave)]"
     poll = {
