@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +94,21 @@ async def test_a_file_may_be_as_large_as_its_server_takes(tmp_path: Path, discor
         assert made.count("POST /channels/{channel}/messages") == posts
         await send(large)
         assert discord.shown(large)[-1].attachments[0].name == "tape.raw"
+
+
+async def test_what_is_sent_to_a_person_by_their_number_reaches_them(
+    tmp_path: Path, discord: DiscordServer, anna: User
+) -> None:
+    async with on_discord(tmp_path, discord, anna) as bot:
+        to = ChatAddress(platform="discord", chat=f"@{anna.id}")
+        key, now = SessionKey(platform="discord", chat=to.chat), discord.cloud.clock.now()
+        row = Outbound(id="o_1", key=key, to=to, kind="notice", text="Look", created_at=now)
+        await bot.adapter.typing(to, True)
+        shown = await bot.adapter.send(row)
+        await bot.adapter.edit(replace(row, text="Look here"), shown)
+        file = KeptFile(ref="r", digest="d", name="a.txt", mime="text/plain", size=2, at=now)
+        await bot.adapter.send_file(replace(row, id="o_2", text="", file=file), b"ab")
+        await bot.until(lambda: any("typing" in call.method for call in discord.journal.calls))
+        await bot.adapter.typing(to, False)
+        assert bot.shown() == ["Look here", ""]
+        assert [call.chat_id for call in discord.journal.calls if call.status in (400, 404)] == []

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from discord.errors import HTTPException, NotFound
 from discord.http import Route
 
 from adapters.discord.codec import Interaction, snowflake
@@ -23,10 +25,12 @@ ANSWER = {"content": "Done."}
 
 @dataclass
 class Calls:
-    """Discord, where the first word stands until another takes its place. `made`: methods of the calls."""
+    """Discord, where the first word stands until another takes its place. `made`: methods of the calls; `refused`: the
+    errors of some."""
 
     application_id: int = 7
     made: list[str] = field(default_factory=list)
+    refused: dict[str, HTTPException] = field(default_factory=dict)
 
     @property
     def calls(self) -> Calls:
@@ -34,6 +38,8 @@ class Calls:
 
     async def request(self, route: Route, **how: Any) -> dict[str, Any]:
         self.made.append(route.method)
+        if route.method in self.refused:
+            raise self.refused[route.method]
         return {"id": "9", "flags": LOADING, "content": ""}
 
 
@@ -64,6 +70,26 @@ async def test_an_answer_within_fourteen_minutes_takes_the_place_of_wait(given: 
     await given.clock.advance(14 * 60 - 1)
     assert await given.interactions.show(given.each(), ANSWER, may_be_public=False) == "9"
     assert given.discord.made == ["GET", "PATCH"]
+
+
+def unknown(code: int) -> NotFound:
+    return NotFound(cast(Any, SimpleNamespace(status=404, reason="Not Found")), {"code": code, "message": "Unknown"})
+
+
+@pytest.mark.parametrize("private", [True, False])
+@pytest.mark.parametrize("method", ["GET", "PATCH"])
+async def test_an_answer_whose_place_is_gone_comes_behind_it(given: Given, method: str, private: bool) -> None:
+    given.discord.refused[method] = unknown(10008)
+    told = await given.interactions.show(given.each(private=private), ANSWER, may_be_public=False)
+    assert told == ("@9" if private else "9")
+    assert given.discord.made[-1] == "POST"
+
+
+async def test_an_answer_that_finds_no_place_at_all_is_a_message_of_its_own(given: Given) -> None:
+    given.discord.refused |= {"GET": unknown(10008), "POST": unknown(10015)}
+    assert await given.interactions.show(given.each(), ANSWER, may_be_public=False) is None
+    with pytest.raises(DeliveryRefused, match=TOO_LATE):
+        await given.interactions.show(given.each(private=True), ANSWER, may_be_public=False)
 
 
 async def test_a_later_answer_is_a_message_of_its_own(given: Given) -> None:
