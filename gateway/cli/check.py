@@ -264,6 +264,8 @@ async def _store(store: Store) -> Finding:
         await store.aclose()
     detail = f"{counted(status.sessions, 'session')}, {counted(status.waiting, 'message')} waiting, "
     detail += f"{status.unsent:,} not yet shown"
+    if status.unindexed:
+        detail += f"; the search index is made anew while the gateway runs: {counted(status.unindexed, 'message')} left"
     return Finding(what="store", ok=True, detail=detail)
 
 

@@ -328,6 +328,7 @@ class StoreStatus:
     unsent: int  # outbound rows not yet in a final state
     dead: int
     sessions: int
+    unindexed: int = 0  # messages whose search entries another version made, and which a run makes anew
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

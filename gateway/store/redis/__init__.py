@@ -22,7 +22,8 @@ so that a cluster keeps them together. Under it lie
     closed                          chats in which nothing can be shown any more, and why
     first_names later_names         chats that their platform calls by another name than before
     due due_claims hooks hook_owners compactions:<session>      expiry, hooks owed, compactions
-    ledger ledger:<key> figures dead stem:<owner>:<term>        reports and searches
+    ledger ledger:<key> figures dead                            reports
+    stem:<owner>:<term> searched unindexed                      searches: see searching.py
     members answers:<process> sending:<process> …               the processes, and the claims of each
     lease:<name>                    leases of things that are not chats
     spent:<account> reserved:<call>:<account>                   money spent under caps: see reserve.lua

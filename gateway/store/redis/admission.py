@@ -18,11 +18,13 @@ from gateway.runtime.errors import StoreUnavailable
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask, used
 from gateway.store.redis.mark import check_free, check_whole
 from gateway.store.redis.partitions import PARTITIONS
+from gateway.store.shared import searchable
 
 log = structlog.get_logger(__name__)
 
 META: Final = "legato:meta"
 FORMAT: Final = 1  # of the records
+SEARCH: Final = "search"  # the fact that says by which version's way all entries of the search index were made
 _OLDEST: Final = (7, 0)
 _ANSWER: Final = 10.0  # seconds an answer may take
 _LOOKED_AFTER: Final = 60.0  # seconds between two looks at the server's settings
@@ -127,7 +129,7 @@ async def make_good(endpoint: Endpoint, store_id: str) -> None:
     processes that are there go on with a new store of the same id. Raises StoreUnavailable or UNREACHABLE."""
     async with used(connect_meta(endpoint)) as connection:
         found = await _meta(connection)
-    if not found:
+    if "id" not in found:
         advice = "if that was a mistake, stop Legato and put the server's files back"
         log.error("store_was_emptied", server=str(endpoint), lost="every conversation", advice=advice)
         await establish(endpoint, store_id)
@@ -141,6 +143,7 @@ async def establish(endpoint: Endpoint, store_id: str = "") -> Mapping[str, str]
     async with used(connect_meta(endpoint)) as connection:
         await _told(connection, "HSETNX", META, "id", store_id or os.urandom(8).hex())
         facts = {"app": "legato", "format": FORMAT, "readable_from": _READABLE_FROM, "partitions": PARTITIONS}
+        facts[SEARCH] = searchable.MADE  # of a store without messages
         await _told(connection, "HSET", META, *(str(each) for fact in facts.items() for each in fact))
         meta = await _meta(connection)
     check_ours(endpoint, Survey(meta=meta, size=0))

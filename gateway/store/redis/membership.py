@@ -51,6 +51,7 @@ class Membership:
         lanes: Lanes,
         outbox: Outbox,
         background: Background,
+        old_search: set[int],
     ) -> None:
         self._endpoint = endpoint
         self._caller = caller
@@ -59,6 +60,7 @@ class Membership:
         self._lanes = lanes
         self._outbox = outbox
         self._background = background
+        self._old_search = old_search
         self._clock = process.clock
         self._lease_seconds = caller.life / 1_000
         self._store_id = ""
@@ -165,9 +167,10 @@ class Membership:
         await self._make_good()
 
     async def _make_good(self) -> None:
-        with suppress(StoreUnavailable):  # as where a command closes the store at once: the next process does it
+        with suppress(StoreUnavailable, *UNREACHABLE):  # as where a command closes the store at once: the next does it
             for partition in EVERYWHERE:
                 await searching.make_good(self._wire, partition)
+            await searching.renew(self._wire, self._endpoint, self._old_search)
 
     # -- news -------------------------------------------------------------------------------
 

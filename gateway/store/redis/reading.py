@@ -16,6 +16,7 @@ from gateway.domain.message import Message
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, UsageTotal
 from gateway.store.records import InboxItem, SignalKind, StoreStatus, TurnJournal, UsageBy
+from gateway.store.redis import searching
 from gateway.store.redis.codec import approvals_from, document_in, message_from, number, pairs, row_from, session_from
 from gateway.store.redis.partitions import EVERYWHERE, address_name, partition_of, partition_of_key
 from gateway.store.redis.wire import Wire
@@ -102,8 +103,9 @@ async def rows_of_chat(wire: Wire, chat: ChatAddress, row_ids: Sequence[str]) ->
     return [row for row in found if chat_name(row.to) == chat_name(chat)]
 
 
-async def status(wire: Wire, platforms: Platforms) -> StoreStatus:
-    """Counts over everything, which the scripts keep; waiting items and unsent rows only of these platforms."""
+async def status(wire: Wire, platforms: Platforms, old: Collection[int]) -> StoreStatus:
+    """Counts over everything, which the scripts keep; waiting items and unsent rows only of these platforms. `old`: the
+    partitions whose search entries another version made."""
     totals: Counter[str] = Counter()
     for flat in await wire.ask_all((each, ("HGETALL", "figures")) for each in EVERYWHERE):
         for name, value in pairs(flat).items():
@@ -111,7 +113,13 @@ async def status(wire: Wire, platforms: Platforms) -> StoreStatus:
             if not platform or platforms.has_chat_of(platform):
                 totals[what] += int(value)
     known = await wire.ask_all((each, ("ZCARD", "sessions")) for each in EVERYWHERE)
-    return StoreStatus(waiting=totals["waiting"], unsent=totals["unsent"], dead=totals["dead"], sessions=sum(known))
+    return StoreStatus(
+        waiting=totals["waiting"],
+        unsent=totals["unsent"],
+        dead=totals["dead"],
+        sessions=sum(known),
+        unindexed=await searching.left(wire, old),
+    )
 
 
 async def usage(

@@ -15,25 +15,31 @@ from __future__ import annotations
 import asyncio
 import sys
 from array import array
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
+
+import structlog
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import HOST, Message, note_of, said_in
 from gateway.store.records import Found, Passage
+from gateway.store.redis.admission import META, SEARCH, connect_meta
 from gateway.store.redis.arguments import listed
 from gateway.store.redis.codec import document_in, message_from
-from gateway.store.redis.endpoint import Endpoint
+from gateway.store.redis.endpoint import Endpoint, ask, used
 from gateway.store.redis.keyspace import remove
-from gateway.store.redis.partitions import PARTITIONS, partition_of_key, prefix
+from gateway.store.redis.partitions import EVERYWHERE, PARTITIONS, partition_of_key, prefix
 from gateway.store.redis.wire import Wire
 from gateway.store.shared import ranking, searchable
 from gateway.store.shared.documents import parsed
 from gateway.store.shared.ranking import MOST_OF_A_TERM, Text
 from gateway.store.shared.searchable import KINDS, RETURNED, Kind, every_term_of, kind_of, terms_of
 from gateway.store.shared.text import Question, is_dense
+from gateway.store.shared.unindexed import Unindexed
 
 T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
 
 _MOST_TERMS: Final = 400  # in one step
 _PAGE: Final = 200  # messages read in one step
@@ -67,10 +73,14 @@ def index(wire: Wire, partition: int, key: SessionKey, messages: Sequence[Messag
 
 
 def _enter(wire: Wire, partition: int, owner: str, message_id: str, terms: Sequence[str]) -> None:
-    chunks = [terms[first : first + _MOST_TERMS] for first in range(0, len(terms), _MOST_TERMS)] or [[]]
+    chunks = _chunks(terms)
     for place, chunk in enumerate(chunks):
         last = "1" if place == len(chunks) - 1 else "0"
         wire.submit(partition, "index", owner, message_id, last, *listed(chunk))
+
+
+def _chunks(terms: Sequence[str]) -> list[Sequence[str]]:
+    return [terms[first : first + _MOST_TERMS] for first in range(0, len(terms), _MOST_TERMS)] or [[]]
 
 
 async def leave(wire: Wire, partition: int, key: SessionKey, ids: Sequence[str]) -> None:
@@ -108,16 +118,78 @@ async def enter_again(wire: Wire, partition: int, ids: Sequence[str]) -> None:
                 _enter(wire, partition, owner_of(document["k"], kind), message_id, entries(message))
 
 
-async def search(wire: Wire, words: str, key: SessionKey | None, limit: int, now: float) -> list[Passage]:
-    """The passages that answer best, best first: people's and the model's words, then results of tools."""
+async def outdated(endpoint: Endpoint) -> set[int]:
+    """Return the partitions with entries that another version made: all or none. Raises UNREACHABLE."""
+    async with used(connect_meta(endpoint)) as connection:
+        made = await ask(connection, "HGET", META, SEARCH, seconds=endpoint.timeout)
+    return set() if made == str(searchable.MADE) else set(EVERYWHERE)
+
+
+async def left(wire: Wire, old: Iterable[int]) -> int:
+    """Return the number of messages in partitions whose entries another version made, as their sessions hold them."""
+    number = 0
+    for partition in sorted(old):
+        ids = await wire.ask(partition, "ZRANGE", "sessions", "0", "-1")
+        number += sum(await wire.ask_all((partition, ("LLEN", f"transcript:{each}")) for each in ids))
+    return number
+
+
+async def renew(wire: Wire, endpoint: Endpoint, old: set[int]) -> None:
+    """Make the entries of another version anew, and take its own away: of these partitions, which leave the set. Each
+    step may be done twice, and beside another process that does the same. Raises StoreUnavailable or UNREACHABLE: the
+    next start begins anew."""
+    if not old:
+        return
+    log.info("search_index_outdated", left=await left(wire, old))
+    for partition in sorted(old):
+        before, owners = set(await wire.ask(partition, "SMEMBERS", "searched")), set[str]()
+        for session in await wire.ask(partition, "ZRANGE", "sessions", "0", "-1"):
+            for page in await _pages_of(wire, partition, [session]):
+                owners |= await _renewed(wire, partition, page)
+        for owner in before - owners:
+            await remove(endpoint, f"{prefix(partition)}stem:{owner}:*")
+            await wire.run(partition, "leave_index", owner, "0", "0")
+        old.discard(partition)
+        log.info("search_index_outdated", partitions=len(old))
+    async with used(connect_meta(endpoint)) as connection:
+        if await ask(connection, "HEXISTS", META, "id", seconds=endpoint.timeout):
+            await ask(connection, "HSET", META, SEARCH, str(searchable.MADE), seconds=endpoint.timeout)
+    log.info("search_index_renewed")
+
+
+async def _renewed(wire: Wire, partition: int, ids: Sequence[str]) -> set[str]:
+    """Enter messages, and wait for their entries; their owners."""
+    owners = set()
+    for message_id, stored in await _stored(wire, partition, ids):
+        message, document = message_from(message_id, stored)
+        if kind := kind_of(message):
+            owner, terms = owner_of(document["k"], kind), entries(message)
+            owners.add(owner)
+            for chunk in _chunks(terms):
+                await wire.run(partition, "index", owner, message_id, "0", *listed(chunk))
+    return owners
+
+
+async def search(
+    wire: Wire, old: Collection[int], words: str, key: SessionKey | None, limit: int, now: float
+) -> list[Passage]:
+    """The passages that answer best, best first: people's and the model's words, then results of tools. `old`: the
+    partitions whose messages are read, because another version made their entries."""
     await wire.settled()  # by then the messages of this process are in the index
     if key is not None:
         partition = partition_of_key(key)
+        if partition in old:
+            return await _search_read(wire, partition, [str(key)], words, limit, now)
         return await ranking.search(
             lambda kind: RedisIndex(wire, partition, owner_of(str(key), kind)), words, limit, now
         )
     sought = ranking.Sought.by(words, now)
-    found = [each for partition in range(PARTITIONS) for each in await _everybodys(wire, partition, sought, limit)]
+    found = list[Passage]()
+    for partition in range(PARTITIONS):
+        if partition not in old:
+            found += await _everybodys(wire, partition, sought, limit)
+        else:
+            found += await _search_read(wire, partition, await _keys_of(wire, partition), words, limit, now)
     return sorted(found, key=lambda each: (each.hit.message["role"] != "tool", each.score), reverse=True)[:limit]
 
 
@@ -137,6 +209,35 @@ async def around(wire: Wire, key: SessionKey, message_id: str, reach: int) -> li
         return []
     await wire.settled()
     return await ranking.around(RedisIndex(wire, partition, owner_of(str(key))), _number(message_id), reach)
+
+
+async def _search_read(
+    wire: Wire, partition: int, lanes: Iterable[str], words: str, limit: int, now: float
+) -> list[Passage]:
+    """The passages of some keys of a partition, whose every message is read."""
+    read = Unindexed(words)
+    for lane in lanes:
+        sessions = await wire.ask(partition, "LRANGE", f"sessions:{lane}", "0", "-1")
+        for page in await _pages_of(wire, partition, sessions):
+            await asyncio.to_thread(_take, read, lane, await _stored(wire, partition, page))
+    return await ranking.search(lambda kind: ReadIndex(wire, partition, read, kind), words, limit, now)
+
+
+async def _pages_of(wire: Wire, partition: int, sessions: Iterable[str]) -> list[Sequence[str]]:
+    """The ids of the messages of sessions, rising, in pages."""
+    found = await wire.ask_all((partition, ("LRANGE", f"transcript:{each}", "0", "-1")) for each in sessions)
+    ids = sorted({name for some in found for name in some}, key=_number)
+    return [ids[first : first + _PAGE] for first in range(0, len(ids), _PAGE)]
+
+
+def _take(read: Unindexed, lane: str, stored: Iterable[tuple[str, str]]) -> None:
+    for message_id, text in stored:
+        read.take(_number(message_id), lane, message_from(message_id, text)[0])
+
+
+async def _keys_of(wire: Wire, partition: int) -> set[str]:
+    ids = await wire.ask(partition, "ZRANGE", "sessions", "0", "-1")
+    return set(await wire.ask_all((partition, ("HGET", f"session:{each}", "key")) for each in ids))
 
 
 async def _everybodys(wire: Wire, partition: int, sought: ranking.Sought, limit: int) -> list[Passage]:
@@ -209,6 +310,26 @@ class RedisIndex:
 
     def _list(self, term: str) -> str:
         return f"stem:{self._owner}:{term}"
+
+
+class ReadIndex(RedisIndex):
+    """The same of messages that were read one by one, where the index has no entries of this version yet."""
+
+    def __init__(self, wire: Wire, partition: int, read: Unindexed, kind: Kind) -> None:
+        super().__init__(wire, partition, "")
+        self._read, self._kind = read, kind
+
+    async def size(self) -> int:
+        """Return the number of messages."""
+        return self._read.size(self._kind)
+
+    async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[int]]:
+        """The newest messages of each term."""
+        return self._read.listed(self._kind, terms)
+
+    async def around(self, numbers: Sequence[int], reach: int) -> Mapping[int, Sequence[int]]:
+        """The messages of the same conversation before and after each."""
+        return {number: self._read.around(number, reach) for number in numbers}
 
 
 def _texts(stored: Sequence[tuple[str, str]]) -> dict[int, Text]:

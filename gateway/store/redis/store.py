@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import ceil
@@ -142,6 +143,7 @@ class RedisStore(Store):
         self._lanes = Lanes(self._wire, clock, attempt_pauses)
         self._outbox = Outbox(self._wire, self._process, self._places)
         self._spending = Spending(self._wire, clock)
+        self._old_search = set[int]()  # partitions whose search entries another version made
         self._membership = Membership(
             self._endpoint,
             self._caller,
@@ -150,6 +152,7 @@ class RedisStore(Store):
             lanes=self._lanes,
             outbox=self._outbox,
             background=self._background,
+            old_search=self._old_search,
         )
 
     # -- lifetime ---------------------------------------------------------------------------
@@ -157,6 +160,8 @@ class RedisStore(Store):
     async def open(self) -> None:
         """Connect and join. Raises StoreUnavailable for a server that must not be used."""
         store_id = await self._admitted()
+        with suppress(*UNREACHABLE):  # then the steps of this process will wait for the server, too
+            self._old_search |= await searching.outdated(self._endpoint)
         self._caller.channel = f"legato:{store_id}"
         self._wire.open()
         self._lanes.begin()
@@ -785,7 +790,7 @@ class RedisStore(Store):
         return [compaction_from(text) for texts in found for text in texts]
 
     async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Passage]:
-        return await searching.search(self._wire, words, key, limit, self._process.time.now())
+        return await searching.search(self._wire, self._old_search, words, key, limit, self._process.time.now())
 
     async def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
         return await searching.holding(self._wire, values, key, limit)
@@ -808,7 +813,7 @@ class RedisStore(Store):
         return await reading.usage(self._wire, where, since, by, session_id, key)
 
     async def status(self, platforms: Collection[str] | None = None) -> StoreStatus:
-        return await reading.status(self._wire, Platforms(platforms))
+        return await reading.status(self._wire, Platforms(platforms), self._old_search)
 
     async def outbox(
         self, address: ChatAddress | None, limit: int, states: Collection[OutboundState] = ()

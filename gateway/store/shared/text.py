@@ -139,7 +139,8 @@ class Holds:
 
     def __init__(self, words: str) -> None:
         self._wanted = question(words)
-        self.every = frozenset(range(len(self._wanted.wanted)))
+        self.wanted = self._wanted.wanted  # by its place, the terms that stand for each word
+        self.every = frozenset(range(len(self.wanted)))
         terms = self._wanted.terms
         # A stemmer changes the ends of words alone, except of a few short ones (die, dying): then each text is cut.
         starts = {

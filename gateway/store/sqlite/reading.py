@@ -12,7 +12,7 @@ from gateway.domain.session import Compaction, Session
 from gateway.domain.usage import UsageTotal
 from gateway.store.records import ItemOutcome, StoreStatus, UsageBy
 from gateway.store.shared.fields import COMPACTION, SESSION, USAGE
-from gateway.store.sqlite import sessions
+from gateway.store.sqlite import search, sessions
 from gateway.store.sqlite.connection import many, one
 from gateway.store.sqlite.outbox import UNFINISHED
 from gateway.store.sqlite.sessions import COMPACTION_COLUMNS
@@ -81,4 +81,4 @@ def status(connection: apsw.Connection, platforms: Collection[str] | None) -> St
         (*(platforms or ()), *(platforms or ()), DEAD),
     )
     assert row is not None
-    return StoreStatus(waiting=row[0], unsent=row[1], dead=row[2], sessions=row[3])
+    return StoreStatus(waiting=row[0], unsent=row[1], dead=row[2], sessions=row[3], unindexed=search.left(connection))

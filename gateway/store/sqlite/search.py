@@ -24,11 +24,12 @@ import apsw
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import HOST, Message, said_in
 from gateway.store.records import Found, Passage
-from gateway.store.shared import ranking
+from gateway.store.shared import ranking, searchable
 from gateway.store.shared.documents import parsed
 from gateway.store.shared.ranking import MOST_OF_A_TERM, Text
 from gateway.store.shared.searchable import RETURNED, Kind, kind_of, owner_of, terms_of
 from gateway.store.shared.text import Question
+from gateway.store.shared.unindexed import Unindexed
 from gateway.store.sqlite.connection import change, many, one
 from gateway.store.sqlite.messages import MESSAGE_COLUMNS, is_of, message_from, message_of
 
@@ -37,6 +38,12 @@ T = TypeVar("T")
 _OWNER: Final = 12  # bytes of a key's digest
 _OWNERS: Final = 256  # of which the numbers are kept
 _MERGED: Final = 256  # pages of the index rewritten in one transaction
+_MADE: Final = "search_made"  # in `meta`: by which way all entries were made
+_BELOW: Final = (
+    f"search_below_{searchable.MADE}"  # and while they are made anew: the entries below this number are not yet
+)
+_READ: Final = 500  # messages read at once, where there is no index
+RENEWED: Final = 50  # messages entered anew in one transaction
 
 
 @contextmanager
@@ -61,6 +68,47 @@ def enter(connection: apsw.Connection, number: int, key: str, message: Message) 
             "INSERT OR REPLACE INTO message_search(rowid, owner, terms) VALUES (?,?,?)",
             (number, owner, " ".join(terms)),
         )
+
+
+def is_made(connection: apsw.Connection) -> bool:
+    """Say whether all entries were made as this version makes them."""
+    return one(connection, "SELECT 1 FROM meta WHERE name = ? AND value = ?", (_MADE, searchable.MADE)) is not None
+
+
+def is_outdated(connection: apsw.Connection) -> bool:
+    """Say whether entries are to be made anew; a new file has none, which is noted."""
+    return bool(_highest(connection)) or renew_some(connection)
+
+
+def left(connection: apsw.Connection) -> int:
+    """Return the number of messages whose entries another version made."""
+    if is_made(connection):
+        return 0
+    row = one(connection, "SELECT count(*) FROM messages WHERE id < ?", (_below(connection),))
+    assert row is not None
+    return int(row[0])
+
+
+def renew_some(connection: apsw.Connection) -> bool:
+    """Enter some messages anew whose entries another version made, the newest of them; False: there are none."""
+    below = _below(connection)
+    found = "SELECT id, key, body, note FROM messages WHERE id < ? ORDER BY id DESC LIMIT ?"
+    rows = many(connection, found, (below, RENEWED))
+    leave(connection, [row[0] for row in rows])
+    for number, key, body, note in rows:
+        enter(connection, number, key, message_of(body, note))
+    put = "INSERT INTO meta(name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2"
+    if rows:
+        change(connection, put, (_BELOW, rows[-1][0]))
+    else:
+        change(connection, put, (_MADE, searchable.MADE))
+        change(connection, "DELETE FROM meta WHERE name = ?", (_BELOW,))
+    return bool(rows)
+
+
+def _below(connection: apsw.Connection) -> int:
+    row = one(connection, "SELECT value FROM meta WHERE name = ?", (_BELOW,))
+    return int(row[0]) if row else _highest(connection) + 1
 
 
 def leave(connection: apsw.Connection, numbers: Sequence[int]) -> None:
@@ -119,7 +167,21 @@ def passages(
     connection: apsw.Connection, entries: Entries, words: str, key: SessionKey | None, limit: int, now: float
 ) -> list[Passage]:
     """The passages that answer best, best first: people's and the model's words, then results of tools."""
-    return _at_once(ranking.search(partial(SqliteIndex, connection, entries, key), words, limit, now))
+    if is_made(connection):
+        return _at_once(ranking.search(partial(SqliteIndex, connection, entries, key), words, limit, now))
+    read = _read(connection, words, key)
+    return _at_once(ranking.search(partial(ReadIndex, connection, entries, key, read), words, limit, now))
+
+
+def _read(connection: apsw.Connection, words: str, key: SessionKey | None) -> Unindexed:
+    """Every message of a key, or of all, some at a time."""
+    read, last = Unindexed(words), 0
+    found = "SELECT id, key, body, note FROM messages WHERE id > ?1 AND (?2 IS NULL OR key = ?2) ORDER BY id LIMIT ?3"
+    while rows := many(connection, found, (last, None if key is None else str(key), _READ)):
+        last = rows[-1][0]
+        for number, lane, body, note in rows:
+            read.take(number, lane, message_of(body, note))
+    return read
 
 
 def holding(
@@ -239,6 +301,28 @@ class SqliteIndex:
         owner = owner_of(str(key), size=_OWNER)
         owners = {"said": f'"{owner}"', "returned": f'"{owner}{RETURNED}"', None: f'("{owner}" OR "{owner}{RETURNED}")'}
         return f"owner : {owners[kind or self._kind]}"
+
+
+class ReadIndex(SqliteIndex):
+    """The same of messages that were read one by one, where the index has no entries of this version yet."""
+
+    def __init__(
+        self, connection: apsw.Connection, entries: Entries, key: SessionKey | None, read: Unindexed, kind: Kind
+    ) -> None:
+        super().__init__(connection, entries, key, kind)
+        self._read, self._of = read, kind
+
+    async def size(self) -> int:
+        """Return the number of messages."""
+        return self._read.size(self._of)
+
+    async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[int]]:
+        """The newest messages of each term."""
+        return self._read.listed(self._of, terms)
+
+    async def around(self, numbers: Sequence[int], reach: int) -> Mapping[int, Sequence[int]]:
+        """The messages of the same conversation before and after each."""
+        return {each: self._read.around(each, reach) for each in numbers}
 
 
 def _term(term: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Unpack
 
 import apsw
+import structlog
 
 from gateway.domain.approval import Approval, Verdict
 from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey
@@ -87,6 +88,10 @@ from gateway.store.sqlite.sessions import Appended, Opened
 
 RowStep = Callable[[apsw.Connection, Sender], tuple[Advance, ...]]
 
+log = structlog.get_logger(__name__)
+
+_RENEWAL_PAUSE = 0.02  # seconds between two steps of making search entries anew
+_TOLD = 10_000  # messages after which the log says how many are left
 _SCRUB_PAUSE = 60.0  # seconds until the log is to be emptied again, which a backup held back
 
 
@@ -138,6 +143,21 @@ class SqliteStore(Store):
             self._process.agenda.wait(chat, due_at)
         if await self._database.read(forgetting.owes_scrub):
             self._background.start(self._scrub(), name="scrub")
+        if not await self._database.read(search.is_made) and await self._database.write(search.is_outdated):
+            self._background.start(self._renew_search(), name="search index")
+
+    async def _renew_search(self) -> None:
+        """Make the search entries of another version anew, some at a time, so that everybody else's writes come
+        between."""
+        left = await self._database.read(search.left)
+        log.info("search_index_outdated", left=left)
+        while await self._database.write(search.renew_some):
+            left -= search.RENEWED
+            if left > 0 and left % _TOLD < search.RENEWED:
+                log.info("search_index_outdated", left=left)
+            await self._clock.sleep(_RENEWAL_PAUSE)
+        self._entries = search.Entries()
+        log.info("search_index_renewed")
 
     async def aclose(self) -> None:
         await self._background.aclose()

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractContextManager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, TextIO
+from unittest.mock import AsyncMock
 
 import pytest
 import typer
@@ -26,6 +27,7 @@ from gateway.domain.platform import AdapterSettings
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec
 from gateway.providers.plugin import ProviderPlugin
+from gateway.store.records import StoreStatus
 from gateway.store.sqlite.store import SqliteStore
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, config_in
@@ -165,6 +167,15 @@ async def test_a_check_beside_a_gateway_gives_no_advice_to_stop_it(tmp_path: Pat
     assert re.fullmatch(r"Another gateway \(process \d+\) is using \S+, so I did not look into it", found.detail)
     again = await _store(SqliteStore(tmp_path / "legato.db", clock=ManualClock()))
     assert again.detail == "0 sessions, 0 messages waiting, 0 not yet shown"
+
+
+async def test_a_check_says_how_much_of_the_search_index_is_left() -> None:
+    store = AsyncMock(SqliteStore)
+    store.status.return_value = StoreStatus(waiting=0, unsent=0, dead=0, sessions=3, unindexed=1_234)
+    assert (await _store(store)).detail == (
+        "3 sessions, 0 messages waiting, 0 not yet shown;"
+        " the search index is made anew while the gateway runs: 1,234 messages left"
+    )
 
 
 def test_what_is_shown_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,58 @@
+"""Messages as they are read where no index can be asked: while entries that another version of Legato made are made
+anew. Every message is looked at, so a search takes as long as reading them does, and finds what it would find in an
+index."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from gateway.domain.message import Message, said_in
+from gateway.store.shared.ranking import MOST_OF_A_TERM, Number
+from gateway.store.shared.searchable import Kind, kind_of
+from gateway.store.shared.text import Holds
+
+
+class Unindexed:
+    """The messages of one conversation or of all, and those that hold words of a question."""
+
+    def __init__(self, words: str) -> None:
+        self._sought = Holds(words)
+        self._all: dict[Kind, list[Number]] = {"said": [], "returned": []}
+        self._of_key: defaultdict[str, list[Number]] = defaultdict(list)  # what was said
+        self._key_of: dict[Number, str] = {}
+        self._held: dict[Kind, defaultdict[str, list[Number]]] = {
+            "said": defaultdict(list),
+            "returned": defaultdict(list),
+        }
+
+    def take(self, number: Number, key: str, message: Message) -> None:
+        """Look at a message. They come in the order of their numbers."""
+        kind = kind_of(message)
+        if kind is None:
+            return
+        self._all[kind].append(number)
+        if kind == "said":
+            self._of_key[key].append(number)
+        held = self._sought.held(said_in(message))
+        if held:
+            self._key_of[number] = key
+        for place in held:
+            for term in self._sought.wanted[place]:
+                self._held[kind][term].append(number)
+
+    def size(self, kind: Kind) -> int:
+        """Return the number of messages."""
+        return len(self._all[kind])
+
+    def listed(self, kind: Kind, terms: Sequence[str]) -> Mapping[str, Sequence[Number]]:
+        """For each term the newest messages that hold it."""
+        return {term: self._held[kind][term][-MOST_OF_A_TERM:] for term in terms}
+
+    def around(self, number: Number, reach: int) -> Sequence[Number]:
+        """A message that holds some word, among what was said before and after it."""
+        known = self._of_key[self._key_of[number]]
+        place = bisect_left(known, number)
+        after = place + 1 if place < len(known) and known[place] == number else place
+        return [*known[max(0, place - reach) : place], number, *known[after : after + reach]]

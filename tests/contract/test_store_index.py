@@ -1,0 +1,109 @@
+"""The contract of an upgrade's search index: entries of another version are made anew, and until then a search reads
+the messages themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from structlog.testing import capture_logs
+
+from gateway.domain.message import assistant, note_of, user
+from gateway.store.port import Store
+from gateway.store.records import Forgetting, Rewriting
+from gateway.store.redis import searching
+from gateway.store.shared import searchable
+from gateway.store.sqlite import search
+from tests.support.remains import in_keys, remains
+from tests.support.store_kit import START, Bench, contents, in_session, key, transcript
+from tests.support.stores import RedisBench
+from tests.support.waiting import eventually
+
+pytest_plugins = ["tests.support.stores"]
+
+WORD = "quizzaciously"
+
+
+@pytest.fixture
+def earlier(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """An earlier version of Legato, which has other owners in its index, until it is undone."""
+    with monkeypatch.context() as patch:
+        patch.setattr(searchable, "_MADE", b"words")
+        patch.setattr(searchable, "MADE", 1)
+        yield patch
+
+
+async def _filled(bench: Bench, earlier: pytest.MonkeyPatch, *chats: str) -> Store:
+    """The store of an earlier version, opened by this one."""
+    store = await bench.open()
+    for chat in chats or ("1", "2"):
+        said = [(user(f"{number}: the {WORD} of Ann"), assistant(f"noted, {number}")) for number in range(10)]
+        await in_session(store, *(each for pair in said for each in pair), chat=chat, session_id=f"s{chat}")
+    assert len(await _found(store)) == 10
+    earlier.undo()
+    return await bench.crash(store)
+
+
+async def _found(store: Store) -> list[str]:
+    passages = await store.search(WORD, key(), 50)
+    return sorted({each for some in passages for each in contents([one.message for one in some.turns]) if WORD in each})
+
+
+async def test_a_search_reads_messages_until_their_entries_are_made(
+    bench: Bench, earlier: pytest.MonkeyPatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(*_: object) -> None:
+        return None
+
+    with monkeypatch.context() as put_off:
+        put_off.setattr(search, "renew_some", lambda _: False)
+        put_off.setattr(searching, "renew", nothing)
+        store = await _filled(bench, earlier)
+        assert (await store.status()).unindexed == 40
+        read = [await store.search(words, of, 50) for words in (WORD, "Ann", "noted 7") for of in (key(), None)]
+        assert len(await _found(store)) == 10
+        assert await store.search("sandwich", key(), 9) == []
+    store = await bench.crash(store)
+    await _renewed(bench, store)
+    assert [await store.search(words, of, 50) for words in (WORD, "Ann", "noted 7") for of in (key(), None)] == read
+
+
+async def test_an_upgrade_makes_the_entries_anew_by_itself(bench: Bench, earlier: pytest.MonkeyPatch) -> None:
+    with capture_logs() as logs:
+        store = await _filled(bench, earlier)
+        await _renewed(bench, store)
+        await eventually(lambda: [line for line in logs if line["event"] == "search_index_renewed"])
+    assert len(await _found(store)) == 10
+    assert len((await store.holding([WORD], key(), 50))[0]) == 10
+    store = await bench.crash(store)
+    assert (await store.status()).unindexed == 0
+    assert len(await _found(store)) == 10
+
+
+async def test_nothing_of_an_earlier_index_is_left_of_what_is_forgotten(
+    bench: Bench, earlier: pytest.MonkeyPatch
+) -> None:
+    store = await _filled(bench, earlier, "1")
+    await _renewed(bench, store)
+    session = await store.session("s1")
+    deed = Forgetting(
+        id="d1",
+        key=key(),
+        at=START,
+        item=None,
+        tip=session.ref,
+        removed=tuple(note_of(message)["id"] for message in await transcript(store, "s1")),
+        sessions=(Rewriting(session_id="s1", freed=0, title=None, system_prompt="", todos=()),),
+    )
+    await store.forget(None, deed)
+    assert await remains(bench, WORD, WORD[:8]) == []
+    if isinstance(bench, RedisBench):
+        assert [found for server in bench.servers for found in in_keys(server, WORD[:8])] == []
+
+
+async def _renewed(bench: Bench, store: Store) -> None:
+    async def is_made() -> bool:
+        await bench.clock.advance(1)
+        return (await store.status()).unindexed == 0
+
+    await eventually(is_made)
