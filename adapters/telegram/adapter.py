@@ -22,14 +22,14 @@ from adapters.telegram import codec, drafts, failures
 from adapters.telegram.buttons import LONGEST_TOKEN, ButtonAnswers, keyboard
 from adapters.telegram.files import Downloads, upload
 from adapters.telegram.formatting import Rendered, caption, plain, render
-from adapters.telegram.limits import LIMITS, Silence, draft_rates, preview_rates, rates
+from adapters.telegram.limits import LIMITS, Silence, draft_rates, in_group, preview_rates, rates
 from adapters.telegram.line import Line, PollLine, way
 from adapters.telegram.menu import show
 from adapters.telegram.migrated_chats import MigratedChats
 from adapters.telegram.platform import TelegramSettings
-from adapters.telegram.receiving import POLL_SECONDS, Receiver, ReceivingBot, poll
+from adapters.telegram.receiving import POLL_SECONDS, UNREADABLE, Receiver, ReceivingBot, poll
 from gateway.delivery.markdown.tables import without_columns
-from gateway.domain.adapter import Accept, Finding, MenuEntry
+from gateway.domain.adapter import Accept, Finding, MenuEntry, Renamed
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.rates import Rate
@@ -46,6 +46,7 @@ T = TypeVar("T")
 _TELEGRAM: Final = "https://api.telegram.org"
 _CONNECTIONS: Final = 64  # sends at once: Telegram takes thirty a second
 _ANSWER_SECONDS: Final = 20.0
+_GENERAL: Final = "1"
 _TYPING_SECONDS: Final = 4.0  # Telegram shows it for five
 _PRIVATE: Final = (
     "in groups where the bot is no admin, it sees only commands, mentions, replies, and the first part of a long text "
@@ -116,6 +117,7 @@ class TelegramBot:
         self._opening = asyncio.Lock()
         self._open = False
         self._migrated = MigratedChats()
+        self._previews = LinkPreviewOptions(is_disabled=not settings.previews)
         self._typing = Renewed(clock, _TYPING_SECONDS)
 
     @asynccontextmanager
@@ -147,7 +149,10 @@ class TelegramBot:
     async def _opened(self) -> Bot:
         async with self._opening:
             if not self._open:
-                await self._bot.initialize()
+                try:
+                    await self._bot.initialize()
+                except UNREADABLE as error:
+                    raise TelegramError("what it says of the bot itself cannot be read") from error
                 self._open = True
         return self._bot
 
@@ -169,12 +174,23 @@ class TelegramBot:
         """Say what is wrong with the way that messages come, given the address that Telegram calls now."""
         return ()
 
+    @property
+    def renamed(self) -> Renamed | None:
+        """Who is told that a chat has another number."""
+        return self._migrated.renamed
+
+    @renamed.setter
+    def renamed(self, told: Renamed | None) -> None:
+        self._migrated.renamed = told
+
     async def ping(self) -> None:
         """Ask Telegram for the bot's name and number. Raises AdapterError."""
         try:
             await self._bot.get_me()
         except TelegramError as error:
             raise failures.mapped(error) from error
+        except UNREADABLE:  # it answers, whatever it says
+            return
 
     # -- showing ----------------------------------------------------------------------------
 
@@ -251,7 +267,7 @@ class TelegramBot:
             text=rendered.text,
             entities=_entities(rendered),
             message_thread_id=_thread(outbound.to),
-            link_preview_options=LinkPreviewOptions(is_disabled=True),
+            link_preview_options=self._previews,
             reply_parameters=_answered(outbound, chat),
             reply_markup=keyboard(outbound.buttons),
         )
@@ -275,7 +291,7 @@ class TelegramBot:
             await self._formatted(outbound, lambda each: self._edit(chat, message, outbound, each))
         except TelegramError as error:
             if isinstance(error, ChatMigrated):
-                self._migrated.learn(outbound.to.chat, error)
+                await self._migrated.learn(outbound.to.chat, error)
             if not failures.is_unchanged(error):
                 raise self._silence.heard(outbound.to.chat, failures.mapped_edit(error)) from error
 
@@ -286,7 +302,7 @@ class TelegramBot:
             chat_id=chat,
             message_id=message,
             entities=_entities(rendered),
-            link_preview_options=LinkPreviewOptions(is_disabled=True),
+            link_preview_options=self._previews,
             reply_markup=keyboard(outbound.buttons),
         )
 
@@ -326,7 +342,10 @@ class TelegramBot:
 
     async def _type(self, to: ChatAddress) -> None:
         await self._reach(
-            to.chat, lambda chat: self._bot.send_chat_action(chat, "typing", message_thread_id=_thread(to))
+            to.chat,
+            lambda chat: self._bot.send_chat_action(
+                chat, "typing", message_thread_id=int(to.thread) if to.thread else None
+            ),
         )
 
     async def aclose(self) -> None:
@@ -386,7 +405,10 @@ def _entities(rendered: Rendered) -> list[MessageEntity]:
 
 
 def _thread(to: ChatAddress) -> int | None:
-    return int(to.thread) if to.thread else None
+    """In a group Telegram finds no message thread 1, the topic General: what is shown there names none. Typing does."""
+    if not to.thread or (to.thread == _GENERAL and in_group(to)):
+        return None
+    return int(to.thread)
 
 
 def _answered(outbound: Outbound, chat: int) -> ReplyParameters | None:

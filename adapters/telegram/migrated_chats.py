@@ -1,7 +1,8 @@
 """The present number of a chat: a group that became a supergroup has another one.
 
 Everything else goes by the number that the group had (`Store.first_name`). Telegram tells the other one whenever
-the first is used, so it is remembered for as long as the process runs and asked for again by the next. Messages
+the first is used, so it is remembered for as long as the process runs and asked for again by the next; and the gateway
+is told, which may hear of it in no other way. Messages
 of the group stay with the group and are numbered from one again in the supergroup: so one that is shown there is
 noted with the number of its chat.
 """
@@ -13,6 +14,9 @@ from typing import TypeVar
 
 from telegram.error import ChatMigrated
 
+from gateway.domain.adapter import Renamed
+from gateway.runtime.tasks import best_effort
+
 T = TypeVar("T")
 
 
@@ -21,18 +25,22 @@ class MigratedChats:
 
     def __init__(self) -> None:
         self._now: dict[str, int] = {}
+        self.renamed: Renamed | None = None
 
     async def reach(self, chat: str, call: Callable[[int], Awaitable[T]]) -> T:
         """Make a call to a chat. Raises TelegramError."""
         try:
             return await call(self._now.get(chat, int(chat)))
         except ChatMigrated as error:
-            self.learn(chat, error)
+            await self.learn(chat, error)
             return await call(error.new_chat_id)
 
-    def learn(self, chat: str, moved: ChatMigrated) -> None:
-        """Remember the number of a chat that a refused call was told."""
+    async def learn(self, chat: str, moved: ChatMigrated) -> None:
+        """Remember the number of a chat that a refused call was told. The message that tells it may never come."""
+        is_news = self._now.get(chat) != moved.new_chat_id
         self._now[chat] = moved.new_chat_id
+        if is_news and self.renamed is not None:
+            await best_effort(self.renamed(chat, str(moved.new_chat_id)), what="rename")
 
     def note(self, chat: str, number: int, message: int) -> str:
         """Return the platform id of a message that was shown under a number of its chat."""

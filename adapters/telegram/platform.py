@@ -48,6 +48,7 @@ class Webhook(Section):
     secret: Annotated[Secret, AfterValidator(_secret)] | None = Field(
         None, description="a secret that Telegram sends with each call; null: made of the token"
     )
+    max_connections: int = Field(40, ge=1, le=100, description="calls that Telegram makes at once")
 
 
 class TelegramSettings(AdapterSettings):
@@ -58,6 +59,7 @@ class TelegramSettings(AdapterSettings):
     )
     mode: Literal["polling", "webhook"] = Field("polling", description="Legato asks Telegram, or Telegram calls Legato")
     webhook: Webhook = Webhook()
+    previews: bool = Field(False, description="show a preview of the first link in a message")
     streaming: Streaming = Field("edits", description="how a reply is shown while it is written")
     proxy: Annotated[Text, AfterValidator(_proxy)] | None = Field(
         None, description="http://HOST:PORT; null: as HTTPS_PROXY and ALL_PROXY say"

@@ -37,8 +37,7 @@ _FAILED_SECONDS: Final = 300.0  # since Telegram's last failed call, within whic
 _LAST_WORDS: Final = 3.0  # seconds for confirming what was stored
 WANTED: Final = ("message", "edited_message", "callback_query", "my_chat_member")  # kinds of updates
 
-
-_UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)  # what Telegram sent is of another shape
+UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)  # what Telegram sent is of another shape
 
 
 Stored = Callable[[Sequence[Update], Sequence[Accepted]], None]
@@ -57,6 +56,7 @@ class Receiver:
         self._backoff = Backoff(0.1, 5.0)  # before what could not be stored is asked for again
         self._refused: asyncio.Future[None] | None = None
         self._full = FullLanes(clock=clock)
+        self.has_polled = False  # since `begin`: no webhook of an earlier program is in the way any more
         self.asked_at: float | None = None  # monotonic: when Telegram was asked for updates last
 
     def asked(self) -> None:
@@ -65,7 +65,7 @@ class Receiver:
 
     def begin(self, accept: Accept, me: Me) -> None:
         """Store updates with `accept` from now on."""
-        self._accept, self._me, self._ending = accept, me, False
+        self._accept, self._me, self._ending, self.has_polled = accept, me, False, False
         self._refused = asyncio.get_running_loop().create_future()
 
     def now(self) -> float:
@@ -116,7 +116,7 @@ class Receiver:
         assert self._me is not None
         try:
             message = inbound(update, self._me, self._listens)
-        except _UNREADABLE:
+        except UNREADABLE:
             log.exception("update_unreadable", update=update.update_id)
             return None
         if message is None:
@@ -143,28 +143,37 @@ class ReceivingBot(ExtBot[None]):
             if await self._receiver.take(updates):
                 return updates
 
+    async def delete_webhook(self, *_: Any, **__: Any) -> bool:
+        """Do nothing: the library would not poll before this is answered. A webhook that is in the way shows itself."""
+        return True
+
     async def _fetched(self, *arguments: Any, **options: Any) -> tuple[Update, ...]:
         self._receiver.asked()
         try:
-            return await super().get_updates(*arguments, **options)
+            updates = await super().get_updates(*arguments, **options)
+            self._receiver.has_polled = True
+            return updates
         except Conflict:
-            await self._end_failing_webhook()
-            raise
-        except _UNREADABLE:  # one of them, and with it all
+            if not await self._end_webhook():
+                raise
+            return await super().get_updates(*arguments, **options)
+        except UNREADABLE:  # one of them, and with it all
             return await self._one_by_one(options.get("offset"))
 
     async def _one_by_one(self, offset: int | None) -> tuple[Update, ...]:
         asked = {"offset": offset, "timeout": 0, "allowed_updates": list(WANTED)}
         return tuple(read(document, self) for document in await self.do_api_request("getUpdates", asked))
 
-    async def _end_failing_webhook(self) -> None:
-        """A webhook keeps messages from a polling program, also a webhook whose process has ended since: then they
-        would wait for ever. One that works is another program's to answer for."""
+    async def _end_webhook(self) -> bool:
+        """Say whether a webhook was in the way, and ended. At the start each is: this program was told to poll. One
+        that is set later is another program's to answer for, unless it fails; then messages would wait for ever."""
         told = await self.get_webhook_info()
-        since = self._receiver.now() - _FAILED_SECONDS
-        if told.pending_update_count and any(troubles(told, since=since)):
-            await self.delete_webhook(drop_pending_updates=False)
-            log.warning("failing_webhook_ended", host=urlsplit(told.url).hostname, waiting=told.pending_update_count)
+        fails = told.pending_update_count and any(troubles(told, since=self._receiver.now() - _FAILED_SECONDS))
+        if not told.url or (self._receiver.has_polled and not fails):
+            return False
+        await super().delete_webhook(drop_pending_updates=False)
+        log.warning("webhook_ended", host=urlsplit(told.url).hostname, waiting=told.pending_update_count)
+        return True
 
 
 def troubles(told: WebhookInfo, *, since: float) -> Iterator[str]:
@@ -177,7 +186,7 @@ def read(document: dict[str, Any], bot: Bot) -> Update:
     """An update from Telegram's JSON; one that the library cannot read says nothing."""
     try:
         return Update.de_json(document, bot)
-    except _UNREADABLE:
+    except UNREADABLE:
         log.exception("update_unreadable", update=document["update_id"])
         return Update(document["update_id"])
 

@@ -43,6 +43,7 @@ class WebhookAdapter(TelegramBot):
         secret = webhook.secret.get_secret_value() if webhook.secret else _digest(token, "the secret of its webhook")
         self._url = _naming(webhook.url, _digest(token, secret)[:12])
         self._secret = secret
+        self._most = webhook.max_connections
         self._endpoint = Endpoint(
             host=webhook.host,
             port=webhook.port,
@@ -93,12 +94,17 @@ class WebhookAdapter(TelegramBot):
             log.warning("webhook_elsewhere", host=urlsplit(told.url).hostname)
         else:
             await self._bot.set_webhook(
-                self._url, secret_token=self._secret, allowed_updates=list(WANTED), drop_pending_updates=False
+                self._url,
+                secret_token=self._secret,
+                allowed_updates=list(WANTED),
+                drop_pending_updates=False,
+                max_connections=self._most,
             )
             log.info("webhook_set", was=urlsplit(told.url).hostname)
 
     def _differs(self, told: WebhookInfo) -> bool:
-        return told.url != self._url or set(told.allowed_updates) != set(WANTED)
+        same = (told.url, told.max_connections or self._most) == (self._url, self._most)
+        return not same or set(told.allowed_updates) != set(WANTED)
 
     def _of_reading(self, webhook: WebhookInfo) -> Sequence[Finding]:
         if not webhook.url:

@@ -50,7 +50,7 @@ from gateway.commands.runner import CommandRunner
 from gateway.context.engine import ContextEngine
 from gateway.context.registry import EngineRegistry, builtin_engines
 from gateway.delivery.outbox import Outbox
-from gateway.domain.adapter import Adapter, AsksFirst, Limits, ShowsProposals, TakesNotes, account_of
+from gateway.domain.adapter import Adapter, AsksFirst, LearnsNames, Limits, ShowsProposals, TakesNotes, account_of
 from gateway.domain.recurrence import zone_named
 from gateway.domain.settings import Section
 from gateway.domain.turn import TurnRules
@@ -512,6 +512,8 @@ def _connect(base: _Base, reception: Reception) -> None:
     for adapter in base.adapters.values():
         if isinstance(adapter, TakesNotes):
             adapter.notebook = AccountNotes(store=base.store, account=account_of(adapter))
+        if isinstance(adapter, LearnsNames):
+            adapter.renamed = partial(base.store.rename_chat, adapter.name)
         if isinstance(adapter, AsksFirst):
             adapter.admits = reception.admits
         if isinstance(adapter, ShowsProposals):

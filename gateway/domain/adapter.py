@@ -168,6 +168,20 @@ class Finding:
     detail: str
 
 
+class Renamed(Protocol):
+    """`await renamed(before, after)`: the platform calls a chat by another name now. Raises StoreUnavailable."""
+
+    async def __call__(self, before: str, after: str) -> None: ...
+
+
+@runtime_checkable
+class LearnsNames(Protocol):
+    """May learn from a call it makes, and from nothing else, that a chat has another name now. `renamed` is None until
+    it is set, before anything is sent."""
+
+    renamed: Renamed | None
+
+
 @runtime_checkable
 class ShowsLife(Protocol):
     """Reads in a way that gives a sign all the time, however little is said there. A reading that gave none for

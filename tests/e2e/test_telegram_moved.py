@@ -203,3 +203,21 @@ async def test_all_of_it_while_the_bot_was_down(
         await bot.until_shown("echo: before", "echo: after", chat=moved)
         assert [text for role, text in bot.model.spoken() if role == "user"] == ["first", "before", "after"]
     assert telegram.violations == []
+
+
+async def test_a_number_that_only_a_refused_answer_tells_keeps_its_conversation(
+    tmp_path: Path, telegram: TelegramServer, anna: User, group: Chat
+) -> None:
+    gate = Gate()
+    model = FakeModel(in_turn(Say(text="one", gate=gate), Say(text="two")))
+    async with on_telegram(tmp_path, telegram, anna, model=model) as bot:
+        bot.says(to_bot(bot, "the number is 4711"), group)
+        await gate.until_waiting()
+        moved = telegram.people.migrate(group, anna, told=False)
+        gate.open()
+        await bot.until_shown("one", chat=moved)
+        await bot.quiet()
+        bot.says(to_bot(bot, "which number?"), moved)
+        await bot.until_shown("one", "two", chat=moved)
+        assert model.spoken()[0] == ("user", "the number is 4711")
+        assert len(await bot.gateway.store.sessions(None, 9)) == 1

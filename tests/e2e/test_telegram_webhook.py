@@ -204,6 +204,16 @@ async def test_only_telegram_is_listened_to(
         assert len(bot.model.requests) == 1
 
 
+async def test_telegram_makes_as_many_calls_at_once_as_it_is_told(
+    tmp_path: Path, telegram: TelegramServer, webhook: dict[str, Any]
+) -> None:
+    anna = telegram.people.person("Anna")
+    for most in (7, 7, 8):
+        async with on_telegram(tmp_path, telegram, anna, webhook={**webhook, "max_connections": most}) as bot:
+            await bot.until(lambda most=most: getattr(telegram.cloud.webhook.target, "max_connections", 0) == most)
+    assert len(list(telegram.journal.of("setWebhook"))) == 2
+
+
 async def test_a_port_that_is_taken_is_said_with_what_to_do(tmp_path: Path, telegram: TelegramServer) -> None:
     anna = telegram.people.person("Anna")
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -84,7 +84,7 @@ def place_of(cloud: Cloud, chat: Chat, parameters: Parameters) -> dict[str, Any]
 def _topic(cloud: Cloud, chat: Chat, thread: int) -> int | None:
     if thread <= 0:
         return None
-    if thread not in chat.topics:
+    if thread not in chat.topics:  # nor is General, whose number is 1
         is_thread = any(message.thread == thread for message in chat.visible)
         raise bad("Message thread is not a forum topic thread" if is_thread else "Message thread not found")
     if thread in chat.closed_topics and chat.members.get(cloud.world.bot.id) != "administrator":

@@ -56,9 +56,10 @@ class Membership:
         chat.members[user.id] = status
         self._status_changed(chat, by, user, before, status)
 
-    def migrate(self, chat: Chat, by: User) -> Chat:
+    def migrate(self, chat: Chat, by: User, *, told: bool = True) -> Chat:
         """Turn a group into a supergroup, which has another id; the new chat. The bot is told that it came into
-        that one, and not that it left the other (https://github.com/tdlib/telegram-bot-api/issues/266)."""
+        that one, and not that it left the other (https://github.com/tdlib/telegram-bot-api/issues/266). `told`: the
+        messages about the change reach it, too."""
         assert chat.type == "group"
         new = self._cloud.world.add_chat("supergroup", chat.title)
         bot = self._cloud.world.bot
@@ -66,8 +67,9 @@ class Membership:
         chat.migrated_to = new.id
         if bot.id in chat.members:
             self.set_status(new, bot, chat.members[bot.id], by=by)
-        self._service(chat, by, {"migrate_to_chat_id": new.id})
-        self._service(new, by, {"migrate_from_chat_id": chat.id})
+        if told:
+            self._service(chat, by, {"migrate_to_chat_id": new.id})
+            self._service(new, by, {"migrate_from_chat_id": chat.id})
         assert new.id < SUPERGROUP
         return new
 

@@ -1,0 +1,99 @@
+"""What a bot does about answers of Telegram's that nobody expects, and about places that have their own rules."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from adapters.telegram.adapter import TelegramAdapter
+from gateway.domain.chat import ChatAddress, Outbound, SessionKey
+from gateway.runtime.clock import SystemClock
+from tests.emulators.telegram import LoseAnswer, Refuse, TelegramServer, User
+from tests.emulators.telegram.webhook import Target
+from tests.support.fast_clock import FastClock
+from tests.support.telegram_live import on_telegram, settings_on
+
+ODD = '{"ok": true, "result": {"name": "nobody"}}'
+
+
+@pytest.fixture
+async def telegram() -> AsyncIterator[TelegramServer]:
+    async with TelegramServer(limits=None, clock=FastClock()) as server:
+        yield server
+
+
+@pytest.fixture
+def anna(telegram: TelegramServer) -> User:
+    return telegram.people.person("Anna")
+
+
+async def test_a_bot_that_is_told_nonsense_of_itself_asks_again(
+    tmp_path: Path, telegram: TelegramServer, anna: User
+) -> None:
+    telegram.faults.add(Refuse(status=200, body=ODD), method="getMe", times=2)
+    async with on_telegram(tmp_path, telegram, anna) as bot:
+        bot.says("hello")
+        await bot.until_shown("echo: hello")
+        assert bot.gateway.metrics.totals().get("legato_readers_restarted_total telegram broke") is None
+
+
+async def test_a_check_says_so(telegram: TelegramServer) -> None:
+    telegram.faults.add(Refuse(status=200, body=ODD), method="getMe")
+    adapter = TelegramAdapter(settings_on(telegram), clock=SystemClock())
+    (finding,) = await adapter.probe()
+    await adapter.aclose()
+    assert finding.ok is False
+    assert "cannot be read" in finding.detail
+
+
+async def test_nobody_waits_for_a_webhook_to_be_deleted_that_is_not_there(
+    tmp_path: Path, telegram: TelegramServer, anna: User
+) -> None:
+    telegram.faults.add(LoseAnswer(), method="deleteWebhook", times=9)
+    async with on_telegram(tmp_path, telegram, anna) as bot:
+        bot.says("hello")
+        await bot.until_shown("echo: hello")
+    assert not list(telegram.journal.of("deleteWebhook"))
+
+
+async def test_a_webhook_of_an_earlier_program_ends_when_polling_begins(
+    tmp_path: Path, telegram: TelegramServer, anna: User
+) -> None:
+    telegram.cloud.webhook.set(Target(url="http://127.0.0.1:9/hook"))
+    async with on_telegram(tmp_path, telegram, anna) as bot:
+        bot.says("hello")
+        await bot.until_shown("echo: hello")
+    assert telegram.cloud.webhook.target is None
+
+
+async def test_the_topic_general_is_written_to_by_no_number(
+    tmp_path: Path, telegram: TelegramServer, anna: User
+) -> None:
+    forum = telegram.people.group("Forum", anna, forum=True)
+    to = ChatAddress(platform="telegram", chat=str(forum.id), thread="1")
+    key = SessionKey(platform="telegram", chat=to.chat, thread="1")
+    adapter = TelegramAdapter(settings_on(telegram), clock=SystemClock())
+    await adapter.send(Outbound(id="o", key=key, to=to, kind="notice", text="hello"))
+    await adapter.typing(to, active=True)
+    await telegram.until(lambda: list(telegram.journal.of("sendChatAction")))
+    await adapter.aclose()
+    assert [message.text for message in telegram.shown(forum)] == ["hello"]
+    (typing,) = telegram.journal.of("sendChatAction")
+    assert (typing.done, typing.parameters["message_thread_id"]) == (True, "1")
+
+
+@pytest.mark.parametrize("previews", [False, True])
+async def test_previews_are_shown_where_they_are_wished(telegram: TelegramServer, anna: User, previews: bool) -> None:
+    chat = telegram.people.private(anna)
+    telegram.people.say(chat, anna, "hello")
+    to = ChatAddress(platform="telegram", chat=str(chat.id))
+    row = Outbound(
+        id="o", key=SessionKey(platform="telegram", chat=to.chat), to=to, kind="reply", text="See https://example.org"
+    )
+    adapter = TelegramAdapter(settings_on(telegram, previews=previews), clock=SystemClock())
+    await adapter.send(row)
+    await adapter.aclose()
+    (sent,) = telegram.journal.of("sendMessage")
+    assert ("true" in str(sent.parameters["link_preview_options"]).lower()) is not previews
