@@ -14,10 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 import structlog
-from discord import ForumChannel, Guild, StageChannel, TextChannel, Thread, VoiceChannel
+from discord import Guild, StageChannel, TextChannel, Thread, VoiceChannel
 from discord.abc import GuildChannel
 from discord.http import Route
 
@@ -25,6 +25,7 @@ from adapters.discord import codec, failures
 from adapters.discord.commands import SlashCommands
 from adapters.discord.connection import Connection
 from adapters.discord.cursors import Cursors
+from adapters.discord.history import History
 from adapters.discord.interactions import Interactions
 from adapters.discord.listening import Listening
 from adapters.discord.platform import DiscordSettings
@@ -40,13 +41,10 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 _BATCH: Final = 50
-_PAGE: Final = 100  # https://discord.com/developers/docs/resources/message#get-channel-messages
-_LOOK_BACK_SECONDS: Final = 3.0  # for what was said before a mention: the mention itself must not wait long
 _THREAD_SECONDS: Final = 5.0
 _SAVE_EVERY: Final = 2.0
 _SETTLED_AFTER: Final = 30.0  # seconds in which Discord has told of every server
 _WORTH_A_WORD: Final = 120.0  # seconds of absence
-_AT_ONCE: Final = 8  # channels whose missed messages are fetched at once
 _NOT_SAID: Final = ("interaction", "gone")
 _COMMAND, _PRESS, _TYPES = 2, 3, 4  # kinds of interactions; in the last a person types a command
 _DOOR_SECONDS: Final = 1.0  # for the question who may talk, while Discord waits three seconds for a first word
@@ -84,6 +82,10 @@ class _Queue:
     alone: bool
     events: deque[_Event] = field(default_factory=deque)
 
+    def oldest(self) -> int | None:
+        """The id of the first message in it."""
+        return min((int(each.data["id"]) for each in self.events if each.kind == "message"), default=None)
+
 
 class Receiver:
     """Hands what Discord sends to `accept`."""
@@ -100,11 +102,7 @@ class Receiver:
         self._current: set[str] = set()  # channels whose missed messages were fetched in this session
         self._away: float | None = None  # seconds before this session that nobody read
         self._since = 0.0  # when this session began (seconds since the epoch)
-        self._members: dict[
-            tuple[str, str], Mapping[str, Any]
-        ] = {}  # by guild and person: of those who wrote meanwhile
         self._odd: set[str] = set()  # kinds of events that could not be read
-        self._room = asyncio.Semaphore(_AT_ONCE)
         self._accept: Accept | None = None
         self.admits: Admits | None = None
         self.propose: Propose | None = None
@@ -120,6 +118,7 @@ class Receiver:
         self._queues, self._current, self._away = {}, set(), None
         self._broken = asyncio.get_running_loop().create_future()
         self._notebook = notebook
+        self._history = History(self._settings, self._clock, connection)
         oldest = self._settings.catch_up.hours * 3600.0
         await self._insist("cursors_wait", lambda: self._cursors.load(notebook, self._clock.now(), oldest))
         self._accept = accept
@@ -271,7 +270,7 @@ class Receiver:
         self._away = None if alive is None else self._clock.now() - alive
         self._since = self._clock.now()
         self._current.clear()
-        self._members.clear()
+        self._history.forget_members()
         self._cursors.begin_session()
         for channel in self._cursors.alone():
             self._queue(channel, alone=True)
@@ -292,9 +291,7 @@ class Receiver:
     async def _look_at_threads(self) -> None:
         """Look for such messages in threads that were put away since somebody read them: Discord lists only others."""
         for channel in self._cursors.put_away(self._current | self._queues.keys())[:_MOST_PUT_AWAY]:
-            route = Route("GET", "/channels/{channel_id}", channel_id=channel)
-            data = await self._asked(channel, partial(self._connection.calls.request, route))
-            await self._contained("thread", self._look_at_thread(channel, data or {}))
+            await self._contained("thread", self._look_at_thread(channel, await self._history.channel(channel)))
 
     async def _look_at_thread(self, channel: str, data: Mapping[str, Any]) -> None:
         if int(data.get("last_message_id") or 0) > self._cursors.of(channel) and self._connection.knows_thread(data):
@@ -387,12 +384,12 @@ class Receiver:
         if not self._listening.hears(data, self._with_role(place, data), self._me):
             return None
         me = replace(self._me, called=partial(self._called, place.guild)) if place.guild else self._me
-        data = await self._with_member(data, place)
+        data = await self._history.with_member(data, place)
         opens = event.kind == "message" and self._listening.opens_thread(place)
         before = ""
         if (opens or self._looks_back(data, place)) and await self._is_admitted(data, place):
             if not opens:
-                before = await self._before(data, place, me)
+                before = await self._history.before(data, place, me)
             elif await self._opened_thread(data, place, me):
                 within = (place.channel, *place.within)
                 place = replace(place, channel=data["id"], within=within, is_thread=True, own=True)
@@ -478,17 +475,6 @@ class Receiver:
         role = guild.self_role if guild is not None else None
         return place if role is None else replace(place, my_role=str(role.id))
 
-    async def _with_member(self, message: Mapping[str, Any], place: codec.Place) -> Mapping[str, Any]:
-        """A message that was fetched says nothing of its writer's roles, by which they may be allowed."""
-        if place.guild is None or "member" in message:
-            return message
-        guild, writer = who = place.guild, message["author"]["id"]
-        if who not in self._members:
-            route = Route("GET", "/guilds/{guild_id}/members/{user_id}", guild_id=guild, user_id=writer)
-            found = await self._asked(place.channel, partial(self._connection.calls.request, route))
-            self._members[who] = found or {}  # who has left has no roles
-        return {**message, "member": self._members[who]}
-
     async def _opened_thread(self, message: Mapping[str, Any], place: codec.Place, me: codec.Me) -> bool:
         """Say whether the message has a thread, which has the message's own id."""
         name = " ".join(codec.words(message, me).split())[:80] or "Conversation"
@@ -514,36 +500,6 @@ class Receiver:
         heard_anyway = place.guild is None or place.own or self._listening.mode(place) != "mention"
         return not heard_anyway and self._settings.quoted > 0 and not codec.words(message, self._me).startswith("/")
 
-    async def _before(self, message: Mapping[str, Any], place: codec.Place, me: codec.Me) -> str:
-        """Return the messages before a mention, since the bot's own last words; in a thread with the one that it began
-        from. They are not stored by themselves."""
-        limit = min(self._settings.quoted, _PAGE)
-        with suppress(*failures.Foreign):
-            async with self._clock.limit(_LOOK_BACK_SECONDS):
-                found = await self._connection.calls.logs_from(int(place.channel), limit, before=int(message["id"]))
-            newer: list[Mapping[str, Any]] = []
-            for each in found:
-                if each["type"] == codec.STARTER:
-                    newer.append(cast(Any, each.get("referenced_message") or each))
-                elif each["author"]["id"] == me.id:
-                    break
-                else:
-                    newer.append(each)
-            else:
-                if place.is_thread and len(found) == limit:
-                    newer += await self._first_of(place)
-            return codec.quoted(newer[::-1], me)
-        return ""
-
-    async def _first_of(self, thread: codec.Place) -> list[Mapping[str, Any]]:
-        """The message that a thread began from, which has the thread's id; a forum's stands in the thread itself."""
-        parent, *_ = thread.within
-        where = thread.channel if isinstance(self._connection.get_channel(int(parent)), ForumChannel) else parent
-        with suppress(*failures.Foreign):
-            async with self._clock.limit(_LOOK_BACK_SECONDS):
-                return [cast(Any, await self._connection.calls.get_message(int(where), int(thread.channel)))]
-        return []
-
     # -- what was missed --------------------------------------------------------------------
 
     async def _catch_up(self, queue: _Queue) -> None:
@@ -551,7 +507,7 @@ class Receiver:
         found: list[Mapping[str, Any]] = []
         is_cut = False
         try:
-            found, is_cut = await self._asked(queue.channel, partial(self._missed, queue)) or (found, is_cut)
+            found, is_cut = await self._history.missed(queue.channel, self._cursors.of(queue.channel), queue.oldest)
         except failures.Unreadable:
             self._unreadable("history")
         notice = self._absence(is_cut=is_cut)
@@ -559,38 +515,6 @@ class Receiver:
             events = [_Event("message", each) for each in found[first : first + _BATCH]]
             notice = await self._take(queue, events, notice=notice, missed=True)
         self._current.add(queue.channel)
-
-    async def _asked(self, channel: str, call: Callable[[], Awaitable[T]]) -> T | None:
-        """The result of a call about something missed, repeated until Discord answers; None: it refuses."""
-        backoff = Backoff(1.0, 60.0)
-        while True:
-            try:
-                async with self._room:
-                    return await call()
-            except failures.Foreign as error:
-                mapped = failures.mapped(error)
-                if getattr(error, "status", 0) in (401, 403, 404):
-                    log.info("channel_not_read", channel=channel, error=str(mapped))
-                    return None
-                wait = max(backoff.pause(), getattr(mapped, "retry_after", 0.0))
-                log.warning("catching_up_waits", channel=channel, error=str(mapped), again_in=wait)
-            await self._clock.sleep(wait)
-
-    async def _missed(self, queue: _Queue) -> tuple[list[Mapping[str, Any]], bool]:
-        """The messages since the cursor, oldest first, and whether there were more than are looked at."""
-        most, hours = self._settings.catch_up.messages, self._settings.catch_up.hours
-        since = max(self._cursors.of(queue.channel), codec.snowflake(self._clock.now() - hours * 3600.0))
-        live = [int(each.data["id"]) for each in queue.events if each.kind == "message"]
-        before = min(live, default=None)
-        found: list[Mapping[str, Any]] = []
-        while len(found) <= most:
-            page = await self._connection.calls.logs_from(int(queue.channel), _PAGE, before=before)
-            newer = [each for each in page if int(each["id"]) > since]
-            found += newer
-            if len(newer) < len(page) or len(page) < _PAGE:
-                break
-            before = int(page[-1]["id"])
-        return found[:most][::-1], len(found) > most
 
     def _absence(self, *, is_cut: bool) -> str:
         """Return a chat's notice before the first answer to a missed message."""

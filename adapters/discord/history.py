@@ -1,0 +1,133 @@
+"""What Discord is asked about messages: those before a mention, those that were missed, and who wrote them.
+
+Nothing is asked because of somebody who may not talk, but for what was missed: whether a role lets them in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, TypeVar, cast
+
+import structlog
+from discord import ForumChannel
+from discord.http import Route
+
+from adapters.discord import codec, failures
+from adapters.discord.connection import Connection
+from adapters.discord.platform import DiscordSettings
+from gateway.runtime.backoff import Backoff
+from gateway.runtime.clock import Clock
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+_PAGE: Final = 100  # https://discord.com/developers/docs/resources/message#get-channel-messages
+_LOOK_BACK_SECONDS: Final = 3.0  # for what was said before a mention: the mention itself must not wait long
+_AT_ONCE: Final = 8  # channels whose missed messages are fetched at once
+
+Json = Mapping[str, Any]
+
+
+class History:
+    """The past of the channels, as far as it is asked for. Only `_members` changes: of those who wrote while nobody
+    read, by guild and person."""
+
+    def __init__(self, settings: DiscordSettings, clock: Clock, connection: Connection) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._connection = connection
+        self._room = asyncio.Semaphore(_AT_ONCE)
+        self._members: dict[tuple[str, str], Json] = {}
+
+    # -- before a mention -------------------------------------------------------------------
+
+    async def before(self, message: Json, place: codec.Place, me: codec.Me) -> str:
+        """Return the messages before a mention, since the bot's own last words; in a thread with the one that it began
+        from. They are not stored by themselves."""
+        limit = min(self._settings.quoted, _PAGE)
+        with suppress(*failures.Foreign):
+            async with self._clock.limit(_LOOK_BACK_SECONDS):
+                found = await self._connection.calls.logs_from(int(place.channel), limit, before=int(message["id"]))
+            newer: list[Json] = []
+            for each in found:
+                if each["type"] == codec.STARTER:
+                    newer.append(cast(Any, each.get("referenced_message") or each))
+                elif each["author"]["id"] == me.id:
+                    break
+                else:
+                    newer.append(each)
+            else:
+                if place.is_thread and len(found) == limit:
+                    newer += await self._first_of(place)
+            return codec.quoted(newer[::-1], me)
+        return ""
+
+    async def _first_of(self, thread: codec.Place) -> list[Json]:
+        """The message that a thread began from, which has the thread's id; a forum's stands in the thread itself."""
+        parent, *_ = thread.within
+        where = thread.channel if isinstance(self._connection.get_channel(int(parent)), ForumChannel) else parent
+        with suppress(*failures.Foreign):
+            async with self._clock.limit(_LOOK_BACK_SECONDS):
+                return [cast(Any, await self._connection.calls.get_message(int(where), int(thread.channel)))]
+        return []
+
+    # -- what was missed --------------------------------------------------------------------
+
+    async def missed(self, channel: str, since: int, oldest: Callable[[], int | None]) -> tuple[list[Json], bool]:
+        """The messages of a channel after `since`, oldest first, and whether there were more than are looked at.
+        `oldest`: the id of the first one that was read meanwhile. Raises one of `failures.Unreadable`."""
+        return await self._asked(channel, partial(self._missed, channel, since, oldest)) or ([], False)
+
+    async def _missed(self, channel: str, since: int, oldest: Callable[[], int | None]) -> tuple[list[Json], bool]:
+        most, hours = self._settings.catch_up.messages, self._settings.catch_up.hours
+        since = max(since, codec.snowflake(self._clock.now() - hours * 3600.0))
+        before = oldest()
+        found: list[Json] = []
+        while len(found) <= most:
+            page = await self._connection.calls.logs_from(int(channel), _PAGE, before=before)
+            newer = [each for each in page if int(each["id"]) > since]
+            found += newer
+            if len(newer) < len(page) or len(page) < _PAGE:
+                break
+            before = int(page[-1]["id"])
+        return found[:most][::-1], len(found) > most
+
+    async def channel(self, channel: str) -> Json:
+        """What a channel is now; empty where the bot may not look."""
+        route = Route("GET", "/channels/{channel_id}", channel_id=channel)
+        return await self._asked(channel, partial(self._connection.calls.request, route)) or {}
+
+    async def with_member(self, message: Json, place: codec.Place) -> Json:
+        """A message that was fetched says nothing of its writer's roles, by which they may be allowed."""
+        if place.guild is None or "member" in message:
+            return message
+        guild, writer = who = place.guild, message["author"]["id"]
+        if who not in self._members:
+            route = Route("GET", "/guilds/{guild_id}/members/{user_id}", guild_id=guild, user_id=writer)
+            found = await self._asked(place.channel, partial(self._connection.calls.request, route))
+            self._members[who] = found or {}  # who has left has no roles
+        return {**message, "member": self._members[who]}
+
+    def forget_members(self) -> None:
+        """Their roles may be others by now."""
+        self._members.clear()
+
+    async def _asked(self, channel: str, call: Callable[[], Awaitable[T]]) -> T | None:
+        """The result of a call about something missed, repeated until Discord answers; None: it refuses."""
+        backoff = Backoff(1.0, 60.0)
+        while True:
+            try:
+                async with self._room:
+                    return await call()
+            except failures.Foreign as error:
+                mapped = failures.mapped(error)
+                if getattr(error, "status", 0) in (400, 401, 403, 404):
+                    log.info("channel_not_read", channel=channel, error=str(mapped))
+                    return None
+                wait = max(backoff.pause(), getattr(mapped, "retry_after", 0.0))
+                log.warning("catching_up_waits", channel=channel, error=str(mapped), again_in=wait)
+            await self._clock.sleep(wait)
