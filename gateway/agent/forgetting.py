@@ -21,7 +21,7 @@ from gateway.context.forgetting import History, Remainder, runs, telling_words, 
 from gateway.context.persisted import persisted
 from gateway.domain.adapter import Adapter, KeepsTyped
 from gateway.domain.chat import Inbound, SessionKey, Source, is_shared, speaker
-from gateway.domain.file import OUTPUT, KeptFile
+from gateway.domain.file import EXPORT, OUTPUT, KeptFile
 from gateway.domain.memory import Fact, scope_of
 from gateway.domain.message import Message, is_request, note_of, own_words, text_of
 from gateway.domain.pin import Pin, Pins
@@ -266,8 +266,10 @@ class Forgetter:
         told = [text[:_LOOKED_FOR] for each in gone if len(text := own_words(each).strip()) >= _TELLING]
         told += [json.dumps(each, ensure_ascii=False)[1:-1] for each in told]  # in a file of JSON lines
         copies = list[str]()
-        for file in await self.store.kept_files(key, _EVERY) if told else ():
-            if file.ref not in shown:
+        for file in await self.store.kept_files(key, _EVERY) if gone else ():
+            if file.ref.startswith(f"{EXPORT}:"):  # of which a person makes another one
+                copies.append(file.ref)
+            elif file.ref not in shown and told:
                 text = await self._text_of(key, file)
                 copies += [file.ref] if await asyncio.to_thread(_repeats, text, told) else []
         return [ref for ref in dict.fromkeys([*came, *sent, *copies, *named]) if ref not in shown]

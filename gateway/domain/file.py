@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 OUTPUT: Final = "output:"  # begins the `ref` of what no person sent or was sent: a tool's result
+EXPORT: Final = "export"  # begins the `ref` of a copy of a conversation, before a colon
 WORDS: Final = "words:"  # begins the `ref` of what is said in a recording, before the recording's digest
 
 

@@ -60,7 +60,7 @@ class TurnFiles:
         """Keep a file among the key's. The same content of the same turn is kept once under a name."""
         return await self._kept("kept", name, mime, content)
 
-    async def send(self, name: str, mime: str, content: bytes, caption: str = "") -> None:
+    async def send(self, name: str, mime: str, content: bytes, caption: str = "", *, kind: str = "sent") -> None:
         """Show a file in the chat, with a caption. A turn shows the same file under the same name once, because a model
         that hears of an unknown outcome may repeat its call. Raises ToolError where the platform shows no files."""
         platform = self.item.inbound.source.platform.capitalize()
@@ -69,7 +69,7 @@ class TurnFiles:
             raise ToolError(NOT_HERE.format(platform=platform))
         if len(content) > most:
             raise ToolError(TOO_LARGE.format(size=len(content), platform=platform, most=most))
-        kept = await self._kept("sent", name, mime, content)
+        kept = await self._kept(kind, name, mime, content)
         rows = await self.outbox.with_file(self.item, kept, caption, kept.ref.partition(":")[2])
         await insist(lambda: self.outbox.emit(rows), clock=self.clock, what="emit")
 

@@ -72,7 +72,9 @@ async def test_an_upgrade_makes_the_entries_anew_by_itself(bench: Bench, earlier
     with capture_logs() as logs:
         store = await _filled(bench, earlier)
         await _renewed(bench, store)
-        await eventually(lambda: [line for line in logs if line["event"] == "search_index_renewed"])
+        while not [line for line in logs if line["event"] == "search_index_renewed"]:
+            await bench.clock.advance(1)
+            await store.status()
     assert len(await _found(store)) == 10
     assert len((await store.holding([WORD], key(), 50))[0]) == 10
     store = await bench.crash(store)

@@ -146,6 +146,17 @@ async def test_the_search_of_a_shell_shows_each_of_four_in_a_row(place: Place) -
         )
 
 
+async def test_an_export_goes_with_the_shortest_message(tmp_path: Path) -> None:
+    async with running(tmp_path, adapter=Fetching(b"")) as live:
+        await say(live, "pin 4711")
+        await live.ask("/export")
+        tip = await live.tip()
+        assert tip is not None
+        assert len(await live.store.kept_files(tip.key, 9)) == 1
+        assert (await forget(live, "last")).startswith("Forgot 2 messages, 1 file.")
+        assert await live.store.kept_files(tip.key, 9) == []
+
+
 async def test_words_that_stand_apart_are_offered_as_such(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
         await say(live, "my dentist is in Zürich")

@@ -59,8 +59,9 @@ class Files(Protocol):
     async def add(self, name: str, mime: str, content: bytes) -> KeptFile:
         """Keep a file in the conversation without showing it."""
 
-    async def send(self, name: str, mime: str, content: bytes, caption: str = "") -> None:
-        """Show a file to the person, with a caption in Markdown. Raises ToolError if the platform shows no files."""
+    async def send(self, name: str, mime: str, content: bytes, caption: str = "", *, kind: str = "sent") -> None:
+        """Show a file to the person, with a caption in Markdown; its `ref` begins with `kind`. Raises ToolError if the
+        platform shows no files."""
 
 
 class MemoryAccess(Protocol):

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import apsw
 
 from gateway.runtime.errors import StoreLocked, StoreUnavailable
-from gateway.store.sqlite import mark
+from gateway.store.sqlite import mark, search
 from gateway.store.sqlite.connection import change, connect_reader, connect_writer, many, one, unavailable
 from gateway.store.sqlite.lock import LockFile
 from gateway.store.sqlite.migrations import check_known, check_readable, migrate
@@ -120,6 +120,7 @@ class SqliteTarget(SqliteSource):
                 if mark.origin_of(connection) is not None:
                     _empty(connection)
                 mark.mark(connection, origin)
+                search.renew_some(connection)  # of no messages: so the entries to come are all of this version
             self._flush()
 
         await self._in_thread(work)

@@ -46,7 +46,7 @@ class Files:
         self.contents[name] = content
         return KeptFile(ref=name, digest=sha256(content).hexdigest(), name=name, mime=mime, size=len(content), at=0.0)
 
-    async def send(self, name: str, mime: str, content: bytes, caption: str = "") -> None:
+    async def send(self, name: str, mime: str, content: bytes, caption: str = "", *, kind: str = "sent") -> None:
         self.sent.append((name, mime, content))
         self.captions.append(caption)
 
