@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from io import StringIO
+from typing import Final
 
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.formatted_text import FormattedText
@@ -16,6 +17,8 @@ from adapters.console.screen import ReplyFlow
 from adapters.console.wrapping import wrap
 from gateway.domain.terminal import printable
 
+_PLAIN: Final = "\x1b[0m"  # the end of all styles
+
 
 def styled(text: str) -> str:
     """Lay the Markdown of an answer out for the terminal behind stdout, without a line end."""
@@ -26,4 +29,4 @@ def styled(text: str) -> str:
     written = StringIO()
     output = Vt100_Output(written, lambda: Size(rows=rows, columns=columns), enable_cpr=False)
     print_formatted_text(output, FormattedText(fragments), STYLE)
-    return written.getvalue().replace("\r\n", "\n").rstrip("\n")
+    return written.getvalue().replace("\r\n", "\n").removesuffix(_PLAIN).rstrip("\n") + _PLAIN

@@ -163,7 +163,7 @@ async def test_the_end_of_a_terminal_is_a_no(tmp_path: Path) -> None:
         await screen.sees("Answer y or n")
         screen.types("\x04")
         assert await screen.left() == 0
-        assert UNHEARD in screen.text
+        assert UNHEARD.replace("`", "") in " ".join(screen.text.split())  # laid out for the screen
 
 
 @pytest.mark.parametrize("command", ["/last", "/export"])
