@@ -30,7 +30,7 @@ from gateway.runtime.errors import GatewayError, StoreUnavailable
 from gateway.runtime.metrics import Counter, Metrics
 from gateway.runtime.tasks import Background, best_effort, ended_before
 from gateway.store.insist import insist
-from gateway.store.port import Store
+from gateway.store.port import MayStandStill, Store
 from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
 from gateway.turns.poison import PoisonGuard
@@ -52,6 +52,7 @@ _ASK_AGAIN = 1.0  # the same, after the store could not be asked
 _READ_AGAIN = (1.0, 300.0)  # seconds before a platform is read again after a bug
 _READ_WELL = 600.0  # the same, after which the pauses begin anew
 _LOOK_AT_READERS = 30.0
+_LOOK_AT_WRITER = 60.0
 _LAST_WORDS = 5.0  # seconds for messages that are being delivered when the gateway stops
 
 
@@ -137,6 +138,8 @@ class Gateway:
         self._repeat(scheduler, self.welcome.look, LOOK_EVERY, name="welcome")
         self._repeat(scheduler, partial(self.tool_counts.keep, self.store), KEEP_EVERY, name="tool counts")
         self._repeat(scheduler, self._look_at_readers, _LOOK_AT_READERS, name="readers")
+        if isinstance(self.store, MayStandStill):
+            self._repeat(scheduler, partial(self._look_at_writer, self.store), _LOOK_AT_WRITER, name="writer")
         scheduler.start()
         reading = [
             self.background.start(self._read(adapter), name=f"adapter {name}")
@@ -216,6 +219,11 @@ class Gateway:
                 log.error("reader_stands_still", adapter=name, seconds=round(silent))
                 READERS_RESTARTED.count(name, "stood_still")
                 self._stalled[name].set()
+
+    async def _look_at_writer(self, store: MayStandStill) -> None:
+        """A disk that never answers holds up every chat, and raises no error."""
+        if store.stands_still():
+            log.error("store_writer_stands_still", seconds=_LOOK_AT_WRITER)
 
     async def _settle(self) -> None:
         """Return when everything accepted here is answered and shown, or cannot be shown now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from gateway.app.config import Config
@@ -29,7 +30,14 @@ def configured_store(
         from gateway.store.redis import RedisStore
 
         return RedisStore(config.store.url, clock=clock, waits=waits and not read_only, told=told)
-    return SqliteStore(path, clock=clock, concurrency=config.turns.concurrent, read_only=read_only)
+    return SqliteStore(path, clock=clock, concurrency=config.turns.concurrent, read_only=read_only, broken=_end_process)
+
+
+def _end_process(sentence: str) -> None:
+    """End a process that could store nothing any more. What it had accepted is on the disk; whoever keeps it running
+    starts it again."""
+    os.write(2, f"legato: {sentence}\n".encode())
+    os._exit(1)
 
 
 def make_folders(config: Config, *, home: bool = True) -> None:

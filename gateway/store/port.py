@@ -21,7 +21,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Unpack
+from typing import Protocol, Unpack, runtime_checkable
 
 from gateway.domain.approval import Approval, Verdict
 from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey
@@ -62,6 +62,14 @@ from gateway.store.records import (
     TurnJournal,
     UsageBy,
 )
+
+
+@runtime_checkable
+class MayStandStill(Protocol):
+    """A store whose writes may hang without an error, as on a disk that does not answer."""
+
+    def stands_still(self) -> bool:
+        """Say whether the same writes are at work as at the last call."""
 
 
 class Store(ABC):

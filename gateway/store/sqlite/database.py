@@ -41,8 +41,9 @@ _LEFT = 3_600.0  # seconds in which nobody wrote to it, so nobody is making it
 class Database:
     """An open file. Made by `open`; `generation` tells this opening from earlier ones."""
 
-    def __init__(self, path: Path, *, read_only: bool) -> None:
+    def __init__(self, path: Path, *, read_only: bool, broken: Callable[[str], None] = lambda _: None) -> None:
         self.generation = 0
+        self._broken = broken
         self._path = path
         self.is_read_only = read_only
         self._lock = LockFile(path)
@@ -59,7 +60,7 @@ class Database:
             await self.aclose()
             raise
         if not self.is_read_only:
-            self._writer = Writer(self._connections[-1], self._path, around=search.indexing)
+            self._writer = Writer(self._connections[-1], self._path, around=search.indexing, broken=self._broken)
 
     async def aclose(self) -> None:
         """Finish the writes that wait, fold the log into the file, let go of the lock. Idempotent."""

@@ -97,7 +97,8 @@ _SCRUB_PAUSE = 60.0  # seconds until the log is to be emptied again, which a bac
 
 class SqliteStore(Store):
     """Everything in the SQLite file at `path`. `concurrency`: how many lanes may be claimed as their
-    message is accepted, which saves a commit. With `read_only` the store opens beside a running gateway,
+    message is accepted, which saves a commit. `broken` is given a sentence if nothing can be written any
+    more until the process starts again. With `read_only` the store opens beside a running gateway,
     without lock or migration, and writing steps raise StoreUnavailable."""
 
     def __init__(
@@ -108,9 +109,10 @@ class SqliteStore(Store):
         concurrency: int = 256,
         read_only: bool = False,
         attempt_pauses: Sequence[float] = ATTEMPT_PAUSES,
+        broken: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._clock = clock
-        self._database = Database(path, read_only=read_only)
+        self._database = Database(path, read_only=read_only, broken=broken)
         self._process = Process(clock)
         self._lanes = Lanes(clock=clock, concurrency=concurrency, pauses=attempt_pauses)
         self._background = Background()
@@ -126,6 +128,10 @@ class SqliteStore(Store):
     def commits(self) -> int:
         """Transactions that changed something, since `open`."""
         return self._database.commits
+
+    def stands_still(self) -> bool:
+        """Say whether the same writes are at work as at the last call."""
+        return self._database.is_open and self._database.writer.stands_still()
 
     # -- lifetime ---------------------------------------------------------------------------
 

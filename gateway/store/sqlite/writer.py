@@ -8,6 +8,10 @@ An operation is a function of the connection alone and may run more than once: i
 transaction fails (disk full), its operations are tried again one by one, so that the operation that
 cannot be stored does not stop the others. State in memory is therefore changed only by
 `done`, which runs on the loop after the commit, even if the caller has been cancelled meanwhile.
+
+An error of any kind, in an operation, in what is done around a transaction or in a callback, is the error of that one
+operation. If the thread itself cannot go on, everybody who waits is told, and so is the owner: a process whose store
+never answers again is worse than one that ends.
 """
 
 from __future__ import annotations
@@ -23,13 +27,19 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
 
 import apsw
+import structlog
 
 from gateway.runtime.errors import StoreUnavailable
 from gateway.store.sqlite.connection import unavailable
 
+log = structlog.get_logger(__name__)
+
 T = TypeVar("T")
 
 MAX_BATCH: Final = 256  # operations in one transaction: bounds what one failure repeats
+
+
+BROKEN: Final = "The part of this process that writes to {path} has ended ({error}): start Legato again."
 
 
 def _nothing(*_: Any) -> None:
@@ -47,14 +57,14 @@ class _Job:
     abandoned: Callable[[Any], None] = _nothing
     outside: bool = False  # of any transaction
     result: Any = None
-    error: Exception | None = None
+    error: BaseException | None = None
 
 
 class Writer:
     """Runs operations on `connection` in a thread of its own, which starts at once.
 
-    `around` is entered and left inside each transaction, before and after its operations. To be
-    made, used and closed on one event loop.
+    `around` is entered and left inside each transaction, before and after its operations. `broken` is given a sentence
+    if the thread cannot go on. To be made, used and closed on one event loop.
     """
 
     def __init__(
@@ -63,11 +73,14 @@ class Writer:
         path: Path,
         *,
         around: Callable[[apsw.Connection], AbstractContextManager[None]],
+        broken: Callable[[str], None] = _nothing,
     ) -> None:
         self.commits = 0  # transactions that changed something
         self._connection = connection
         self._path = path
         self._around = around
+        self._broken = broken
+        self._taken = self._done = self._looked_at = 0  # batches
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._closing = False
@@ -110,6 +123,12 @@ class Writer:
         self._queue.put(_Job(work, future, outside=True))
         return await future
 
+    def stands_still(self) -> bool:
+        """Say whether the batch is still at work that was at work at the last call."""
+        taken, before = self._taken, self._looked_at
+        self._looked_at = taken
+        return taken > self._done and taken == before
+
     async def aclose(self) -> None:
         """Finish all operations that wait and end the thread. Idempotent; the connection stays open."""
         if not self._closing:
@@ -121,15 +140,22 @@ class Writer:
     # -- in the thread ----------------------------------------------------------------------
 
     def _serve(self) -> None:
-        going = True
-        while going:
-            batch, going = self._take()
-            if inside := [job for job in batch if not job.outside]:
-                self._commit(inside)
-                self._hand_over(self._deliver, inside)
-            if outside := [job for job in batch if job.outside]:
-                self._run(outside)
-                self._hand_over(self._deliver, outside)
+        going, batch = True, list[_Job]()
+        try:
+            while going:
+                batch, going = self._take()
+                self._taken += 1
+                if inside := [job for job in batch if not job.outside]:
+                    self._commit(inside)
+                    self._hand_over(self._deliver, inside)
+                if outside := [job for job in batch if job.outside]:
+                    self._run(outside)
+                    self._hand_over(self._deliver, outside)
+                self._done += 1
+                batch = []
+        except BaseException as error:
+            self._closing = True  # whoever comes from now on is refused
+            self._hand_over(self._break, (batch, f"{type(error).__name__}: {error}"))
         self._hand_over(self._ended.set_result, None)
 
     def _take(self) -> tuple[list[_Job], bool]:
@@ -153,10 +179,12 @@ class Writer:
     def _commit(self, batch: list[_Job]) -> None:
         try:
             self._transaction(batch)
-        except apsw.Error as error:
+        except BaseException as error:
             self._roll_back()
+            if self._connection.in_transaction:
+                raise  # and nobody could write any more
             if len(batch) == 1:
-                batch[0].error = unavailable(error, self._path)
+                batch[0].error = unavailable(error, self._path) if isinstance(error, apsw.Error) else error
                 return
             for job in batch:
                 job.error = None
@@ -169,6 +197,8 @@ class Writer:
                 job.result = job.work(self._connection)
             except apsw.Error as error:
                 job.error = unavailable(error, self._path)
+            except BaseException as error:
+                job.error = error
 
     def _transaction(self, batch: list[_Job]) -> None:
         """Raises apsw.Error if the transaction as a whole cannot be made."""
@@ -191,7 +221,7 @@ class Writer:
             job.result = job.work(connection)
         except apsw.Error:
             raise  # SQLite may have given up the whole transaction: its operations must all start anew
-        except Exception as error:
+        except BaseException as error:
             job.error = error  # for the job's caller; the thread goes on
         if job.error is not None:
             if alone:
@@ -211,13 +241,42 @@ class Writer:
 
     def _deliver(self, batch: list[_Job]) -> None:
         for job in batch:
-            if job.error is not None:
-                job.failed()
-                if not job.future.done():
-                    job.future.set_exception(job.error)
+            try:
+                if job.error is not None:
+                    job.failed()
+                else:
+                    job.done(job.result)
+                    if job.future.cancelled():
+                        job.abandoned(job.result)
+            except Exception as error:
+                log.exception("store_callback_failed")
+                job.error = job.error or error
+            if job.future.done():
                 continue
-            job.done(job.result)
-            if job.future.cancelled():
-                job.abandoned(job.result)
-            else:
+            if job.error is None:
                 job.future.set_result(job.result)
+            else:
+                job.future.set_exception(_as_error(job.error))
+
+    def _break(self, what: tuple[list[_Job], str]) -> None:
+        """The thread has ended: tell everybody who waits, and the owner."""
+        batch, error = what
+        sentence = BROKEN.format(path=self._path, error=error)
+        log.critical("store_writer_ended", path=str(self._path), error=error)
+        with contextlib.suppress(Empty):
+            while True:
+                if (job := self._queue.get_nowait()) is not None:
+                    batch.append(job)
+        for job in batch:
+            job.error = StoreUnavailable(sentence)
+        self._deliver(batch)
+        self._broken(sentence)
+
+
+def _as_error(error: BaseException) -> Exception:
+    """An error that a future can hold and a caller can contain."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration):
+        return error
+    made = RuntimeError(f"{type(error).__name__}: {error}")
+    made.__cause__ = error
+    return made

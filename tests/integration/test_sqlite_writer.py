@@ -1,0 +1,166 @@
+"""The one thread that writes outlives every error of what it is given; and if it cannot, everybody is told."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from gateway.runtime.errors import StoreUnavailable
+from gateway.store.sqlite.writer import Writer
+from tests.support.waiting import eventually
+
+
+class Panic(BaseException):
+    """What a library in another language raises when it gives up."""
+
+
+class Ledger:
+    """A table of names, and what is done around each transaction; `trouble` is raised there while `bad` is in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.connection = apsw.Connection(str(path))
+        self.connection.execute("CREATE TABLE IF NOT EXISTS names(name TEXT)")
+        self.trouble: BaseException | None = None
+        self.told: list[str] = []
+
+    @contextmanager
+    def around(self, connection: apsw.Connection) -> Iterator[None]:
+        yield
+        found = connection.execute("SELECT 1 FROM names WHERE name = 'bad'").fetchone()
+        if self.trouble is not None and found:
+            raise self.trouble
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(row[0] for row in self.connection.execute("SELECT name FROM names"))
+
+
+@asynccontextmanager
+async def writing(path: Path) -> AsyncIterator[tuple[Ledger, Writer]]:
+    ledger = Ledger(path)
+    writer = Writer(ledger.connection, path, around=ledger.around, broken=ledger.told.append)
+    try:
+        yield ledger, writer
+    finally:
+        async with asyncio.timeout(60):
+            await writer.aclose()
+        ledger.connection.close()
+
+
+def put(name: str, error: BaseException | None = None) -> Any:
+    def work(connection: apsw.Connection) -> str:
+        connection.execute("INSERT INTO names VALUES (?)", (name,))
+        if error is not None:
+            raise error
+        return name
+
+    return work
+
+
+async def together(writer: Writer, *works: Any, **how: Any) -> list[Any]:
+    """The outcomes of works that wait together, so that they become one transaction."""
+    held, go = threading.Event(), threading.Event()
+
+    def hold(_: apsw.Connection) -> None:
+        held.set()
+        assert go.wait(60)
+
+    first = asyncio.ensure_future(writer.run(hold))
+    await eventually(held.is_set)
+    tasks = [asyncio.ensure_future(writer.run(work, **how)) for work in works]
+    await asyncio.sleep(0)
+    go.set()
+    await first
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+ERRORS = [ValueError("odd"), MemoryError(), RecursionError(), Panic("gave up"), SystemExit(3)]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("where", ["operation", "around"])
+async def test_an_error_fails_its_own_job_and_its_neighbours_commit(
+    tmp_path: Path, where: str, error: BaseException
+) -> None:
+    async with writing(tmp_path / "x.db") as (ledger, writer):
+        if where == "around":
+            ledger.trouble = error
+        bad = put("bad", error if where == "operation" else None)
+        one, failed, other = await together(writer, put("one"), bad, put("other"))
+        assert (one, other) == ("one", "other")
+        assert isinstance(failed, type(error) if isinstance(error, Exception) else RuntimeError)
+        assert type(error).__name__ in repr(failed) + repr(failed.__cause__)
+        assert ledger.names == ["one", "other"]
+        assert await writer.run(put("later")) == "later"
+        assert ledger.told == []
+
+
+@pytest.mark.parametrize("callback", ["done", "failed", "abandoned"])
+async def test_a_callback_that_raises_keeps_nobody_waiting(tmp_path: Path, callback: str) -> None:
+    def breaks(*_: Any) -> None:
+        raise KeyError("no such lane")
+
+    async with writing(tmp_path / "x.db") as (_, writer):
+        work = put("first", ValueError("odd") if callback == "failed" else None)
+        running = asyncio.ensure_future(writer.run(work, **{callback: breaks}))
+        await asyncio.sleep(0)
+        if callback == "abandoned":
+            running.cancel()
+        neighbours = [asyncio.ensure_future(writer.run(put(str(number)))) for number in range(3)]
+        (outcome,) = await asyncio.gather(running, return_exceptions=True)
+        kind = {"done": KeyError, "failed": ValueError, "abandoned": asyncio.CancelledError}[callback]
+        assert isinstance(outcome, kind)
+        assert await asyncio.gather(*neighbours) == ["0", "1", "2"]
+        assert await writer.run(put("later")) == "later"
+
+
+async def test_a_thread_that_cannot_go_on_tells_everybody_who_waits_and_its_owner(tmp_path: Path) -> None:
+    async with writing(tmp_path / "x.db") as (ledger, writer):
+
+        def broken() -> Any:
+            raise Panic("no memory for a batch")
+
+        held, go = threading.Event(), threading.Event()
+
+        def hold(_: apsw.Connection) -> None:
+            held.set()
+            assert go.wait(60)
+
+        first = asyncio.ensure_future(writer.run(hold))
+        await eventually(held.is_set)
+        waiting = [asyncio.ensure_future(writer.run(put(str(number)))) for number in range(3)]
+        await asyncio.sleep(0)
+        writer._take = broken  # type: ignore[method-assign]
+        go.set()
+        await first
+        outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(each) for each in outcomes] == [StoreUnavailable] * 3
+        (told,) = ledger.told
+        assert told.endswith("x.db has ended (Panic: no memory for a batch): start Legato again.")
+        with pytest.raises(StoreUnavailable):
+            await writer.run(put("later"))
+
+
+async def test_writes_that_hang_are_noticed(tmp_path: Path) -> None:
+    async with writing(tmp_path / "x.db") as (_, writer):
+        assert not writer.stands_still()
+        held, go = threading.Event(), threading.Event()
+
+        def hold(_: apsw.Connection) -> None:
+            held.set()
+            assert go.wait(60)
+
+        running = asyncio.ensure_future(writer.run(hold))
+        await eventually(held.is_set)
+        assert [writer.stands_still(), writer.stands_still()] == [False, True]
+        go.set()
+        await running
+        await writer.run(put("next"))
+        assert not writer.stands_still()
