@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from gateway.store.port import Store
 from gateway.store.redis import RedisStore
 from gateway.store.sqlite import SqliteStore
 from tests.emulators.discord import Channel, DiscordServer, Settings, User
+from tests.support.discord_live import careless
 
 if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
     from tests.support.redis_server import RedisServer
@@ -41,17 +42,6 @@ async def discord() -> AsyncIterator[DiscordServer]:
         yield running
         assert [str(each) for each in running.violations] == []
         assert list(careless(running)) == []
-
-
-def careless(discord: DiscordServer) -> Iterator[str]:
-    """The bot's texts that do not say whom they ping, and messages without a nonce."""
-    for call in discord.journal.calls:
-        body = call.parameters.get("body") or {}
-        said = body.get("data") or body if isinstance(body, dict) else {}
-        if "content" in said and "allowed_mentions" not in said:
-            yield f"{call.method} says not whom it pings: {said['content']}"
-        if call.method == "POST /channels/{channel}/messages" and not (said.get("nonce") and said.get("enforce_nonce")):
-            yield f"{call.method} may be shown twice: {said.get('content')}"
 
 
 @pytest.fixture

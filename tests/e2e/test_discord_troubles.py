@@ -23,7 +23,7 @@ from tests.emulators.discord import (
     Settings,
     User,
 )
-from tests.support.discord_live import on_discord
+from tests.support.discord_live import careless, on_discord
 from tests.support.fast_clock import FastClock
 from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.waiting import eventually
@@ -44,6 +44,7 @@ class Hasty(SystemClock):
 async def discord() -> AsyncIterator[DiscordServer]:
     async with DiscordServer(Settings(identify_every=0), limits=None) as running:
         yield running
+        assert list(careless(running)) == []
 
 
 def live(folder: Path, discord: DiscordServer, anna: User, **options: Any) -> Any:

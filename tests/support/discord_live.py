@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,3 +112,14 @@ async def on_discord(
         gateway.stop()
         async with asyncio.timeout(PATIENCE):
             await serving
+
+
+def careless(discord: DiscordServer) -> Iterator[str]:
+    """The bot's texts that do not say whom they ping, and messages without a nonce."""
+    for call in (each for each in discord.journal.calls if each.done):
+        body = call.parameters.get("body") or {}
+        said = body.get("data") or body if isinstance(body, dict) else {}
+        if "content" in said and "allowed_mentions" not in said:
+            yield f"{call.method} says not whom it pings: {said['content']}"
+        if call.method == "POST /channels/{channel}/messages" and not (said.get("nonce") and said.get("enforce_nonce")):
+            yield f"{call.method} may be shown twice: {said.get('content')}"
