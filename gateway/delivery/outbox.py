@@ -116,6 +116,7 @@ class Outbox:
         self._points = points
         self._wake = asyncio.Event()
         self._in_flight = 0
+        self._failing: dict[ChatAddress, int] = {}  # how many sends in a row failed
         # A platform whose ambiguous sends are always repeated gets one message at a time, so that a crash
         # repeats one message and not one of every chat.
         self._one_by_one = {
@@ -389,10 +390,21 @@ class Outbox:
             outcome = "sent"
         except AdapterError as error:
             outcome = outcome_of(error)
+            if not isinstance(error, RateLimited | ChatGone | DeliveryRefused | MessageGone):
+                self._fails(row.to, error)
             raise
         finally:
             SENDS.count(adapter.name, outcome)
+        if self._failing and (failed := self._failing.pop(row.to, 0)):
+            log.warning("delivery_works_again", platform=adapter.name, chat=row.to.chat, failed=failed)
         return platform_id
+
+    def _fails(self, to: ChatAddress, error: AdapterError) -> None:
+        """Count a failed send. The first of a chat is logged, and the one that works again; those between would be a
+        line a minute for hours."""
+        failed = self._failing[to] = self._failing.get(to, 0) + 1
+        if failed == 1:
+            log.warning("delivery_fails", platform=to.platform, chat=to.chat, error=str(error))
 
     async def _show(self, adapter: Adapter, row: Outbound) -> str:
         most = self._tokens.get(adapter.name, -1)
@@ -431,6 +443,7 @@ class Outbox:
 
     async def _refuse(self, row: Outbound, reason: str, *, gone: bool = False, told: bool = False) -> Outbound | None:
         """`told`: the chat is told, unless the row is such a sentence itself."""
+        self._failing.pop(row.to, None)
         log.warning("delivery_refused", outbound=row.id, reason=reason, chat_gone=gone)
         instead: Outbound | None = None
         if told:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 import pytest
+from structlog.testing import capture_logs
 
 from gateway.delivery.outbox import MAYBE_MISSING, MOST_REPEATS, OUTCOME_UNKNOWN, Outbox
 from gateway.domain.adapter import Limits
@@ -219,6 +220,23 @@ async def test_after_an_outage_everything_is_shown(world, trouble, seconds):
     assert len(times) <= (20 if trouble in TAKEN else 10)
     for chat in "abcde":
         assert list(dict.fromkeys(said(text) for _, where, text in platform.shown if where == chat)) == ["one", "two"]
+
+
+async def test_a_chat_that_cannot_be_shown_anything_is_one_line_and_its_end_another(world):
+    clock, platform, _, say = world
+    platform.trouble, platform.ends = "502", 40.0
+    with capture_logs() as logs:
+        await say("one", "two", chats="ab")
+        await clock.advance(120.0)
+        await say("three", chats="ab")
+        await clock.advance(10.0)
+    told = [(each["event"], each["chat"], each.get("failed")) for each in logs if each["event"].startswith("delivery")]
+    assert sorted(told, key=lambda line: line[:2]) == [
+        ("delivery_fails", "a", None),
+        ("delivery_fails", "b", None),
+        ("delivery_works_again", "a", 5),
+        ("delivery_works_again", "b", 5),
+    ]
 
 
 async def test_an_outage_in_the_midst_of_a_chat_uses_up_no_try(world):
