@@ -46,11 +46,12 @@ UNKNOWN_WEBHOOK: Final = 10015  # a token of an interaction that is over
 MISSING_ACCESS: Final = 50001
 CANNOT_WRITE_TO: Final = 50007
 MISSING_PERMISSIONS: Final = 50013
+THREAD_ARCHIVED: Final = 50083  # and locked: else a message opens it again
 INVALID_TOKEN: Final = 50027  # of an interaction
 NO_HISTORY: Final = 160002  # "Cannot reply without permission to read message history"
 THREAD_EXISTS: Final = 160004
 
-_GONE: Final = (UNKNOWN_CHANNEL, 10004, MISSING_ACCESS, MISSING_PERMISSIONS, CANNOT_WRITE_TO)
+_GONE: Final = (UNKNOWN_CHANNEL, 10004, MISSING_ACCESS, MISSING_PERMISSIONS, CANNOT_WRITE_TO, THREAD_ARCHIVED)
 _BAN_SECONDS: Final = 600.0  # of an address that Cloudflare shuts out, where it does not say how long
 _NEVER_LEFT: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientProxyConnectionError)
 
@@ -99,6 +100,8 @@ def is_over(error: BaseException) -> bool:
 def _why_gone(error: HTTPException) -> str:
     if error.code == UNKNOWN_CHANNEL:
         return "the channel was deleted"
+    if error.code == THREAD_ARCHIVED:
+        return "the thread is locked: give the bot Manage Threads there, or unlock it"
     if error.code == CANNOT_WRITE_TO:
         return "the person takes no messages from this bot"
     return f"the bot may not write in this channel ({error.text}): give it View Channel and Send Messages there"

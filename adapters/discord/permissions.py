@@ -17,6 +17,15 @@ TOLD: Final = (
     "I cannot write in <#{channel}>: there my role needs the permissions View Channel and Send Messages (in a thread: "
     "Send Messages in Threads). Until then, write to me here."
 )
+LOCKED: Final = (
+    "I cannot write in <#{channel}>: the thread is locked. Somebody who may manage threads can unlock it, or give my "
+    "role Manage Threads. Until then, write to me here."
+)
+_SENTENCES: Final = {
+    failures.MISSING_PERMISSIONS: TOLD,
+    failures.MISSING_ACCESS: TOLD,
+    failures.THREAD_ARCHIVED: LOCKED,
+}
 _REMEMBERED: Final = 1_000  # channels
 
 
@@ -30,8 +39,8 @@ class MissingPermissions:
         """Tell who asked why `outbound` is not shown, if that is what the error says. It is no matter if they take no
         direct messages."""
         asker, channel = codec.asked_by(outbound.answers), outbound.to.chat
-        missing = error.code in (failures.MISSING_PERMISSIONS, failures.MISSING_ACCESS)
-        if asker is None or channel in self._told or not missing:
+        told = _SENTENCES.get(error.code)
+        if asker is None or channel in self._told or told is None:
             return
         self._told[channel] = None
         while len(self._told) > _REMEMBERED:
@@ -40,5 +49,5 @@ class MissingPermissions:
             direct = await calls.start_private_message(asker)
             route = Route("POST", "/channels/{channel_id}/messages", channel_id=direct["id"])
             nonce = blake2s(f"{asker} {channel}".encode(), digest_size=12).hexdigest()
-            told = {"content": TOLD.format(channel=channel), "allowed_mentions": codec.NO_PINGS}
-            await calls.request(route, json={**told, "nonce": nonce, "enforce_nonce": True})
+            body = {"content": told.format(channel=channel), "allowed_mentions": codec.NO_PINGS}
+            await calls.request(route, json={**body, "nonce": nonce, "enforce_nonce": True})

@@ -36,6 +36,14 @@ _NEVER_LEFT: Final = (
     httpx.PoolTimeout,
     httpx.ProxyError,
 )
+_NO_RIGHT: Final = (
+    "not enough rights to send text messages",
+    "have no rights to send a message",
+    "need administrator rights in the channel chat",
+    "chat_write_forbidden",
+    "chat_send_plain_forbidden",
+    "chat_restricted",
+)
 _LOST_ON_THE_WAY: Final = "gateway time"  # 504: a proxy gave up, whatever the server behind it did
 _TOO_LARGE: Final = ("request entity too large", "(413)")  # Telegram's words, and the library's for a proxy's page
 
@@ -90,8 +98,9 @@ def _of_network(error: NetworkError) -> AdapterError:
 
 
 def is_chat_gone(error: TelegramError) -> bool:
-    """Say whether the chat does not exist (any more). A chat that blocked or removed the bot is Forbidden."""
-    return _says(error, "chat not found", "chat was deleted", "chat was deactivated", "peer_id_invalid")
+    """Say whether the chat does not exist (any more), or the bot may not write there. A chat that blocked or
+    removed the bot is Forbidden."""
+    return _says(error, "chat not found", "chat was deleted", "chat was deactivated", "peer_id_invalid", *_NO_RIGHT)
 
 
 def is_unchanged(error: TelegramError) -> bool:

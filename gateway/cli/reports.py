@@ -102,7 +102,7 @@ async def usage_rows(store: Store, since: float, by: str) -> list[Row]:
 
 async def outbox_rows(store: Store, limit: int, *, everything: bool) -> list[Row]:
     """Messages on their way to people, newest first; without `everything` only those that are not shown."""
-    states = () if everything else (*UNSENT, OutboundState.REFUSED)
+    states = () if everything else (*UNSENT, OutboundState.REFUSED, OutboundState.WITHHELD)
     return [
         {
             "id": row.id,
@@ -193,7 +193,7 @@ def outbox_text(rows: list[Row]) -> str:
 def _reason(row: Row) -> str:
     tried = f"{row['attempts']} attempt{'' if row['attempts'] == 1 else 's'}"
     doubt = f", {row['ambiguous']} of them with an unknown outcome" if row["ambiguous"] else ""
-    if row["state"] == OutboundState.REFUSED:
+    if row["state"] in (OutboundState.REFUSED, OutboundState.WITHHELD):
         return f"\n  given up after {tried}{doubt}: {row['error']}"
     if row["state"] == OutboundState.SENT or not row["attempts"]:
         return ""

@@ -34,6 +34,7 @@ _USAGE: Final = (
     "/reminders alone lists them. Or add: cancel <n>, snooze <n> [10m], skip <n>, resume <n>. <n> is the number in the "
     "list."
 )
+_NOT_SHOWN: Final = (OutboundState.REFUSED, OutboundState.WITHHELD)
 _SNOOZE: Final = 600.0  # seconds
 _THINGS: Final = ("tea", "call Ann", "take out the bins")
 _PROMPTS: Final = {
@@ -217,7 +218,7 @@ def _receipt(row: Outbound | None, zone: str) -> str:
         return "not answered yet"
     if row.shown_at is not None:
         return f"shown {local_of(row.shown_at, zone_named(zone) or UTC):%H:%M:%S}"
-    return f"not shown: {row.error}" if row.state == OutboundState.REFUSED else "not shown yet"
+    return f"not shown: {row.error}" if row.state in _NOT_SHOWN else "not shown yet"
 
 
 COMMANDS = (remind, schedule, reminders, timezone)

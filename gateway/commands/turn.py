@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from gateway.commands.base import Answer, Command, CommandContext
-from gateway.delivery.outbox import OUTCOME_UNKNOWN
 from gateway.domain.chat import Outbound, OutboundState, file_in, unspoken
 from gateway.domain.message import Message, last_requests, note_of, text_of
+from gateway.domain.wording import counted
 from gateway.runtime.clock import lasting_id
 from gateway.runtime.errors import UserError
 
 _LOOKED_AT = 200  # rows: an answer has a few
-_LATELY = 3_600.0  # seconds
+_AT_ONCE = 20  # rows
+NOT_SHOWN = "This could not be shown before:"
+MORE = " (then {messages} more: /last again)"
 GO_ON = "Go on exactly where your last answer stopped, without repeating any of it."
 
 
@@ -95,8 +98,10 @@ def _again(ctx: CommandContext, request: Message) -> Answer:
     elsewhere=("repeat", "again", "resend"),
 )
 async def last(ctx: CommandContext) -> Answer:
-    """Show all parts of the last answer here once more, with its files and its questions, and whatever else was sent
-    lately and may not have arrived."""
+    """Show the answers that could not be shown here; else all parts of the last answer once more, with its files and
+    its questions."""
+    if (withheld := await _withheld(ctx)) is not None:
+        return withheld
     here = await ctx.store.outbox(ctx.inbound.source.address, _LOOKED_AT)
     rows = [row for row in here if row.key == ctx.key and _is_of_answer(row)]
     if not rows:
@@ -118,21 +123,29 @@ async def last(ctx: CommandContext) -> Answer:
                 file=row.file,
             )
             for row in reversed(rows)
-            if row.answers == rows[0].answers or _is_lost(row, ctx.clock.now() - _LATELY)
+            if row.answers == rows[0].answers
         ),
     )
 
 
+async def _withheld(ctx: CommandContext) -> Answer | None:
+    """The oldest answers that could not be shown here. Their rows go out as they are, so none is shown twice."""
+    here = await ctx.store.outbox(ctx.inbound.source.address, _LOOKED_AT, (OutboundState.WITHHELD,))
+    rows = [row for row in reversed(here) if row.key == ctx.key]
+    if not rows:
+        return None
+    more = MORE.format(messages=counted(len(rows) - _AT_ONCE, "message")) if len(rows) > _AT_ONCE else ""
+    again = (
+        replace(row, created_at=ctx.clock.now(), due_at=0.0, platform_message_id=None, error=None)
+        for row in rows[:_AT_ONCE]
+    )
+    return Answer(text=f"{NOT_SHOWN}{more}", again=tuple(again))
+
+
 def _is_of_answer(row: Outbound) -> bool:
-    """Say whether a row was to show some of an answer, as far as anybody knows."""
-    if _is_lost(row):
-        return True
+    """Say whether a row showed some of an answer."""
     is_answer = row.kind in ("reply", "remark", "question") or row.file is not None
     return is_answer and row.edits is None and row.state == OutboundState.SENT
-
-
-def _is_lost(row: Outbound, since: float = 0.0) -> bool:
-    return row.error == OUTCOME_UNKNOWN and row.created_at >= since
 
 
 @partial(Command, name="continue", group="Conversation", help="go on where my answer stopped", elsewhere=("more",))

@@ -34,8 +34,9 @@ from gateway.domain.adapter import (
     HasRates,
     Limits,
 )
-from gateway.domain.chat import MOST_DOUBTS, ChatAddress, Outbound, OutboundKind, SessionKey
+from gateway.domain.chat import MOST_DOUBTS, ChatAddress, Outbound, OutboundKind, OutboundState, SessionKey
 from gateway.domain.file import KeptFile
+from gateway.domain.wording import counted
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock, Ids, lasting_id
@@ -68,6 +69,7 @@ MAYBE_MISSING = (
     "A message of mine may be missing here: I sent it more than once and was never told whether it arrived. /last "
     "shows my last answer again."
 )
+WITHHELD = "{answers} of mine could not be shown here; /last shows {whose}."
 OUTCOME_UNKNOWN = "nobody knows whether it was shown"
 
 _FIRST_RETRY = 1.0
@@ -76,6 +78,7 @@ _LAST_REPEAT = 3_600.0  # of what holds up no other row, and may be shown each t
 _REPEATED_FOR = 86_400.0  # seconds since the row was made
 MOST_REPEATS = 30  # of what may be shown each time
 _CLAIM_BATCH = 256
+_MOST_COUNTED = 1_000  # rows that wait to be asked for
 _UNKNOWN = Limits()  # of a platform that nothing is known of here
 
 
@@ -271,6 +274,14 @@ class Outbox:
         """Store and send messages that belong to no turn's end."""
         self.deliver(await self._store.emit(rows))
 
+    async def tell_withheld(self, about: InboxItem | Arrival) -> None:
+        """The chat of an Inbound was closed until now: say how many answers wait to be asked for there."""
+        to = about.inbound.source.address
+        rows = await self._store.outbox(to, _MOST_COUNTED, (OutboundState.WITHHELD,))
+        if answers := len({row.answers or row.id for row in rows}):
+            whose = "them" if about.key.user is None else "each person theirs"
+            await self.tell(about, WITHHELD.format(answers=counted(answers, "answer"), whose=whose))
+
     async def tell(self, about: InboxItem | Arrival, text: str) -> None:
         """Store and send a notice about an Inbound."""
         await self.emit(self.rows(about, "notice", text))
@@ -458,7 +469,9 @@ class Outbox:
         log.warning("delivery_unknown", outbound=row.id, attempts=row.attempts)
         instead = self._told(row, MAYBE_MISSING) if row.kind != "notice" or row.file is not None else None
         return await insist(
-            lambda: self._store.mark_refused(row.id, OUTCOME_UNKNOWN, instead), clock=self._clock, what="mark_refused"
+            lambda: self._store.mark_refused(row.id, OUTCOME_UNKNOWN, instead, keeps=True),
+            clock=self._clock,
+            what="mark_refused",
         )
 
     def _told(self, row: Outbound, sentence: str) -> Outbound | None:

@@ -285,12 +285,15 @@ class OutboundState(StrEnum):
     SENDING = "sending"  # a process sends it; after that one's death nobody knows whether it was shown
     SENT = "sent"
     REFUSED = "refused"  # will never be shown
+    WITHHELD = "withheld"  # could not be shown, or nobody knows; shown once its person asks for it
 
 
 # A new state that is not final belongs into one of these; the stores' SQL and Lua ask for a state's group.
 WAITING: Final = (OutboundState.PENDING,)  # no process has the row in hand
 PLACED: Final = (*WAITING, OutboundState.SENDING)  # the row has a place in its chat's order
 UNSENT: Final = (OutboundState.STREAMING, *PLACED)
+
+KEPT: Final[tuple[OutboundKind, ...]] = ("reply", "remark", "question", "command", "reminder")  # beside files
 
 # Sends of a row without an answer, in its place among its chat's rows. With one more the row holds up no other while it
 # waits, and goes out as soon as another row of its chat is shown.

@@ -464,9 +464,17 @@ class Store(ABC):
 
     @abstractmethod
     async def mark_refused(
-        self, outbound_id: str, reason: str, instead: Outbound | None = None, *, gone: bool = False
+        self,
+        outbound_id: str,
+        reason: str,
+        instead: Outbound | None = None,
+        *,
+        gone: bool = False,
+        keeps: bool = False,
     ) -> Outbound | None:
-        """The platform will never show the row; `instead` (a visible error) takes its place. `gone`: nothing can be
+        """The platform will never show the row; `instead` (a visible error) takes its place. `keeps`: the row is
+        withheld if it is an answer (`KEPT`, a file), and not refused: emitted again, it goes out behind the chat's
+        rows like a new one. What a closed chat is not shown is withheld so, too. `gone`: nothing can be
         shown in the chat any more, so the chat is closed, unless a message from there was accepted since the row
         was handed out: the message is newer than the platform's refusal. Returns a row as `mark_sent` does."""
 
@@ -493,8 +501,8 @@ class Store(ABC):
         every later row when its turn comes, without an attempt. A row that is being sent ends by itself."""
 
     @abstractmethod
-    async def open_chat(self, to: ChatAddress) -> None:
-        """The chat is there again; nothing happens to an open chat."""
+    async def open_chat(self, to: ChatAddress) -> bool:
+        """The chat is there again; say whether it was closed."""
 
     @abstractmethod
     async def closed(self, to: ChatAddress) -> str | None:

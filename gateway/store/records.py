@@ -82,12 +82,14 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The fate of one Arrival. `item` is set for a new Arrival with `bypass`, which the caller runs."""
+    """The fate of one Arrival. `item` is set for a new Arrival with `bypass`, which the caller runs. `reopened`: its
+    chat was closed until then."""
 
     event_id: str
     status: Acceptance
     waiting: int = 0  # items of its lane ahead of it
     item: InboxItem | None = None
+    reopened: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,6 +102,9 @@ class Reception:
             if receipt.status == "new" and self._is_counted(arrival):
                 self._answered.take(arrival.key, self.clock.monotonic())
             status[receipt.event_id] = await self._accepted(adapter, arrival, receipt, until)
+            if receipt.reopened:
+                with suppress(StoreUnavailable):
+                    await self.outbox.tell_withheld(arrival)
             if arrival.inbound.notice and receipt.status == "new":
                 with suppress(StoreUnavailable):  # the message is stored; a notice is not worth a failure
                     await self.outbox.tell(arrival, arrival.inbound.notice)
@@ -147,7 +150,9 @@ class Reception:
             if await self.pairing.lets_in(inbound.source):
                 await self.store.close_chat(inbound.source.address, told.text)
         elif told.kind == "joined":
-            await self.store.open_chat((await self._at_home(told)).source.address)
+            inbound = await self._at_home(told)
+            if await self.store.open_chat(inbound.source.address):
+                await self.outbox.tell_withheld(self.arrival(inbound))
         return told.kind in ("left", "joined", "renamed")
 
     async def _amends(self, inbound: Inbound) -> bool:

@@ -29,9 +29,9 @@ async def test_rows_of_a_closed_chat_end_at_once_and_those_of_others_do_not(stor
     assert await store.emit([replace(outbound("o4"), to=TOPIC)]) == ()
     assert await states(store) == {
         "o1": ("refused", "blocked"),
-        "o2": ("refused", WHY),
-        "o3": ("refused", WHY),
-        "o4": ("refused", WHY),
+        "o2": ("withheld", WHY),
+        "o3": ("withheld", WHY),
+        "o4": ("withheld", WHY),
         "x": ("sending", None),
     }
     assert (await store.status()).unsent == 1
@@ -43,7 +43,7 @@ async def test_rows_behind_one_that_is_being_sent_end_at_once_too(store: Store) 
     await store.close_chat(HERE, WHY)
     await store.open_chat(HERE)
     assert await store.mark_sent("o1", "m1") is None
-    assert [row.state for row in await store.outbox(None, 9)] == ["refused", "refused", "sent"]
+    assert [row.state for row in await store.outbox(None, 9)] == ["withheld", "withheld", "sent"]
 
 
 async def test_a_row_that_is_put_off_when_its_chat_closes_ends_instead_of_being_tried(bench: Bench) -> None:
@@ -51,7 +51,7 @@ async def test_a_row_that_is_put_off_when_its_chat_closes_ends_instead_of_being_
     await store.emit([outbound("o1")])
     await store.mark_retry("o1", 30, ambiguous=False)
     await store.close_chat(HERE, WHY)
-    assert (await states(store))["o1"] == ("refused", WHY)
+    assert (await states(store))["o1"] == ("withheld", WHY)
     await store.emit([outbound("o2")])
     await store.open_chat(HERE)
     (row,) = await store.emit([outbound("o3")])
@@ -59,7 +59,7 @@ async def test_a_row_that_is_put_off_when_its_chat_closes_ends_instead_of_being_
     await store.mark_retry(row.id, 30, ambiguous=False)
     await bench.clock.advance(31)
     assert await store.claim_outbound(9) == []
-    assert {state for state, _ in (await states(store)).values()} == {"refused"}
+    assert {state for state, _ in (await states(store)).values()} == {"withheld"}
 
 
 async def test_a_row_whose_sender_died_with_its_chat_closed_is_not_tried_again(bench: Bench) -> None:
@@ -69,7 +69,7 @@ async def test_a_row_whose_sender_died_with_its_chat_closed_is_not_tried_again(b
     store = await bench.crash(store)
     assert await store.closed(HERE) == WHY
     assert await store.claim_outbound(9) == []
-    assert (await states(store))["o1"] == ("refused", WHY)
+    assert (await states(store))["o1"] == ("withheld", WHY)
 
 
 async def test_an_accepted_message_opens_its_chat(bench: Bench) -> None:
@@ -103,7 +103,7 @@ async def test_a_row_that_finds_its_chat_gone_closes_it(store: Store) -> None:
     await store.accept([arrival("other", "2")], cap=9)
     assert await store.mark_refused("o1", WHY, gone=True) is None
     assert await store.closed(HERE) == WHY
-    assert (await states(store))["o2"] == ("refused", WHY)
+    assert (await states(store))["o2"] == ("withheld", WHY)
     assert (await states(store))["x"][0] == "sending"
 
 
@@ -152,3 +152,39 @@ async def test_opening_and_closing_twice_does_no_harm(store: Store) -> None:
     await store.open_chat(HERE)
     await store.open_chat(HERE)
     assert await store.closed(HERE) is None
+
+
+async def test_what_was_no_answer_is_refused_and_what_is_withheld_goes_out_anew(bench: Bench) -> None:
+    store = await bench.open()
+    notice, edit = replace(outbound("n1"), kind="notice"), replace(outbound("e1"), edits="o0")
+    await store.emit([outbound("o1"), notice, edit, outbound("o2")])
+    await store.mark_retry("o1", 0, ambiguous=True)
+    await store.claim_outbound(9)
+    await store.mark_refused("o1", WHY, gone=True)
+    assert {row_id: state for row_id, (state, _) in (await states(store)).items()} == {
+        "o1": "withheld",
+        "n1": "refused",
+        "e1": "refused",
+        "o2": "withheld",
+    }
+    assert await store.open_chat(HERE)
+    assert not await store.open_chat(HERE)
+    store = await bench.crash(store)
+    (row,) = await store.emit([outbound("o3"), outbound("o1", created_at=5.0)])
+    assert row.id == "o3"
+    again = await store.mark_sent("o3", "m3")
+    assert again is not None
+    assert (again.id, again.ambiguous, again.created_at, again.error) == ("o1", 0, 5.0, None)
+    assert (await store.status()).unsent == 1
+    await store.mark_sent("o1", "m1")
+    assert (await store.status()).unsent == 0
+    assert (await states(store))["o2"] == ("withheld", WHY)
+
+
+async def test_who_opens_a_chat_is_told_that_it_was_closed(store: Store) -> None:
+    await store.close_chat(HERE, WHY)
+    first, second = await store.accept([arrival("e1"), arrival("e2")], cap=9)
+    assert (first.reopened, second.reopened) == (True, False)
+    await store.mark_refused((await store.emit([outbound("o1")]))[0].id, "unknown", keeps=True)
+    assert (await states(store))["o1"] == ("withheld", "unknown")
+    assert not (await store.accept([arrival("e3")], cap=9))[0].reopened

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from adapters.discord.permissions import TOLD
+from adapters.discord.permissions import LOCKED, TOLD
 from gateway.runtime.clock import SystemClock
 from tests.emulators.discord import (
     Channel,
@@ -277,6 +277,21 @@ async def test_a_channel_where_it_may_not_write_is_left_alone(
         discord.people.permit(place, Permission.SEND_MESSAGES)
         bot.says("@Legato again", place)
         await bot.until_shown("echo: again", chat=place)
+
+
+async def test_who_asks_in_a_locked_thread_is_told_and_gets_the_answer_when_it_is_open(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    async with live(tmp_path, discord, anna) as bot:
+        thread = discord.people.thread(place, anna, "Songs")
+        thread.locked = True
+        bot.says("@Legato Hello", thread)
+        await bot.until_shown(LOCKED.format(channel=thread.id))  # in a direct message
+        await bot.quiet()
+        thread.locked = False
+        bot.says("@Legato again", thread)
+        told = "1 answer of mine could not be shown here; /last shows them."
+        await bot.until(lambda: set(bot.shown(thread)) == {told, "echo: [Anna] again"})
 
 
 async def test_a_channel_that_is_deleted_ends_nothing_else(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.commands.turn import NOT_SHOWN
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from tests.emulators.telegram import Chat, TelegramServer
 from tests.support.fast_clock import FastClock
@@ -61,7 +62,10 @@ async def test_who_blocks_the_bot_is_not_called_and_gets_answers_again_after_a_m
         await eventually(lambda: _is_open(bot, bot.chat))
         assert (await told(bot, bot.chat, "welcome back")).state == "sent"
         bot.says("four")
-        await bot.until_shown("welcome back", "four")
+        waiting = "3 answers of mine could not be shown here; /last shows them."
+        await bot.until_shown(waiting, "welcome back", "four")
+        bot.says("/last")
+        await bot.until_shown(waiting, "welcome back", "four", NOT_SHOWN, "one", "two", "three")
     assert telegram.violations == []
 
 

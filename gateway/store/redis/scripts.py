@@ -14,7 +14,7 @@ from hashlib import sha1
 from importlib.resources import files
 from typing import Final, get_args
 
-from gateway.domain.chat import MOST_DOUBTS, MOST_PLACE, PLACED, SCHEDULED, UNSENT, WAITING, OutboundState
+from gateway.domain.chat import KEPT, MOST_DOUBTS, MOST_PLACE, PLACED, SCHEDULED, UNSENT, WAITING, OutboundState
 from gateway.domain.session import EndReason, HookState
 from gateway.store.records import MOST_ATTEMPTS, SUSPECT_ATTEMPTS, ItemOutcome
 
@@ -31,6 +31,7 @@ _CONSTANTS: Final = {
     "MOST_DOUBTS": str(MOST_DOUBTS),
     "MOST_PLACE": str(MOST_PLACE),
     "EVENT_SCHEDULED": f"'{SCHEDULED}'",
+    "ROW_KEPT": f"'/{'/'.join(KEPT)}/'",
     **{
         f"ROW_{group}": f"'/{'/'.join(states)}/'"
         for group, states in (("WAITING", WAITING), ("PLACED", PLACED), ("UNSENT", UNSENT))

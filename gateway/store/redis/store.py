@@ -198,7 +198,7 @@ class RedisStore(Store):
 
     def _accept(self, partition: int, batch: Sequence[Arrival], cap: int) -> Job:
         def done(reply: list[Any]) -> None:
-            numbers = [int(item_id) for status, _, item_id in reply if status == "new"]
+            numbers = [int(item_id) for status, _, item_id, _ in reply if status == "new"]
             if numbers:
                 self._lanes.ready.add(partition, min(numbers))
 
@@ -673,10 +673,16 @@ class RedisStore(Store):
         await self._outbox.mark(outbound_id, "retry", due, *flags(ambiguous, anew, counted))
 
     async def mark_refused(
-        self, outbound_id: str, reason: str, instead: Outbound | None = None, *, gone: bool = False
+        self,
+        outbound_id: str,
+        reason: str,
+        instead: Outbound | None = None,
+        *,
+        gone: bool = False,
+        keeps: bool = False,
     ) -> Outbound | None:
         row = ["0"] if instead is None else ["1", *arguments.row(instead)]
-        return await self._outbox.mark(outbound_id, "refused", storable(reason), *flags(gone), *row)
+        return await self._outbox.mark(outbound_id, "refused", storable(reason), *flags(gone, keeps), *row)
 
     async def next_due(self) -> float | None:
         return self._process.time.until(self._process.agenda.next_due())
@@ -687,8 +693,8 @@ class RedisStore(Store):
         parts = [chat_name(to), storable(reason), self._now()]
         await self._outbox.claimed(self._outbox.send(partition_of(to.platform, to.chat), "close_chat", *parts))
 
-    async def open_chat(self, to: ChatAddress) -> None:
-        await self._wire.run(partition_of(to.platform, to.chat), "open_chat", chat_name(to))
+    async def open_chat(self, to: ChatAddress) -> bool:
+        return await self._wire.run(partition_of(to.platform, to.chat), "open_chat", chat_name(to), read=_whether)
 
     async def has_unsent(self, to: ChatAddress) -> bool:
         found: int = await self._wire.ask(partition_of(to.platform, to.chat), "ZCARD", f"out:{chat_name(to)}")
@@ -873,8 +879,8 @@ def _opening(lease: Lease, opening: Opening) -> tuple[Session, list[str]]:
     return arguments.opening(opening)
 
 
-def _receipt(arrival: Arrival, status: Any, ahead: int, item_id: str) -> Receipt:
+def _receipt(arrival: Arrival, status: Any, ahead: int, item_id: str, reopened: int) -> Receipt:
     item = None
     if status == "new" and arrival.bypass:
         item = InboxItem(id=item_id, key=arrival.key, inbound=arrival.inbound, accepted_at=arrival.at, attempts=1)
-    return Receipt(event_id=arrival.inbound.event_id, status=status, waiting=ahead, item=item)
+    return Receipt(event_id=arrival.inbound.event_id, status=status, waiting=ahead, item=item, reopened=bool(reopened))

@@ -83,11 +83,20 @@ def _accept(connection: apsw.Connection, arrival: Arrival, lane: str, waiting: i
     number = _insert(connection, arrival, lane, attempts=attempts)
     if number is None:
         return Arrived(receipt=Receipt(event_id=event_id, status="duplicate"))
+    reopened = _reopen(connection, arrival)
     item = InboxItem(
         id=str(number), key=arrival.key, inbound=arrival.inbound, accepted_at=arrival.at, attempts=attempts
     )
-    receipt = Receipt(event_id=event_id, status="new", waiting=waiting, item=item if arrival.bypass else None)
+    own = item if arrival.bypass else None
+    receipt = Receipt(event_id=event_id, status="new", waiting=waiting, item=own, reopened=reopened)
     return Arrived(receipt=receipt, item=item, claimed=claims)
+
+
+def _reopen(connection: apsw.Connection, arrival: Arrival) -> bool:
+    """Open a chat that a message came from, and say whether it was closed. The gateway's own request says nothing of
+    the chat."""
+    own = arrival.inbound.is_own_request
+    return not own and outbox.reopen(connection, chat_name(arrival.inbound.source.address))
 
 
 def amend(connection: apsw.Connection, arrival: Arrival) -> bool:
@@ -109,7 +118,10 @@ def amend(connection: apsw.Connection, arrival: Arrival) -> bool:
 
 def record_refused(connection: apsw.Connection, arrival: Arrival) -> bool:
     """Keep an event as refused; False: the event was known already."""
-    return _insert(connection, arrival, str(arrival.key), attempts=0, outcome="refused") is not None
+    if _insert(connection, arrival, str(arrival.key), attempts=0, outcome="refused") is None:
+        return False
+    _reopen(connection, arrival)
+    return True
 
 
 def _insert(
@@ -131,8 +143,6 @@ def _insert(
             None if outcome is None else arrival.at,
         ),
     )
-    if row is not None and not arrival.inbound.is_own_request:  # which says nothing of the chat
-        outbox.reopen(connection, chat_name(arrival.inbound.source.address))
     return None if row is None else int(row[0])
 
 

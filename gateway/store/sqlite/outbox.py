@@ -14,7 +14,7 @@ from typing import Final
 
 import apsw
 
-from gateway.domain.chat import MOST_DOUBTS, MOST_PLACE, PLACED, UNSENT, WAITING, ChatAddress, Outbound
+from gateway.domain.chat import KEPT, MOST_DOUBTS, MOST_PLACE, PLACED, UNSENT, WAITING, ChatAddress, Outbound
 from gateway.domain.chat import OutboundState as State
 from gateway.store.shared.agenda import Advance
 from gateway.store.shared.documents import storable
@@ -39,6 +39,11 @@ def one_of(states: Collection[State]) -> str:
 
 
 OUTBOUND_COLUMNS: Final = ", ".join(OUTBOUND.names)
+_ANSWERS: Final = ", ".join(f"'{kind}'" for kind in KEPT)
+# The state of a row that could not be shown, and may be one day.
+_ENDED: Final = (
+    f"iif(edits IS NULL AND (kind IN ({_ANSWERS}) OR file IS NOT NULL), '{State.WITHHELD}', '{State.REFUSED}')"
+)
 _AMBIGUOUS: Final = 4 + OUTBOUND.names.index("ambiguous")  # in a row of `_HEAD`
 UNFINISHED: Final = one_of(UNSENT)  # in the words of the index
 _WAITS: Final = one_of(WAITING)
@@ -55,8 +60,11 @@ _INSERT: Final = (
 )
 _FINISH: Final = (
     f"UPDATE outbox SET state = '{State.PENDING}', kind = ?, text = ?, due_at = ?,"
-    " place = ? + 1 + (SELECT max(seq) FROM outbox), platform_message_id = coalesce(platform_message_id, ?)"
-    f" WHERE id = ? AND state = '{State.STREAMING}' RETURNING lane"
+    f" created_at = iif(state = '{State.STREAMING}', created_at, ?),"
+    " place = ? + 1 + (SELECT max(seq) FROM outbox),"
+    f" platform_message_id = iif(state = '{State.STREAMING}', coalesce(platform_message_id, ?), NULL),"
+    f" ambiguous = iif(state = '{State.STREAMING}', ambiguous, 0), error = NULL"
+    f" WHERE id = ? AND state IN ('{State.STREAMING}', '{State.WITHHELD}') RETURNING lane"
 )
 _CLAIM: Final = (
     f"UPDATE outbox SET state = '{State.SENDING}', claim = ?, attempts = attempts + 1, ambiguous = ambiguous + ?,"
@@ -70,7 +78,7 @@ _SHOW: Final = (
 
 def emit(connection: apsw.Connection, outbound: Sequence[Outbound], sender: Sender) -> tuple[Advance, ...]:
     """Store rows in order and advance their chats. A row whose id is known is not stored twice; a streaming row
-    gets its final text."""
+    gets its final text, and one that was withheld goes out anew."""
     return advance_all(connection, [_store(connection, row) for row in outbound], sender)
 
 
@@ -197,15 +205,22 @@ def mark_retry(
 
 
 def mark_refused(
-    connection: apsw.Connection, outbound_id: str, reason: str, instead: Outbound | None, sender: Sender, *, gone: bool
+    connection: apsw.Connection,
+    outbound_id: str,
+    reason: str,
+    instead: Outbound | None,
+    sender: Sender,
+    *,
+    gone: bool,
+    keeps: bool,
 ) -> Advance | None:
     """The row ends unseen; `instead` goes out in its place, before the chat's later rows. With `gone` the later rows
     end unseen, too, unless a message from the chat was accepted since the row was handed out."""
     row = one(
         connection,
-        f"UPDATE outbox SET state = '{State.REFUSED}', error = ?"
+        f"UPDATE outbox SET state = iif(?, {_ENDED}, '{State.REFUSED}'), error = ?"
         f" WHERE id = ? AND {one_of(PLACED)} RETURNING lane, place, heard",
-        (storable(reason), outbound_id),
+        (keeps or gone, storable(reason), outbound_id),
     )
     if row is None:
         return None
@@ -291,6 +306,7 @@ def _store(connection: apsw.Connection, outbound: Outbound) -> str:
             outbound.kind,
             storable(outbound.text),
             outbound.due_at,
+            outbound.created_at,
             MOST_PLACE if outbound.unasked else 0,
             OUTBOUND.fact("platform_message_id", outbound.platform_message_id),
             outbound.id,
@@ -337,9 +353,10 @@ def note_closed(connection: apsw.Connection, lane: str, why: str) -> None:
     change(connection, "UPDATE reminders SET parked = 1 WHERE chat = ? AND open", (lane,))
 
 
-def reopen(connection: apsw.Connection, lane: str) -> None:
-    """Open a chat. A row that is being sent there was handed out before (`heard`)."""
-    if change(connection, "DELETE FROM closed_chats WHERE lane = ?", (lane,)):
+def reopen(connection: apsw.Connection, lane: str) -> bool:
+    """Open a chat, and say whether it was closed. A row that is being sent there was handed out before (`heard`)."""
+    reopened = bool(change(connection, "DELETE FROM closed_chats WHERE lane = ?", (lane,)))
+    if reopened:
         change(connection, "UPDATE reminders SET parked = 0 WHERE chat = ? AND open", (lane,))
     change(
         connection,
@@ -347,6 +364,7 @@ def reopen(connection: apsw.Connection, lane: str) -> None:
         f" AND {UNFINISHED} AND state = '{State.SENDING}'",  # the first condition is the index's
         (lane,),
     )
+    return reopened
 
 
 def refuse_waiting(connection: apsw.Connection, lane: str, why: str, generation: int | None = None) -> None:
@@ -354,7 +372,7 @@ def refuse_waiting(connection: apsw.Connection, lane: str, why: str, generation:
     sending."""
     change(
         connection,
-        f"UPDATE outbox SET state = '{State.REFUSED}', error = ?1 WHERE lane = ?2"
+        f"UPDATE outbox SET state = {_ENDED}, error = ?1 WHERE lane = ?2"
         f" AND ({_WAITS} OR (state = '{State.SENDING}' AND claim != ?3))",  # with NULL no row is meant
         (storable(why), lane, generation),
     )

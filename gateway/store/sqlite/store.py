@@ -661,10 +661,18 @@ class SqliteStore(Store):
         )
 
     async def mark_refused(
-        self, outbound_id: str, reason: str, instead: Outbound | None = None, *, gone: bool = False
+        self,
+        outbound_id: str,
+        reason: str,
+        instead: Outbound | None = None,
+        *,
+        gone: bool = False,
+        keeps: bool = False,
     ) -> Outbound | None:
         return await self._mark(
-            lambda connection, sender: outbox.mark_refused(connection, outbound_id, reason, instead, sender, gone=gone)
+            lambda connection, sender: outbox.mark_refused(
+                connection, outbound_id, reason, instead, sender, gone=gone, keeps=keeps
+            )
         )
 
     async def next_due(self) -> float | None:
@@ -675,8 +683,8 @@ class SqliteStore(Store):
     async def close_chat(self, to: ChatAddress, reason: str) -> None:
         await self._database.write(outbox.close_chat, chat_name(to), reason)
 
-    async def open_chat(self, to: ChatAddress) -> None:
-        await self._database.write(outbox.reopen, chat_name(to))
+    async def open_chat(self, to: ChatAddress) -> bool:
+        return await self._database.write(outbox.reopen, chat_name(to))
 
     async def has_unsent(self, to: ChatAddress) -> bool:
         return await self._database.read(outbox.has_unsent, chat_name(to))

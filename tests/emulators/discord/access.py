@@ -41,8 +41,12 @@ def message_of(cloud: Cloud, channel: Channel, identity: int) -> Message:
 
 def need(cloud: Cloud, channel: Channel, permission: Permission) -> None:
     """Raise the refusal if the bot lacks a permission."""
-    if channel.guild is not None and not channel.guild.permissions(cloud.bot, channel) & permission:
+    if not _has(cloud, channel, permission):
         raise forbidden(50013)
+
+
+def _has(cloud: Cloud, channel: Channel, permission: Permission) -> bool:
+    return channel.guild is None or bool(channel.guild.permissions(cloud.bot, channel) & permission)
 
 
 def need_writing(cloud: Cloud, channel: Channel, *, files: bool = False) -> None:
@@ -53,8 +57,8 @@ def need_writing(cloud: Cloud, channel: Channel, *, files: bool = False) -> None
         raise forbidden(50007)
     if channel.is_thread:
         need(cloud, channel, Permission.SEND_MESSAGES_IN_THREADS)
-        if channel.locked:
-            need(cloud, channel, Permission.MANAGE_THREADS)
+        if channel.locked and not _has(cloud, channel, Permission.MANAGE_THREADS):
+            raise bad(50083)  # a locked thread is archived, and a message does not open it
     else:
         need(cloud, channel, Permission.SEND_MESSAGES)
     if files:

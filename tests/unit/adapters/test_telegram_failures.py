@@ -67,7 +67,7 @@ def too_many() -> RetryAfter:
         (NetworkError("Request Entity Too Large"), DeliveryRefused),
         (caused(NetworkError("Content Too Large (413). Parsing failed"), TelegramError("Invalid")), DeliveryRefused),
         (BadRequest("Message thread not found"), DeliveryRefused),
-        (BadRequest("Not enough rights to send text messages to the chat"), DeliveryRefused),
+        (BadRequest("Not enough rights to send text messages to the chat"), ChatGone),
         (BadRequest("Chat not found"), ChatGone),
         (Forbidden("Forbidden: bot was blocked by the user"), ChatGone),
         (Forbidden("Forbidden: the group chat was deleted"), ChatGone),

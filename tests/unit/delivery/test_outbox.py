@@ -130,7 +130,7 @@ class Rows:
         self.ended[rows.pop(0).id] = "sent"
         return self._claim(rows)
 
-    async def mark_refused(self, outbound_id, reason, instead=None, *, gone=False):
+    async def mark_refused(self, outbound_id, reason, instead=None, *, gone=False, keeps=False):
         rows = self._head(outbound_id)
         self.ended[rows.pop(0).id] = reason
         if instead is not None:

@@ -25,6 +25,14 @@ local function refuse_row(id, chat, why)
   settle(id, chat, ROW_REFUSED)
 end
 
+-- End a row that could not be shown, and may be one day if it is an answer.
+local function withhold(id, chat, why)
+  local facts = call('HMGET', row_at(id), 'kind', 'file', 'edits')
+  if facts[3] or not (facts[2] or is_among(ROW_KEPT, facts[1])) then return refuse_row(id, chat, why) end
+  call('HSET', row_at(id), 'error', why)
+  settle(id, chat, ROW_WITHHELD)
+end
+
 -- Fields and values that the caller passed, by name.
 local function named(pairs_taken)
   local facts = {}
@@ -95,7 +103,7 @@ local function advance(chat, now, adopting, shown)
     if left and facts[4] then
       settle(id, chat, ROW_SENT) -- the row's first sender knows that the row was shown
     elseif closed and (waits or left) then
-      refuse_row(id, chat, closed)
+      withhold(id, chat, closed)
     elseif (waits or left) and not is_among(SENDS, platform_of(chat)) then
       look_at_chat(chat, waits and due or 0)
       tell('rows ' .. string.match(P, '%d+') .. ' ' .. OWNER .. ' ' .. platform_of(chat))
@@ -130,6 +138,7 @@ end
 
 -- Refuse a row whose words are forgotten, if the row is not shown yet. Gives whether that was so.
 local function silence(id, state, chat, claim)
+  if state == ROW_WITHHELD then call('HSET', row_at(id), 'state', ROW_REFUSED) end
   if not is_among(ROW_UNSENT, state) then return false end
   refuse_row(id, chat, 'forgotten')
   if claim and claim ~= '' then call('SREM', P .. 'sending:' .. claim, id) end
@@ -150,17 +159,23 @@ local function take_rows()
   return rows
 end
 
--- Store a row. A row whose id is known is not stored twice; a streaming row gets its final text.
+-- Store a row. A row whose id is known is not stored twice; a streaming row gets its final text, and one that was
+-- withheld goes out anew.
 local function store_row(row)
   local state = call('HGET', row_at(row.id), 'state')
   if not state then
     insert_row(row.id, row.chat, row.address, row.fields, ROW_PENDING)
-  elseif state == ROW_STREAMING then
+  elseif state == ROW_STREAMING or state == ROW_WITHHELD then
     local final = named(row.fields)
     local place = place_from(final, next_number())
     call('HSET', row_at(row.id), 'state', ROW_PENDING, 'kind', final.kind, 'text', final.text, 'due_at', final.due_at)
     call('HSET', row_at(row.id), 'place', place)
     call('ZADD', chat_at(row.chat), place, row.id)
+    if state == ROW_WITHHELD then
+      call('HSET', row_at(row.id), 'ambiguous', 0, 'created_at', final.created_at, 'claim', '')
+      call('HDEL', row_at(row.id), 'platform_message_id', 'error', 'confirmed')
+      count('unsent:' .. platform_of(row.chat), 1)
+    end
     if final.platform_message_id then
       call('HSETNX', row_at(row.id), 'platform_message_id', final.platform_message_id)
     end

@@ -5,7 +5,7 @@ return once(function()
   call('HSET', P .. 'closed', chat, why)
   park(chat)
   for _, id in ipairs(call('ZRANGE', chat_at(chat), 0, -1)) do
-    if is_among(ROW_WAITING, call('HGET', row_at(id), 'state') or '') then refuse_row(id, chat, why) end
+    if is_among(ROW_WAITING, call('HGET', row_at(id), 'state') or '') then withhold(id, chat, why) end
   end
   return { 'ok', { advance(chat, now, false) } }
 end)

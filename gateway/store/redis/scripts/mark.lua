@@ -1,7 +1,7 @@
 -- needs: outbox reminders
 -- row, 'sent', 'retry' or 'refused', now; then for 'sent' the platform's id; for 'retry' when the row is
 -- due, 1 if the attempt is ambiguous, 1 if the row's message is gone, 1 if the attempt counts; for 'refused'
--- the reason, 1 if the chat is gone, 1 with a row in its place, or 0. Gives {'ok', whether the row is here,
+-- the reason, 1 if the chat is gone, 1 if an answer is withheld, 1 with a row in its place, or 0. Gives {'ok', whether the row is here,
 -- advances}.
 --
 -- Another process may be sending a row whose first sender was taken for dead. The first sender's
@@ -28,8 +28,8 @@ local function retry(id, chat, now)
 end
 
 local function refused(id, chat, place, heard, now)
-  local why, gone = take(), take() == '1'
-  refuse_row(id, chat, why)
+  local why, gone, keeps = take(), take() == '1', take() == '1'
+  if gone or keeps then withhold(id, chat, why) else refuse_row(id, chat, why) end
   if gone and not heard then
     call('HSET', P .. 'closed', chat, why)
     park(chat)

@@ -1,6 +1,5 @@
 -- needs: reminders chats
--- chat. Gives {'ok'}.
+-- chat. Gives {'ok', 1 if it was closed, else 0}.
 return once(function()
-  reopen(take())
-  return { 'ok' }
+  return { 'ok', reopen(take()) }
 end)
