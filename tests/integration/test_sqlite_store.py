@@ -468,3 +468,22 @@ async def test_the_lock_follows_no_link(tmp_path: Path, clock: ManualClock) -> N
     with pytest.raises(StoreUnavailable, match="that it is no link"):
         await SqliteStore(tmp_path / "legato.db", clock=clock).open()
     assert precious.read_text() == "words"
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+async def test_a_second_gateway_is_refused_whatever_the_file_is_called(
+    make: Opener, path: Path, tmp_path: Path, link: Callable[[Path, Path], None]
+) -> None:
+    store = make()
+    await store.open()
+    (tmp_path / "elsewhere").mkdir()
+    other = tmp_path / "elsewhere" / "other.db"
+    link(path, other)
+    with pytest.raises(StoreLocked, match="by another name"):
+        await make(other).open()
+    if link is os.symlink:  # SQLite looks for its log beside the name: of a hard link that is another place
+        await make(other, read_only=True).open()
+    await store.aclose()
+    again = make(other)
+    await again.open()
+    assert (await again.status([])).waiting == 0

@@ -1,16 +1,32 @@
-"""The file beside the database that says which gateway process owns it."""
+"""The locks that say which gateway process owns the database.
+
+The file `<database>.lock` names the process. It cannot tell that a link leads to the same database, so a byte of the
+database itself is locked, too, beyond those that SQLite uses (https://www.sqlite.org/src/file?name=src/os.h:
+PENDING_BYTE and the 511 behind it). That lock is one of an open file description (F_OFD_SETLK of fcntl(2), Linux): it
+stays when another descriptor of the file is closed. The other way round, a descriptor that is closed drops the locks
+that SQLite holds in this process; so ours is closed only when SQLite has no connection.
+
+The kernel lets go of both locks however the process ends.
+"""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import struct
 from pathlib import Path
+from typing import Final
 
 from gateway.runtime.errors import StoreLocked, StoreUnavailable
+from gateway.store.sqlite.connection import make_private
+
+_BYTE: Final = 0x4000_0000 + 4_096
+_UNKNOWN: Final = (errno.EINVAL, errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)  # the file system has no such locks
 
 
 class LockFile:
-    """`<database>.lock`, held with flock: the kernel lets go of the lock however the process ends.
+    """`<database>.lock`, held with flock, and a byte of the database.
 
     The file stays behind on purpose: if it were removed, two processes could lock two files.
     """
@@ -19,10 +35,11 @@ class LockFile:
         self._database = database
         self._path = database.with_name(database.name + ".lock")
         self._descriptor: int | None = None
+        self._itself: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock. Raises StoreLocked if another process holds the lock, StoreUnavailable if the file cannot
-        be made."""
+        """Take the locks, before SQLite opens the database. Raises StoreLocked if another process holds one,
+        StoreUnavailable if the file cannot be made."""
         try:
             # A link here could lead to any file of the operator's, which would then be emptied.
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -42,6 +59,26 @@ class LockFile:
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
         self._descriptor = descriptor
+        self._lock_database()
+
+    def _lock_database(self) -> None:
+        make_private(self._database)
+        try:
+            itself = os.open(self._database, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return  # SQLite says why
+        command = getattr(fcntl, "F_OFD_SETLK", None)
+        wanted = struct.pack("hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, _BYTE, 1, 0)
+        try:
+            if command is not None:
+                fcntl.fcntl(itself, command, wanted)
+        except OSError as error:
+            if error.errno not in _UNKNOWN:  # `itself` stays open: the other gateway may be in this process
+                raise StoreLocked(
+                    f"Another gateway is using the file of {self._database} by another name: stop it first, or give "
+                    "this one another store.url."
+                ) from error
+        self._itself = itself
 
     def owner(self) -> str:
         """The number of the process that holds the lock, or held it last; "unknown" if the file does not say."""
@@ -51,7 +88,10 @@ class LockFile:
             return "unknown"
 
     def release(self) -> None:
-        """Let go. Idempotent."""
+        """Let go, after SQLite has closed the database. Idempotent."""
+        if self._itself is not None:
+            os.close(self._itself)
+            self._itself = None
         if self._descriptor is not None:
             os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
