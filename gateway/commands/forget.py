@@ -43,6 +43,8 @@ _KEPT: Final = "Nothing was forgotten."
 NOT_UNDONE: Final = (
     "What my model's provider was sent, and what stands in this chat, I cannot take back; delete it there yourself."
 )
+_WAITING: Final = "The words also stand in {waiting} of this chat, still to be answered: then forget once more."
+_MOST_WAITING: Final = 1_000  # messages that are looked at
 _MOST: Final = 10  # exchanges in a list
 _NUMBERS: Final = re.compile(r"\d{1,2}(?:[\s,]+\d{1,2})*")
 
@@ -81,7 +83,10 @@ async def forget(ctx: CommandContext) -> str:
     if not await ctx.confirm(_question(ctx, chosen, deed), _LABELS):
         return _KEPT
     of_list = listed is not None and held is None and _NUMBERS.fullmatch(argument) is not None
-    return _told(await ctx.forgetter.do(ctx.owned(), contents, deed, of_list=of_list))
+    told = _told(await ctx.forgetter.do(ctx.owned(), contents, deed, of_list=of_list))
+    waiting = await ctx.store.waiting(ctx.key, _MOST_WAITING) if held is not None else ()
+    later = [each for each in waiting if held is not None and held.holds(each.inbound.text)]
+    return f"{told} {_WAITING.format(waiting=counted(len(later), 'later message'))}" if later else told
 
 
 async def _everything(ctx: CommandContext) -> str:

@@ -157,6 +157,21 @@ async def test_an_export_goes_with_the_shortest_message(tmp_path: Path) -> None:
         assert await live.store.kept_files(tip.key, 9) == []
 
 
+async def test_what_waits_with_the_words_is_told_of(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        await say(live, f"my code is {WORD}")
+        await live.ask(f"/forget {WORD}")
+        event = await live.tell("/forget all")
+        await live.adapter.until(lambda: _questions(live))
+        later = await live.tell(f"and {WORD} again")
+        await live.tell("y")
+        assert (await live.answer(event)).text.endswith(
+            "The words also stand in 1 later message of this chat, still to be answered: then forget once more."
+        )
+        await live.answer(later)
+        assert await said(live) == [f"and {WORD} again", "echo: and quizzaciously again"]
+
+
 async def test_words_that_stand_apart_are_offered_as_such(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
         await say(live, "my dentist is in Zürich")
