@@ -23,14 +23,22 @@ def configured_store(
 ) -> Store:
     """The store of the configuration. `read_only` opens a SQLite file beside a running gateway (any
     number of processes share a Redis store). A server that is away is waited for where `waits`, and never by
-    `read_only`; `told` is given a sentence about that."""
+    `read_only`; `told` is given a sentence about that, and about an upgrade of the file."""
     path = config.database
     clock = clock or SystemClock()
     if path is None:
         from gateway.store.redis import RedisStore
 
         return RedisStore(config.store.url, clock=clock, waits=waits and not read_only, told=told)
-    return SqliteStore(path, clock=clock, concurrency=config.turns.concurrent, read_only=read_only, broken=_end_process)
+    return SqliteStore(
+        path,
+        clock=clock,
+        concurrency=config.turns.concurrent,
+        read_only=read_only,
+        broken=_end_process,
+        told=told,
+        keeps_copy=config.store.keep_copy,
+    )
 
 
 def _end_process(sentence: str) -> None:

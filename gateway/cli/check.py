@@ -34,11 +34,11 @@ from gateway.runtime.errors import (
     GatewayError,
     OutputCapTooLarge,
     ProviderRejected,
-    StoreLocked,
+    StoreOutdated,
     TranscriptionFailed,
 )
 from gateway.runtime.plugins import held_to
-from gateway.store.port import Store
+from gateway.store.port import CanBeDamaged, Store
 
 _PROBE_TOKENS = 1_024  # of an answer: one word, and the thoughts before it; some servers refuse to give few
 _NUMBER_REFUSED = (400, 422)
@@ -76,7 +76,7 @@ async def print_findings(setup: Setup, redact: Callable[[str], str]) -> int:
     settings = setup.config
     worst, served = 0, adapters(settings)
     # To build a gateway finds mistakes that no single value can show.
-    gateway = build(settings, served, Parts(store=configured_store(settings, waits=False)))
+    gateway = build(settings, served, Parts(store=configured_store(settings, waits=False, read_only=True)))
     try:
         async for finding in _all_findings(setup, gateway, served):
             mark = {True: "ok", False: "FAIL", None: "note"}[finding.ok]
@@ -133,7 +133,7 @@ async def findings(
     """Probe the store, the models and the platforms, one after the other; `caching`,
     `spending` and `people` are what there is to say about prompt caching, spend caps and who may talk. `database`: the
     store's file, which is not made where there is none."""
-    yield _no_store(database) or await _store(store)
+    yield _no_store(database) or await _store(store, database)
     yield await _model("model", models, models.main)
     for spec in models.fallbacks:
         yield await _model("fallback model", models, spec)
@@ -248,15 +248,17 @@ def _no_store(database: Path | None) -> Finding | None:
     return Finding(what="store", ok=True, detail=f"none yet: the first start makes {database}")
 
 
-async def _store(store: Store) -> Finding:
+async def _store(store: Store, database: Path | None) -> Finding:
+    """Look at the store, and change nothing of it."""
     try:
         await store.open()
-    except StoreLocked as error:
-        using = str(error).partition(": ")[0]  # what to do about it is for whoever wants to start another
-        return Finding(what="store", ok=None, detail=f"{using}, so I did not look into it")
+    except StoreOutdated as error:
+        return Finding(what="store", ok=None, detail=str(error))
     except GatewayError as error:
         return Finding(what="store", ok=False, detail=str(error))
     try:
+        if isinstance(store, CanBeDamaged):
+            await store.check()
         status = await store.status()
     except GatewayError as error:
         return Finding(what="store", ok=False, detail=str(error))
@@ -264,6 +266,8 @@ async def _store(store: Store) -> Finding:
         await store.aclose()
     detail = f"{counted(status.sessions, 'session')}, {counted(status.waiting, 'message')} waiting, "
     detail += f"{status.unsent:,} not yet shown"
+    if database is not None and not os.access(database, os.W_OK):
+        return Finding(what="store", ok=False, detail=f"{detail}; {database} cannot be written: check its permissions")
     if status.unindexed:
         detail += f"; the search index is made anew while the gateway runs: {counted(status.unindexed, 'message')} left"
     return Finding(what="store", ok=True, detail=detail)

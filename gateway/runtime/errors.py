@@ -91,6 +91,10 @@ class StoreUnavailable(StoreError):
     """The store cannot be read or written now: disk full, unwritable, corrupt or unreachable."""
 
 
+class StoreOutdated(StoreUnavailable):
+    """The store is of an earlier version, and was opened only to be looked at."""
+
+
 class ToolError(GatewayError):
     """A tool could not do its work; the text is the result the model sees."""
 

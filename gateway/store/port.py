@@ -72,6 +72,14 @@ class MayStandStill(Protocol):
         """Say whether the same writes are at work as at the last call."""
 
 
+@runtime_checkable
+class CanBeDamaged(Protocol):
+    """A store in a file, whose bytes others may change."""
+
+    async def check(self) -> None:
+        """Read all of it. Raises StoreUnavailable where it is damaged."""
+
+
 class Store(ABC):
     """The port. `open` before use, `aclose` after; every method may raise StoreUnavailable."""
 

@@ -13,7 +13,7 @@ import apsw
 import pytest
 
 from gateway.domain.message import user
-from gateway.runtime.errors import StoreError, StoreLocked, StoreUnavailable
+from gateway.runtime.errors import StoreError, StoreLocked, StoreOutdated, StoreUnavailable
 from gateway.store.records import Opening
 from gateway.store.sqlite import SqliteStore, migrations
 from gateway.store.sqlite.connection import connect_reader
@@ -165,7 +165,7 @@ async def test_a_reader_needs_a_file_of_its_own_schema(make: Opener, path: Path)
     old = apsw.Connection(str(path))
     old.execute(f"PRAGMA application_id = {migrations.APPLICATION_ID}")
     old.close()
-    with pytest.raises(StoreUnavailable, match="start the gateway once"):
+    with pytest.raises(StoreUnavailable, match="a run will bring this store to"):
         await make(read_only=True).open()
 
 
@@ -224,6 +224,72 @@ async def test_migrations_run_once_and_in_order(make: Opener, path: Path) -> Non
     looked.close()
     numbers = [name.split("_")[0] for name in migrations.MIGRATIONS]
     assert numbers == [f"{n + 1:04}" for n in range(len(numbers))]
+
+
+@pytest.fixture
+def older(path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """A store of an earlier version; its version."""
+    connection = apsw.Connection(str(path))
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "MIGRATIONS", migrations.MIGRATIONS[:11])
+        migrations.migrate(connection, path)
+    connection.execute("INSERT INTO meta(name, value) VALUES ('a fact of then', 7)")
+    connection.close()
+    return 11
+
+
+async def test_a_look_at_an_older_store_changes_nothing(make: Opener, path: Path, older: int) -> None:
+    before = content(path)
+    known = len(migrations.MIGRATIONS)
+    with pytest.raises(StoreOutdated, match=f"has version {older}: a run will bring this store to {known}; back up"):
+        await make(read_only=True).open()
+    assert content(path) == before
+
+
+@pytest.mark.parametrize("keeps_copy", [True, False])
+async def test_an_upgrade_keeps_a_copy_and_says_so(make: Opener, path: Path, older: int, keeps_copy: bool) -> None:
+    told: list[str] = []
+    store = make(told=told.append, keeps_copy=keeps_copy)
+    await store.open()
+    await store.aclose()
+    copy = path.with_name(f"{path.name}.version-{older}")
+    assert copy.exists() == keeps_copy
+    said = f"{path} is brought from version {older} to {len(migrations.MIGRATIONS)}"
+    assert told == [f"{said}; {copy} is as it was." if keeps_copy else f"{said}."]
+    if keeps_copy:
+        kept = apsw.Connection(str(copy))
+        assert kept.pragma("user_version") == older
+        assert kept.execute("SELECT value FROM meta WHERE name = 'a fact of then'").fetchall() == [(7,)]
+        kept.close()
+    again = make(told=told.append)
+    await again.open()
+    assert len(told) == 1
+
+
+def spoil_table(path: Path, table: str) -> None:
+    """Overwrite the beginning of a table's first page."""
+    looked = apsw.Connection(str(path))
+    ((page,),) = looked.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,))
+    ((size,),) = looked.execute("PRAGMA page_size")
+    looked.close()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\x00" * 64)
+
+
+async def test_a_changed_page_is_noticed_by_a_check_and_after_a_kill(make: Opener, path: Path) -> None:
+    store = make()
+    await store.open()
+    await store.check()
+    await store.aclose()
+    spoil_table(path, "sessions")
+    reader = make(read_only=True)
+    await reader.open()
+    with pytest.raises(StoreUnavailable, match="is damaged"):
+        await reader.check()
+    path.with_name(f"{path.name}.lock").write_text("4711\n")  # as a killed process leaves it
+    with pytest.raises(StoreUnavailable, match="is damaged"):
+        await make().open()
 
 
 async def test_a_closed_store_says_so(make: Opener) -> None:

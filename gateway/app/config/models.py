@@ -143,6 +143,7 @@ class StoreSettings(Section):
     url: Annotated[str, Field(strict=True), AfterValidator(_store_url)] = Field(
         "sqlite:///legato.db", description="three slashes: a path in Legato's folder; four: an absolute path"
     )
+    keep_copy: Flag = Field(True, description="whether a file keeps a copy of itself before an upgrade changes it")
 
     @property
     def sqlite_path(self) -> Path | None:

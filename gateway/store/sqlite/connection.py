@@ -18,10 +18,11 @@ _WAL_PAGES: Final = 4_000  # 16 MB of log before it is folded back into the file
 _WAL_BYTES: Final = 64 * 1024 * 1024  # what is left of the log file after a burst
 _CACHE_KIB: Final = 16 * 1024
 
+DAMAGED: Final = "{path} is damaged{detail}: restore the last backup, or move it away to start empty."
 _SENTENCES: Final[tuple[tuple[type[apsw.Error], str], ...]] = (
     (apsw.FullError, "The disk that holds {path} is full: free some space, then try again."),
     (apsw.NotADBError, "{path} is not a Legato store: move that file away or set another store.url."),
-    (apsw.CorruptError, "{path} is damaged: restore the last backup, or move it away to start empty."),
+    (apsw.CorruptError, DAMAGED.replace("{detail}", "")),
     (apsw.CantOpenError, "{path} cannot be opened: check that its folder exists and that you may write there."),
     (apsw.ReadOnlyError, "{path} cannot be written: check the permissions of the file and of its folder."),
     (apsw.PermissionsError, "{path} cannot be used: check the permissions of the file and of its folder."),
@@ -37,6 +38,14 @@ def unavailable(error: apsw.Error, path: Path) -> StoreUnavailable:
         if isinstance(error, kind):
             return StoreUnavailable(sentence.format(path=path, detail=error))
     return StoreUnavailable(f"The store at {path} failed: {error}.")
+
+
+def check_undamaged(connection: apsw.Connection, path: Path) -> None:
+    """Read the whole file. Raises StoreUnavailable if a page of it is not what SQLite wrote."""
+    found = one(connection, "PRAGMA quick_check(1)")
+    if found is None or found[0] != "ok":
+        detail = "" if found is None else f" ({str(found[0]).splitlines()[-1]})"
+        raise StoreUnavailable(DAMAGED.format(path=path, detail=detail))
 
 
 def make_private(path: Path) -> None:

@@ -19,14 +19,17 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import apsw
+import structlog
 
 from gateway.runtime.errors import StoreError, StoreUnavailable
 from gateway.store.sqlite import search
-from gateway.store.sqlite.connection import connect_reader, connect_writer, unavailable
+from gateway.store.sqlite.connection import check_undamaged, connect_reader, connect_writer, unavailable
 from gateway.store.sqlite.lock import LockFile
 from gateway.store.sqlite.mark import check_whole
-from gateway.store.sqlite.migrations import check_readable, migrate, next_generation
+from gateway.store.sqlite.migrations import MIGRATIONS, check_readable, migrate, next_generation
 from gateway.store.sqlite.writer import Writer
+
+log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -41,8 +44,18 @@ _LEFT = 3_600.0  # seconds in which nobody wrote to it, so nobody is making it
 class Database:
     """An open file. Made by `open`; `generation` tells this opening from earlier ones."""
 
-    def __init__(self, path: Path, *, read_only: bool, broken: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        read_only: bool,
+        broken: Callable[[str], None] = lambda _: None,
+        told: Callable[[str], None] = lambda _: None,
+        keeps_copy: bool = True,
+    ) -> None:
         self.generation = 0
+        self._told = told
+        self._keeps_copy = keeps_copy
         self._broken = broken
         self._path = path
         self.is_read_only = read_only
@@ -71,6 +84,11 @@ class Database:
         while self._connections:
             self._connections.pop(0).close()
         self._lock.release()
+
+    @property
+    def path(self) -> Path:
+        """Return the file."""
+        return self._path
 
     @property
     def commits(self) -> int:
@@ -127,7 +145,9 @@ class Database:
             self._lock.acquire()
             writing = connect_writer(self._path)
             self._connections = [writing]
-            migrate(writing, self._path)
+            if self._lock.was_left:
+                check_undamaged(writing, self._path)
+            migrate(writing, self._path, self._keep)
             check_whole(writing, self._path)
             self.generation = next_generation(writing)
             self._connections = [*(connect_reader(self._path) for _ in range(_READERS)), writing]
@@ -139,6 +159,17 @@ class Database:
             raise unavailable(error, self._path) from error
         except apsw.Error as error:
             raise unavailable(error, self._path) from error
+
+    def _keep(self, version: int) -> None:
+        """Keep a copy of the file before it is brought to this version, where that is wanted. Raises
+        StoreUnavailable."""
+        kept = ""
+        if self._keeps_copy:
+            copy = self._path.with_name(f"{self._path.name}.version-{version}")
+            self._copy(copy)
+            kept = f"; {copy} is as it was"
+        log.info("store_upgraded", path=str(self._path), version=version, to=len(MIGRATIONS), kept=bool(kept))
+        self._told(f"{self._path} is brought from version {version} to {len(MIGRATIONS)}{kept}.")
 
     def _guarded(self, index: int, query: Query[P, T], *args: P.args, **named: P.kwargs) -> T:
         if len(self._connections) <= index:

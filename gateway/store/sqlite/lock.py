@@ -36,6 +36,8 @@ class LockFile:
         self._path = database.with_name(database.name + ".lock")
         self._descriptor: int | None = None
         self._itself: int | None = None
+        self.was_left = False
+        """Whether the last process that held it was killed."""
 
     def acquire(self) -> None:
         """Take the locks, before SQLite opens the database. Raises StoreLocked if another process holds one,
@@ -56,6 +58,7 @@ class LockFile:
                 f"Another gateway (process {self.owner()}) is using {self._database}: "
                 "stop it first, or give this one another store.url."
             ) from error
+        self.was_left = os.fstat(descriptor).st_size > 0
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
         self._descriptor = descriptor

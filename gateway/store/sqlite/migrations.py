@@ -5,16 +5,19 @@ A step is one more file in `schema/`; files that are there never change.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 from typing import Final
 
 import apsw
 
-from gateway.runtime.errors import StoreUnavailable
+from gateway.runtime.errors import StoreOutdated, StoreUnavailable
 from gateway.store.sqlite.connection import one
 
 APPLICATION_ID: Final = 0x4C674174  # "LgAt": marks a file as Legato's
+
+OUTDATED: Final = "{path} has version {version}: a run will bring this store to {known}; back up first."
 
 # In the order of their numbers; a file's version says how many steps were applied.
 MIGRATIONS: Final = tuple(
@@ -24,11 +27,15 @@ MIGRATIONS: Final = tuple(
 )
 
 
-def migrate(connection: apsw.Connection, path: Path) -> None:
-    """Apply the steps that are missing. Raises StoreUnavailable for a newer file or another program's."""
-    missing = MIGRATIONS[_version(connection, path) :]
+def migrate(connection: apsw.Connection, path: Path, before: Callable[[int], None] = lambda _: None) -> None:
+    """Apply the steps that are missing; `before` is called with the version of an older store first. Raises
+    StoreUnavailable for a newer file or another program's."""
+    version = _version(connection, path)
+    missing = MIGRATIONS[version:]
     if not missing:
         return
+    if version:
+        before(version)
     connection.execute("BEGIN IMMEDIATE")
     try:
         for name in missing:
@@ -44,8 +51,8 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
 
 def check_readable(connection: apsw.Connection, path: Path) -> None:
     """Raises StoreUnavailable unless the file has exactly the schema this version knows."""
-    if _version(connection, path) < len(MIGRATIONS):
-        raise StoreUnavailable(f"{path} was made by an older Legato: start the gateway once to bring it up to date.")
+    if (version := _version(connection, path)) < len(MIGRATIONS):
+        raise StoreOutdated(OUTDATED.format(path=path, version=version, known=len(MIGRATIONS)))
 
 
 def check_known(connection: apsw.Connection, path: Path) -> None:

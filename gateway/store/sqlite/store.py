@@ -80,6 +80,7 @@ from gateway.store.sqlite import (
     spending,
     turns,
 )
+from gateway.store.sqlite.connection import check_undamaged
 from gateway.store.sqlite.database import Database
 from gateway.store.sqlite.lanes import Lanes
 from gateway.store.sqlite.leases import Leases, Rates
@@ -98,8 +99,9 @@ _SCRUB_PAUSE = 60.0  # seconds until the log is to be emptied again, which a bac
 class SqliteStore(Store):
     """Everything in the SQLite file at `path`. `concurrency`: how many lanes may be claimed as their
     message is accepted, which saves a commit. `broken` is given a sentence if nothing can be written any
-    more until the process starts again. With `read_only` the store opens beside a running gateway,
-    without lock or migration, and writing steps raise StoreUnavailable."""
+    more until the process starts again. A store of an earlier version is brought to this one: `told` is given a
+    sentence about that, and with `keeps_copy` a copy stays beside it. With `read_only` the store opens beside
+    a running gateway, without lock or migration, and writing steps raise StoreUnavailable."""
 
     def __init__(
         self,
@@ -110,9 +112,11 @@ class SqliteStore(Store):
         read_only: bool = False,
         attempt_pauses: Sequence[float] = ATTEMPT_PAUSES,
         broken: Callable[[str], None] = lambda _: None,
+        told: Callable[[str], None] = lambda _: None,
+        keeps_copy: bool = True,
     ) -> None:
         self._clock = clock
-        self._database = Database(path, read_only=read_only, broken=broken)
+        self._database = Database(path, read_only=read_only, broken=broken, told=told, keeps_copy=keeps_copy)
         self._process = Process(clock)
         self._lanes = Lanes(clock=clock, concurrency=concurrency, pauses=attempt_pauses)
         self._background = Background()
@@ -128,6 +132,10 @@ class SqliteStore(Store):
     def commits(self) -> int:
         """Transactions that changed something, since `open`."""
         return self._database.commits
+
+    async def check(self) -> None:
+        """Read the whole file. Raises StoreUnavailable where it is damaged."""
+        await self._database.read(check_undamaged, self._database.path)
 
     def stands_still(self) -> bool:
         """Say whether the same writes are at work as at the last call."""

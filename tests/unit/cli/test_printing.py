@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import signal
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractContextManager, redirect_stderr, redirect_stdout
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 from unittest.mock import AsyncMock
 
+import apsw
 import pytest
 import typer
 
@@ -28,6 +28,7 @@ from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec
 from gateway.providers.plugin import ProviderPlugin
 from gateway.store.records import StoreStatus
+from gateway.store.sqlite import migrations
 from gateway.store.sqlite.store import SqliteStore
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, config_in
@@ -156,23 +157,32 @@ def test_a_check_says_who_may_talk() -> None:
     assert told == "2 in access.allow, 1 in access.admins; strangers get no answer"
 
 
-async def test_a_check_beside_a_gateway_gives_no_advice_to_stop_it(tmp_path: Path) -> None:
-    one, other = (SqliteStore(tmp_path / "legato.db", clock=ManualClock()) for _ in range(2))
-    await one.open()
+async def test_a_check_beside_a_gateway_looks_all_the_same_and_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "legato.db"
+    running = SqliteStore(path, clock=ManualClock())
+    await running.open()
     try:
-        found = await _store(other)
+        found = await _store(SqliteStore(path, clock=ManualClock(), read_only=True), path)
     finally:
-        await one.aclose()
+        await running.aclose()
+    assert (found.ok, found.detail) == (True, "0 sessions, 0 messages waiting, 0 not yet shown")
+
+
+async def test_a_check_of_an_older_store_says_what_a_run_would_do(tmp_path: Path) -> None:
+    path = tmp_path / "legato.db"
+    old = apsw.Connection(str(path))
+    old.execute(f"PRAGMA application_id = {migrations.APPLICATION_ID}")
+    old.close()
+    found = await _store(SqliteStore(path, clock=ManualClock(), read_only=True), path)
     assert found.ok is None
-    assert re.fullmatch(r"Another gateway \(process \d+\) is using \S+, so I did not look into it", found.detail)
-    again = await _store(SqliteStore(tmp_path / "legato.db", clock=ManualClock()))
-    assert again.detail == "0 sessions, 0 messages waiting, 0 not yet shown"
+    assert found.detail.endswith("; back up first.")
+    assert path.stat().st_size == 4096
 
 
 async def test_a_check_says_how_much_of_the_search_index_is_left() -> None:
     store = AsyncMock(SqliteStore)
     store.status.return_value = StoreStatus(waiting=0, unsent=0, dead=0, sessions=3, unindexed=1_234)
-    assert (await _store(store)).detail == (
+    assert (await _store(store, None)).detail == (
         "3 sessions, 0 messages waiting, 0 not yet shown;"
         " the search index is made anew while the gateway runs: 1,234 messages left"
     )
