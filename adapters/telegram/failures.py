@@ -109,8 +109,9 @@ def is_unchanged(error: TelegramError) -> bool:
 
 
 def is_about_format(error: TelegramError) -> bool:
-    """Say whether the same text without its formatting may be taken."""
-    return _says(error, "entit")
+    """Say whether the same text without its formatting may be taken. Links are formatting: Telegram has several words
+    for one that it will not have ("Wrong HTTP URL", "Unsupported URL protocol", …)."""
+    return _says(error, "entit", "url")
 
 
 def may_be_of_picture(error: TelegramError) -> bool:

@@ -115,3 +115,9 @@ def test_what_an_edit_is_told() -> None:
     assert not failures.is_gone(same)
     assert failures.is_about_format(BadRequest("Can't parse entities: can't find end of the entity"))
     assert not failures.is_about_format(NetworkError("entities"))
+
+
+@pytest.mark.parametrize("words", ["Can't parse entities: x", "Wrong HTTP URL", "Unsupported URL protocol"])
+def test_a_refused_link_is_about_the_format(words: str) -> None:
+    assert failures.is_about_format(BadRequest(words))
+    assert not failures.is_about_format(BadRequest("Chat not found"))
