@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from telegram import (
         CallbackQuery,
         ChatMemberUpdated,
+        ExternalReplyInfo,
         MaybeInaccessibleMessage,
         Message,
         MessageEntity,
+        MessageOrigin,
         TelegramObject,
         Update,
         User,
@@ -74,6 +76,7 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID) -> Inbound 
     own = _own(message, text, me)
     if not (text if own is None else own).startswith("/"):
         text = _context(message, me) + text
+        files += tuple(_answered_files(message))
     elif update.edited_message:
         return None  # an edited command was carried out already
     return Inbound(
@@ -228,7 +231,14 @@ def _words(message: Message) -> str:
     return ""
 
 
-def _attachments(message: Message) -> Iterator[Attachment]:
+def _answered_files(message: Message) -> Iterator[Attachment]:
+    """The files of the message that this one answers. Of an album, the picture with the words answers it."""
+    answered = message.external_reply or message.reply_to_message
+    if answered is not None and (message.text or message.caption) and message.edit_date is None:
+        yield from _attachments(answered)
+
+
+def _attachments(message: Message | ExternalReplyInfo) -> Iterator[Attachment]:
     if message.photo:
         best = max(message.photo, key=lambda size: size.width * size.height)
         yield Attachment(kind="image", ref=best.file_id, name="photo.jpg", mime="image/jpeg", size=best.file_size)
@@ -320,15 +330,33 @@ def _context(message: Message, me: Me) -> str:
         return FORWARDED
     if message.via_bot is not None:
         return BY_A_BOT
-    answered = message.reply_to_message
+    elsewhere, answered = message.external_reply, message.reply_to_message
+    quoted = message.quote.text if message.quote else ""
+    if elsewhere is not None:  # a message of another chat, of which Telegram tells no words but the quoted ones
+        said = quoted or _listed(elsewhere) or "a message of another chat"
+        return in_reply_to(_writer(elsewhere.origin), said)
     if answered is None or _begins_topic(answered):
         return ""
-    quote = message.quote.text if message.quote else _words(answered)
-    if not quote:
+    said = quoted or " ".join(filter(None, (_words(answered), _listed(answered))))
+    if not said:
         return ""
     author = answered.from_user
     who = "you" if author is not None and author.id == me.id else author.full_name if author else "somebody"
-    return in_reply_to(who, quote)
+    return in_reply_to(who, said)
+
+
+def _listed(message: Message | ExternalReplyInfo) -> str:
+    """The files of a message, in words."""
+    return ", ".join(f"({file.kind} {file.name})".replace(" )", ")") for file in _attachments(message))
+
+
+def _writer(origin: MessageOrigin) -> str:
+    """Who wrote a message of another chat: a person, a person who hides, a group or a channel."""
+    said = origin.to_dict()
+    person, chat = said.get("sender_user"), said.get("sender_chat") or said.get("chat")
+    if person is not None:
+        return f"{person['first_name']} {person.get('last_name', '')}".strip()
+    return said.get("sender_user_name") or (chat or {}).get("title") or "somebody"
 
 
 def _own(message: Message, text: str, me: Me) -> str | None:

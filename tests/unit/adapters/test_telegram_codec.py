@@ -237,6 +237,49 @@ def test_what_is_quoted_cannot_look_like_a_line_of_its_own() -> None:
     assert len(first) < 340
 
 
+PHOTO = [{"file_id": "p1", "file_unique_id": "u1", "width": 90, "height": 90, "file_size": 900}]
+PLAN = {"file_id": "d1", "file_unique_id": "u2", "file_name": "plan.pdf", "mime_type": "application/pdf"}
+VOICE = {"file_id": "v1", "file_unique_id": "u3", "duration": 3}
+
+
+@pytest.mark.parametrize(
+    ("file", "ref", "line"),
+    [
+        ({"photo": PHOTO, "caption": "Our cat"}, "p1", '[in reply to Anna Smith: "Our cat (image photo.jpg)"]\nSee'),
+        ({"document": PLAN}, "d1", '[in reply to Anna Smith: "(document plan.pdf)"]\nSee'),
+        ({"voice": VOICE}, "v1", '[in reply to Anna Smith: "(voice)"]\nSee'),
+    ],
+)
+def test_an_answer_to_a_file_brings_the_file(file: dict[str, Any], ref: str, line: str) -> None:
+    answered = {"message_id": 4, "date": 1, "chat": GROUP, "from": ANNA, **file}
+    text = "@legato_bot See"
+    named = [entity("mention", text, "@legato_bot")]
+    inbound = heard(chat=GROUP, text=text, entities=named, reply_to_message=answered)
+    assert ([each.ref for each in inbound.attachments], inbound.text, inbound.own) == ([ref], line, "See")
+
+
+def test_a_command_that_answers_a_file_brings_none() -> None:
+    answered = {"message_id": 4, "date": 1, "chat": PRIVATE, "from": ANNA, "document": PLAN}
+    assert not heard(text="/new", reply_to_message=answered).attachments
+
+
+@pytest.mark.parametrize(
+    ("origin", "who"),
+    [
+        ({"type": "user", "sender_user": ANNA}, "Anna Smith"),
+        ({"type": "hidden_user", "sender_user_name": "Ben"}, "Ben"),
+        ({"type": "chat", "sender_chat": GROUP}, "Team"),
+        ({"type": "channel", "chat": {"id": -9, "type": "channel", "title": "News"}, "message_id": 3}, "News"),
+    ],
+)
+def test_what_is_answered_may_stand_in_another_chat(origin: dict[str, Any], who: str) -> None:
+    elsewhere = {"origin": {**origin, "date": 1}, "document": PLAN}
+    inbound = heard(text="Why?", external_reply=elsewhere, quote={"text": "it rains", "position": 0})
+    assert inbound.text == f'[in reply to {who}: "it rains"]\nWhy?'
+    assert ([each.ref for each in inbound.attachments], inbound.own) == (["d1"], "Why?")
+    assert heard(text="Why?", external_reply=elsewhere).text == f'[in reply to {who}: "(document plan.pdf)"]\nWhy?'
+
+
 def test_nobody_is_not_somebody() -> None:
     assert read(text="post", **{"from": BOT}) is None
     assert read(text="anonymous", chat=GROUP, sender_chat=GROUP) is None
