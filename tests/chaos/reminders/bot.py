@@ -97,7 +97,8 @@ async def run(order: Order) -> int:
     clock = HurriedClock(order.origin, Shift(folder / "clock"))
     points = KillAt(order, Record(folder / "trace", order.number))
     street = Street(Record(folder / SHOWN, order.number), random.Random(order.number))
-    config = Config.model_validate({"store": {"url": order.url}})
+    # Each has a message of its own here, by which it is known: what is said together, tests/e2e looks at.
+    config = Config.model_validate({"store": {"url": order.url}, "reminders": {"waiting": 1_000}})
     parts = Parts(clock=clock, ids=SystemIds(), points=points, store=store_at(order.url, clock))
     gateway = build(config, [street], parts)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, gateway.stop)
