@@ -16,7 +16,10 @@ _LONGEST: Final = 1_000  # characters; the converter calls itself for every brac
 _SIGNS: Final = re.compile(r"\\[A-Za-z]+|[\^_]|[\w)}\]]\s*[=<>+*≤≥≈≠-]\s*[\w(\\{\[-]")
 _SINGLE: Final = re.compile(r"[A-Za-zα-ωΑ-Ω]'?")
 _COMMAND: Final = re.compile(r"\\(?:begin|end)\s*\{[^{}]*\}|\\[A-Za-z]+")
-_ROOT: Final = re.compile("√((?:.\u0305)+)")  # the converter draws the bar of a root over each character
+_ROOT: Final = re.compile("([√∛∜])((?:.\u0305)+)")  # the converter draws the bar of a root over each character
+_SCRIPT: Final = re.compile(r"(?P<sign>[\^_])(?:\{(?P<several>[^{}]+)\}|(?P<one>[A-Za-z0-9]))")
+_RAISED: Final = str.maketrans("0123456789+-=()ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱ")
+_LOWERED: Final = str.maketrans("0123456789+-=()aeox", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₒₓ")
 _CONFIG: Final = RenderConfig.isolated()
 
 
@@ -28,7 +31,7 @@ def is_formula(latex: str) -> bool:
 def readable(latex: str) -> str:
     """`latex` as people write it without LaTeX; `latex` itself if something would be lost by that."""
     source = latex.strip()
-    if "\\" not in source or "$" in source or "||" in source or len(source) > _LONGEST:
+    if not any(sign in source for sign in "\\^_") or "$" in source or "||" in source or len(source) > _LONGEST:
         return source
     try:
         text, entities = convert(f"${_on_one_line(source)}$", latex_escape=False, config=_CONFIG)
@@ -36,8 +39,20 @@ def readable(latex: str) -> str:
         return source  # the converter's own mistakes are not the reader's
     if "\\" in text or [entity.type for entity in entities] != ["code"]:
         return source
-    text = _ROOT.sub(_without_bar, text).strip()
-    return text if _holds(text, _COMMAND.sub(" ", source)) else source
+    text = _SCRIPT.sub(_in_place, _ROOT.sub(_without_bar, text)).strip()
+    return unicodedata.normalize("NFC", text) if _holds(text, _COMMAND.sub(" ", source)) else source
+
+
+def script(sign: str, text: str) -> str:
+    """`text` raised ("^") or lowered ("_") where Unicode has all of its characters so, for `x²` is not `x2`."""
+    table = _RAISED if sign == "^" else _LOWERED
+    if all(ord(character) in table for character in text):
+        return text.translate(table)
+    return f"{sign}({text})" if len(text) > 1 else sign + text
+
+
+def _in_place(match: re.Match[str]) -> str:
+    return script(match["sign"], match["several"] or match["one"])
 
 
 def _on_one_line(latex: str) -> str:
@@ -45,11 +60,11 @@ def _on_one_line(latex: str) -> str:
 
 
 def _without_bar(root: re.Match[str]) -> str:
-    under = root.group(1).replace("\u0305", "")
-    return f"√{under}" if len(under) == 1 else f"√({under})"
+    sign, under = root.group(1), root.group(2).replace("\u0305", "")
+    return f"{sign}{under}" if len(under) == 1 else f"{sign}({under})"
 
 
 def _holds(text: str, wanted: str) -> bool:
     """Say whether the letters and digits of `wanted` are all in `text`, in this order, however they are written."""
-    shown = iter(unicodedata.normalize("NFKC", text))
-    return all(letter in shown for letter in unicodedata.normalize("NFKC", wanted) if letter.isalnum())
+    shown = iter(unicodedata.normalize("NFKD", text.replace("∛", "3√").replace("∜", "4√")))
+    return all(letter in shown for letter in unicodedata.normalize("NFKD", wanted) if letter.isalnum())

@@ -8,7 +8,7 @@ from typing import Final
 
 from gateway.delivery.markdown.characters import sound
 from gateway.delivery.markdown.events import Event
-from gateway.delivery.markdown.formulas import readable
+from gateway.delivery.markdown.formulas import readable, script
 from gateway.delivery.markdown.page import Kind, Page, Span
 from gateway.delivery.markdown.reading import language, read
 from gateway.delivery.markdown.tables import columns
@@ -38,8 +38,6 @@ _STYLES: Final[dict[str, Kind]] = {
     "Spoiler": "spoiler",
     "Monospaced": "code",
 }
-_RAISED: Final = str.maketrans("0123456789+-=()ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱ")
-_LOWERED: Final = str.maketrans("0123456789+-=()aeox", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₒₓ")
 
 _LINKS: Final = frozenset(("Link", "Image"))
 
@@ -240,14 +238,9 @@ class _Layout:
         return self.page.length, ""
 
     def _end_script(self, event: Event) -> None:
-        """Raised or lowered digits where Unicode has them, for `x²` is not `x2`."""
         start, _ = self._closed(event)
-        text = self.page.since(start)
-        table, sign = (_RAISED, "^") if event.name == "Superscript" else (_LOWERED, "_")
-        if text and all(ord(character) in table for character in text):
-            self.page.replace(start, text.translate(table))
-        elif text:
-            self.page.replace(start, f"{sign}({text})" if len(text) > 1 else sign + text)
+        if text := self.page.since(start):
+            self.page.replace(start, script("^" if event.name == "Superscript" else "_", text))
 
     def _start_image(self, event: Event) -> None:
         self._start_style(event)

@@ -4,8 +4,8 @@ telegramify-markdown reads with the same parser and turns most of this into enti
 HTML and the dollars of prices, joins a list's text with the code below it and rewrites code that looks
 like LaTeX. In a chat nothing may be missing, so its formulas are taken and the rest is done here.
 
-In a chat `$5 and 10$` are prices, `~` means "about", `a || b` is not hidden, `<T>` is text; formulas come as
-`\\(x\\)` as well, and a list of sources is shown even if no text refers to it."""
+In a chat `$5 and 10$` are prices, `2*3*4` is a product, `~` means "about", `a || b` is not hidden, `<T>` is text;
+formulas come as `\\(x\\)` as well, and a list of sources is shown even if no text refers to it."""
 
 from __future__ import annotations
 
@@ -91,9 +91,20 @@ def _literal(source: str, data: bytes, read_so_far: Sequence[Event]) -> list[int
             about = event.edge == "start" and event.name == "Strikethrough" and data[event.start + 1] != ord("~")
             if prices or about:
                 found += (event.start, event.end - 1)
+    if "*" in source:
+        for event in read_so_far:
+            if event.edge == "start" and event.name in ("Emphasis", "Strong") and _is_product(event, data):
+                width = 1 if event.name == "Emphasis" else 2
+                found += (*range(event.start, event.start + width), *range(event.end - width, event.end))
     if "]:" in source and _DEFINITION.search(source):
         found += _idle_definitions(source, read_so_far)
     return sorted(set(found))
+
+
+def _is_product(event: Event, data: bytes) -> bool:
+    """`2*3*4` and `a*b*c`: letters or digits stand on both sides. In scripts without spaces such stars are emphasis."""
+    around = (data[event.start - 1 : event.start], data[event.end : event.end + 1])
+    return all(len(byte) == 1 and byte.isascii() and byte.isalnum() for byte in around)
 
 
 def _is_mathematics(event: Event, data: bytes) -> bool:

@@ -106,8 +106,8 @@ def test_html_that_telegram_can_show_is_shown() -> None:
 
 def test_formulas_are_written_as_people_write_them() -> None:
     assert looks(r"$\frac{a}{b}$, \(\alpha \le \sqrt{x+1}\) and $x^2$ but `\(\alpha\)`") == (
-        r"a/b, α ≤ √(x+1) and x^2 but \(\alpha\)",
-        [("code", "a/b"), ("code", "α ≤ √(x+1)"), ("code", "x^2"), ("code", r"\(\alpha\)")],
+        r"a/b, α ≤ √(x+1) and x² but \(\alpha\)",
+        [("code", "a/b"), ("code", "α ≤ √(x+1)"), ("code", "x²"), ("code", r"\(\alpha\)")],
     )
     assert looks("so\n\\[ \\sum_{i=1}^n x_i \\]\nthen") == ("so\n∑ᵢ₌₁ⁿ xᵢ\nthen", [("pre", "∑ᵢ₌₁ⁿ xᵢ")])
     assert render(r"$\unknown{abc}$").text == r"\unknown{abc}"
@@ -409,3 +409,33 @@ def test_a_thousand_fuzzed_replies(seed: int) -> None:
         shreds = numbered(chance.choices(SHREDS, k=chance.randint(1, 80)), "")
         lost = set(words(shreds)).difference(words(*shown(shreds)))
         assert [word for word in lost if not is_hidden(shreds, word)] == []
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("2*3*4 = 24", "2*3*4 = 24"),
+        ("2**3**4 and a*b*c", "2**3**4 and a*b*c"),
+        ("**2*3*4** is *it*", "2*3*4 is it"),
+        ("这是**重要**的", "这是重要的"),
+        ("so *much*, **more**!", "so much, more!"),
+    ],
+)
+def test_a_product_keeps_its_signs(written: str, shown: str) -> None:
+    assert render(written).text == shown
+
+
+@pytest.mark.parametrize(
+    ("latex", "shown"),
+    [
+        (r"10^{-3}", "10⁻³"),
+        (r"\hat{y}", "ŷ"),
+        (r"\sqrt[3]{8}", "∛8"),
+        (r"H_2O", "H₂O"),
+        (r"a^{n+1}", "aⁿ⁺¹"),
+        (r"x_{ij}", "x_(ij)"),
+        (r"x^y", "x^y"),
+    ],
+)
+def test_a_short_formula_is_readable(latex: str, shown: str) -> None:
+    assert render(rf"so \({latex}\) it is").text == f"so {shown} it is"
