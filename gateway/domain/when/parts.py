@@ -118,6 +118,8 @@ def _span(parts: Parts, text: str, at: int) -> int:
         for each in patterns.ONE_SPAN.finditer(found["spans"])
     ] or [(1, patterns.UNITS.of(found["spans"]))]
     is_bare = not found["before"] and not found["behind"]
+    if is_bare and patterns.HOURS_AND_MINUTES.match(found["spans"]):
+        return at  # a time of day, as French has it
     if is_bare and patterns.BEFORE_OR_AFTER.match(text, found.end()):
         return at
     if is_bare and (at or not found["spans"][0].isdecimal() or any(unit not in EXACT for _, unit in spans)):
@@ -127,9 +129,11 @@ def _span(parts: Parts, text: str, at: int) -> int:
 
 
 def _minutes(said: str) -> int:
-    """The minutes of "half an hour", "zweieinhalb Stunden" or "1.5 hours"."""
+    """The minutes of "half an hour", "zweieinhalb Stunden", "1.5 hours" or "1h30"."""
     if part := patterns.PART_OF_AN_HOUR.match(said, 0):
         return part[0]
+    if both := patterns.HOURS_AND_MINUTES.match(said):
+        return int(both["hours"]) * 60 + int(both["minutes"])
     number = patterns.LEADING_NUMBER.match(said)
     assert number is not None, "each of them begins with a number"
     if "." in number[0] or "," in number[0]:

@@ -76,6 +76,7 @@ _HALVES: Final = (
     rf"{_HOURS_NUMBER}(?:{words.AND_A_HALF_BEFORE})(?:{words.UNITS['hour']})"
     rf"|{_HOURS_NUMBER}\s+(?:{words.UNITS['hour']})\s+(?:{words.AND_A_HALF_BEHIND})"
     rf"|\d{{1,3}}[.,]\d{{1,2}}\s*(?:{words.UNITS['hour']})"
+    r"|\d{1,3}\s?h\s?[0-5]\d(?![\d:])"  # "1h30"
 )
 PART_OF_AN_HOUR: Final = _choice(words.PARTS_OF_AN_HOUR, _SPAN_END)
 _SPAN: Final = (
@@ -90,6 +91,7 @@ ONE_SPAN: Final = Pattern(
     rf"(?P<part>{_any(words.PARTS_OF_AN_HOUR.values())}){_SPAN_END}|(?P<halves>{_HALVES}){_SPAN_END}"
     rf"|(?P<number>{_NUMBER})(?P<unit>{_any(words.UNITS.values())}){_SPAN_END}"
 )
+HOURS_AND_MINUTES: Final = Pattern(r"(?P<hours>\d{1,3})\s?h\s?(?P<minutes>\d{2})(?!\w)")
 LEADING_NUMBER: Final = Pattern(rf"\d{{1,3}}[.,]\d{{1,2}}|{_HOURS_NUMBER}")
 NAMED_RULE: Final = _choice(words.RULES, _END)
 RULE: Final = Pattern(

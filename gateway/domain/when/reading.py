@@ -58,6 +58,9 @@ def _check_rest(parts: Parts, text: str, rest: str) -> None:
         raise BadTime(f"I need one time of day at a time. For example: {EXAMPLES[1]} call Ann.")
     if parts.at is None and (parts.has_day or parts.rule) and (vague := patterns.NO_ONE_TIME.match(rest[:_READ])):
         raise BadTime(f'I need one time of day, not "{vague[0].strip(_SIGNS)}". For example: {EXAMPLES[1]} call Ann.')
+    said = text[: len(text) - len(rest)]
+    if (parts.spans or parts.clock) and said[-1:].isalnum() and rest[:1].isdecimal():
+        raise BadTime(f'I cannot read all of "{said.strip(_SIGNS)}{rest.split()[0]}". For example: {EXAMPLES[0]} tea.')
     if parts.spans and patterns.ON_WEEKDAY.match(rest[:_READ]):
         raise BadTime(f"I cannot tell which day that is. Say its date: {EXAMPLES[3]}.")
     is_monthly = parts.rule is not None and parts.rule.unit == "month" and parts.month_day is None

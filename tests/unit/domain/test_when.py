@@ -534,3 +534,21 @@ def test_only_the_two_ends_of_a_long_text_are_read(unit: str, monkeypatch: pytes
     with suppress(NoTime, BadTime):
         read(unit * 200_000, NOW, BERLIN)
     assert longest <= 121
+
+
+@pytest.mark.parametrize(
+    "said", ["in 1h30 tea", "tea in 1h30", "in 1 h 30 tea", "dans 1h30 tea", "in 1h30m tea", "1h30m tea"]
+)
+def test_hours_and_minutes_in_one_word_are_read_whole(said: str) -> None:
+    found = read(said, NOW, BERLIN)
+    assert (found.due - NOW, found.rest) == (5_400.0, "tea")
+
+
+def test_after_an_hour_of_the_day_they_are_a_time_of_day() -> None:
+    assert read("à 14h30 dentiste", NOW, BERLIN).rest == read("14h30 dentiste", NOW, BERLIN).rest == "dentiste"
+
+
+@pytest.mark.parametrize("said", ["in 10min5 tea", "in 1h305 tea", "in 1h30:5 tea"])
+def test_a_time_that_is_not_understood_whole_is_asked_for(said: str) -> None:
+    with pytest.raises(BadTime, match="I cannot read all of"):
+        read(said, NOW, BERLIN)
