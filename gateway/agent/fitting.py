@@ -10,7 +10,7 @@ from gateway.agent.compaction import Compactor, Trigger
 from gateway.agent.conversation import BLOCKED_MARK, Conversation
 from gateway.agent.engines import adopt
 from gateway.agent.metering import Metering
-from gateway.agent.overflow import NO_WAY_OUT, remedy
+from gateway.agent.overflow import NO_WAY_OUT, TOO_LARGE_ALONE, remedy
 from gateway.agent.ports import Observer
 from gateway.context import feedback
 from gateway.context.engine import Outcome
@@ -117,7 +117,8 @@ class Fitting:
             return max_tokens
         if self.metering.view.put_aside(conversation.spec, conversation.all()):
             return max_tokens
-        raise UserError(NO_WAY_OUT) from error
+        alone = sum(1 for message in conversation.all() if message["role"] == "user") < 2
+        raise UserError(TOO_LARGE_ALONE if alone else NO_WAY_OUT) from error
 
     async def shorten(self, conversation: Conversation, error: ProviderRejected) -> bool:
         """Compact after a refusal that gives no reason, where the prompt may be too long; once in a turn. Say whether

@@ -21,6 +21,11 @@ NO_WAY_OUT = (
     "Send /compress to try again, or /new to start fresh; nothing that was said is lost."
 )
 
+TOO_LARGE_ALONE = (
+    "This message is too large for the model, and there is nothing before it to compress. Send less of it at once, or "
+    "fewer and smaller files."
+)
+
 NO_ROOM = (
     "The model's output limit is too small for what it was about to do. Ask for it in smaller parts, or the operator "
     "can raise model.max_output_tokens."

@@ -47,6 +47,7 @@ def classify(
         _content_refused,
         _more_than_a_minute,
         _rate_limited,
+        _not_served_here,
         _key_refused,
         _too_long,
         _pictures_refused,
@@ -172,6 +173,26 @@ _OTHER_REGION: Final = {
     "api.siliconflow.cn": "api.siliconflow.com",
 }
 _OTHER_REGIONS: Final = _OTHER_REGION | {there: here for here, there in _OTHER_REGION.items()}
+
+
+# OpenAI's unsupported_country_region_territory; Gemini's "User location is not supported"; xAI, Groq and Chinese ones.
+_REGION: Final = re.compile(
+    r"unsupported_country|(?:country|countries|region|territory|location)[^.\"]{0,60}\b(?:not|un)[ -]?"
+    r"(?:supported|available|allowed|served)"
+    r"|(?:not|un)[ -]?(?:supported|available|allowed|served) (?:in|from) (?:your|this) "
+    r"(?:country|region|territory|location)"
+    r"|(?:地区|區域|区域|国家)[^。]{0,12}不(?:支持|可用|允许)"
+)
+
+
+def _not_served_here(refusal: _Refusal) -> ProviderError | None:
+    """A provider that refuses a country refuses every key of it."""
+    if refusal.status not in (400, 401, 403, 451) or not _REGION.search(refusal.lowered):
+        return None
+    return ProviderRejected(
+        f"The provider does not serve the country or region that it is called from{refusal.detail}. "
+        "Choose another provider, or reach it from elsewhere (model.base_url)."
+    )
 
 
 def _key_refused(refusal: _Refusal) -> ProviderError | None:

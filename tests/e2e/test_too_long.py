@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.agent.fallback import NO_FALLBACK
-from gateway.agent.overflow import NO_WAY_OUT
+from gateway.agent.overflow import NO_WAY_OUT, TOO_LARGE_ALONE
 from gateway.app.config import Config
 from gateway.commands.runner import BROKEN
 from gateway.context.engine import ContextEngine
@@ -200,6 +200,12 @@ async def test_after_three_attempts_the_person_is_told_what_to_do(tmp_path: Path
         model.script = echo
         assert await live.ask("and now?") == "echo: and now?"
         assert "0 a sentence" in await live.ask("/recall sentence room window 0")
+
+
+async def test_a_first_message_that_is_too_large_is_not_told_to_compress(tmp_path: Path) -> None:
+    model = FakeModel(lambda *_: Say(error=ContextOverflow("Too large.", bulky=True)))
+    async with running(tmp_path, model=model) as live:
+        assert await live.ask("a whole book") == TOO_LARGE_ALONE
 
 
 async def test_no_progress_ends_the_attempts_at_once(tmp_path: Path) -> None:

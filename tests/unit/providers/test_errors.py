@@ -509,3 +509,38 @@ def test_a_content_filter_is_told_from_a_wrong_request(status: int, body: str) -
 )
 def test_what_only_mentions_a_filter_is_none(status: int, body: str) -> None:
     assert not isinstance(classify(status, body, {}), ContentRefused)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (
+            403,
+            '{"error": {"code": "unsupported_country_region_territory", "message": "Country, region, or territory not supported", "type": "request_forbidden"}}',
+        ),
+        (
+            400,
+            '{"error": {"code": 400, "message": "User location is not supported for the API use.", "status": "FAILED_PRECONDITION"}}',
+        ),
+        (403, '{"error": "This service is not available in your region."}'),
+        (451, "unavailable: not served from your country"),
+        (403, '{"message": "当前地区不支持访问"}'),
+    ],
+)
+def test_a_block_of_a_region_is_no_wrong_key(status: int, body: str) -> None:
+    error = classify(status, body, {})
+    assert isinstance(error, ProviderRejected)
+    assert str(error).startswith("The provider does not serve the country or region")
+    assert "api_key" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (401, '{"error": {"message": "Incorrect API key provided"}}'),
+        (403, '{"error": {"message": "Your key may not use this project."}}'),
+        (400, "Invalid model context: model 'x' not found in this region"),
+    ],
+)
+def test_other_refusals_are_none(status: int, body: str) -> None:
+    assert "country" not in str(classify(status, body, {}))
