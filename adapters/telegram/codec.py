@@ -42,7 +42,7 @@ class Me:
     username: str
 
 
-def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID) -> Inbound | None:
+def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID, amends: tuple[str, ...] = ()) -> Inbound | None:
     """The message of a person to the bot; None for every other update.
 
     In a group, a message to the bot is a command, a mention or an answer to the bot, unless `listens` says otherwise.
@@ -73,9 +73,10 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID) -> Inbound 
     if not is_meant and not _may_be_part(message):
         return None
     text = without_mention(said, me.username)
-    own = _own(message, text, me)
+    context = _context(message, me, is_known=bool(amends))
+    own = _own(message, text, me, context)
     if not (text if own is None else own).startswith("/"):
-        text = _context(message, me) + text
+        text = context + text
         files += tuple(_answered_files(message))
     elif update.edited_message:
         return None  # an edited command was carried out already
@@ -90,6 +91,7 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID) -> Inbound 
         part_of=_part_of(message),
         only_as_part=not is_meant,
         own=own,
+        amends=amends,
     )
 
 
@@ -321,10 +323,11 @@ def _part(text: str, entity: MessageEntity) -> str:
     return counted[2 * entity.offset : 2 * (entity.offset + entity.length)].decode("utf-16-le", "replace").lower()
 
 
-def _context(message: Message, me: Me) -> str:
+def _context(message: Message, me: Me, *, is_known: bool) -> str:
     """The line in front of a message that was edited, forwarded, made by another bot, or is a reply. Line ends of
-    quoted words are taken out, so that they stay in this line."""
-    if message.edit_date is not None:
+    quoted words are taken out, so that they stay in this line. `is_known`: the gateway says itself that it is an
+    edit."""
+    if message.edit_date is not None and not is_known:
         return CORRECTED
     if message.forward_origin is not None:
         return FORWARDED
@@ -359,7 +362,7 @@ def _writer(origin: MessageOrigin) -> str:
     return said.get("sender_user_name") or (chat or {}).get("title") or "somebody"
 
 
-def _own(message: Message, text: str, me: Me) -> str | None:
+def _own(message: Message, text: str, me: Me, context: str) -> str | None:
     """The sender's own words in `text`, without forwarded text, quotes, code, contacts and words of other bots. None:
     all words are the sender's."""
     written = message.text or message.caption
@@ -372,4 +375,4 @@ def _own(message: Message, text: str, me: Me) -> str | None:
         for entity in sorted(others, key=lambda entity: -entity.offset):
             counted = counted[: 2 * entity.offset] + counted[2 * (entity.offset + entity.length) :]
         return without_mention(counted.decode("utf-16-le", "replace"), me.username)
-    return None if text.startswith("/") or not _context(message, me) else text
+    return None if text.startswith("/") or not context else text

@@ -23,6 +23,7 @@ from telegram.ext import ExtBot, Updater
 
 from adapters.telegram.codec import Me, inbound
 from adapters.telegram.full import FullLanes, without_refused
+from adapters.telegram.wordings import Wordings
 from gateway.domain.adapter import Accept, Accepted
 from gateway.domain.chat import Inbound
 from gateway.domain.place import NOT_SAID, ListenRules
@@ -56,6 +57,7 @@ class Receiver:
         self._backoff = Backoff(0.1, 5.0)  # before what could not be stored is asked for again
         self._refused: asyncio.Future[None] | None = None
         self._full = FullLanes(clock=clock)
+        self._wordings = Wordings()
         self.has_polled = False  # since `begin`: no webhook of an earlier program is in the way any more
         self.asked_at: float | None = None  # monotonic: when Telegram was asked for updates last
 
@@ -115,12 +117,15 @@ class Receiver:
     def _read(self, update: Update) -> Inbound | None:
         assert self._me is not None
         try:
-            message = inbound(update, self._me, self._listens)
+            earlier = self._wordings.earlier(update)
+            message = None if earlier is None else inbound(update, self._me, self._listens, earlier)
         except UNREADABLE:
             log.exception("update_unreadable", update=update.update_id)
             return None
         if message is None:
             log.debug("update_ignored", update=update.update_id)
+        elif message.kind == "message":
+            self._wordings.note(update, message)
         return message
 
 

@@ -123,12 +123,13 @@ class Reception:
                 continue
             inbound = await self._at_home(read)
             if inbound.kind == "withdrawn":
-                await self._amends(inbound)
+                if not self._amends_one_of(arrivals, inbound):
+                    await self._amends(inbound)
                 continue
             if not await self._is_known(inbound):
                 continue
             if inbound.amends:
-                if await self._amends(inbound):
+                if self._amends_one_of(arrivals, inbound) or await self._amends(inbound):
                     continue
                 inbound = _corrected(inbound)
             arrival = self.arrival(await self._as_answer(replace(inbound, only_as_part=False)))
@@ -155,12 +156,18 @@ class Reception:
                 await self.outbox.tell_withheld(self.arrival(inbound))
         return told.kind in ("left", "joined", "renamed")
 
+    def _amends_one_of(self, arrivals: list[Arrival], inbound: Inbound) -> bool:
+        """Give a message of the same batch its new words, and say whether there was one."""
+        for place, before in enumerate(arrivals):
+            if before.inbound.event_id in inbound.amends:
+                arrivals[place] = self.arrival(_reworded(inbound, before.inbound.event_id))
+                return True
+        return False
+
     async def _amends(self, inbound: Inbound) -> bool:
         """Give a message that still waits its new words, and say whether it did wait."""
-        first = inbound.amends[-1]
         for event in inbound.amends:
-            said = inbound if event == first or inbound.kind == "withdrawn" else _corrected(inbound)
-            if await self.store.amend(self.arrival(replace(said, event_id=event))):
+            if await self.store.amend(self.arrival(_reworded(inbound, event))):
                 return True
         return False
 
@@ -416,6 +423,12 @@ class Reception:
     def _limit(self, until: float) -> AbstractAsyncContextManager[Deadline]:
         """End the enclosed block by then (monotonic seconds) with TimeoutError."""
         return self.clock.limit(max(0.0, until - self.clock.monotonic()))
+
+
+def _reworded(inbound: Inbound, event: str) -> Inbound:
+    """The new wording in the place of an event of the message: of its first one it is simply the message."""
+    plain = event == inbound.amends[-1] or inbound.kind == "withdrawn"
+    return replace(inbound if plain else _corrected(inbound), event_id=event)
 
 
 def _corrected(inbound: Inbound) -> Inbound:

@@ -125,6 +125,41 @@ async def test_a_corrected_message_is_answered_again(tmp_path: Path, telegram: T
         await bot.until_shown("echo: 2 + 2", "echo: [an earlier message, corrected]\n2 + 3")
 
 
+async def test_an_edit_without_another_word_is_none(tmp_path: Path, telegram: TelegramServer) -> None:
+    """Telegram sends one also when something else about a message changed."""
+    anna = telegram.people.person("Anna")
+    async with on_telegram(tmp_path, telegram, anna) as bot:
+        first = bot.says("2 + 2")
+        await bot.until_shown("echo: 2 + 2")
+        telegram.people.edit(first, "2 + 2")
+        bot.says("and now?")
+        await bot.until_shown("echo: 2 + 2", "echo: and now?")
+        telegram.people.edit(first, "2 + 3")
+        await bot.until(lambda: bot.shown()[-1] == "echo: [an earlier message, corrected]\n2 + 3")
+        telegram.people.edit(first, "2 + 3")
+        bot.says("done?")
+        await bot.until(lambda: bot.shown()[-1] == "echo: done?")
+        assert len(bot.shown()) == 4
+
+
+async def test_a_message_that_is_edited_while_it_waits_is_answered_once_as_it_is_then(
+    tmp_path: Path, telegram: TelegramServer
+) -> None:
+    anna, gate = telegram.people.person("Anna"), Gate()
+    model = FakeModel(in_turn(Say(text="first", gate=gate)))
+    async with on_telegram(tmp_path, telegram, anna, model=model) as bot:
+        bot.says("one")
+        await gate.until_waiting()
+        waiting = bot.says("tow")
+        telegram.people.edit(waiting, "two")
+        telegram.people.edit(waiting, "two!")
+        bot.says("/version")  # answered at once, behind the edits
+        await bot.until(lambda: any(text.startswith("Legato ") for text in bot.shown()))
+        gate.open()
+        await bot.until(lambda: bot.shown()[-1] == "echo: two!")
+        assert [text for text in bot.shown() if text.startswith(("echo", "first"))] == ["first", "echo: two!"]
+
+
 async def test_a_second_poller_is_reported_and_outlived(tmp_path: Path, telegram: TelegramServer) -> None:
     anna = telegram.people.person("Anna")
     telegram.faults.add(
