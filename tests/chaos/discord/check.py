@@ -8,13 +8,20 @@ from typing import Any, Final
 
 from adapters.discord.formatting import plain, shown, split
 from gateway.delivery.markdown.tables import without_columns
+from gateway.turns.observer import STOPPED
 from gateway.turns.reception import ASKING, ASKING_IN_GROUP, BUSY
 from tests.chaos.bots.check import answered_out_of_order, ended_badly, shown_out_of_order
 from tests.chaos.bots.model import reply_to
 from tests.chaos.bots.run import Row
-from tests.chaos.discord.evidence import Evidence, Heard
+from tests.chaos.discord.evidence import Evidence, Heard, number_of
 from tests.chaos.discord.script import EDIT, SEND
-from tests.chaos.discord.slash import is_given, is_private, problems_of_presses, problems_of_slash_commands
+from tests.chaos.discord.slash import (
+    is_given,
+    is_private,
+    problems_of_presses,
+    problems_of_slash_commands,
+    stopped_by_new,
+)
 from tests.emulators.journal import Call
 
 UNFINISHED: Final = "beginnings of replies left by a send in doubt, as Discord forgets nonces"
@@ -50,12 +57,6 @@ def shown_as(row: Row) -> str:
     return plain(without_columns(row.text) if row.kind == "command" else row.text).strip()
 
 
-def number_of(event: str | None) -> int:
-    """The message that an event brought."""
-    parts = (event or "").split(":")
-    return int(parts[3]) if len(parts) > 3 and parts[3].isdecimal() else 0
-
-
 def body_of(call: Call) -> dict[str, Any]:
     """The form that a call brought; a list of commands is none."""
     body = call.parameters.get("body")
@@ -70,8 +71,12 @@ def said_in(call: Call) -> str:
 def _everything_is_answered(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
     """Each message has the whole answer to it, once; nothing else is a reply, and nothing failed."""
     answers: dict[int, list[Row]] = defaultdict(list)
+    given_up = stopped_by_new(evidence)
+    counts["payments that /new ended"] += len(given_up)
     for row in evidence.rows:
         if is_given(row.answers) and row.kind != "notice":
+            continue
+        if row.text == STOPPED and number_of(row.answers) in given_up:
             continue
         if row.kind in ("reply", "command"):
             answers[number_of(row.answers)].append(row)
@@ -82,7 +87,8 @@ def _everything_is_answered(evidence: Evidence, counts: Counter[str]) -> Iterato
         if row.state != "sent":
             yield f"a {row.kind} is {row.state}: {row.text[:80]}"
     for heard in evidence.town.heard:
-        yield from _is_answered(heard, answers.pop(heard.message.id, []))
+        if heard.message.id not in given_up:
+            yield from _is_answered(heard, answers.pop(heard.message.id, []))
     for rows in answers.values():
         yield f"nobody asked for {rows[0].text[:80]}"
 

@@ -14,6 +14,12 @@ from tests.emulators.discord.interactions import Interaction
 from tests.emulators.discord.world import LOADING
 
 
+def number_of(event: str | None) -> int:
+    """The message that an event brought."""
+    parts = (event or "").split(":")
+    return int(parts[3]) if len(parts) > 3 and parts[3].isdecimal() else 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
     """Something that was said, and the message that it became."""

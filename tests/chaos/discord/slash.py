@@ -10,8 +10,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from adapters.discord.interactions import TOO_LATE
+from gateway.turns.observer import STOPPED
 from tests.chaos.bots.run import Row
-from tests.chaos.discord.evidence import Evidence, Given, Press
+from tests.chaos.discord.evidence import Evidence, Given, Press, number_of
 
 LOST = "slash commands lost with their process or its connection"
 LATE = "private answers that Discord took no more"
@@ -75,6 +76,17 @@ def _is_answered_once(evidence: Evidence, given: Given, rows: list[Row], counts:
     counts["slash commands answered"] += 1
 
 
+def stopped_by_new(evidence: Evidence) -> set[int]:
+    """The messages whose question was open when somebody began anew there: it counts as a no, and ends the turn."""
+    told = {number_of(row.answers) for row in evidence.rows if row.kind == "notice" and row.text == STOPPED}
+    fresh = {heard.chat for heard in evidence.town.heard if heard.said.text == "/new"}
+    return {
+        heard.message.id
+        for heard in evidence.town.heard
+        if heard.said.kind == "pay" and heard.chat in fresh and heard.message.id in told
+    }
+
+
 def problems_of_presses(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
     """Each question has one decision, and what was asked about was done once, unless its process died in between."""
     questions = {row.id: row for row in evidence.rows if row.kind == "question" and row.edits is None}
@@ -82,12 +94,13 @@ def problems_of_presses(evidence: Evidence, counts: Counter[str]) -> Iterator[st
     for row in questions.values():
         if decided[row.id] != 1:
             yield f"{row.text[:40]} was decided {decided[row.id]} times"
+    given_up = stopped_by_new(evidence)
     for heard in evidence.town.heard:
         if heard.said.kind != "pay":
             continue
         counts["payments"] += 1
         paid = evidence.paid.count(heard.said.token)
-        if paid > 1 or not (paid or evidence.deaths):
+        if paid > 1 or not (paid or evidence.deaths or heard.message.id in given_up):
             yield f"{heard.said.token} was paid {paid} times"
         counts["payments whose process died before or in them"] += not paid
     for press in evidence.town.presses:
