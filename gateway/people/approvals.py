@@ -168,6 +168,16 @@ class Approvals:
         there = await self.answerable(inbound.source)
         return command if any(each.person == inbound.source.user for each in there) else None
 
+    async def command_in_reply(self, inbound: Inbound) -> str | None:
+        """The command that a y or n stands for in a reply to the question itself; a reply to anything else is none."""
+        word = command_meant(inbound.own or "") if inbound.kind == "message" and not inbound.attachments else None
+        if word is None or inbound.reply_to is None:
+            return None
+        there = {each.shown_as: each for each in await self.answerable(inbound.source)}
+        rows = await self.store.rows(inbound.source.address, list(there)) if there else []
+        numbers = [there[row.id].number for row in rows if row.platform_message_id == inbound.reply_to]
+        return f"{word} {numbers[0]}" if numbers else None
+
     def came_before(self, inbound: Inbound, approval: Approval) -> bool:
         """Say whether the person cannot have read the question before they wrote: they meant another one. In a
         terminal of the operator's own, every line is written below the question."""

@@ -201,8 +201,11 @@ class Reception:
 
     async def _as_answer(self, inbound: Inbound) -> Inbound:
         """A message, or the command that its y or n stands for."""
-        command = None if inbound.own is not None else await self.approvals.command_in(inbound)
-        return inbound if command is None else replace(inbound, text=f"/{command}")
+        if inbound.own is None:
+            command = await self.approvals.command_in(inbound)
+        else:  # as the words of a reply are, behind the line that quotes
+            command = await self.approvals.command_in_reply(inbound)
+        return inbound if command is None else replace(inbound, text=f"/{command}", own=None)
 
     def arrival(self, inbound: Inbound) -> Arrival:
         """Return a message with its key and its place: in the lane, or past the lane."""

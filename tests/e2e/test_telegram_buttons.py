@@ -102,6 +102,19 @@ async def test_a_plain_yes(tmp_path: Path, telegram: TelegramServer) -> None:
         assert till.tool.paid == [50]
 
 
+async def test_a_yes_in_reply_to_the_question_is_its_answer(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna, till = telegram.people.person("Anna"), Till(50, 60)
+    async with till.on(tmp_path, telegram, anna) as bot:
+        said = bot.says("pay")
+        first, second = await question(bot), await question(bot, number=2)
+        bot.answers("yes", reply_to=said)  # to something else: it decides nothing
+        bot.answers("yes", reply_to=second)
+        await bot.until(lambda: second.text.endswith("Approved."))
+        bot.answers("No.", reply_to=first)
+        await bot.until(lambda: "done" in bot.shown())
+        assert till.tool.paid == [60]
+
+
 async def test_a_no_and_a_command(tmp_path: Path, telegram: TelegramServer) -> None:
     anna, till = telegram.people.person("Anna"), Till(50, 60)
     async with till.on(tmp_path, telegram, anna) as bot:

@@ -51,11 +51,11 @@ class Bot(LiveBot):
         """Anna writes."""
         return self.telegram.people.say(chat or self.chat, self.anna, text, **how)
 
-    def answers(self, text: str, chat: Chat | None = None) -> None:
+    def answers(self, text: str, chat: Chat | None = None, **how: Any) -> None:
         """Anna writes after she has read what there is, which takes her a few seconds."""
         world, read_at = self.telegram.cloud.world, self.telegram.cloud.world.date() + 5
         world.date, world_date = lambda: read_at, world.date  # type: ignore[method-assign]
-        self.says(text, chat)
+        self.says(text, chat, **how)
         world.date = world_date  # type: ignore[method-assign]
 
     def shown(self, chat: Chat | None = None) -> list[str]:
