@@ -76,7 +76,9 @@ async def test_many_reminders_of_one_do_not_hold_up_the_answer_of_another(tmp_pa
                 took.append(second - asked_at)
                 event = ""
         assert len(took) == 5
-        assert max(took) <= (15 if kind == "say" else 30)  # at worst until the group may be shown more
+        # At worst until the group may be shown more, half a minute later; the threads of the store may need some steps
+        # of a second each.
+        assert max(took) <= (15 if kind == "say" else 35)
         assert waiting < 10
 
 
