@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,7 +17,7 @@ from gateway.cli.access import access_app
 from gateway.cli.options import ConfigOption, JsonOption
 from gateway.cli.printing import complain, show, show_rows
 from gateway.cli.trajectories import trajectories_app
-from gateway.runtime.errors import ConfigError, GatewayError
+from gateway.runtime.errors import TOO_FEW_FILES, ConfigError, GatewayError
 
 if TYPE_CHECKING:
     from gateway.app.config import Config, Setup
@@ -362,6 +363,10 @@ def _guarded(run: Callable[[], Awaitable[T]], settings: Config | None) -> T:
         raise typer.Exit(2) from None
     except GatewayError as error:
         _fail(_redactor(settings)(str(error)))
+    except OSError as error:
+        if error.errno not in (errno.EMFILE, errno.ENFILE):
+            raise
+        _fail(TOO_FEW_FILES)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
 

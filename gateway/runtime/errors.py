@@ -43,6 +43,7 @@ GatewayError
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 
 class GatewayError(Exception):
@@ -89,6 +90,9 @@ class StoreLocked(StoreError):
 
 class StoreUnavailable(StoreError):
     """The store cannot be read or written now: disk full, unwritable, corrupt or unreachable."""
+
+
+TOO_FEW_FILES: Final = "the process may open too few files; raise the limit (ulimit -n) to 256 or more."
 
 
 class StoreOutdated(StoreUnavailable):

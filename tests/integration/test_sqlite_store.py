@@ -16,7 +16,7 @@ from gateway.domain.message import user
 from gateway.runtime.errors import StoreError, StoreLocked, StoreOutdated, StoreUnavailable
 from gateway.store.records import Opening
 from gateway.store.sqlite import SqliteStore, migrations
-from gateway.store.sqlite.connection import connect_reader
+from gateway.store.sqlite.connection import connect_reader, unavailable
 from gateway.store.sqlite.database import Database
 from tests.support.fakes import ManualClock
 from tests.support.store_kit import (
@@ -165,7 +165,7 @@ async def test_a_reader_needs_a_file_of_its_own_schema(make: Opener, path: Path)
     old = apsw.Connection(str(path))
     old.execute(f"PRAGMA application_id = {migrations.APPLICATION_ID}")
     old.close()
-    with pytest.raises(StoreUnavailable, match="a run will bring this store to"):
+    with pytest.raises(StoreUnavailable, match="is empty yet"):
         await make(read_only=True).open()
 
 
@@ -553,3 +553,14 @@ async def test_a_second_gateway_is_refused_whatever_the_file_is_called(
     again = make(other)
     await again.open()
     assert (await again.status([])).waiting == 0
+
+
+def test_a_limit_of_open_files_is_named(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite says only that it cannot open the file."""
+    assert "check that its folder exists" in str(unavailable(apsw.CantOpenError("unable to open"), path))
+
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "open", refuse)
+    assert "raise the limit (ulimit -n)" in str(unavailable(apsw.CantOpenError("unable to open"), path))

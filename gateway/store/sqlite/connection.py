@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, Final
 
 import apsw
 
-from gateway.runtime.errors import StoreUnavailable
+from gateway.runtime.errors import TOO_FEW_FILES, StoreUnavailable
 
 Row = tuple[Any, ...]
 
@@ -17,6 +18,7 @@ BUSY_MS: Final = 5_000  # a backup tool or a shell may hold the file for a momen
 _WAL_PAGES: Final = 4_000  # 16 MB of log before it is folded back into the file
 _WAL_BYTES: Final = 64 * 1024 * 1024  # what is left of the log file after a burst
 _CACHE_KIB: Final = 16 * 1024
+_FILES: Final = 12  # that four connections hold open: the file, its log and its index each
 
 DAMAGED: Final = "{path} is damaged{detail}: restore the last backup, or move it away to start empty."
 _SENTENCES: Final[tuple[tuple[type[apsw.Error], str], ...]] = (
@@ -34,10 +36,25 @@ _SENTENCES: Final[tuple[tuple[type[apsw.Error], str], ...]] = (
 
 def unavailable(error: apsw.Error, path: Path) -> StoreUnavailable:
     """The sentence for a failure of SQLite."""
+    if isinstance(error, apsw.CantOpenError) and _has_too_few_files():
+        return StoreUnavailable(f"{path} cannot be opened: {TOO_FEW_FILES}")
     for kind, sentence in _SENTENCES:
         if isinstance(error, kind):
             return StoreUnavailable(sentence.format(path=path, detail=error))
     return StoreUnavailable(f"The store at {path} failed: {error}.")
+
+
+def _has_too_few_files() -> bool:
+    """Say whether this process may open no more files than a connection needs, which SQLite does not tell."""
+    opened: list[int] = []
+    try:
+        opened.extend(os.open(os.devnull, os.O_RDONLY) for _ in range(_FILES))
+    except OSError as error:
+        return error.errno in (errno.EMFILE, errno.ENFILE)
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+    return False
 
 
 def check_undamaged(connection: apsw.Connection, path: Path) -> None:

@@ -51,7 +51,9 @@ def migrate(connection: apsw.Connection, path: Path, before: Callable[[int], Non
 
 def check_readable(connection: apsw.Connection, path: Path) -> None:
     """Raises StoreUnavailable unless the file has exactly the schema this version knows."""
-    if (version := _version(connection, path)) < len(MIGRATIONS):
+    if (version := _version(connection, path)) == 0:
+        raise StoreOutdated(f"{path} is empty yet: the first run fills it.")
+    if version < len(MIGRATIONS):
         raise StoreOutdated(OUTDATED.format(path=path, version=version, known=len(MIGRATIONS)))
 
 

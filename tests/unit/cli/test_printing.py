@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -27,6 +28,7 @@ from gateway.domain.platform import AdapterSettings
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec
 from gateway.providers.plugin import ProviderPlugin
+from gateway.runtime.errors import TOO_FEW_FILES
 from gateway.store.records import StoreStatus
 from gateway.store.sqlite import migrations
 from gateway.store.sqlite.store import SqliteStore
@@ -174,9 +176,24 @@ async def test_a_check_of_an_older_store_says_what_a_run_would_do(tmp_path: Path
     old.execute(f"PRAGMA application_id = {migrations.APPLICATION_ID}")
     old.close()
     found = await _store(SqliteStore(path, clock=ManualClock(), read_only=True), path)
+    assert (found.ok, found.detail) == (None, f"{path} is empty yet: the first run fills it.")
+    old = apsw.Connection(str(path))
+    old.execute("PRAGMA user_version = 11")
+    old.close()
+    found = await _store(SqliteStore(path, clock=ManualClock(), read_only=True), path)
     assert found.ok is None
     assert found.detail.endswith("; back up first.")
     assert path.stat().st_size == 4096
+
+
+def test_a_limit_of_open_files_is_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    async def run() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with pytest.raises(typer.Exit) as ended:
+        cli._guarded(run, None)
+    assert ended.value.exit_code == 1
+    assert capsys.readouterr().err == f"legato: {TOO_FEW_FILES}\n"
 
 
 async def test_a_check_says_how_much_of_the_search_index_is_left() -> None:
