@@ -470,6 +470,7 @@ def _turns(
             counter=base.counter,
             clock=clock,
             quotas=FileQuotas(store=base.store, settings=config.files),
+            aside=tools.pages,
             dictation=models.dictation,
         ),
         hygiene=Hygiene(config.hygiene, clock, enabled=config.compression.enabled),

@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
+import resource
 import signal
 import struct
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import BinaryIO, Final, Protocol, TypeVar
 
@@ -24,6 +26,7 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 SECONDS: Final = 1.0  # for one call: a hundred times what the longest message takes
+MOST_MEMORY: Final = 1_500_000_000  # bytes of addresses of the process: a small file may unpack to a large one
 _LENGTH: Final = struct.Struct("!I")
 _SENTENCE: Final = "A text could not be laid out in time; show it as it was written."
 
@@ -116,5 +119,12 @@ def serve(source: BinaryIO, target: BinaryIO) -> None:
         target.flush()
 
 
+def _bounded() -> None:
+    """Take no more memory than `MOST_MEMORY`, where the system knows such a limit."""
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+
+
 if __name__ == "__main__":
+    _bounded()
     serve(sys.stdin.buffer, sys.stdout.buffer)

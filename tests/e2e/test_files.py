@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from gateway.agent.files.kinds import NOT_TEXT
 from gateway.agent.files.quota import FileSettings
 from gateway.agent.files.references import digest_in
 from gateway.context.policy import CompressionSettings
@@ -32,6 +33,7 @@ from gateway.store.sqlite.store import SqliteStore
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply
 from tests.emulators.telegram.people import PIXEL
+from tests.support.documents import pdf
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, KillAt, Live, config_in, running
 from tests.support.model import FakeModel, Gate, Say, echo, in_turn
@@ -442,3 +444,23 @@ async def test_what_had_no_room_in_a_message_is_read_on(tmp_path: Path) -> None:
         model.script = in_turn(Say(calls=[("read_file", '{"file": "log.txt"}')]), Say(text="no"))
         await live.ask("read it", chat="another")
         assert result(model).startswith("Error: There is no file 'log.txt' in this conversation")
+
+
+async def test_a_long_pdf_is_read_on_and_what_cannot_be_read_is_told_in_one_notice(tmp_path: Path) -> None:
+    pages = [f"This is page number {number}.\n" * 40 for number in range(1, 60)]
+    adapter = FilingAdapter({"r1": pdf(*pages), "r2": pdf("x", locked=True), "r3": b"\x00\x01"})
+    documents = [Attachment(kind="document", ref=f"r{number}", name=f"{number}.pdf") for number in (1, 2, 3)]
+    looks = Say(calls=[("read_file", json.dumps({"file": "1.pdf", "pattern": "number 59"}))])
+    model = FakeModel(in_turn(Say(text="ok"), looks, Say(text="done")))
+    async with running(tmp_path, adapter=adapter, model=model) as live:
+        await live.answer(await sent(live, "read these", *documents))
+        heard = model.spoken()[-1][1]
+        assert "characters (59 pages), shown below up to character" in heard
+        assert '"2.pdf", which you cannot be shown: it is protected by a password; ' in heard
+        (notice,) = live.adapter.shown("c", "notice")
+        assert notice.split("\n") == [
+            'I cannot read "2.pdf": it is protected by a password.',
+            f'I cannot read "3.pdf": {NOT_TEXT}.',
+        ]
+        assert await live.ask("and the end?") == "done"
+        assert "This is page number 59." in result(model)

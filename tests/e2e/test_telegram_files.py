@@ -8,16 +8,19 @@ from typing import Any
 
 import pytest
 
+from gateway.agent.files.kinds import NOT_TEXT
 from gateway.app.config.models import StoreSettings
 from tests.emulators.llm_replies import Refuse as ModelRefuses
 from tests.emulators.llm_replies import Reply, error_body
 from tests.emulators.telegram import Disconnect, Flood, Refuse, Slow
 from tests.emulators.telegram.people import PIXEL
+from tests.support.documents import docx, pdf
 from tests.support.redis_server import RedisServer
 from tests.support.telegram_files import World, pictures, words
 
 pytest_plugins = ["tests.support.redis_server", "tests.support.telegram_files"]
 
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 MEGABYTE = 1024 * 1024
 OGG, WAV = b"OggS" + bytes(100), b"RIFF\x00\x00\x00\x00WAVEfmt " + bytes(100)
 
@@ -173,18 +176,33 @@ async def test_the_text_of_a_document_is_read_to_the_model_as_data(world: World,
         assert len(await bot.gateway.store.search("纪要", key, 9)) == 1  # its name was said
 
 
+@pytest.mark.parametrize(
+    ("name", "mime", "content"),
+    [
+        ("offer.pdf", "application/pdf", pdf("The heron costs 77 euros.", "Second page.")),
+        ("offer.docx", DOCX, docx("The heron costs 77 euros.", [["a", "b"]])),
+        ("offer.txt", "text/plain", "The heron costs 77 euros. Grüße!".encode("latin-1")),
+    ],
+)
+async def test_a_document_is_read_to_the_model(world: World, name: str, mime: str, content: bytes) -> None:
+    async with world.bot() as bot:
+        world.sends("document", content, name=name, mime_type=mime, caption="How much?")
+        await bot.until_shown("seen")
+        assert "The heron costs 77 euros." in world.heard()
+
+
 async def test_what_claims_to_be_text_and_is_not_is_named(world: World) -> None:
     async with world.bot() as bot:
         world.sends("document", b"\x00\x01\x02\x03" * 99, name="notes.txt", mime_type="text/plain")
-        await bot.until_shown("seen")
-        assert 'a file "notes.txt" (text/plain, 396 bytes), which you cannot be shown' in world.heard()
+        await bot.until_shown(f'I cannot read "notes.txt": {NOT_TEXT}.', "seen")
+        assert f'a file "notes.txt" (text/plain, 396 bytes), which you cannot be shown: {NOT_TEXT}' in world.heard()
 
 
 async def test_a_document_of_another_type_is_named_with_type_and_size(world: World) -> None:
     async with world.bot() as bot:
-        world.sends("document", b"%PDF-1.7", name="a.pdf", mime_type="application/pdf")
-        await bot.until_shown("seen")
-        assert 'a file "a.pdf" (application/pdf, 8 bytes), which you cannot be shown' in world.heard()
+        world.sends("document", b"PK\x03\x04 and on", name="a.zip", mime_type="application/zip")
+        await bot.until_shown(f'I cannot read "a.zip": {NOT_TEXT}.', "seen")
+        assert f'a file "a.zip" (application/zip, 11 bytes), which you cannot be shown: {NOT_TEXT}' in world.heard()
     assert world.downloads() == 0
 
 

@@ -11,7 +11,7 @@ from contextlib import aclosing
 import pytest
 
 from adapters.telegram.formatting import render, split
-from gateway.runtime.aside import Aside
+from gateway.runtime.aside import MOST_MEMORY, Aside
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import TookTooLong
 from tests.support.fakes import ManualClock
@@ -71,3 +71,14 @@ async def test_who_waits_for_too_long_is_refused() -> None:
         with pytest.raises(TookTooLong):
             await asyncio.gather(aside(render, "x"), clock.advance(11.0))
         aside._turn.release()
+
+
+def hoards(size: int) -> int:
+    """Stand for a small file that unpacks to a large one."""
+    return len(bytes(size))
+
+
+async def test_what_takes_too_much_memory_is_ended(aside: Aside) -> None:
+    with pytest.raises(TookTooLong):
+        await aside(hoards, MOST_MEMORY)
+    assert await aside(hoards, 1_000) == 1_000

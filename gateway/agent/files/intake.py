@@ -16,15 +16,17 @@ from typing import Final, TypeVar
 import structlog
 
 from gateway.agent.conversation import Conversation
-from gateway.agent.files.kinds import is_opaque, is_sound, read
-from gateway.agent.files.message import MOST_TEXT, NO_PICTURES, NOT_SHOWN, Reader, Received, no_sounds, with_files
+from gateway.agent.files.contents import reading as read_content
+from gateway.agent.files.kinds import NOT_TEXT, Reading, is_opaque, is_sound
+from gateway.agent.files.message import MOST_TEXT, NO_PICTURES, Reader, Received, no_sounds, not_shown, with_files
 from gateway.agent.files.quota import NOT_KEPT, FileQuotas
 from gateway.agent.files.speech import Dictation, Spoken
 from gateway.agent.files.view import FileView
 from gateway.domain.adapter import Adapter, CanFetch
-from gateway.domain.chat import Attachment, Inbound, SessionKey, Source, named
+from gateway.domain.chat import Attachment, Inbound, SessionKey, Source, named, one_line
 from gateway.domain.file import KeptFile
 from gateway.domain.message import Message
+from gateway.runtime.aside import RunsAside
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, FileRefused, RateLimited, StoreUnavailable
@@ -44,6 +46,7 @@ _AT_ONCE: Final = 16  # files in this process's memory, until they are kept and 
 
 FAILED = "which could not be fetched: {reason}"
 UNKEPT = "which could not be kept here: {reason}"
+UNREAD = "I cannot read {name}: {reason}."
 TOO_SLOW = f"{{platform}} did not hand it over within {_SECONDS / 60:g} minutes"
 _WHAT: Final = {"voice": "voice message"}
 NOT_HERE = "this gateway cannot fetch files from {platform}"
@@ -61,6 +64,7 @@ class FileIntake:
         counter: TokenCounter,
         clock: Clock,
         quotas: FileQuotas,
+        aside: RunsAside,
         dictation: Dictation | None = None,
     ) -> None:
         self._store = store
@@ -69,6 +73,7 @@ class FileIntake:
         self._counter = counter
         self._clock = clock
         self._quotas = quotas
+        self._aside = aside
         self._dictation = dictation  # the writer of words for a model that takes no sounds
         self._room = asyncio.Semaphore(_AT_ONCE)
 
@@ -91,6 +96,8 @@ class FileIntake:
             alive()
             received.append(await self._heard(conversation, got, content, reader, show))
             alive()
+        if unread := "\n".join(_unread(got) for got in received if got.unread):
+            await show("unread", unread)
         return with_files(key, inbound, received, reader)
 
     async def _received(
@@ -118,8 +125,7 @@ class FileIntake:
                 return _failed(file, str(error)), b""
             except StoreUnavailable as error:
                 return _failed(file, str(error), UNKEPT), b""
-            # In a thread, because all of a long text is looked at.
-            reading = await asyncio.to_thread(read, content, kept.mime, MOST_TEXT)
+            reading = await read_content(content, kept.mime, MOST_TEXT, self._aside)
             unheard = reading.sound is not None and reading.sound not in reader.sounds
             return Received(attachment=file, kept=kept, reading=reading), content if unheard else b""
 
@@ -156,7 +162,9 @@ class FileIntake:
             return None if refusal is None else Received(attachment=file, spoken=Spoken(problem=refusal))
         if file.kind == "image" and not reader.sees:
             return Received(attachment=file, problem=NO_PICTURES)
-        return Received(attachment=file, problem=NOT_SHOWN) if is_opaque(file) else None
+        if is_opaque(file):
+            return Received(attachment=file, reading=Reading(problem=NOT_TEXT), problem=not_shown(NOT_TEXT))
+        return None
 
     async def _fetched(self, platform: str, file: Attachment) -> bytes:
         adapter = self._adapters.get(platform)
@@ -187,6 +195,11 @@ class FileIntake:
                 if isinstance(error, RateLimited):
                     wait = error.retry_after
             await self._clock.sleep(wait)
+
+
+def _unread(got: Received) -> str:
+    name = one_line(got.attachment.name)
+    return UNREAD.format(name=f'"{name}"' if name else "your file", reason=got.unread)
 
 
 def _failed(file: Attachment, reason: str, problem: str = FAILED) -> Received:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from resiliparse.parse.encoding import detect_encoding
+
 from gateway.domain.chat import Attachment
 
 # The types that models take: https://platform.openai.com/docs/guides/images-vision ("image input requirements").
@@ -24,39 +26,67 @@ _SOUND_TYPES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 # Types that are certainly neither text nor a picture nor sound, so that nobody need fetch them to know.
 _OPAQUE: Final = re.compile(
-    r"video/.*|font/.*|application/(?:pdf|zip|gzip|x-(?:7z-compressed|rar-compressed|tar|bzip2?|xz|msdownload|iso9660-image)"
-    r"|vnd\.rar|msword|vnd\.ms-.*|vnd\.openxmlformats-.*|vnd\.oasis\.opendocument.*|epub\+zip|java-archive"
+    r"video/.*|font/.*|application/(?:zip|gzip|x-(?:7z-compressed|rar-compressed|tar|bzip2?|xz|msdownload|iso9660-image)"
+    r"|vnd\.rar|msword|vnd\.ms-(?!word\.document).*|vnd\.openxmlformats-officedocument\.(?!wordprocessingml).*"
+    r"|vnd\.oasis\.opendocument.*|epub\+zip|java-archive"
     r"|vnd\.android\.package-archive)"
 )
 _UNSEEN: Final = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # never in a text, but for escapes of a terminal
+_UNSEEN_BYTES: Final = re.compile(_UNSEEN.pattern.encode("latin-1"))
 _SAMPLE: Final = 4_096  # bytes by which UTF-16 without a mark is told
+
+
+NOT_TEXT: Final = "it is neither text nor a PDF nor a Word document (DOCX)"
+GUESSED: Final = "its encoding guessed to be {encoding}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileText:
+    """The text of a file, or the `problem`, a clause, that keeps it from being read. `how`: what a reader should know
+    of the text, such as its pages; "" is nothing."""
+
+    text: str | None = None
+    how: str = ""
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """A content as far as a message may show it, so that the content need not stay in memory. `sound`: its format.
-    `text`: its beginning, "" if it is blank; `length`: all of its characters."""
+    `text`: its beginning, "" if it is blank; `length`: all of its characters; `how`, `problem`: as of a `FileText`."""
 
     picture: bool = False
     sound: str | None = None
     text: str | None = None
     length: int = 0
-
-
-NOTHING: Final = Reading()
+    how: str = ""
+    problem: str = ""
 
 
 def read(content: bytes, mime: str, most: int) -> Reading:
-    """Read a content, but at most `most` characters of its text."""
+    """Read a content that is no document, but at most `most` characters of its text."""
     if picture_type(content) is not None:
         return Reading(picture=True)
     sound = sound_format(content, mime)
-    if sound is not None:
-        return Reading(sound=sound)
-    text = text_in(content)
-    if text is None:
-        return NOTHING
-    return Reading(text="" if text.isspace() else text[:most], length=len(text))
+    return Reading(sound=sound) if sound is not None else reading_of(text_in(content), most)
+
+
+def reading_of(found: FileText, most: int) -> Reading:
+    """At most `most` characters of a text."""
+    if found.text is None:
+        return Reading(problem=found.problem)
+    text = "" if found.text.isspace() else found.text[:most]
+    return Reading(text=text, length=len(found.text), how=found.how)
+
+
+def is_document(content: bytes) -> bool:
+    """Say whether it is a PDF or a DOCX file, whose words are read by `documents.document_text`."""
+    return is_pdf(content) or (content.startswith(b"PK\x03\x04") and b"word/document.xml" in content)
+
+
+def is_pdf(content: bytes) -> bool:
+    """Say whether it is a PDF. Its mark may stand behind something else (ISO 32000, implementation note 13)."""
+    return b"%PDF-" in content[:1_024]
 
 
 def picture_type(content: bytes) -> str | None:
@@ -89,28 +119,40 @@ def is_opaque(file: Attachment) -> bool:
     return _OPAQUE.fullmatch(_plain(file.mime)) is not None
 
 
-def text_in(content: bytes) -> str | None:
-    """The text of a text file, without a mark of its encoding; None for another file. UTF-8 and UTF-16 are read
-    strictly: a guess would show a model words that nobody wrote."""
-    if content.startswith(b"%PDF"):
-        return None
-    for encoding in _encodings(content):
+def text_in(content: bytes) -> FileText:
+    """The text of a text file, without a mark of its encoding. UTF-8 and UTF-16 are known; of another encoding the
+    likeliest is taken, and that it was guessed is said."""
+    known = _encodings(content)
+    for encoding in known or _guesses(content):
         try:
             text = content.decode(encoding)
-        except UnicodeDecodeError:
+        except (UnicodeDecodeError, LookupError):
             continue
         if not _UNSEEN.search(text):
-            return text.removeprefix("\ufeff").replace("\r\n", "\n")
-    return None
+            how = "" if known else GUESSED.format(encoding=encoding)
+            return FileText(text=text.removeprefix("\ufeff").replace("\r\n", "\n"), how=how)
+    return FileText(problem=NOT_TEXT)
 
 
 def _encodings(content: bytes) -> tuple[str, ...]:
+    """The encoding that the bytes show, if it is one of Unicode's."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         return ("utf-16",)
     sample = content[:_SAMPLE]
     if len(content) % 2 == 0 and b"\x00" in sample:  # no UTF-8 text has one, and every line end of UTF-16 does
         return ("utf-16-le",) if sample[1::2].count(0) >= sample[::2].count(0) else ("utf-16-be",)
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return ()
     return ("utf-8",)
+
+
+def _guesses(content: bytes) -> tuple[str, ...]:
+    """Encodings to try. What the library takes for UTF-8, which it is not, is Korean if it can be: there a letter has
+    two bytes, where in Western texts most stand alone."""
+    likeliest = detect_encoding(content) or ""
+    return () if _UNSEEN_BYTES.search(content) else (likeliest, "euc_kr", "cp1252")
 
 
 def _plain(mime: str) -> str:

@@ -104,7 +104,7 @@ def zipped(name: str) -> bytes:
     "content", [b"\x00\x01", zipped("a.txt"), zipped("word/document.xml"), gzip.compress(b"x" * 10_000_000)]
 )
 async def test_what_is_no_text_is_neither_read_nor_unpacked(content: bytes) -> None:
-    with pytest.raises(ToolError, match="not text"):
+    with pytest.raises(ToolError, match="cannot be read here: it is "):
         await read(Files(a=content), file="a")
 
 
