@@ -269,7 +269,11 @@ def _tool_parts(base: _Base, parts: Parts) -> _ToolParts:
     toolbox = Toolbox(
         [*configured_tools(host), *parts.tools],
         rules=[
-            OfferRule(offered=config.tools.offered, admins_only=config.tools.admins_only),
+            OfferRule(
+                offered=config.tools.offered,
+                admins_only=config.tools.admins_only,
+                mail_ids=[name for name, adapter in base.adapters.items() if adapter.limits.mail_ids],
+            ),
             PlaceRule(lists=config.by_place("tools")),
         ],
         count=base.counter.schemas,

@@ -30,7 +30,7 @@ class Limits:
     `operator`, only the person of this id is, and the access lists hold for others. `file_bytes`: the largest file
     that can be shown (None: none can). `fits_caption`: whether a text, which is Markdown, can be shown with a file
     (None: any can). `direct_chat`: the chat in which a person is alone with the bot, by their id (None: it cannot
-    be known)."""
+    be known). `mail_ids`: people's ids hold an `@` inside, as addresses of mail do."""
 
     text_units: int | None = None
     unit: Literal["codepoints", "utf16"] = "codepoints"
@@ -42,6 +42,7 @@ class Limits:
     file_bytes: int | None = None
     fits_caption: Callable[[str], bool] | None = None
     direct_chat: Callable[[str], str] | None = None
+    mail_ids: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,12 @@ def names(source: Source) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*topics, *chats, *person, *source.within)))
 
 
+def is_person(name: str, *, mail_ids: bool) -> bool:
+    """Say whether this name, which stands behind a platform's in a list, is a person's (or a role's) id alone, and not
+    PERSON@CHAT. An `@` at its beginning is the id's own, and where ids are as in mail, so is the next one."""
+    return name.removeprefix("@").count("@") <= (1 if mail_ids and not name.startswith("@") else 0)
+
+
 def names_of(key: SessionKey) -> tuple[str, ...]:
     """The same, as far as a key tells."""
     return (*([f"{key.chat}/{key.thread}"] if key.thread else []), key.chat)

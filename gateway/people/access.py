@@ -10,6 +10,7 @@ from pydantic import Field
 
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Source
+from gateway.domain.place import is_person
 from gateway.domain.settings import AList, Flag, Ident, Section
 
 
@@ -28,12 +29,14 @@ class Access:
     renamed goes by either name, and by the names of what it lies in; a user by the names of their roles. A
     trusted platform (a terminal of the person who started the program) needs no entry;
     on every other one nobody is allowed until named. `operators`: the only trusted person of a trusted platform that
-    others may speak on as well. `pairing`: strangers may ask for a code."""
+    others may speak on as well. `mail_ids`: platforms where people's ids hold an `@`. `pairing`: strangers may ask
+    for a code."""
 
     allow: Collection[str] = ()
     admins: Collection[str] = ()
     trusted: Collection[str] = ()
     operators: Mapping[str, str] = field(default_factory=dict)
+    mail_ids: Collection[str] = ()
     pairing: bool = True
 
     @classmethod
@@ -44,6 +47,7 @@ class Access:
             admins=frozenset(settings.admins),
             trusted=frozenset(name for name, limit in limits.items() if limit.trusted),
             operators={name: limit.operator for name, limit in limits.items() if limit.operator is not None},
+            mail_ids=frozenset(name for name, limit in limits.items() if limit.mail_ids),
             pairing=settings.pairing,
         )
 
@@ -66,14 +70,18 @@ class Access:
     def admins_on(self, platform: str) -> list[str]:
         """Return the ids of a platform's admins who are named for all of the platform."""
         named = (entry.partition(":") for entry in self.admins)
-        return sorted(user for where, _, user in named if where == platform and user != "*" and "@" not in user)
+        return sorted(
+            user for where, _, user in named if where == platform and user != "*" and self._is_person(where, user)
+        )
 
     def _named(self, source: Source, entries: Collection[str]) -> bool:
-        anywhere = () if "@" in source.user else ("",)  # such an id must not pass for a user in a chat
         chats = (source.chat, *([source.renamed] if source.renamed else []), *source.within)
-        suffixes = (*(f"@{chat}" for chat in chats), "@*", *anywhere)
+        suffixes = (*(f"@{chat}" for chat in chats), "@*")
         return any(
             f"{source.platform}:{user}{end}" in entries
             for user in (source.user, *source.roles, "*")
-            for end in suffixes
+            for end in (("", *suffixes) if self._is_person(source.platform, user) else suffixes)
         )
+
+    def _is_person(self, platform: str, name: str) -> bool:
+        return is_person(name, mail_ids=platform in self.mail_ids)

@@ -197,8 +197,8 @@ BUGS: Final = (
     Bug(
         name="a user id passes for a user in a chat",
         file="gateway/people/access.py",
-        old='anywhere = () if "@" in source.user else ("",)',
-        new='anywhere = ("",)',
+        old='(("", *suffixes) if self._is_person(source.platform, user) else suffixes)',
+        new='("", *suffixes)',
         tests=("tests/unit/people/test_access.py",),
     ),
     Bug(

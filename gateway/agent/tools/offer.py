@@ -17,7 +17,7 @@ from gateway.agent.tools.arguments import Arguments
 from gateway.agent.tools.base import HiddenTool, NeedsApproval, RefersToMessage, Tool
 from gateway.agent.tools.counts import ToolCounts
 from gateway.domain.chat import Source
-from gateway.domain.place import names, narrowest
+from gateway.domain.place import is_person, names, narrowest
 from gateway.domain.session import Session
 from gateway.runtime.errors import ConfigError
 
@@ -66,10 +66,12 @@ def listed(name: str, names: Sequence[str]) -> bool:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferRule:
     """The rule of the configuration. `offered`: lists of tools by whom they are for; of the entries that fit, the
-    closest counts. `admins_only`: the list of tools that only admins have."""
+    closest counts. `admins_only`: the list of tools that only admins have. `mail_ids`: platforms where people's ids
+    hold an `@`."""
 
     offered: Mapping[str, Sequence[str]] = field(default_factory=dict)
     admins_only: Sequence[str] = ()
+    mail_ids: Collection[str] = ()
 
     def __call__(self, name: str, caller: Caller) -> bool:
         """Say whether the tool may be on offer to the caller."""
@@ -77,7 +79,8 @@ class OfferRule:
             return False
         if not self.offered:
             return True
-        names = next((self.offered[each] for each in _closest_first(caller.source) if each in self.offered), ("*",))
+        entries = _closest_first(caller.source, mail_ids=caller.source.platform in self.mail_ids)
+        names = next((self.offered[each] for each in entries if each in self.offered), ("*",))
         return listed(name, names)
 
 
@@ -94,12 +97,12 @@ class PlaceRule:
         return found is None or listed(name, found.value)
 
 
-def _closest_first(source: Source) -> Iterator[str]:
+def _closest_first(source: Source, *, mail_ids: bool) -> Iterator[str]:
     """The names of entries that fit a source: a person in a chat, a person, a chat, a platform, everybody."""
     chats = (source.chat, *([source.renamed] if source.renamed else []), *source.within, "*")
-    people = () if "@" in source.user else (source.user, *source.roles)  # such an id must not pass for one in a chat
+    people = (source.user, *source.roles)
     yield from (f"{source.platform}:{person}@{chat}" for person in people for chat in chats)
-    yield from (f"{source.platform}:{person}" for person in people)
+    yield from (f"{source.platform}:{person}" for person in people if is_person(person, mail_ids=mail_ids))
     yield from (f"{source.platform}:*@{chat}" for chat in chats)
     yield from (f"{source.platform}:*", source.platform, "*")
 

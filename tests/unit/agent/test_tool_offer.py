@@ -161,6 +161,14 @@ def test_the_closest_entry_counts_alone(who: Caller, seen: list[str]) -> None:
     assert shown(box("clock", "todo", "shell", rules=[rule]), who=who) == seen
 
 
+def test_a_person_whose_id_holds_an_at_has_an_entry_like_others() -> None:
+    offered = {"*": ["clock"], "mail:ann@example.org": ["todo"], "matrix:@ann:example.org": ["todo"], "p:a@b": ["todo"]}
+    toolbox = box("clock", "todo", rules=[OfferRule(offered=offered, mail_ids={"mail"})])
+    assert shown(toolbox, who=caller("mail", "ann@example.org")) == ["todo"]
+    assert shown(toolbox, who=caller("matrix", "@ann:example.org")) == ["todo"]
+    assert shown(toolbox, who=caller("p", "a@b")) == ["clock"]
+
+
 def test_what_admins_alone_have_is_for_nobody_else() -> None:
     rule = OfferRule(admins_only=["shell", "mcp_*"])
     toolbox = box("clock", "shell", "mcp_a", rules=[rule])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from gateway.domain.adapter import Limits
 from gateway.domain.chat import Source
-from gateway.people.access import Access
+from gateway.people.access import Access, AccessSettings
 
 
 def source(platform: str = "telegram", user: str = "7", chat: str = "c", **more: Any) -> Source:
@@ -101,3 +103,35 @@ def test_a_user_who_is_named_on_a_trusted_platform_is_not_its_operator() -> None
     speaking = {user: source(platform="console", user=user) for user in ("local", "ann", "bob", "eve")}
     assert [user for user, who in speaking.items() if access.allows(who)] == ["local", "ann", "bob"]
     assert [user for user, who in speaking.items() if access.is_admin(who)] == ["local", "bob"]
+
+
+@pytest.mark.parametrize(
+    ("platform", "user", "entry", "allowed"),
+    [
+        ("matrix", "@ann:example.org", "matrix:@ann:example.org", True),
+        ("matrix", "@ann:example.org", "matrix:@ann:example.org@room", True),
+        ("matrix", "@ann:example.org", "matrix:@ann:example.org@*", True),
+        ("matrix", "@ann:example.org", "matrix:@ann:example.org@other", False),
+        ("matrix", "@ann:example.org", "matrix:*", True),
+        ("matrix", "@ann@room", "matrix:@ann@room", False),  # this is @ann in one room
+        ("mail", "ann@example.org", "mail:ann@example.org", True),
+        ("mail", "ann@example.org", "mail:ann@example.org@room", True),
+        ("mail", "ann@example.org", "mail:bob@example.org", False),
+        ("mail", "ann@example.org@room", "mail:ann@example.org@room", False),
+        ("telegram", "ann@example.org", "telegram:ann@example.org", False),
+    ],
+)
+def test_ids_with_an_at_are_named_like_others(platform: str, user: str, entry: str, allowed: bool) -> None:
+    person = Source(platform=platform, chat="room", chat_type="group", user=user)
+    limits = {"mail": Limits(mail_ids=True), "matrix": Limits(), "telegram": Limits()}
+    assert Access.of(AccessSettings(allow=(entry,)), limits).allows(person) is allowed
+    assert Access.of(AccessSettings(admins=(entry,)), limits).is_admin(person) is allowed
+    elsewhere = allowed and not entry.endswith("@room")
+    assert Access.of(AccessSettings(allow=(entry,)), limits).allows(replace(person, chat="hall")) is elsewhere
+
+
+def test_admins_with_an_at_in_their_id_are_found() -> None:
+    access = Access(admins=("mail:a@b.c", "mail:a@b.c@room", "matrix:@a:b.c", "p:1@chat"), mail_ids={"mail"})
+    assert access.admins_on("mail") == ["a@b.c"]
+    assert access.admins_on("matrix") == ["@a:b.c"]
+    assert access.admins_on("p") == []
