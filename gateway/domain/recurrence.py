@@ -22,7 +22,11 @@ WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _NAMES: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 WORKDAYS: Final = (0, 1, 2, 3, 4)
 MOST_TIMES: Final = 1_000  # "every 1,000 weeks" is as far apart as two moments may be
-_RULE: Final = re.compile(r"(\d{1,4}) (minute|hour|day|week|month|year)(?: on ([a-z,]+))?")
+LAST: Final = -1  # of the weekdays of a month
+_WHICH: Final = {1: "first", 2: "second", 3: "third", 4: "fourth", LAST: "last"}
+_RULE: Final = re.compile(
+    rf"(\d{{1,4}}) (minute|hour|day|week|month|year)(?: on (?:({'|'.join(_WHICH.values())}) )?([a-z,]+))?"
+)
 # The mean length of each unit in the Gregorian calendar.
 _SECONDS: Final[dict[Unit, int]] = {
     "minute": 60,
@@ -36,16 +40,18 @@ _SECONDS: Final[dict[Unit, int]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recurrence:
-    """Every `count` units. `weekdays`: of a week only these, 0 is Monday. A month without the day of the first time
-    has its last day instead."""
+    """Every `count` units. `weekdays`: of a week only these, 0 is Monday. `which`: of a month the first (1) to fourth
+    or the LAST one of its single weekday. A month without the day of the first time has its last day instead."""
 
     unit: Unit
     count: int = 1
     weekdays: tuple[int, ...] = ()
+    which: int = 0
 
     def __str__(self) -> str:
+        which = f"{_WHICH[self.which]} " if self.which else ""
         days = ",".join(WEEKDAYS[day] for day in self.weekdays)
-        return f"{self.count} {self.unit}{f' on {days}' if days else ''}"
+        return f"{self.count} {self.unit}{f' on {which}{days}' if days else ''}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -54,8 +60,9 @@ class Recurrence:
         if found is None:
             raise ValueError(f"not a recurrence: {text!r}")
         unit: Unit = found[2]  # type: ignore[assignment]  # the pattern knows the units
-        days = tuple(WEEKDAYS.index(day) for day in found[3].split(",")) if found[3] else ()
-        return cls(unit=unit, count=int(found[1]), weekdays=days)
+        which = next((number for number, name in _WHICH.items() if name == found[3]), 0)
+        days = tuple(WEEKDAYS.index(day) for day in found[4].split(",")) if found[4] else ()
+        return cls(unit=unit, count=int(found[1]), weekdays=days, which=which)
 
     @property
     def said(self) -> str:
@@ -65,6 +72,8 @@ class Recurrence:
         days = " and ".join(", ".join(_NAMES[day] for day in self.weekdays).rsplit(", ", 1))
         if self.unit == "week" and self.count == 1 and days:
             return f"every {days}"
+        if self.which:
+            days = f"the {_WHICH[self.which]} {days}"
         often = self.unit if self.count == 1 else f"{self.count} {self.unit}s"
         return f"every {often}{f' on {days}' if days else ''}"
 
@@ -164,8 +173,9 @@ class Timetable:
             return monday + timedelta(days=7 * week * rule.count + self._days[place])
         months = start.year * 12 + start.month - 1 + number * rule.count * (12 if rule.unit == "year" else 1)
         year, month = divmod(months, 12)
-        last = monthrange(year, month + 1)[1]
-        return start.replace(year=year, month=month + 1, day=min(start.day, last))
+        first, last = monthrange(year, month + 1)
+        day = _day_of(rule, first, last) if rule.which else min(start.day, last)
+        return start.replace(year=year, month=month + 1, day=day)
 
     @cached_property
     def _days(self) -> tuple[int, ...]:
@@ -174,3 +184,10 @@ class Timetable:
     @cached_property
     def _first_place(self) -> int:
         return sum(day < self.start.weekday() for day in self._days)
+
+
+def _day_of(rule: Recurrence, first: int, last: int) -> int:
+    """The day of the rule's weekday in a month that begins with the weekday `first` and has `last` days."""
+    (weekday,) = rule.weekdays
+    earliest = 1 + (weekday - first) % 7
+    return earliest + 7 * ((last - earliest) // 7 if rule.which == LAST else rule.which - 1)

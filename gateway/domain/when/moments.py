@@ -132,7 +132,7 @@ def _repeated(parts: Parts, rule: Recurrence, now: float, zone: tzinfo) -> When:
         return When(start=local_of(first, zone), due=first, rule=rule)
     if parts.weekday is not None and rule.unit == "week":
         rule, parts.weekday = Recurrence(unit="week", count=rule.count, weekdays=(parts.weekday,)), None
-    if parts.is_by_night and rule.weekdays:  # "every friday night at 1"
+    if parts.is_by_night and rule.unit == "week" and rule.weekdays:  # "every friday night at 1"
         rule = replace(rule, weekdays=tuple(sorted((day + 1) % 7 for day in rule.weekdays)))
     at = parts.at or _MORNING
     dated = parts.has_day and parts.month_day is None
@@ -141,6 +141,10 @@ def _repeated(parts: Parts, rule: Recurrence, now: float, zone: tzinfo) -> When:
         long_month = local.month if local.month in _LONG else local.month - 1 or 12
         year = local.year - 1 if long_month > local.month else local.year
         start = datetime.combine(date(year, long_month, min(parts.month_day, 31)), at)
+    if rule.which:
+        start = datetime.combine(local.date().replace(day=1), at)
+        if Timetable(start=start, zone=zone, rule=rule).nth(0) <= now:
+            start = datetime.combine((start + timedelta(days=31)).date().replace(day=1), at)
     due = Timetable(start=start, zone=zone, rule=rule).after(now)
     if due is None:
         raise BadTime(_TOO_FAR)

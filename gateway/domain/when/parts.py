@@ -13,7 +13,7 @@ from datetime import date, datetime, time, timedelta
 from itertools import pairwise
 from typing import Final
 
-from gateway.domain.recurrence import MOST_TIMES, Recurrence, Unit
+from gateway.domain.recurrence import LAST, MOST_TIMES, Recurrence, Unit
 from gateway.domain.when import patterns
 
 LAST_DAY: Final = 32  # of a month, whichever its number is
@@ -179,7 +179,7 @@ def _month_day(parts: Parts, text: str, at: int) -> int:
     monthly = parts.rule is not None and parts.rule.unit == "month"
     if (parts.has_day and not parts.next_month) or parts.spans or not (monthly or parts.rule is None):
         return at
-    if parts.month_day is not None:
+    if parts.month_day is not None or (parts.rule is not None and parts.rule.which):
         return at
     if found := patterns.MONTH_END.match(text, at):
         day, is_rule = LAST_DAY, bool(found["lead"] or found["every"] or found["alone_every"])
@@ -196,6 +196,24 @@ def _month_day(parts: Parts, text: str, at: int) -> int:
     parts.month_day = day
     if is_rule and not monthly:
         parts.rule = Recurrence(unit="month")
+    return found.end()
+
+
+def _nth_weekday(parts: Parts, text: str, at: int) -> int:
+    """ "every first monday of the month", "the last friday of every month", "every 2 months on the third tuesday"."""
+    monthly = parts.rule is not None and parts.rule.unit == "month"
+    if parts.has_day or parts.spans or not (monthly or parts.rule is None) or (parts.rule and parts.rule.which):
+        return at
+    if (found := patterns.NTH_WEEKDAY.match(text, at)) is None:
+        return at
+    which, day = patterns.ORDINALS.of(found["which"]), patterns.WEEKDAYS.of(found["weekday"])
+    # "every second monday" is every other one for most people.
+    if not (monthly or found["every"] or (found["lead"] and (found["month"] or which in (1, LAST)))):
+        return at
+    if not which:
+        raise BadTime("Not every month has a fifth one. Say: every last friday of the month at 9.")
+    count = parts.rule.count if parts.rule else 1
+    parts.rule = Recurrence(unit="month", count=count, weekdays=(day,), which=which)
     return found.end()
 
 
@@ -336,6 +354,7 @@ def _repeatable(unit: Unit | str) -> Unit:
 _READERS: Final[tuple[Callable[[Parts, str, int], int], ...]] = (
     _span,
     _date,
+    _nth_weekday,
     _month_day,
     _rule,
     _relative_day,

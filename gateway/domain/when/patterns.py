@@ -199,7 +199,10 @@ NO_ONE_TIME: Final = Pattern(
     r"|\d{1,2}\s?[-–]\s?\d{1,2}(?!\w))"
 )
 ON_WEEKDAY: Final = Pattern(rf"[\s,，]*(?:{words.ON})\s+{_any(words.WEEKDAYS)}{_END}")
+ORDINALS: Final = _choice(words.ORDINALS)
 NTH_WEEKDAY: Final = Pattern(
-    rf"[\s,，]*的?(?:(?:{words.ON})\s+)?(?:the\s+)?(?:{words.ORDINALS})\s*{_any(words.WEEKDAYS)}{_END}"
+    rf"(?:(?P<lead>{words.EVERY})\s+)?的?(?:(?:{words.ON})\s+)?(?:the\s+)?"
+    rf"(?P<which>{_any(words.ORDINALS.values())})\s*(?P<weekday>{_any(words.WEEKDAYS)}){_END}"
+    rf"(?:\s+(?:(?P<every>{words.OF_EVERY_MONTH})|(?P<month>{words.IN_MONTH})){_END})?"
 )
 MORE_DAYS: Final = Pattern(words.MORE_DAYS)

@@ -63,9 +63,6 @@ def _check_rest(parts: Parts, text: str, rest: str) -> None:
         raise BadTime(f'I cannot read all of "{said.strip(_SIGNS)}{rest.split()[0]}". For example: {EXAMPLES[0]} tea.')
     if parts.spans and patterns.ON_WEEKDAY.match(rest[:_READ]):
         raise BadTime(f"I cannot tell which day that is. Say its date: {EXAMPLES[3]}.")
-    is_monthly = parts.rule is not None and parts.rule.unit == "month" and parts.month_day is None
-    if is_monthly and patterns.NTH_WEEKDAY.match(rest[:_READ]):
-        raise BadTime("I can repeat by the day of the month, not by its weekdays: every month on the 15th at 9.")
 
 
 def _with_end(parts: Parts, text: str, rest: str) -> tuple[Parts, str]:

@@ -232,8 +232,13 @@ NO_ONE_TIME: Final = (  # "tomorrow before 8", "tomorrow from 2 to 3"
     "before|after|from|between|until|till|vor|nach|von|ab|bis|zwischen|(?:antes|después) de las?|(?:desde|entre) las?"
     "|avant|après|entre|до|после|между|с"
 )
-ORDINALS: Final = (  # "every month on the first monday"
-    r"first|second|third|fourth|fifth|last|[1-5](?:st|nd|rd|th|\.)?|erste[nrs]?|zweite[nrs]?|dritte[nrs]?|vierte[nrs]?"
-    "|letzte[nrs]?|primer|segundo|tercer|cuarto|[úu]ltimo|premier|deuxième|troisième|quatrième|dernier"
-    "|перв[а-я]+|втор[а-я]+|треть?[а-я]+|четв[её]рт[а-я]+|последн[а-я]+|第[一二三四五]个?|最后一?个?"
-)
+# "every first monday of the month": which one of its weekdays; 0 is none that each month has
+ORDINALS: Final[dict[int, str]] = {
+    1: "first|1(?:st|er|\\.)|erste[nrs]?|primer|premier|перв[а-я]+|第一个?|第一個",
+    2: "second|2(?:nd|\\.)|zweite[nrs]?|segundo|deuxième|втор[а-я]+|第二个?|第二個",
+    3: "third|3(?:rd|\\.)|dritte[nrs]?|tercer|troisième|треть?[а-я]+|第三个?|第三個",
+    4: "fourth|4(?:th|\\.)|vierte[nrs]?|cuarto|quatrième|четв[её]рт[а-я]+|第四个?|第四個",
+    -1: "last|letzte[nrs]?|[úu]ltimo|dernier|последн[а-я]+|最后一?个?|最後一?個?",
+    0: "fifth|5(?:th|\\.)|fünfte[nrs]?|quinto|cinquième|пят(?:ый|ую|ое)|第五个?|第五個",
+}
+IN_MONTH: Final = f"{OF_MONTH}|im monat"

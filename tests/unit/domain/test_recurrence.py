@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.recurrence import WORKDAYS, Recurrence, Timetable, local_of, utc_of, zone_named
+from gateway.domain.recurrence import LAST, WORKDAYS, Recurrence, Timetable, local_of, utc_of, zone_named
 
 BERLIN = ZoneInfo("Europe/Berlin")
 RULES = [
@@ -20,6 +20,8 @@ RULES = [
     Recurrence(unit="week", weekdays=WORKDAYS),
     Recurrence(unit="week", count=2, weekdays=(0, 6)),
     Recurrence(unit="month"),
+    Recurrence(unit="month", weekdays=(0,), which=1),
+    Recurrence(unit="month", count=5, weekdays=(6,), which=LAST),
     Recurrence(unit="year"),
 ]
 
@@ -75,6 +77,20 @@ def test_a_short_month_has_its_last_day_and_the_next_the_day_again():
     ]
 
 
+@pytest.mark.parametrize(
+    ("which", "days"),
+    [
+        (1, ["02-01", "03-01", "04-05", "05-03", "06-07"]),
+        (2, ["02-08", "03-08", "04-12", "05-10", "06-14"]),
+        (4, ["02-22", "03-22", "04-26", "05-24", "06-28"]),
+        (LAST, ["02-22", "03-29", "04-26", "05-31", "06-28"]),
+    ],
+)
+def test_a_weekday_of_each_month_has_its_number(which: int, days: list[str]):
+    monthly = table(Recurrence(unit="month", weekdays=(0,), which=which), "2027-02-01T08:00")
+    assert [day[:5] for day in local(monthly, 5)] == days
+
+
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_a_rule_is_read_as_it_is_written(rule: Recurrence):
     assert Recurrence.parse(str(rule)) == rule
@@ -93,6 +109,8 @@ def test_what_is_no_rule_is_refused(text: str):
         ("2 hour", "every 2 hours"),
         ("1 week on mon,tue,wed,thu,fri", "every weekday"),
         ("1 week on mon", "every Monday"),
+        ("1 month on first mon", "every month on the first Monday"),
+        ("3 month on last fri", "every 3 months on the last Friday"),
         ("2 week on mon,thu", "every 2 weeks on Monday and Thursday"),
     ],
 )

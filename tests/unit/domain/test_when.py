@@ -131,6 +131,25 @@ on the last day of every month at 10 pay rent | 03-31 10:00 | every month | pay 
 on the 1st of every month at 9 rent | 04-01 09:00 | every month | rent
 every 1st of the month rent | 04-01 09:00 | every month | rent
 the first of every month rent | 04-01 09:00 | every month | rent
+every first Monday of the month at 9 report | 04-06 09:00 | every month on the first Monday | report
+every month on the first monday report | 04-06 09:00 | every month on the first Monday | report
+every last friday of the month at 17:30 beer | 03-27 17:30 | every month on the last Friday | beer
+every last friday at 17:30 beer | 03-27 17:30 | every month on the last Friday | beer
+on the second tuesday of every month at 8 patch | 04-14 08:00 | every month on the second Tuesday | patch
+the 4th wednesday of each month at 14:00 club | 04-22 14:00 | every month on the fourth Wednesday | club
+every 2nd tuesday of the month patch | 04-14 09:00 | every month on the second Tuesday | patch
+every 3 months on the third thursday at 10 filter | 04-16 10:00 | every 3 months on the third Thursday | filter
+pay the rent every first monday of the month at 9 | 04-06 09:00 | every month on the first Monday | pay the rent
+jeden ersten Montag im Monat um 9 Bericht | 04-06 09:00 | every month on the first Monday | Bericht
+jeden Monat am letzten Freitag Bier | 03-27 09:00 | every month on the last Friday | Bier
+am ersten Dienstag jedes Monats um 18 Uhr Chor | 04-07 18:00 | every month on the first Tuesday | Chor
+el primer lunes de cada mes a las 9 informe | 04-06 09:00 | every month on the first Monday | informe
+cada último viernes del mes a las 9 informe | 03-27 09:00 | every month on the last Friday | informe
+chaque premier lundi du mois à 9h rapport | 04-06 09:00 | every month on the first Monday | rapport
+le dernier vendredi de chaque mois à 9h rapport | 03-27 09:00 | every month on the last Friday | rapport
+каждый первый понедельник месяца в 9 отчёт | 04-06 09:00 | every month on the first Monday | отчёт
+每月第一个周一9点开会 | 04-06 09:00 | every month on the first Monday | 开会
+每个月最后一个星期五下午3点开会 | 03-27 15:00 | every month on the last Friday | 开会
 every morning at 7 run | 03-26 07:00 | every day | run
 every evening at 8 pills | 03-25 20:00 | every day | pills
 every night at 10 pills | 03-25 22:00 | every day | pills
@@ -469,9 +488,8 @@ def test_no_time_is_guessed(text: str):
         ("morgen ab 8 Uhr anrufen", 'not "ab 8 Uhr"'),
         ("in two weeks on friday x", "Say its date"),
         ("in 2 Wochen am Freitag x", "Say its date"),
-        ("every month on the first monday x", "by the day of the month, not by its weekdays"),
-        ("jeden Monat am letzten Freitag x", "by the day of the month, not by its weekdays"),
-        ("每月第一个周一开会", "by the day of the month, not by its weekdays"),
+        ("every fifth monday of the month x", "Not every month has a fifth one"),
+        ("every month on the 5th friday x", "Not every month has a fifth one"),
         ("every day at 8 and 20 pills", 'keep one at a time: "every day at 8"'),
         ("tomorrow at 5 or 6 call", 'keep one at a time: "tomorrow at 5"'),
         ("morgen um 9 oder 10 Tabletten", "keep one at a time"),
