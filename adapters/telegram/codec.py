@@ -14,6 +14,7 @@ from gateway.domain.quoting import BY_A_BOT, CORRECTED, FORWARDED, in_reply_to
 if TYPE_CHECKING:
     from telegram import (
         CallbackQuery,
+        Chat,
         ChatMemberUpdated,
         ExternalReplyInfo,
         MaybeInaccessibleMessage,
@@ -56,8 +57,9 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID, amends: tup
     message = update.message or update.edited_message
     if message is not None and (message.migrate_to_chat_id or message.migrate_from_chat_id):
         return _renamed(update.update_id, message, me)
-    if message is None or message.from_user is None or message.from_user.is_bot or message.sender_chat is not None:
-        return None  # access rules cannot name a channel or an anonymous admin
+    writer = None if message is None else _writer(message)
+    if message is None or writer is None:
+        return None
     chat_type = _chat_type(message)
     said = _words(message)
     files = tuple(_attachments(message))
@@ -82,7 +84,7 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID, amends: tup
         return None  # an edited command was carried out already
     return Inbound(
         event_id=event_id(me.id, update.update_id, message),
-        source=_source(message, message.from_user, chat_type),
+        source=_source(message, writer, chat_type),
         text=text,
         attachments=files,
         reply_to=str(message.reply_to_message.message_id) if message.reply_to_message else None,
@@ -95,14 +97,27 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID, amends: tup
     )
 
 
-def _source(message: Message, writer: User, chat_type: ChatType) -> Source:
+def _writer(message: Message) -> User | Chat | None:
+    """The person who wrote a message, or the chat in whose name they did: the group itself of its anonymous admins, or
+    a channel. Beside such a chat, `from_user` is a bot of Telegram's. None: nobody; a post of a channel that Telegram
+    copies into the channel's group is not written to anybody there."""
+    if message.sender_chat is not None:
+        return None if message.is_automatic_forward else message.sender_chat
+    return None if message.from_user is None or message.from_user.is_bot else message.from_user
+
+
+def _name(writer: User | Chat) -> str:
+    return writer.full_name or getattr(writer, "title", None) or ""
+
+
+def _source(message: Message, writer: User | Chat, chat_type: ChatType) -> Source:
     return Source(
         platform=PLATFORM,
         chat=str(message.chat.id),
         chat_type=chat_type,
         user=str(writer.id),
         thread=_thread(message),
-        user_name=writer.full_name,
+        user_name=_name(writer),
         chat_name=message.chat.title or "",
     )
 
@@ -337,14 +352,14 @@ def _context(message: Message, me: Me, *, is_known: bool) -> str:
     quoted = message.quote.text if message.quote else ""
     if elsewhere is not None:  # a message of another chat, of which Telegram tells no words but the quoted ones
         said = quoted or _listed(elsewhere) or "a message of another chat"
-        return in_reply_to(_writer(elsewhere.origin), said)
+        return in_reply_to(_origin(elsewhere.origin), said)
     if answered is None or _begins_topic(answered):
         return ""
     said = quoted or " ".join(filter(None, (_words(answered), _listed(answered))))
     if not said:
         return ""
-    author = answered.from_user
-    who = "you" if author is not None and author.id == me.id else author.full_name if author else "somebody"
+    author = answered.sender_chat or answered.from_user
+    who = "you" if author is not None and author.id == me.id else _name(author) if author else "somebody"
     return in_reply_to(who, said)
 
 
@@ -353,8 +368,8 @@ def _listed(message: Message | ExternalReplyInfo) -> str:
     return ", ".join(f"({file.kind} {file.name})".replace(" )", ")") for file in _attachments(message))
 
 
-def _writer(origin: MessageOrigin) -> str:
-    """Who wrote a message of another chat: a person, a person who hides, a group or a channel."""
+def _origin(origin: MessageOrigin) -> str:
+    """The name of who wrote a message of another chat: a person, a person who hides, a group or a channel."""
     said = origin.to_dict()
     person, chat = said.get("sender_user"), said.get("sender_chat") or said.get("chat")
     if person is not None:

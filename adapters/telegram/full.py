@@ -65,7 +65,7 @@ def without_refused(updates: Sequence[Any], lanes: FullLanes, username: str) -> 
 
 
 def _writer(message: dict[str, Any]) -> _Writer | None:
-    chat, person = message.get("chat"), message.get("from")
+    chat, person = message.get("chat"), message.get("sender_chat") or message.get("from")
     if not isinstance(chat, dict) or not isinstance(person, dict):
         return None
     topic = message.get("message_thread_id") if message.get("is_topic_message") else None

@@ -89,8 +89,10 @@ class TelegramSettings(AdapterSettings):
 
 def person_problem(name: str) -> str | None:
     """Telegram's people and chats are numbers here, whatever they are called there."""
-    if re.fullmatch(r"(\d+|\*)(@(-?\d+|\*))?", name):
+    if re.fullmatch(r"(\d+|\*)(@(-?\d+|\*))?|-\d+@(-\d+|\*)", name):
         return None
+    if re.fullmatch(r"-\d+", name):
+        return f'names a group where a person must stand; "telegram:*@{name}" is everybody in the group'
     return 'must give a number, as in "telegram:12345678"'
 
 

@@ -51,6 +51,10 @@ ASKS_IN_GROUP = (
     "/pair {code} lets them in, within an hour."
 )
 STRANGER = "I do not know you yet, so I did nothing."
+NAMELESS = (
+    "Somebody writes in the name of this group, and I cannot see who it is, so I did nothing. Write to me as yourself, "
+    "or ask the person who runs this bot to write {platform}:*@{chat} into access.allow of its configuration."
+)
 WRITE_TO_ME = "Write to me in a direct message: I give you a code, by which the person who runs this bot lets you in."
 ASK_THEM = "Ask the person who runs this bot to let you in."
 _MOST_GROUPS: Final = 10_000  # remembered
@@ -112,6 +116,15 @@ class Pairing:
             return None
         name, place = one_line(source.user_name) or "Somebody", one_line(source.chat_name) or "a group"
         return ASKS_IN_GROUP.format(name=name, platform=source.platform, user=source.user, place=place, code=code)
+
+    def nameless(self, inbound: Inbound) -> str | None:
+        """The sentence for a stranger who writes in the name of the group around them, and so cannot be told apart
+        there. None: they have a name, or pairing is off."""
+        source = inbound.source
+        chat = source.renamed or source.chat
+        if not self.access.pairing or inbound.only_as_part or source.user not in (chat, source.chat):
+            return None
+        return NAMELESS.format(platform=source.platform, chat=chat)
 
     async def _code_for(self, inbound: Inbound) -> str | None:
         """A fresh code for a stranger, or the one that this very message got before."""

@@ -56,6 +56,13 @@ class Welcome:
                 rows += self.outbox.compose(key, key.address, "notice", text, first_id=first_id)
         await self.outbox.emit(rows)
 
+    async def tell_group(self, about: Inbound, text: str) -> None:
+        """Tell a group something, once for all messages of this kind there. Raises StoreUnavailable."""
+        source = about.source
+        key = SessionKey(platform=source.platform, chat=source.chat, thread=source.thread)
+        first_id = lasting_id("o", source.platform, source.chat, "nameless")
+        await self.outbox.emit(self.outbox.compose(key, key.address, "notice", text, first_id=first_id))
+
     async def look(self) -> None:
         """The same, later if the store is away."""
         try:

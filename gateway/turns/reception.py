@@ -191,8 +191,11 @@ class Reception:
         if sentence is not None:
             await self.store.open_chat(inbound.source.address)  # a person who writes is there again
             await self.outbox.tell(self.arrival(inbound), sentence)
-        elif inbound.source.chat_type != "direct" and (told := await self.pairing.ask_in_group(inbound)):
-            await self.welcome.tell_admins(inbound, told)
+        elif inbound.source.chat_type != "direct":
+            if told := await self.pairing.ask_in_group(inbound):
+                await self.welcome.tell_admins(inbound, told)
+            if told := self.pairing.nameless(inbound):
+                await self.welcome.tell_group(inbound, told)
         return False
 
     def _refused(self, inbound: Inbound) -> Accepted:

@@ -13,7 +13,7 @@ import pytest
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Inbound, Source
 from gateway.people.access import Access, AccessSettings
-from gateway.people.pairing import Pairing
+from gateway.people.pairing import NAMELESS, Pairing
 from gateway.people.welcome import WELCOME
 from gateway.runtime.clock import SystemClock
 from gateway.store.sqlite import SqliteStore
@@ -115,6 +115,43 @@ async def test_in_a_group_and_where_pairing_is_off_a_stranger_learns_nothing(
         bot.says("hello")
         await bot.until_shown("echo: hello")
         assert bot.shown(group) == []
+
+
+async def test_who_writes_in_the_name_of_a_group_that_is_let_in_is_answered(
+    tmp_path: Path, telegram: TelegramServer
+) -> None:
+    anna, people = telegram.people.person("Anna"), telegram.people
+    group, news = people.group("Team", anna, bot="administrator"), people.group("News", anna, kind="channel")
+    mention, admins = f"@{telegram.bot.username}", (f"telegram:{anna.id}",)
+    async with on_telegram(
+        tmp_path, telegram, anna, pairing=True, admins=admins, allow=(f"telegram:*@{group.id}",)
+    ) as bot:
+        people.repost(group, news, f"{mention} is new here")
+        people.say_as(group, group, f"{mention} hello")
+        people.say_as(group, news, f"{mention} good news")
+        people.say_as(group, group, "not to the bot")
+        people.say_as(group, group, f"/pair{mention}")
+        await bot.until(lambda: len(bot.shown(group)) == 3)
+        assert bot.shown(group)[:2] == ["echo: hello", "echo: good news"]
+        assert bot.shown(group)[2].startswith("Only an admin lets people in"), "a group has no admin's rights"
+    assert telegram.violations == []
+
+
+@pytest.mark.parametrize("pairing", [True, False])
+async def test_who_writes_in_the_name_of_a_strange_group_is_told_once_how_to_be_heard(
+    tmp_path: Path, telegram: TelegramServer, pairing: bool
+) -> None:
+    anna = telegram.people.person("Anna")
+    group = telegram.people.group("Team", anna)
+    told = [NAMELESS.format(platform="telegram", chat=group.id)] if pairing else []
+    for start in range(1, 3):
+        async with on_telegram(tmp_path, telegram, anna, pairing=pairing) as bot:
+            for text in ("hello", "hello?"):
+                telegram.people.say_as(group, group, f"@{telegram.bot.username} {text}")
+            bot.says(f"start {start}")
+            await bot.until_shown(*(f"echo: start {number + 1}" for number in range(start)))
+            await bot.until(lambda: bot.shown(group) == told)
+        assert len(bot.model.requests) == 1
 
 
 async def test_admins_hear_of_somebody_who_writes_in_a_group_where_others_may_talk(

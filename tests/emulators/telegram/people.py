@@ -24,6 +24,11 @@ PIXEL = bytes.fromhex(
 )
 """A picture of one dot, as PNG."""
 
+# Telegram's own, by their well-known numbers.
+_ANONYMOUS = User(id=1_087_968_824, first_name="Group", username="GroupAnonymousBot", is_bot=True)
+_CHANNEL = User(id=136_817_688, first_name="Channel", username="Channel_Bot", is_bot=True)
+_TELEGRAM = User(id=777_000, first_name="Telegram")
+
 
 class People(Membership):
     """Everybody but the bot."""
@@ -87,6 +92,20 @@ class People(Membership):
             raise ValueError(f"A message has at most {LONGEST_TEXT} characters.")
         content: dict[str, Any] = {"text": text, **({"entities": found} if found else {})}
         return self.send(chat, user, content, reply_to=reply_to, topic=topic)
+
+    def say_as(self, chat: Chat, identity: Chat, text: str) -> Message:
+        """Write in the name of a chat: of the group itself, as its anonymous admins do, or of a channel. A bot of
+        Telegram's stands in for the person then (https://core.telegram.org/bots/api#message, `sender_chat`)."""
+        stand_in = _ANONYMOUS if identity is chat else _CHANNEL
+        text, found = settle(text, [])
+        content = {"text": text, **({"entities": found} if found else {}), "sender_chat": identity.as_json()}
+        return self.send(chat, stand_in, content)
+
+    def repost(self, chat: Chat, channel: Chat, text: str) -> Message:
+        """A post of the channel that this group discusses: Telegram copies each into the group."""
+        text, found = settle(text, [])
+        content = {"text": text, **({"entities": found} if found else {}), "sender_chat": channel.as_json()}
+        return self.send(chat, _TELEGRAM, {**content, "is_automatic_forward": True})
 
     def paste(self, chat: Chat, user: User, text: str, **where: Any) -> list[Message]:
         """Write a text of any length: a client cuts it into messages that are as long as they may be."""

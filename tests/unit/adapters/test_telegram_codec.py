@@ -280,9 +280,27 @@ def test_what_is_answered_may_stand_in_another_chat(origin: dict[str, Any], who:
     assert heard(text="Why?", external_reply=elsewhere).text == f'[in reply to {who}: "(document plan.pdf)"]\nWhy?'
 
 
+NEWS = {"id": -1009, "type": "channel", "title": "News"}
+_HIDDEN = {"id": 1087968824, "is_bot": True, "first_name": "Group", "username": "GroupAnonymousBot"}
+
+
+@pytest.mark.parametrize(("chat", "name"), [(GROUP, "Team"), (NEWS, "News")])
+@pytest.mark.parametrize("stands_in", [_HIDDEN, None])
+def test_who_writes_in_the_name_of_a_chat_is_that_chat(
+    chat: dict[str, Any], name: str, stands_in: dict[str, Any] | None
+) -> None:
+    text = "@legato_bot hello"
+    mention = [entity("mention", text, "@legato_bot")]
+    inbound = heard(text=text, entities=mention, chat=GROUP, sender_chat=chat, **{"from": stands_in})
+    assert (inbound.source.user, inbound.source.user_name, inbound.text) == (str(chat["id"]), name, "hello")
+    answered = {"message_id": 3, "date": 1, "chat": GROUP, "from": _HIDDEN, "sender_chat": chat, "text": "it rains"}
+    reply = heard(text=text, entities=mention, chat=GROUP, reply_to_message=answered)
+    assert reply.text == f'[in reply to {name}: "it rains"]\nhello'
+
+
 def test_nobody_is_not_somebody() -> None:
     assert read(text="post", **{"from": BOT}) is None
-    assert read(text="anonymous", chat=GROUP, sender_chat=GROUP) is None
+    assert read(text="@legato_bot post", chat=GROUP, sender_chat=NEWS, is_automatic_forward=True) is None
     assert read(chat={"id": -5, "type": "channel", "title": "News"}, text="x") is None
     assert codec.inbound(Update.de_json({"update_id": 1}, None), ME) is None
 

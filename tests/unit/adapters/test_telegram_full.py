@@ -45,6 +45,7 @@ async def test_plain_words_of_who_keeps_a_lane_full_are_refused_for_a_moment(
     "fields",
     [
         {"from": ANNA},
+        {"sender_chat": GROUP},
         {"chat": {"id": 7, "type": "private"}},
         {"message_thread_id": 3, "is_topic_message": True},
         {"text": "/stop@legato_bot"},

@@ -252,6 +252,10 @@ def test_a_cap_gives_way_to_fallback_models_only_where_there_are_any(problems):
             "must give a number, as in \"telegram:12345678\", not 'telegram:@anna'; `legato access list` has",
         ),
         ("telegram:7@trip", "must give a number, as in"),
+        (
+            "telegram:-100",
+            'names a group where a person must stand; "telegram:*@-100" is everybody in the group',
+        ),
     ],
 )
 def test_who_is_named_so_that_nobody_would_ever_be_meant_is_told(problems, entry, said):
