@@ -1,7 +1,8 @@
 """Markdown made into Discord's, no longer than one message may be. Pure.
 
 Discord reads most of Markdown itself (https://support.discord.com/hc/en-us/articles/210298617), but no tables and only
-three levels of headings. A text that is no Markdown is kept from being read so.
+three levels of headings, and the stars of a product mean emphasis to it. A text that is no Markdown is kept from being
+read so.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _SIGNS: Final = re.compile(r"[\\*_`~|]|^(?:#{1,3} |-# |>|[-+] |\d+\. )", re.MULT
 _ADDRESS: Final = re.compile(r"(https?://\S+)")
 _SCREEN: Final = 56  # columns that a block of code shows without breaking its lines
 _DEEP: Final = re.compile(rb"#{4,6}")
+_PRODUCT: Final = re.compile(r"(?<=[0-9A-Za-z])(\*{1,2})(?![\s*])[^*]*(?<=\S)\1(?=[0-9A-Za-z])")
 _FENCE: Final = "```"
 _MARKS: Final[dict[Kind, str]] = {"bold": "**", "code": "`"}
 
@@ -30,7 +32,7 @@ _MARKS: Final[dict[Kind, str]] = {"bold": "**", "code": "`"}
 def shown(markdown: str) -> str:
     """Return one part of Markdown as Discord is to show it; never raises, never empty."""
     text = sound(markdown).strip("\n")
-    if "|" in text or "####" in text:
+    if "|" in text or "####" in text or ("*" in text and _has_product(text)):
         try:
             fitted = _fitted(text)
         except (LookupError, RecursionError, TypeError, ValueError):
@@ -39,8 +41,14 @@ def shown(markdown: str) -> str:
     return text if is_visible(text) else _EMPTY
 
 
+def _has_product(text: str) -> bool:
+    """Say whether there are stars as in `2*3*4`. Those of an address are part of it."""
+    return _PRODUCT.search(_ADDRESS.sub("", text)) is not None
+
+
 def _fitted(text: str) -> str:
-    """The text with its tables as code or as lines, and with no heading that Discord does not know."""
+    """The text with its tables as code or as lines, with no heading that Discord does not know, and with the stars of
+    `2*3*4` escaped."""
     source, events = read(text)
     pieces: list[str] = []
     done = 0

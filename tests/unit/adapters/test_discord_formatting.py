@@ -96,3 +96,24 @@ def test_ten_thousand_fuzzed_replies() -> None:
         dice = random.Random(seed)
         markdown = numbered([dice.choice(BLOCKS) for _ in range(dice.randrange(1, 40))], "\n\n")
         assert words(*messages(markdown)) == words(markdown), seed
+
+
+@pytest.mark.parametrize(
+    ("markdown", "sent"),
+    [
+        ("2*3*4 = 24", "2\\*3\\*4 = 24"),
+        ("**2*3*4** is *it*", "**2\\*3\\*4** is *it*"),
+        ("2**3**4 and 2*3 or 4*5", "2\\*\\*3\\*\\*4 and 2\\*3 or 4\\*5"),
+        ("`2*3*4`\n```\na*b*c\n```", "`2*3*4`\n```\na*b*c\n```"),
+        ("Area: a*b*c, costs $5 to $9", "Area: a\\*b\\*c, costs $5 to $9"),
+        ("这是*重点*内容, *one* and **two**, 2 * 3 * 4", "这是*重点*内容, *one* and **two**, 2 * 3 * 4"),
+        ("https://example.org/a*b*c", "https://example.org/a*b*c"),
+    ],
+)
+def test_the_stars_of_a_product_are_no_emphasis(markdown: str, sent: str) -> None:
+    assert shown(markdown) == sent
+
+
+def test_a_product_that_would_be_too_long_with_its_signs_is_shown_as_it_is() -> None:
+    text = "2*3*4 " * 333
+    assert shown(text) == text
