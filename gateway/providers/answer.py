@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from gateway.domain.message import ToolCall
 from gateway.domain.usage import CanonicalUsage
@@ -121,6 +121,7 @@ class PendingCall:
     id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list)  # joined once: a long file comes in thousands
+    attached: dict[str, Any] = field(default_factory=dict)  # what only its server understands
     _looks: int = 0
 
     @property

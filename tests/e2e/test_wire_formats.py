@@ -17,7 +17,7 @@ from gateway.providers.openai.chat_completions import ChatCompletions
 from gateway.providers.openai_responses.responses import Responses
 from gateway.providers.plugin import ModelSettings
 from tests.emulators.llm import LlmServer
-from tests.emulators.llm_replies import Answer, Reply, last_user_text
+from tests.emulators.llm_replies import Answer, Reply, last_user_text, server_error, summarising
 from tests.support.gateway import Live, config_in, running
 
 KINDS = [ChatCompletions, Messages, Responses]
@@ -74,3 +74,52 @@ async def test_a_conversation_whose_provider_is_changed_goes_on(tmp_path: Path) 
                 assert f"At time {number} it was late." in await live.ask(f"time {number}")
         assert not server.violations
         assert json.dumps(server.requests[-1]).count("it was late") == 3
+
+
+def working(body: dict[str, Any]) -> Answer:
+    """A model that takes five steps with two calls each before it answers."""
+    steps = 0
+    for message in reversed(body["messages"]):
+        if message["role"] == "user":
+            break
+        steps += message["role"] == "assistant"
+    if steps < 5:
+        call = ("clock", {"timezone": "UTC"})
+        return Reply(reasoning=f"Step {steps} needs a clock.", text=f"Step {steps}.", tool_calls=[call, call])
+    return Reply(reasoning="All clocks spoke.", text=f"Answer to {last_user_text(body)}.")
+
+
+@pytest.mark.parametrize("name", ["gemini-3-pro", "router/claude", "kimi-k2-thinking"])
+async def test_what_a_model_attaches_comes_back_to_it_alone(tmp_path: Path, name: str) -> None:
+    def answering(body: dict[str, Any]) -> Answer:
+        away = last_user_text(body) == "question 3" and body["messages"][-1]["role"] == "tool"  # amid the turn
+        return server_error(503) if away and body["model"] == name else working(body)
+
+    async with LlmServer(summarising(answering), context_length=100_000) as server:
+
+        @asynccontextmanager
+        async def started() -> AsyncIterator[Live]:
+            model = ModelSettings(provider="openai", name=name, base_url=server.url, context_length=100_000)
+            config = config_in(tmp_path, model=model)
+            spare = model.model_copy(update={"name": "spare"})
+            config = config.model_copy(update={"fallback_models": (spare,)})
+            async with AsyncExitStack() as stack:
+                provider = ChatCompletions(http_client(), str)
+                stack.push_async_callback(provider.aclose)
+                yield await stack.enter_async_context(running(tmp_path, config=config, provider=provider))
+
+        async with started() as live:
+            for number in range(2):
+                assert await live.ask(f"question {number}") == f"Answer to question {number}."
+        async with started() as live:  # a restart
+            assert await live.ask("question 2") == "Answer to question 2."
+            assert "Answer to question 3." in await live.ask("question 3")  # by another model
+        async with started() as live:
+            assert await live.ask("question 4") == "Answer to question 4."
+            assert "Compressed" in await live.ask("/compress --keep 2")
+            for number in range(5, 8):
+                assert f"Answer to question {number}." in await live.ask(f"question {number}")
+        assert server.violations == []
+        asked = [body for body in server.requests if body["model"] == name and body["messages"][-1]["role"] == "tool"]
+        assert len(asked) >= 35
+        assert all(json.dumps(body["messages"]).count("sig-of-") for body in asked) == (name != "kimi-k2-thinking")

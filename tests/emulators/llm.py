@@ -29,6 +29,7 @@ from aiohttp import web
 
 from gateway.domain.message import text_of
 from gateway.runtime.tokens import TokenCounter
+from tests.emulators import llm_attached
 from tests.emulators.llm_cache import PrefixCache
 from tests.emulators.llm_messages import MessagesWire
 from tests.emulators.llm_replies import (
@@ -280,7 +281,7 @@ class ChatFrames:
         self._reply = reply
         self._usage_wanted = bool((body.get("stream_options") or {}).get("include_usage"))
         self._head = {"id": f"chatcmpl-{number}", "created": 1_700_000_000, "model": body["model"]}
-        self._calls = [
+        made = [
             {
                 "id": f"call_{number}_{index}",
                 "type": "function",
@@ -288,6 +289,8 @@ class ChatFrames:
             }
             for index, (name, arguments) in enumerate(reply.tool_calls)
         ]
+        self._model = str(body["model"])
+        self._calls: list[dict[str, Any]] = llm_attached.to_calls(self._model, made)
         self._usage: Mapping[str, Any] | None = reply.usage
         if reply.usage is None:
             output = count(reply.text) + count(reply.reasoning) + sum(count(str(call)) for call in self._calls)
@@ -310,6 +313,8 @@ class ChatFrames:
             message["tool_calls"] = self._calls
         if self._reply.reasoning:
             message["reasoning_content"] = self._reply.reasoning
+            if whole := llm_attached.whole_details(self._model, self._reply.reasoning):
+                message["reasoning_details"] = whole
         choice = {"index": 0, "message": message, "finish_reason": self._finish, "logprobs": None}
         response = {**self._head, "object": "chat.completion", "choices": [choice]}
         return json.dumps({**response, "usage": self._usage} if self._usage else response)
@@ -318,6 +323,8 @@ class ChatFrames:
         yield self._frame({"role": "assistant", "content": "", "refusal": None})
         if self._reply.reasoning:
             yield self._frame({"reasoning_content": self._reply.reasoning})
+        for detail in llm_attached.details(self._model, self._reply.reasoning):
+            yield self._frame({"reasoning_details": [detail]})
         for piece in pieces(self._reply.text):
             yield self._frame({"content": piece})
         for index, call in enumerate(self._calls):
@@ -348,7 +355,7 @@ class ChatWire:
         return headers.get("Authorization", "").removeprefix("Bearer ") or None
 
     def violations(self, body: Any) -> Iterator[str]:
-        return violations(body)
+        yield from list(violations(body)) or llm_attached.violations(body)
 
     def plain(self, body: Mapping[str, Any]) -> dict[str, Any]:
         return dict(body)

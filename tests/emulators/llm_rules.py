@@ -22,11 +22,12 @@ REQUEST_KEYS = frozenset(
         "prompt_cache_key safety_identifier",
     )
 )
+ATTACHED = ("reasoning_details", "reasoning_content")  # some imitators want these back: `llm_attached`
 MESSAGE_KEYS = {
     "system": {"role", "content", "name"},
     "developer": {"role", "content", "name"},
     "user": {"role", "content", "name"},
-    "assistant": {"role", "content", "name", "tool_calls", "refusal", "audio", "function_call"},
+    "assistant": {"role", "content", "name", "tool_calls", "refusal", "audio", "function_call", *ATTACHED},
     "tool": {"role", "content", "tool_call_id"},
 }
 PART_TYPES = {

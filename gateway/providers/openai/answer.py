@@ -11,22 +11,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.answer import PendingCall, Speech, completed
 from gateway.providers.base import Completed, ModelEvent, StopReason
 from gateway.providers.ends import stop_reason
+from gateway.providers.openai.attached import OF_ANSWERS, OF_CALLS, attach, original
 from gateway.providers.openai.codec import text_parts
 from gateway.providers.usage import normalize_usage
 
 
 class ChatAnswer:
-    """One answer. `new_id` names tool calls that the server left without a usable id. `unopened`: the model is expected
-    to begin with thoughts in its words that no tag opens."""
+    """One answer. `new_id` names tool calls that the server left without a usable id. `model`: who answers.
+    `unopened`: the model is expected to begin with thoughts in its words that no tag opens."""
 
-    def __init__(self, new_id: Callable[[], str], *, unopened: bool = False) -> None:
+    def __init__(self, new_id: Callable[[], str], *, model: str = "", unopened: bool = False) -> None:
         self._new_id = new_id
+        self._model = model
+        self._attached: dict[str, Any] = {}  # to the answer
         self._speech = Speech(unopened=unopened)
         self._calls: list[PendingCall] = []
         self._open: dict[int, PendingCall] = {}  # by the index the server uses for it
@@ -94,6 +98,7 @@ class ChatAnswer:
         for name in ("reasoning_content", "reasoning"):  # some servers send both, saying the same
             if not thoughts and isinstance(delta.get(name), str):
                 thoughts = delta[name]
+        attach(self._attached, delta, OF_ANSWERS)
         self._read_calls(delta)
         events = self._speech.say(text, thoughts)
         refusal = delta.get("refusal")
@@ -132,6 +137,7 @@ class ChatAnswer:
             call.name += name
         if arguments:
             call.pieces.append(arguments)
+        attach(call.attached, piece, OF_CALLS)
 
     def _call_for(self, index: Any, call_id: str, name: str, arguments: str) -> PendingCall:
         """The call a piece belongs to. Servers count calls, or repeat ids, or neither."""
@@ -156,9 +162,13 @@ class ChatAnswer:
         begun = [call for call in self._calls if call.name] or self._speech.calls
         stop = self._stop(begun)
         ended = self._finish is not None
-        return completed(
+        whole = completed(
             self._speech, begun, stop, ended=ended, done=self._done, new_id=self._new_id, usage=self._usage
         )
+        if whole.cut_call or stop == "length":
+            return whole
+        calls = ((named["id"], call.attached) for named, call in zip(whole.tool_calls, begun, strict=True))
+        return replace(whole, original=original(self._model, self._attached, calls))
 
     def _stop(self, calls: list[PendingCall]) -> StopReason:
         stop = stop_reason(self._finish)

@@ -47,7 +47,7 @@ class ChatCompletions:
             body = encode_request(spec, request, habits)
             try:
                 unopened = self._unopened.get(model, thinks_by_name(spec.name))
-                answer = ChatAnswer(self._server.new_id, unopened=unopened)
+                answer = ChatAnswer(self._server.new_id, model=spec.name, unopened=unopened)
                 call = self._server.call(endpoint(spec), bearer(spec), body, answer, spec=spec)
                 async with aclosing(call) as events:
                     async for event in events:

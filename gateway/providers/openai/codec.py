@@ -8,6 +8,7 @@ Rules of what is sent
 - Only keys the API knows, so host notes and other APIs' fields stay at home.
 - Arguments of earlier tool calls are always a JSON object, ids at most 40 characters: one odd
   call of one model must not make the whole conversation unsendable to another.
+- What a model attached to its answers (`attached`) goes back to this model, and to no other one.
 - A content of parts only where there is more than words in it: a picture, a mark for a cache.
 - No empty message of a person or the model, which many servers refuse.
 - Messages of people in a row, such as a question whose turn failed and the next one, are one
@@ -24,16 +25,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from gateway.domain.message import Message, says_nothing
+from gateway.domain.message import Message, ToolCall, says_nothing
 from gateway.providers.base import BEGINNING, ModelRequest, ModelSpec
 from gateway.providers.calls import arguments_text, short_id
+from gateway.providers.openai.attached import ID_LIMIT, OF_ANSWERS, OF_CALLS, UNSIGNED, attached_to
 from gateway.providers.plugin import request_settings
 
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
 
 _EMPTY: Final = "(empty message)"
 _OF_TOOLS: Final = "[pictures of the tool results above]"
-_ID_LIMIT: Final = 40  # characters; OpenAI refuses longer tool call ids
 _NAME: Final = re.compile(r"[^\s<|\\/>]{1,64}")  # a participant's name, as OpenAI allows it
 _COMMON: Final = ("role", "content", "name", "cache_control")
 _KEYS: Final = {
@@ -44,6 +45,8 @@ _KEYS: Final = {
 }
 # Vendors with thinking models that want their own reasoning back between tool calls; others refuse it.
 _REASONING_BACK: Final = ("deepseek", "moonshot", "kimi", "glm", "bigmodel", "z.ai")
+_NO_THOUGHTS: Final = "(no thoughts were kept)"  # where a server insists on those of another model's answer
+_SIGNS: Final = re.compile(r"gemini-(?:[3-9]|[1-9]\d)")
 
 
 def endpoint(spec: ModelSpec) -> str:
@@ -55,16 +58,21 @@ def endpoint(spec: ModelSpec) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
     """The habits of a server that were learned from its refusals. `cap_name`: how it calls the output cap, None as
-    usual. `usage_option`: whether it takes `stream_options`, without which some report no usage."""
+    usual. `usage_option`: whether it takes `stream_options`, without which some report no usage. `reasoning`: whether
+    it wants its thoughts back, None as usual. `attached`: whether it takes back what it attached. `signed`: whether it
+    wants a signature on every call."""
 
     usage_option: bool = True
     cap_name: str | None = None
+    reasoning: bool | None = None
+    attached: bool = True
+    signed: bool = False
 
 
 def encode_request(spec: ModelSpec, request: ModelRequest, habits: Habits | None = None) -> dict[str, Any]:
     """The body of a call."""
     habits = habits or Habits()
-    body: dict[str, Any] = {"model": spec.name, "messages": _messages(request.messages, _wants_reasoning(spec))}
+    body: dict[str, Any] = {"model": spec.name, "messages": _messages(spec, request.messages, habits)}
     if "stream" not in request.omit:
         body["stream"] = True
         if habits.usage_option:
@@ -100,8 +108,8 @@ def thinks_by_name(model: str) -> bool:
 _THINKS: Final = re.compile(r"(?<![a-z0-9])(?:r1|qwq|thinking|reasoner)(?![a-z0-9])")
 
 
-def encode_message(message: Message | Mapping[str, Any], *, reasoning: bool = False) -> dict[str, Any]:
-    """One message as the API may see it. The input is not changed."""
+def encode_message(message: Message | Mapping[str, Any]) -> dict[str, Any]:
+    """One message as any server may see it. The input is not changed."""
     # Runs for every message of a long transcript at every call: nothing here is done in vain.
     plain: Mapping[str, Any] = message
     role = str(plain.get("role", "user"))
@@ -114,22 +122,62 @@ def encode_message(message: Message | Mapping[str, Any], *, reasoning: bool = Fa
     else:
         encoded.pop("tool_calls", None)
     if "tool_call_id" in encoded:
-        encoded["tool_call_id"] = short_id(encoded["tool_call_id"], _ID_LIMIT)
+        encoded["tool_call_id"] = short_id(encoded["tool_call_id"], ID_LIMIT)
     if isinstance(encoded.get("content"), list):
         encoded["content"] = _plainest(encoded["content"])
     if "content" not in encoded:
         encoded["content"] = None if calls else ""
-    if reasoning and role == "assistant" and plain.get("reasoning_content"):
-        encoded["reasoning_content"] = plain["reasoning_content"]
     return encoded
 
 
-def _messages(messages: Sequence[Message], reasoning: bool) -> list[dict[str, Any]]:
+def _messages(spec: ModelSpec, messages: Sequence[Message], habits: Habits) -> list[dict[str, Any]]:
     """The messages that say anything; a stand-in where a person's only message is empty."""
-    made = [encode_message(message, reasoning=reasoning) for message in messages if not says_nothing(message)]
+    returns = _Returns(spec, habits)
+    made = [returns.added(message, encode_message(message)) for message in messages if not says_nothing(message)]
     if all(message["role"] == "system" for message in made) and len(made) < len(messages):
         made.append({"role": "user", "content": _EMPTY})
     return _alternating(_pictures_behind(made))
+
+
+class _Returns:
+    """What goes back to the model that gave it: its thoughts, what it attached, and the ids of its calls."""
+
+    def __init__(self, spec: ModelSpec, habits: Habits) -> None:
+        self._model = spec.name if habits.attached else None
+        self._insists = habits.reasoning is True  # also on thoughts that nobody kept
+        self._reasoning = _wants_reasoning(spec) if habits.reasoning is None else habits.reasoning
+        self._signed = habits.signed or _SIGNS.search(spec.name.lower()) is not None
+        self._ids: set[str] = set()  # calls whose ids stay as they are
+
+    def added(self, message: Message, encoded: dict[str, Any]) -> dict[str, Any]:
+        """`encoded`, with what belongs to it."""
+        if encoded["role"] == "tool":
+            if (call_id := message.get("tool_call_id")) in self._ids:
+                encoded["tool_call_id"] = call_id
+        elif encoded["role"] == "assistant":
+            answer, calls = attached_to(message, self._model)
+            encoded |= answer
+            if "tool_calls" in encoded:
+                encoded["tool_calls"] = self._calls(message["tool_calls"], encoded["tool_calls"], calls)
+            if self._reasoning and (thoughts := self._thoughts(message)):
+                encoded["reasoning_content"] = thoughts
+        return encoded
+
+    def _calls(
+        self, calls: Sequence[ToolCall], encoded: list[dict[str, Any]], attached: Mapping[str, Mapping[str, Any]]
+    ) -> list[dict[str, Any]]:
+        made = [
+            {**written, "id": call["id"], **attached[call["id"]]} if call.get("id") in attached else written
+            for call, written in zip(calls, encoded, strict=True)
+        ]
+        self._ids.update(attached)
+        if self._signed and "extra_content" not in made[0]:  # of calls in parallel only the first one is signed
+            made[0] = {**made[0], "extra_content": UNSIGNED}
+        return made
+
+    def _thoughts(self, message: Message) -> str | None:
+        kept = message.get("reasoning_content")
+        return kept or (_NO_THOUGHTS if self._insists and message.get("tool_calls") else None)
 
 
 def _pictures_behind(encoded: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -193,7 +241,7 @@ def _plainest(parts: list[Any]) -> Any:
 def _encode_call(call: Mapping[str, Any]) -> dict[str, Any]:
     function = call.get("function") or {}
     return {
-        "id": short_id(call.get("id", ""), _ID_LIMIT),
+        "id": short_id(call.get("id", ""), ID_LIMIT),
         "type": "function",
         "function": {"name": str(function.get("name", "")), "arguments": arguments_text(function.get("arguments"))},
     }
@@ -209,6 +257,18 @@ def learn(habits: Habits, body: Mapping[str, Any], refusal: str) -> Habits | Non
     if habits.cap_name is None and named and named.group() in body and _OBJECTS.search(text):
         other = "max_completion_tokens" if named.group() == "max_tokens" else "max_tokens"
         return replace(habits, cap_name=other)
+    return _learn_returns(habits, body, text)
+
+
+def _learn_returns(habits: Habits, body: Mapping[str, Any], text: str) -> Habits | None:
+    """What a refusal says of the things that a model gets back."""
+    if "thought_signature" in text and not habits.signed:
+        return replace(habits, signed=True)
+    if "reasoning_content" in text and habits.reasoning is None:
+        sent = any("reasoning_content" in message for message in body["messages"])
+        return replace(habits, reasoning=not (sent and _OBJECTS.search(text)))
+    if habits.attached and any(name in text for name in (*OF_ANSWERS, *OF_CALLS)) and _OBJECTS.search(text):
+        return replace(habits, attached=False)
     return None
 
 

@@ -237,3 +237,30 @@ def test_however_arguments_are_cut_they_arrive_whole(arguments: list[dict[str, A
         chunks += [piece(index, arguments=text[a:b]) for a, b in itertools.pairwise([0, *cuts, len(text)])]
     got = [json.loads(text) for _, _, text in calls(answer(*chunks, delta(finish="tool_calls")))]
     assert got == arguments
+
+
+def test_what_is_attached_in_pieces_is_kept_whole() -> None:
+    made = ChatAnswer(lambda: "made", model="m")
+    common = {"type": "reasoning.text", "index": 0}
+    for detail in ({**common, "text": "I "}, {**common, "text": "see."}, {**common, "signature": "s"}):
+        made.feed(delta(reasoning_details=[detail]))
+    made.feed(delta(reasoning_details=[{"type": "reasoning.encrypted", "index": 0, "data": "x"}, "odd"]))
+    google = {"google": {"thought_signature": "abc"}}
+    opening = {"index": 0, "id": "c1", "function": {"name": "t", "arguments": ""}, "extra_content": google}
+    made.feed(delta(tool_calls=[opening]))
+    made.feed(delta(tool_calls=[{"index": 0, "function": {"arguments": "{}"}}]))
+    made.feed(delta(finish="tool_calls"))
+    assert made.finish().original == {
+        "api": "openai",
+        "model": "m",
+        "blocks": [
+            {
+                "type": "answer",
+                "reasoning_details": [
+                    {**common, "text": "I see.", "signature": "s"},
+                    {"type": "reasoning.encrypted", "index": 0, "data": "x"},
+                ],
+            },
+            {"type": "call", "id": "c1", "extra_content": google},
+        ],
+    }

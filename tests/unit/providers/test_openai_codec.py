@@ -231,3 +231,62 @@ def test_words_in_a_row_are_one_message_and_the_users_come_first() -> None:
     roles = ["system", "user", "assistant", "user", "assistant", "tool", "system", "assistant", "user"]
     assert [message["role"] for message in body["messages"]] == roles
     assert body["messages"][-2]["content"] == "Good.\n\n⏰ milk"
+
+
+SIGNED = {"google": {"thought_signature": "abc"}}
+
+
+def attached(model: str, *blocks: dict[str, Any]) -> dict[str, Any]:
+    """A note on an answer to which a model attached something."""
+    return {"original": {"api": "openai", "model": model, "blocks": list(blocks)}}
+
+
+def test_what_was_attached_goes_back_to_the_same_model_alone() -> None:
+    long = "call__thought__" + "x" * 80
+    of_answer = {"type": "answer", "reasoning_details": [{"text": "t"}]}
+    note = attached("some-model", of_answer, {"type": "call", "id": long, "extra_content": SIGNED})
+    messages: Any = [user("U"), assistant(None, (call(long),), **note), tool_result(long, "r")]
+    sent = encode_request(SPEC, ModelRequest(messages=messages))["messages"]
+    assert sent[1]["reasoning_details"] == [{"text": "t"}]
+    assert sent[1]["tool_calls"][0] == {**call(long), "extra_content": SIGNED}
+    assert sent[2]["tool_call_id"] == long
+    other = encode_request(OPENAI, ModelRequest(messages=messages))["messages"]
+    assert other[1].keys() == {"role", "content", "tool_calls"}
+    assert other[1]["tool_calls"][0].keys() == {"id", "type", "function"}
+    assert len(other[2]["tool_call_id"]) <= 40
+
+
+@pytest.mark.parametrize(
+    ("refusal", "learned"),
+    [
+        ("Function call is missing a thought_signature in functionCall parts.", Habits(signed=True)),
+        ("Missing `reasoning_content` field in the assistant message at message index 1.", Habits(reasoning=True)),
+        ("property 'messages.1.reasoning_details' is unsupported", Habits(attached=False)),
+        ("messages.1.tool_calls.0.extra_content: Extra inputs are not permitted", Habits(attached=False)),
+        ("The reasoning_details of message 1 were signed for another account.", None),
+    ],
+)
+def test_a_refusal_says_what_is_to_go_back(refusal: str, learned: Habits | None) -> None:
+    messages: Any = [user("U"), assistant(None, (call(),)), tool_result("c1", "r")]
+    body = encode_request(SPEC, ModelRequest(messages=messages))
+    assert learn(Habits(), body, refusal) == learned
+    if learned is not None:
+        assert learn(learned, encode_request(SPEC, ModelRequest(messages=messages), learned), refusal) is None
+
+
+def test_a_server_that_insists_gets_a_stand_in_for_what_another_model_did_not_give() -> None:
+    messages: Any = [user("U"), assistant(None, (call("a"), call("b"))), tool_result("a", "r"), tool_result("b", "r")]
+    signed = encode_request(SPEC, ModelRequest(messages=messages), Habits(signed=True))["messages"][1]
+    assert "thought_signature" in str(signed["tool_calls"][0])
+    assert "thought_signature" not in str(signed["tool_calls"][1])
+    thought = encode_request(SPEC, ModelRequest(messages=messages), Habits(reasoning=True))["messages"][1]
+    assert thought["reasoning_content"]
+
+
+def test_a_server_that_refuses_its_thoughts_gets_them_no_more() -> None:
+    kimi = ModelSpec(provider="openai", name="kimi-k2", base_url="http://127.0.0.1/v1")
+    messages: Any = [user("U"), {**assistant("A"), "reasoning_content": "because"}, user("U")]
+    body = encode_request(kimi, ModelRequest(messages=messages))
+    learned = learn(Habits(), body, "messages.1.reasoning_content: Extra inputs are not permitted")
+    assert learned == Habits(reasoning=False)
+    assert "reasoning_content" not in str(encode_request(kimi, ModelRequest(messages=messages), learned))
