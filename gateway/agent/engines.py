@@ -58,7 +58,7 @@ class Engines:
 
         `reason` None means "new" for a session without messages and "resume" otherwise.
         """
-        await self.metering.models.know_chosen(session)
+        await self.metering.models.know_window(session)
         spec = self.metering.models.of(session)
         held = self._held.get(session.id)
         if held is None or held.session.rewritten != session.rewritten:
@@ -96,7 +96,7 @@ class Engines:
     ) -> EngineSession:
         """Return a fresh engine that works for the session beside the session's own, from that one's state. Its calls
         are handed to `charge` (None: it may make no calls)."""
-        await self.metering.models.know_chosen(session)
+        await self.metering.models.know_window(session)
         beside = self._held.get(session.id)
         spec, prefix = self.metering.models.of(session), beside.prefix if beside else None
         held = self._make(session, spec, charge, prefix)

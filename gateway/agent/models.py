@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Literal
 
 import structlog
 
@@ -28,14 +28,19 @@ from gateway.providers.base import (
     Windows,
 )
 from gateway.providers.plugin import ProviderPlugin
+from gateway.providers.windows import is_near
 from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.errors import ConfigError, ProviderError
 from gateway.runtime.metrics import Counter
 
 log = structlog.get_logger(__name__)
 
+WindowSource = Literal["configured", "reported", "known", "assumed"]
+"""Who knows a model's window: the configuration, its server, the table of known models, or nobody."""
+
 _ASK_SECONDS: Final = 3.0
-_ASK_AGAIN: Final = 300.0  # seconds after a server could not be asked
+_ASK_AGAIN: Final = 300.0  # seconds after a server could not be asked, and between questions to one's own server
+_ASK_SOON: Final = 30.0  # seconds after one's own server said nothing: it may load the model meanwhile
 
 TOKENS: Final = Counter(name="tokens", text="Tokens that models used.", labels=("model", "purpose", "kind"))
 COST: Final = Counter(
@@ -92,7 +97,7 @@ class Models:
     _absences: dict[tuple[str | None, ...], _Absence] = field(default_factory=dict)
     learned: LearnedWindows = field(default_factory=LearnedWindows)
     _offered: dict[tuple[str, str | None, str], int] = field(default_factory=dict)  # windows by server and name
-    _reported: str | None = None  # the model whose window its provider reported
+    _near: dict[tuple[str | None, ...], float] = field(default_factory=dict)  # when to ask servers of one's own again
     # When a server is asked again which models it has; a server that said so is not.
     _asked: dict[tuple[str, str | None], float] = field(default_factory=dict)
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -100,20 +105,30 @@ class Models:
     async def learn_windows(self) -> None:
         """Ask the providers for the windows of all models that have none configured. The order is configuration,
         provider's report, table. The wait for a silent provider ends after 3 s."""
-        specs = [self.main, *self.fallbacks, *self.of_places.values()]
+        await self._learn({spec.place: spec for spec in self._configured()}.values())
+
+    async def _learn(self, specs: Iterable[ModelSpec]) -> None:
+        specs = [spec for spec in specs if not _has_window(spec)]
         windows = await asyncio.gather(*(self._reported_window(spec) for spec in specs))
+        found = {spec.place: window for spec, window in zip(specs, windows, strict=True) if window}
+        for spec in specs:
+            if window := found.get(spec.place):
+                self._offered[spec.provider, spec.base_url, spec.name] = window
+                self.learned.reported(spec, window)
+            if is_near(spec.base_url):
+                self._near[spec.place] = self.clock.monotonic() + (_ASK_AGAIN if window else _ASK_SOON)
         self.main, *others = [
-            replace(spec, context_length=window or spec.context_length)
-            for spec, window in zip(specs, windows, strict=True)
+            replace(spec, context_length=found.get(spec.place, spec.context_length)) for spec in self._configured()
         ]
         self.fallbacks = others[: len(self.fallbacks)]
         self.of_places = dict(zip(self.of_places, others[len(self.fallbacks) :], strict=True))
-        if windows[0]:
-            self._reported = self.main.name
+
+    def _configured(self) -> list[ModelSpec]:
+        return [self.main, *self.fallbacks, *self.of_places.values()]
 
     async def _reported_window(self, spec: ModelSpec) -> int | None:
         server = self.servers.get(spec.provider)
-        if _has_window(spec) or not isinstance(server, ReportsWindow):
+        if not isinstance(server, ReportsWindow):
             return None
         try:
             async with self.clock.limit(_ASK_SECONDS):
@@ -136,10 +151,15 @@ class Models:
         self._asked[home.provider, home.base_url] = math.inf
         return found
 
-    async def know_chosen(self, session: Session) -> None:
+    async def know_window(self, session: Session) -> None:
         """Ask the server of a session's model for its window, where a person chose the model before this process
-        began, or in another one. A server that cannot be asked is left alone for a while."""
+        began, or in another one. A server that cannot be asked is left alone for a while. One's own server is asked
+        again now and then: it loads a model when it is first needed, and may be started anew with another window."""
         home = self.home(session)
+        if self._near and self.clock.monotonic() >= self._near.get(home.place, math.inf):
+            self._near[home.place] = self.clock.monotonic() + _ASK_AGAIN  # others do not wait for the answer
+            await self._learn([home])
+            home = self.home(session)
         if not self.is_chosen(session) or session.model == home.name:
             return
         server = (home.provider, home.base_url)
@@ -180,11 +200,17 @@ class Models:
     def is_assumed(self, spec: ModelSpec) -> bool:
         """Say whether the model's window is a guess: nobody configured it, reported it or lists it. A model that
         somebody chose has the window of the configured one then."""
-        listed = self._offered.get((spec.provider, spec.base_url, spec.name))
-        if _has_window(spec) or listed or self.windows.context_window(spec.name) is not None:
-            return False
-        own = spec.name in {each.name for each in (self.main, *self.fallbacks, *self.of_places.values())}
-        return spec.name != self._reported if spec.context_length == UNKNOWN_WINDOW else not own
+        return self.window_source(spec) == "assumed"
+
+    def window_source(self, spec: ModelSpec) -> WindowSource:
+        """Say who knows the model's window."""
+        if _has_window(spec):
+            return "configured"
+        if (spec.provider, spec.base_url, spec.name) in self._offered:
+            return "reported"
+        own = spec.name in {each.name for each in self._configured()}
+        known = self.windows.context_window(spec.name) is not None or (own and spec.context_length != UNKNOWN_WINDOW)
+        return "known" if known else "assumed"
 
     def of(self, session: Session) -> ModelSpec:
         """Return the model that answers in a session: the chosen one, else the configured one."""

@@ -34,6 +34,12 @@ class LearnedWindows:
         self._fitted[model] = max(tokens, self._fitted.get(model, 0))
         self._not_length.discard(model)
 
+    def reported(self, spec: ModelSpec, window: int) -> None:
+        """Note the window that the server itself reports: what it stated with another one is over."""
+        if window != spec.context_length:
+            self._stated.pop(_model(spec), None)
+            self._fitted.pop(_model(spec), None)
+
     def may_exceed(self, spec: ModelSpec, tokens: int, *, assumed: bool) -> bool:
         """Say whether a refusal that gives no reason may be about a prompt of so many tokens. No call had so many,
         and they are more than half of the window, or than small servers take where the window is `assumed`."""

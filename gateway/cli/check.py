@@ -10,9 +10,9 @@ from contextlib import aclosing
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from gateway.agent.models import Models
+from gateway.agent.models import Models, WindowSource
 from gateway.app.build import Parts, build
 from gateway.app.config import Setup
 from gateway.app.config.environment import overlooked
@@ -286,10 +286,17 @@ def may_talk(allow: Sequence[str], admins: Sequence[str], *, pairing: bool) -> s
     return f"{len(allow):,} in access.allow, {len(admins):,} in access.admins; {strangers}"
 
 
+_SOURCES: Final[Mapping[WindowSource, str]] = {
+    "configured": "as configured",
+    "reported": "as its server says",
+    "known": "as is known of it",
+    "assumed": "assumed: set model.context_length if you know it",
+}
+
+
 async def _model(what: str, models: Models, spec: ModelSpec) -> Finding:
     name = spec.name if spec.name == spec.provider else f"{spec.name} ({spec.provider})"
-    assumed = " (assumed: set model.context_length if you know it)" if models.is_assumed(spec) else ""
-    detail = f"{name}, window {spec.context_length:,} tokens{assumed}"
+    detail = f"{name}, window {spec.context_length:,} tokens ({_SOURCES[models.window_source(spec)]})"
     try:
         rule = "a provider may raise only ProviderError"
         answered = await held_to(_answers(models.provider(spec), spec), spec.provider, rule)

@@ -125,12 +125,13 @@ class ModelServer:
                 raise transport_error(error, self._redact) from error
         yield answer.finish()
 
-    async def look_up(self, url: str, headers: Mapping[str, str]) -> Any | None:
-        """Return the JSON at an address of the server; None if there is no such page, or no JSON. Raises
-        ProviderError if the server cannot be asked, so that a wrong address or key is found before the first message
-        is."""
+    async def look_up(self, url: str, headers: Mapping[str, str], post: Mapping[str, Any] | None = None) -> Any | None:
+        """Return the JSON at an address of the server; None if there is no such page, or no JSON. `post`: a body to be
+        posted there. Raises ProviderError if the server cannot be asked, so that a wrong address or key is found before
+        the first message is."""
+        method, content = ("GET", None) if post is None else ("POST", json_bytes(post))
         try:
-            async with self._client.stream("GET", url, headers=headers) as response:
+            async with self._client.stream(method, url, headers=headers, content=content) as response:
                 text = await _read(_chunks(response), _WHOLE_ANSWER)
         except FOREIGN_ERRORS as error:
             raise transport_error(error, self._redact) from error

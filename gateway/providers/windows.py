@@ -1,9 +1,11 @@
-"""A server's list of models: their names and windows. Pure."""
+"""What servers say of their models: names and windows. Pure."""
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from gateway.providers.base import OfferedModel
 
@@ -11,23 +13,53 @@ from gateway.providers.base import OfferedModel
 _WINDOW_KEYS: Final = (
     "max_model_len",
     "loaded_context_length",
+    "n_ctx",
     "context_length",
     "context_window",
     "max_context_length",
     "max_input_tokens",
 )
 _LARGEST: Final = 10**9  # tokens; a number beyond means that nobody knows
+_OWN_DOMAINS: Final = (".local", ".lan", ".internal", ".localhost", ".home.arpa")
+
+
+def is_near(base_url: str | None) -> bool:
+    """Say whether an address is on this machine or in its network, by its looks alone."""
+    host = urlsplit(base_url or "").hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return bool(host) and ("." not in host or host.endswith(_OWN_DOMAINS))
 
 
 def window_in(models: Any, name: str) -> int | None:
-    """The window in tokens that a server's list of models states for one of them, or None."""
-    return next((window for entry in _entries(models) if entry["id"] == name and (window := _window(entry))), None)
+    """The window in tokens that a server's list of models states for one of them, or None. A server with a single model
+    answers to any name."""
+    entries = list(_entries(models))
+    found = [entry for entry in entries if entry["id"] == name] or [e for e in entries if is_named(e["id"], name)]
+    found = found or (entries if len(entries) == 1 else [])
+    return next((window for entry in found if (window := _window(entry))), None)
+
+
+def is_named(listed: Any, name: str) -> bool:
+    """Say whether a server means the model of this name: it may add a tag, a folder or the ending of the file."""
+    return isinstance(listed, str) and _plain(listed) == _plain(name)
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("\\", "/").rpartition("/")[2].removesuffix(".gguf").removesuffix(":latest")
 
 
 def offered(models: Any) -> list[OfferedModel]:
     """The models of a server's list, in its order, each once."""
     found = {entry["id"]: OfferedModel(name=entry["id"], window=_window(entry)) for entry in _entries(models)}
     return list(found.values())
+
+
+def tokens_in(entry: Mapping[str, Any], key: str) -> int | None:
+    """A number of tokens; None where it says nothing."""
+    tokens = entry.get(key)
+    return tokens if isinstance(tokens, int) and not isinstance(tokens, bool) and 0 < tokens <= _LARGEST else None
 
 
 def _entries(models: Any) -> Iterator[Mapping[str, Any]]:
@@ -38,8 +70,6 @@ def _entries(models: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _window(entry: Mapping[str, Any]) -> int | None:
-    for key in _WINDOW_KEYS:
-        window = entry.get(key)
-        if isinstance(window, int) and not isinstance(window, bool) and 0 < window <= _LARGEST:
-            return window
-    return None
+    beside = entry.get("meta")  # where llama.cpp has it
+    places = (entry, beside) if isinstance(beside, Mapping) else (entry,)
+    return next((tokens for key in _WINDOW_KEYS for place in places if (tokens := tokens_in(place, key))), None)

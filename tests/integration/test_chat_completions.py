@@ -23,6 +23,7 @@ from gateway.runtime.errors import (
     ProviderUnavailable,
 )
 from tests.emulators.llm import LlmServer
+from tests.emulators.llm_local import KINDS, local_server
 from tests.emulators.llm_replies import (
     Answer,
     Cut,
@@ -163,12 +164,28 @@ async def test_white_space_around_a_key_is_forgiven(server: LlmServer, provider:
 
 async def test_the_window_that_the_server_states(server: LlmServer, provider: ChatCompletions) -> None:
     assert await provider.reported_window(spec_of(server)) == 200
-    unlisted = ModelSpec(provider="openai", name="other", base_url=server.url, api_key="k-test")
-    assert await provider.reported_window(unlisted) is None
     with pytest.raises(ProviderUnavailable):
         await provider.reported_window(ModelSpec(provider="openai", name="m", base_url="http://127.0.0.1:9/v1"))
     async with Peculiar() as spec:
         assert await provider.reported_window(spec) is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_the_window_that_a_server_of_ones_own_runs_with(provider: ChatCompletions, kind: str) -> None:
+    async with local_server(kind, window=8_192) as local:
+        spec = ModelSpec(provider="openai", name="qwen3", base_url=local.url)
+        assert await provider.reported_window(spec) == 8_192
+
+
+async def test_ollama_loads_a_model_to_say_its_window(provider: ChatCompletions) -> None:
+    async with local_server("ollama", window=4_096, loaded=False) as local:
+        spec = ModelSpec(provider="openai", name="qwen3", base_url=local.url)
+        assert await provider.reported_window(spec) == 4_096
+        assert "/api/generate" in local.asked
+        local.loaded, local.num_ctx = False, 16_384
+        local.asked.clear()
+        assert await provider.reported_window(spec) == 16_384  # its file says so
+        assert "/api/generate" not in local.asked
 
 
 FAULTS: list[tuple[Answer, type[ProviderError]]] = [

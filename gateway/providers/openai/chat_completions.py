@@ -7,8 +7,9 @@ without it, and what was learned is kept for the life of the process.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from typing import Any
 
 import httpx
 
@@ -16,10 +17,12 @@ from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, OfferedM
 from gateway.providers.http import http_client
 from gateway.providers.openai.answer import ChatAnswer
 from gateway.providers.openai.codec import Habits, encode_request, endpoint, learn, thinks_by_name
+from gateway.providers.openai.local import running_window
 from gateway.providers.plugin import ProviderHost
 from gateway.providers.server import ModelServer, Refused, bearer
-from gateway.providers.windows import offered, window_in
+from gateway.providers.windows import is_near, offered, window_in
 from gateway.runtime.clock import Clock
+from gateway.runtime.errors import ProviderError
 
 
 class ChatCompletions:
@@ -62,9 +65,20 @@ class ChatCompletions:
 
     async def reported_window(self, spec: ModelSpec) -> int | None:
         """The model's window in tokens as its server states it in `/models`, or None: many say
-        nothing. Raises ProviderError if the server cannot be asked, so that a wrong address or key
-        is found before the first message is."""
-        return window_in(await self._server.look_up(_models(spec), bearer(spec)), spec.name)
+        nothing. A server of one's own is asked further (`local`). Raises ProviderError if the server cannot be asked,
+        so that a wrong address or key is found before the first message is."""
+        listed = await self._server.look_up(_models(spec), bearer(spec))
+        if not is_near(spec.base_url) or spec.base_url is None:
+            return window_in(listed, spec.name)
+        root = spec.base_url.rstrip("/").removesuffix("/chat/completions").removesuffix("/v1")
+
+        async def look_up(path: str, post: Mapping[str, Any] | None) -> Any | None:
+            try:
+                return await self._server.look_up(root + path, bearer(spec), post)
+            except ProviderError:  # what a server does not know, it may refuse in any way
+                return None
+
+        return window_in(listed, spec.name) or await running_window(look_up, spec.name)
 
     async def models(self, spec: ModelSpec) -> list[OfferedModel]:
         """Return the models that the server lists in `/models`; nothing if it has no such list. Raises

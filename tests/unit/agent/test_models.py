@@ -24,6 +24,7 @@ from gateway.runtime.errors import (
     OutputCapTooLarge,
     ProviderUnavailable,
 )
+from tests.support.fakes import ManualClock
 from tests.support.model import FakeModel
 from tests.support.store_kit import new_session
 
@@ -206,3 +207,52 @@ async def test_the_windows_of_all_configured_models_are_asked_for() -> None:
     await known.learn_windows()
     assert known.main.context_length == 50_000
     assert [spec.context_length for spec in known.fallbacks] == [9_000, 16_000, 16_000]
+
+
+async def test_a_server_of_ones_own_is_asked_again_now_and_then() -> None:
+    windows: list[int | None] = [None, 4_096, 4_096, 32_768]
+    asked: list[str] = []
+
+    class Reporting(FakeModel):
+        async def reported_window(self, spec: ModelSpec) -> int | None:
+            asked.append(spec.name)
+            return windows.pop(0)
+
+    known, clock = models(), ManualClock()
+    known.clock = clock
+    known.servers = {"openai": Reporting()}
+    known.main = replace(MAIN, base_url="http://ollama:11434/v1", context_length=UNKNOWN_WINDOW)
+    session = new_session("1", model="main")
+    await known.learn_windows()
+    assert known.is_assumed(known.main)
+    await known.know_window(session)  # at once: the server was asked a moment ago
+    assert known.of(session).context_length == UNKNOWN_WINDOW
+    await clock.advance(30)
+    await known.know_window(session)  # the model is loaded by now
+    assert known.of(session).context_length == 4_096
+    assert not known.is_assumed(known.main)
+    known.learned.meet(known.main, session.key, 2_048)
+    await clock.advance(300)
+    await known.know_window(session)
+    assert known.of(session).context_length == 2_048
+    await clock.advance(300)
+    await known.know_window(session)  # started anew, with another window
+    assert known.of(session).context_length == 32_768
+    assert len(asked) == 4
+
+
+async def test_a_server_elsewhere_is_asked_once() -> None:
+    class Reporting(FakeModel):
+        asked = 0
+
+        async def reported_window(self, spec: ModelSpec) -> int | None:
+            self.asked += 1
+            return None
+
+    known, clock, server = models(), ManualClock(), Reporting()
+    known.clock, known.servers = clock, {"openai": server}
+    known.main = replace(MAIN, base_url="https://api.example.com/v1")
+    await known.learn_windows()
+    await clock.advance(3_000)
+    await known.know_window(new_session("1", model="main"))
+    assert server.asked == 1

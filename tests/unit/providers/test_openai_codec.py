@@ -15,7 +15,7 @@ from gateway.providers.openai.codec import (
     learn,
     text_parts,
 )
-from gateway.providers.windows import window_in
+from gateway.providers.windows import is_near, window_in
 from tests.emulators.llm_rules import violations
 from tests.support.pictures import png
 
@@ -208,6 +208,10 @@ def test_text_parts(content: Any, expected: tuple[str, str]) -> None:
         ([], None),
         ([{"id": "m", "context_length": int(1e30)}], None),  # "without a limit", as Hugging Face's tokenizers say it
         ([{"id": "m", "max_model_len": 10**400, "max_context_length": 8_192}], 8_192),
+        ([{"id": "x", "n_ctx": 1}, {"id": "/models/M.gguf", "meta": {"n_ctx": 4_096, "n_ctx_train": 9_999}}], 4_096),
+        ([{"id": "x", "context_length": 1}, {"id": "m:latest", "context_length": 2_048}], 2_048),
+        ([{"id": "other", "context_length": 2_048}], 2_048),  # a server with a single model answers to any name
+        ([{"id": "x", "context_length": 1}, {"id": "y", "context_length": 2}], None),
     ],
 )
 def test_the_window_in_a_list_of_models(models: Any, window: int | None) -> None:
@@ -290,3 +294,21 @@ def test_a_server_that_refuses_its_thoughts_gets_them_no_more() -> None:
     learned = learn(Habits(), body, "messages.1.reasoning_content: Extra inputs are not permitted")
     assert learned == Habits(reasoning=False)
     assert "reasoning_content" not in str(encode_request(kimi, ModelRequest(messages=messages), learned))
+
+
+@pytest.mark.parametrize(
+    ("base_url", "near"),
+    [
+        ("http://127.0.0.1:11434/v1", True),
+        ("http://[::1]:8080/v1", True),
+        ("http://192.168.1.7:1234/v1", True),
+        ("http://ollama:11434/v1", True),
+        ("http://box.local/v1", True),
+        ("https://api.openai.com/v1", False),
+        ("http://8.8.8.8/v1", False),
+        (None, False),
+        ("nonsense", False),
+    ],
+)
+def test_which_servers_are_ones_own(base_url: str | None, near: bool) -> None:
+    assert is_near(base_url) is near
