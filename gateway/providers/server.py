@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 import httpx
 
-from gateway.providers.base import Completed, ModelEvent, ModelSpec, ReasoningDelta, TextDelta
+from gateway.providers.base import READ_TIMEOUT, Completed, ModelEvent, ModelSpec, ReasoningDelta, TextDelta
 from gateway.providers.errors import classify
 from gateway.providers.http import FOREIGN_ERRORS, json_bytes, sendable, transport_error
 from gateway.providers.sse import EventReader
@@ -43,6 +43,10 @@ class Answer(Protocol):
     @property
     def over(self) -> bool:
         """Say whether nothing more will come."""
+
+    @property
+    def pieces(self) -> int:
+        """How many pieces have come of what no delta shows, such as the arguments of a call."""
 
     def done(self) -> None:
         """The server sent `[DONE]`."""
@@ -97,8 +101,9 @@ class ModelServer:
         spec: ModelSpec,
     ) -> AsyncGenerator[ModelEvent, None]:
         """Send `body` and give the answer's events, `Completed` last. A stream begins within the `silence` of `spec`,
-        any other answer ends within its `whole_answer`, and the connection is kept for at least as long. Raises
-        Refused before the first event, and ProviderError."""
+        any other answer ends within its `whole_answer`, and the connection is kept for at least as long. A stream that
+        only pretends to live, by comments and empty events, is given up like a silent one. Raises Refused before the
+        first event, and ProviderError."""
         content, length = sendable(json_bytes(body))
         patience = spec.silence if body.get("stream") else spec.whole_answer
         keeping = httpx.Timeout(self._client.timeout)
@@ -115,8 +120,11 @@ class ModelServer:
                     chunks = await stack.enter_async_context(aclosing(_chunks(response)))
                     if ends is not None:
                         chunks = await stack.enter_async_context(aclosing(_until(ends, self._clock, chunks)))
-                    first = await _until_it_speaks(chunks) if response.is_success else b""
-                events = await stack.enter_async_context(aclosing(self._events(response, answer, first, chunks)))
+                    silence = _Silence(self._clock, keeping.read, answer)
+                    first = await _until_it_speaks(chunks, silence) if response.is_success else b""
+                events = await stack.enter_async_context(
+                    aclosing(self._events(response, answer, first, chunks, silence))
+                )
                 async for event in events:
                     yield event
         except FOREIGN_ERRORS as error:
@@ -145,7 +153,12 @@ class ModelServer:
             return None
 
     async def _events(
-        self, response: httpx.Response, answer: Answer, first: bytes, chunks: AsyncGenerator[bytes, None]
+        self,
+        response: httpx.Response,
+        answer: Answer,
+        first: bytes,
+        chunks: AsyncGenerator[bytes, None],
+        silence: _Silence,
     ) -> AsyncGenerator[ModelEvent, None]:
         if not response.is_success:
             raise self._refused(response, await _read(chunks, _ERROR_BODY))
@@ -155,6 +168,7 @@ class ModelServer:
             events = reader.feed(chunk)
             if size > _WHOLE_ANSWER or max([reader.held, *[len(data) for _, data in events]]) > _AT_ONCE:
                 raise _endless()
+            before = said
             for name, data in events:
                 for event in self._read(response, name, data, answer, begun=begun):
                     begun = True
@@ -162,6 +176,7 @@ class ModelServer:
                     if said > _SAID:
                         raise _endless()
                     yield event
+            silence.heard(said > before)
             if answer.over:
                 await self._see_off(chunks)
                 return
@@ -286,7 +301,28 @@ async def _all(first: bytes, chunks: AsyncIterator[bytes]) -> AsyncGenerator[byt
         yield chunk
 
 
-async def _until_it_speaks(chunks: AsyncIterator[bytes]) -> bytes:
+class _Silence:
+    """Raises TimeoutError where nothing of an answer has come for so many seconds, although bytes come."""
+
+    def __init__(self, clock: Clock, seconds: float | None, answer: Answer) -> None:
+        self._clock = clock
+        self._seconds = seconds or READ_TIMEOUT
+        self._answer = answer
+        self._since = clock.monotonic()
+        self._pieces = 0
+
+    def heard(self, something: bool) -> None:
+        """Bytes came. `something`: words or thoughts were among them."""
+        now = self._clock.monotonic()
+        if something:
+            self._since = now
+        elif now - self._since > self._seconds:
+            if self._answer.pieces == self._pieces:
+                raise TimeoutError
+            self._since, self._pieces = now, self._answer.pieces
+
+
+async def _until_it_speaks(chunks: AsyncIterator[bytes], silence: _Silence) -> bytes:
     """Read until there is something that is no comment: a router keeps a stream open with comments while the model
     behind it is silent."""
     read, line = bytearray(), b""
@@ -295,6 +331,7 @@ async def _until_it_speaks(chunks: AsyncIterator[bytes]) -> bytes:
         *ended, line = _LINE_END.split(line[:1] + chunk if line.startswith(b":") else line + chunk)
         if len(read) > _AT_ONCE or any(each.strip() and not each.startswith(b":") for each in (*ended, line)):
             break
+        silence.heard(False)
     return bytes(read)
 
 

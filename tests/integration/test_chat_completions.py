@@ -2,15 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from dataclasses import replace
 
+import httpx
 import pytest
 from aiohttp import web
 
 from gateway.domain.message import assistant, tool_result, user
-from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, OfferedModel, TextDelta
+from gateway.providers.base import READ_TIMEOUT, Completed, ModelEvent, ModelRequest, ModelSpec, OfferedModel, TextDelta
 from gateway.providers.http import http_client
 from gateway.providers.openai.chat_completions import ChatCompletions
 from gateway.runtime.errors import (
@@ -308,6 +309,54 @@ async def test_comments_of_any_line_ends_hold_no_answer_up(said: bytes) -> None:
     more.set()
     await patient.aclose()
     await runner.cleanup()
+
+
+def chunk(**delta: object) -> bytes:
+    return b"data: " + json.dumps({"choices": [{"index": 0, "delta": delta}]}).encode() + b"\n\n"
+
+
+def growing(number: int) -> bytes:
+    """A call whose arguments come in eight pieces."""
+    if number == 0:
+        return chunk(tool_calls=[{"index": 0, "id": "c", "function": {"name": "t", "arguments": '{"a": "'}}])
+    return chunk(tool_calls=[{"index": 0, "function": {"arguments": '"}' if number == 7 else "x"}}])
+
+
+@pytest.mark.parametrize(
+    ("begins", "goes_on", "lives"),
+    [
+        (b"", lambda _: b": wait\n\n", False),
+        (b"", lambda _: chunk(), False),
+        (b"", lambda _: chunk(role="assistant", content=""), False),
+        (b"", lambda _: b'data: {"choices": []}\n\n', False),
+        (chunk(content="one"), lambda _: b": wait\n\n", False),
+        (chunk(content="one"), lambda _: chunk(content=""), False),
+        (chunk(content="one"), lambda _: chunk(content="more"), True),
+        (chunk(content="one"), lambda _: chunk(reasoning="hm"), True),
+        (b"", growing, True),
+    ],
+)
+async def test_what_is_no_sign_of_life(begins: bytes, goes_on: Callable[[int], bytes], lives: bool) -> None:
+    """A hundred seconds pass before each piece: an answer lives while something of it comes."""
+    clock = ManualClock()
+
+    async def body() -> AsyncIterator[bytes]:
+        yield begins
+        for number in range(8):
+            await clock.advance(100)
+            yield goes_on(number)
+        yield chunk(content="end") + b"data: [DONE]\n\n"
+
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, content=body()))
+    provider = ChatCompletions(httpx.AsyncClient(transport=transport, timeout=READ_TIMEOUT), str, clock=clock)
+    spec = ModelSpec(provider="openai", name="m", base_url="http://model/v1")
+    if lives:
+        assert (await complete(provider, spec, asking())).text.endswith("end")
+    else:
+        with pytest.raises(ProviderUnavailable) as caught:
+            await complete(provider, spec, asking())
+        assert caught.value.timed_out
+    await provider.aclose()
 
 
 @pytest.mark.parametrize("silence", [None, 90.0])

@@ -76,6 +76,11 @@ class MessagesAnswer:
         """Say whether nothing more will come."""
         return self._over
 
+    @property
+    def pieces(self) -> int:
+        """How many pieces of calls and blocks have come."""
+        return sum(len(pieces) for block in self._blocks.values() for pieces in block.added.values())
+
     def done(self) -> None:
         """A proxy sent its `[DONE]`."""
         self._over = True

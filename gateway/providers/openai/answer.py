@@ -55,6 +55,11 @@ class ChatAnswer:
         """Say whether nothing more will come: a `finish_reason` may be followed by the usage."""
         return self._done
 
+    @property
+    def pieces(self) -> int:
+        """How many pieces of calls have come."""
+        return sum(len(call.pieces) for call in self._calls)
+
     def done(self) -> None:
         """The server sent its `[DONE]`."""
         self._done = True

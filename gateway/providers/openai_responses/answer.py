@@ -52,6 +52,11 @@ class ResponsesAnswer:
         """Say whether nothing more will come."""
         return self.finished or self._done
 
+    @property
+    def pieces(self) -> int:
+        """How many pieces of calls and items have come."""
+        return len(self._items) + sum(len(call.pieces) for call in self._calls.values())
+
     def done(self) -> None:
         """A proxy sent its `[DONE]`."""
         self._done = True
