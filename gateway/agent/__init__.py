@@ -4,6 +4,7 @@
                   ports           what the loop needs of the rooms above
                   conversation    the session, while its turn runs
                   asking          the answer of a step (fallback: from another model)
+                  endless         where an answer is cut that does not end by itself
                   steps           the tools on offer, and the results of calls (gate: a person is asked first)
                   running         the turns of this process, within reach of signals
     the window    fitting         compactions between two steps

@@ -12,6 +12,7 @@ from itertools import chain
 
 from gateway.agent.caching import BEFORE, prompt
 from gateway.agent.conversation import Conversation
+from gateway.agent.endless import Bound
 from gateway.agent.fallback import NOT_AVAILABLE, explained, passes_on, reason, told
 from gateway.agent.fitting import Fitting, change_model
 from gateway.agent.metering import LEAST_OUTPUT, Metering
@@ -35,7 +36,6 @@ from gateway.runtime.errors import (
 )
 from gateway.runtime.points import Points
 
-_LONGEST_TOKEN = 10  # characters, on average: an answer longer than that many windows' worth is a fault
 _EMPTY_RETRIES = 1  # an empty answer is asked for once more
 OUT_OF_STEPS = "You have used all tool calls of this turn. Answer now with what you know."
 NO_WORDS_LEFT = "I used all the steps I have for one message without finishing. Ask me to go on and I will."
@@ -44,6 +44,7 @@ ENDED_EARLY: Mapping[StopReason, str] = {
     "length": "The answer reached the model's output limit. /continue makes me go on where it stopped.",
     "refused": "The model or its provider declined to say more. Put it differently, or try another model with /model.",
 }
+REPEATED = "I said the same again and again there, so I stopped. /retry makes me answer anew."
 SHORTENED = "A spend cap left no room for more of this answer; the operator can raise {key}."
 
 
@@ -181,7 +182,7 @@ class Asking:
             tool_choice="none" if last else "auto",
             pausing=self.observer.pausing,
         )
-        text, completed = "", None
+        text, completed, bound = "", None, Bound(max_tokens)
         asked_at = self.clock.monotonic()
         prompt_tokens = conversation.prompt_tokens()
         call = self.metering.call(spec, request, conversation.session, "turn", prompt_tokens=prompt_tokens, least=least)
@@ -189,8 +190,9 @@ class Asking:
             async for event in events:
                 if isinstance(event, TextDelta):
                     text += event.text
-                    if len(text) > _LONGEST_TOKEN * spec.context_length:
-                        raise ProviderUnavailable("The model's answer does not end; please try again.", malformed=True)
+                    if (kept := bound.cut(text)) is not None:
+                        completed = self._cut(text[:kept], repeats=bound.repeats)
+                        break
                     # Only new words take the place of earlier ones: a person may see those already.
                     self.partial_text = text
                     await self.observer.text(text)
@@ -203,6 +205,12 @@ class Asking:
             raise ProviderUnavailable("The model's answer ended without a result.", malformed=True)
         await self._note(conversation, request, completed.usage or CanonicalUsage(), asked_at)
         return completed
+
+    def _cut(self, text: str, *, repeats: bool) -> Completed:
+        """Return an answer that had to be ended; what the call cost is not known then."""
+        if repeats:
+            self.remarks.append(REPEATED)
+        return Completed(text=text, stop="stop" if repeats else "length")
 
     async def _note(
         self, conversation: Conversation, request: ModelRequest, usage: CanonicalUsage, asked_at: float
