@@ -63,9 +63,10 @@ async def test_who_blocks_the_bot_is_not_called_and_gets_answers_again_after_a_m
         assert row.error in whys
         telegram.people.unblock(anna)
         await eventually(lambda: _is_open(bot, bot.chat))
+        waiting = "3 answers of mine could not be shown here; /last shows them."
+        await bot.until_shown(waiting)
         assert (await told(bot, bot.chat, "welcome back")).state == "sent"
         bot.says("four")
-        waiting = "3 answers of mine could not be shown here; /last shows them."
         await bot.until_shown(waiting, "welcome back", "four")
         bot.says("/last")
         await bot.until_shown(waiting, "welcome back", "four", NOT_SHOWN, "one", "two", "three")
