@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -162,6 +163,8 @@ async def serve_shell(config: Config, call: ShellCall, log_to: Callable[[Config,
     gateway = build(config, [adapter], Parts(pace=_PACE, told=print) if watched else Parts())
     running.append(gateway)
     gateway.leaves_questions = watched
+    if call.question is not None and not (sys.stdin and sys.stdin.isatty()):
+        gateway.approvals.nobody_is_left()  # before it is asked: a quick model asks back before the input has ended
     loop = asyncio.get_running_loop()
     for number in asked_to_end():
         loop.add_signal_handler(number, gateway.stop)
