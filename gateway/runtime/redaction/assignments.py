@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from gateway.runtime.redaction.places import Span, places_of
-from gateway.runtime.redaction.plausible import is_code, is_path, is_placeholder, is_plain, looks_random
+from gateway.runtime.redaction.plausible import is_code, is_path, is_placeholder, is_plain, looks_mixed, looks_random
 
 _BEFORE_KEY: Final = (
     *("api", "access", "private", "signing", "encryption", "auth", "master", "client", "shared", "preshared"),
@@ -25,8 +25,8 @@ _VALUE = (
 )
 # `max_tokens: 4096` is no assignment of a token: after a name comes nothing, or a `_suffix`.
 ASSIGNMENT: Final = re.compile(
-    rf"(?i)(?:{_NAME})(?P<suffix>(?:[_-][a-z0-9]{{1,16}}){{0,3}})\\{{0,7}}[\"']?"
-    rf"(?P<sign>\s{{0,3}}(?::\s?[a-z]{{3,10}}\s?=(?=\s?[\"'])|=>|:=|={{1,3}}|:)\s{{0,3}})(?:{_VALUE})"
+    rf"(?i)(?:{_NAME})(?P<suffix>(?:[_-][a-z0-9]{{1,16}}){{0,3}})\\{{0,7}}[\"'`*_]{{0,3}}"
+    rf"(?P<sign>\s{{0,3}}(?::\s?[a-z]{{3,10}}\s?=(?=\s?[\"'])|=>|:=|={{1,3}}|:(?!:)[*_]{{0,2}})\s{{0,3}}`?)(?:{_VALUE})"
 )
 # With which a name begins.
 NAMES: Final = ("pass", "pwd", "secret", "credential", "token", "kennwort", "senha")
@@ -36,6 +36,8 @@ _CLOSERS: Final = ")]}>"
 _OF_A_PLACE: Final = ("_file", "_path", "_dir", "_url", "_uri", "-file", "-path")
 _SECTION: Final = re.compile(r"\[[\w .:@/-]{1,80}\]\s*\Z")
 _SETTING: Final = re.compile(r"\s*(?:[#;].*|[\w.-]{1,60}\s*[=:].*)?\Z")
+_PROSE: Final = 6  # blanks of a sentence; a passphrase is of fewer words
+_TEST: Final = re.compile(r"(?i)\Atest|\Atests?/|::|/|\A:\w+:")
 _FARTHEST: Final = 600  # characters before a line in which the heading of its section is looked for
 
 
@@ -75,8 +77,12 @@ def _plausible_password(value: str, match: re.Match[str], *, quoted: bool) -> bo
     """A password may be any word, so prose and code are told by what surrounds the word."""
     if len(value) < 4:
         return False
-    if match["strong"].lower() == "pass" and (value.isdigit() or " " in value or match["suffix"]):
-        return False  # `pass: 1024, fail: 3`
+    if match["strong"].lower() == "pass" and (
+        " " in value or match["suffix"] or not looks_mixed(value) or _TEST.search(value)
+    ):
+        return False  # `pass: 1024, fail: 3`, or the name of a test that passed
+    if value.count(" ") >= _PROSE:
+        return False
     if quoted or not is_plain(value):
         return quoted or not value.startswith(("self.", "this."))
     following = match.string[match.end("bare") : match.end("bare") + 1]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from gateway.runtime.redaction.places import Span
-from gateway.runtime.redaction.plausible import is_placeholder, looks_chosen, looks_mixed
+from gateway.runtime.redaction.plausible import is_placeholder, looks_chosen, looks_mixed, looks_random
 
 # A private key whose beginning was cut off, read backwards from its last line: that line is of any
 # length if the one before it is long.
@@ -22,6 +22,7 @@ _HEADINGS: Final = frozenset(
     {"password", "passwd", "pass", "pwd", "passphrase", "secret", "token", "api_key", "apikey", "api-key", "api key"}
     | {"access_token", "client_secret"}
 )
+_CHOSEN: Final = frozenset({"password", "passwd", "pass", "pwd", "passphrase"})  # what a person may have made up
 _SIGNS: Final = "|│\t,;"
 _NAMES: Final = re.compile(r"[\w\t,;\"-]{1,2000}+\r?")
 _ROWS: Final = 50  # lines below the heading of a table that are read
@@ -74,11 +75,15 @@ def _columns(text: str, lower: str, named: list[int]) -> Iterator[Span]:
         for sign in _SIGNS if len(line) <= _LONGEST_ROW else "":
             headings = [_bare(cell) for cell in line.split(sign)]
             columns = [number for number, heading in enumerate(headings) if heading in _HEADINGS]
-            if columns and _is_heading(line, sign, headings):
+            if (
+                columns
+                and _is_heading(line, sign, headings)
+                and not _is_row(_line_before(text, start), sign, len(headings))
+            ):
                 for begin, row in _lines(text, done):
                     if not _is_row(row, sign, len(headings)):
                         break
-                    yield from _cells(row, begin, sign, columns)
+                    yield from _cells(row, begin, sign, {column: headings[column] for column in columns})
                     done = begin + len(row)  # the next heading is below this table
                 break
 
@@ -105,15 +110,24 @@ def _is_heading(line: str, sign: str, cells: list[str]) -> bool:
     return len(cells) > 1 and all(cells) and _NAMES.fullmatch(line) is not None
 
 
-def _cells(row: str, place: int, sign: str, columns: list[int]) -> Iterator[Span]:
-    """Yield the spans of the secrets in some columns of a row that begins at a place."""
+def _cells(row: str, place: int, sign: str, columns: Mapping[int, str]) -> Iterator[Span]:
+    """Yield the spans of the secrets in some columns, which have headings, of a row that begins at a place."""
     cells = row.split(sign)
-    for column in (column for column in columns if column < len(cells)):
-        value = _bare(cells[column])
-        chosen = looks_chosen(value) if sign in "|│" else looks_mixed(value)
-        if len(value) >= 4 and chosen and " " not in value and set(value) - set("-:="):
+    for column, heading in columns.items():
+        value = _bare(cells[column]) if column < len(cells) else ""
+        if sign not in "|│":
+            secret = looks_mixed(value)
+        else:  # a person makes up a password, but no token; the names of tokens stand in many tables
+            secret = looks_chosen(value) if heading in _CHOSEN else looks_random(value)
+        if len(value) >= 4 and secret and " " not in value and set(value) - set("-:="):
             start = place + sum(len(cell) + 1 for cell in cells[:column]) + cells[column].index(value)
             yield start, start + len(value)
+
+
+def _line_before(text: str, start: int) -> str:
+    """The line above the one that begins at a place; "" if it is long or there is none."""
+    first = text.rfind("\n", max(0, start - 1 - _LONGEST_ROW), max(0, start - 1))
+    return text[first + 1 : start - 1] if first >= 0 or start <= _LONGEST_ROW else ""
 
 
 def _bare(cell: str) -> str:

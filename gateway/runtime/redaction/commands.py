@@ -18,8 +18,8 @@ OPTION: Final = re.compile(r"-(?<=\s-)(?:[abpuwPU]|-(?:user|proxy-user|cookie))"
 COMMANDS: Final[tuple[Kind, ...]] = (
     kind(
         "user and password of curl",
-        "curl wget",
-        rf"\b(?:curl|wget)\b{_OPTIONS}\s(?:-u|-U|--user|--proxy-user|-a)"
+        "curl wget etcdctl",
+        rf"\b(?:curl|wget|etcdctl)\b{_OPTIONS}\s(?:-u|-U|--user|--proxy-user|-a)"
         r"[ =]{0,2}[\"']?[^\s:\"'$]{1,64}:((?!\$)[^\s\"']{3,200}+)",
     ),
     kind(

@@ -16,16 +16,18 @@ from gateway.runtime.redaction.plausible import (
 )
 from gateway.runtime.redaction.vendors import PREFIXED, PREFIXES, SHORTEST
 
-# Where a token may begin: not inside a word, but right after an escaped line break of JSON text.
-_START = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))"
-_FRESH_START = r"(?:(?<![A-Za-z0-9_\\-])|(?<=\\[nrt]))"  # nor at the letter of that line break
+# Where a token may begin: not inside a word, but right after an escaped line break of JSON text, and after the
+# underscores with which Markdown begins an emphasis.
+_EMPHASIS = r"(?<=(?<![A-Za-z0-9_.-])_)|(?<=(?<![A-Za-z0-9_.-])__)"
+_START = rf"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt])|{_EMPHASIS})"
+_FRESH_START = rf"(?:(?<![A-Za-z0-9_\\-])|(?<=\\[nrt])|{_EMPHASIS})"  # nor at the letter of that line break
 _WORD_START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
-_DOTTED_START = r"(?:(?<![A-Za-z0-9_.-])|(?<=\\[nrt]))"
+_DOTTED_START = rf"(?:(?<![A-Za-z0-9_.-])|(?<=\\[nrt])|{_EMPHASIS})"
 _TOLD = (
     r"(?:\s{1,3}(?:is|ist|lautet|es|—|–)\s{1,3}|\s{0,3}[是为：]\s{0,3})[\"'`“]?((?=[^\s]{0,64}\d)[^\s\"'`”，。,;]{6,})"
 )
 _TOLD_ABROAD = (
-    r"(?:\s{1,3}(?:is|ist|lautet|es|est|è|é|—|–)\s{1,3}|\s{0,3}[是为：:=＝]\s{0,3})"
+    r"(?:\s{1,3}(?:is|ist|lautet|es|est|è|é|er|on|je|là|היא|هي|—|–)\s{1,3}|\s{0,3}[是为：:=＝]\s{0,3})"
     r"[\"'`“«]?((?=[^\s]{0,64}\d)[^\s\"'`”»，。,;&<]{6,})"
 )
 
@@ -138,7 +140,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     kind(
         "authorization header",
         "auth",
-        r"(?i)authorization\\?[\"']?\s{0,3}[:=]\s{0,3}\\?[\"']?(?:basic|bearer|bot|digest|token)\s{1,3}([^\s\"'\\,\[]{6,})",
+        r"(?i)authorization\\?[\"']?\s{0,3}[:=]\s{0,3}\\?[\"']?(?:basic|bearer|bot|digest|token)\s{1,3}((?!\$\{)[^\s\"'\\,\[]{6,})",
     ),
     kind(
         "password in a sentence",
@@ -148,16 +150,41 @@ KINDS: Final[tuple[Kind, ...]] = (
     ),
     kind(
         "password in a sentence, not in English",
-        "contraseña пароль 密码 密碼 口令 पासवर्ड パスワード 비밀번호 şifre hasło lösenord",
-        rf"(?i)(?:contraseña|пароль|密码|密碼|口令|पासवर्ड|パスワード|비밀번호|şifre|hasło|lösenord){_TOLD_ABROAD}",
+        "contraseña пароль 密码 密碼 口令 पासवर्ड パスワード 비밀번호 şifre hasło lösenord "
+        "jelszó mật كلمة סיסמה κωδικός รหัสผ่าน",
+        rf"(?i)(?:contraseña|пароль|密码|密碼|口令|पासवर्ड|パスワード|비밀번호|şifre|hasło|lösenord"
+        rf"|jelszó|mật khẩu|كلمة (?:المرور|السر)|סיסמה|κωδικός|รหัสผ่าน){_TOLD_ABROAD}",
+    ),
+    kind(
+        "password in a sentence, in other languages of Latin letters",
+        "wachtwoord salasana adgangskode heslo parola sandi",
+        rf"(?i)(?:wachtwoord|salasana|adgangskode|heslo|parola|(?<=kata )sandi){_TOLD_ABROAD}",
+    ),
+    kind(
+        "password of chpasswd",
+        "echo printf",
+        r"\b(?:echo|printf)\s{1,3}[\"']?[\w.-]{1,32}:((?!\$)[^\s\"'|]{3,200}+)[\"']?\s{0,3}\|\s{0,3}(?:sudo\s{1,3})?chpasswd",
+        needs="pass",
+    ),
+    kind(
+        "password given to chpasswd",
+        "chpasswd",
+        r"\bchpasswd\s{1,3}<<<\s{0,3}[\"']?[\w.-]{1,32}:((?!\$)[^\s\"'|]{3,200}+)",
+    ),
+    kind(
+        "cookie of a browser",
+        '"name"',
+        r"(?i)\"name\"\s{0,3}:\s{0,3}\"[^\"\n]{0,64}?(?:sess|sid|auth|token|jwt)[^\"\n]{0,64}+\"\s{0,3},"
+        r"\s{0,3}\"value\"\s{0,3}:\s{0,3}\"([^\"\n]{12,4096}+)\"",
+        plausible=holds_mixed,
     ),
     # The user part cannot hold a slash, so two attempts never read the same text.
-    kind("password in a url", "://", r"://[^\s/:@\"'<>]*+:([^\s/\"'<>]+)@", needs="@"),
+    kind("password in a url", "://", r"://[^\s/:@\"'<>]*+:((?!\[|\$\{)[^\s/\"'<>]+)@", needs="@"),
     # With a slash inside it must not be a port and a path: `http://localhost:4873/@scope/name`.
     kind(
         "password in a url, with a slash",
         "://",
-        r"://[^\s/:@\[\"'<>]{1,128}+:((?!\d{1,5}[/?#])[^\s\"'<>@]{1,256}+)@(?=[A-Za-z0-9.-]{1,253}+[:/?\s\"'#]|[A-Za-z0-9.-]{1,253}+\Z)",
+        r"://[^\s/:@\[\"'<>]{1,128}+:((?!\d{1,5}[/?#]|\$\{)[^\s\"'<>@]{1,256}+)@(?=[A-Za-z0-9.-]{1,253}+[:/?\s\"'#]|[A-Za-z0-9.-]{1,253}+\Z)",
         needs="@",
     ),
     kind(

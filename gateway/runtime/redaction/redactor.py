@@ -42,8 +42,8 @@ _COMMON: Final = string.ascii_lowercase.encode() + string.whitespace.encode()
 _ODD: Final = "\u0130\u0131\u017f\u1c82\u212a"
 _PLAIN: Final = str.maketrans(_ODD, "iis\u043ek")  # the letters that such a pattern takes them for
 # One letter of each literal beyond ASCII: a single sign is found a hundred times as fast as two.
-_CASED: Final = "ñÑпПşŞłŁöÖ"
-_UNCASED: Final = "码碼口पパ비"
+_CASED: Final = "ñÑпПşŞłŁöÖóÓậẬκΚ"
+_UNCASED: Final = "码碼口पパ비كסร"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def _found(text: str) -> Iterator[Span]:
     ]
     if longest:
         seen += [each.kinds for needs, some in _IN_RUNS if needs in held for each in some if each.text in runs]
-        words = runs.replace("=", " ").split()
+        words = [word.lstrip("_") for word in runs.replace("=", " ").split()]  # Markdown's emphasis
         seen += [(_BY_HEAD[word[:3]],) for word in words if word[:3] in _BY_HEAD and word.startswith(_PREFIXES)]
     if abroad := _lowered(plain):
         seen += [each.kinds for _, some in _ABROAD for each in some if each.text in abroad]
