@@ -39,9 +39,10 @@ class Splitter:
         if self._fits(markdown):
             return [markdown]
         parts: list[str] = []
-        rest = _from_its_first_line(sound(markdown))
+        rest, limit = _from_its_first_line(sound(markdown)), self.limit
         while not self._fits(rest):
-            part, rest = self._first_part(rest)
+            # Where one part had to be small, the next one has to be, as a rule: trying its full length takes long.
+            part, rest, limit = self._first_part(rest, min(2 * limit, self.limit))
             parts.append(part)
         return [part for part in (*parts, rest.rstrip()) if is_visible(part)] or [markdown[: self._short]]
 
@@ -52,14 +53,13 @@ class Splitter:
     def _fits(self, text: str) -> bool:
         return length(text, self.unit) <= self._short or self.load(text) <= 1
 
-    def _first_part(self, text: str) -> tuple[str, str]:
-        """The first message of `text`, and the rest."""
-        limit = self.limit
+    def _first_part(self, text: str, limit: int) -> tuple[str, str, int]:
+        """The first message of `text`, with at most `limit` units, the rest, and the limit that was needed."""
         while True:
             part, rest = self._halves(text, limit)
             full = self.load(part)
-            if full <= 1 or limit == _SMALLEST:
-                return part, rest
+            if full <= 1 or limit <= _SMALLEST:
+                return part, rest, limit
             limit = max(_SMALLEST, int(limit / full * _SPARE))
 
     def _halves(self, text: str, limit: int) -> tuple[str, str]:
