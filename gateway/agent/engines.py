@@ -39,6 +39,7 @@ class EngineSession:
     prefix: Prefix
     references: References = field(default_factory=References)
     ledger: list[LedgerEntry] = field(default_factory=list)
+    used: bool = True  # since the last rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ class Engines:
         elif held.spec != spec:
             held.spec = spec
             await adopt(held.engine, spec)
-        held.session = session
+        held.session, held.used = session, True
         held.engine.system_prompt = session.system_prompt
         self._held.move_to_end(session.id)
         return held
@@ -157,6 +158,20 @@ class Engines:
             call_model=held.auxiliary if asks else _no_model,
             call_aligned=held.auxiliary.aligned if asks else None,
         )
+
+    @property
+    def in_memory(self) -> int:
+        """Return how many engines are held."""
+        return len(self._held)
+
+    def rest(self) -> int:
+        """Drop the engines that nobody asked for since the last call; return how many."""
+        idle = [session_id for session_id, held in self._held.items() if not held.used]
+        for session_id in idle:
+            del self._held[session_id]
+        for held in self._held.values():
+            held.used = False
+        return len(idle)
 
     def _shrink(self) -> None:
         while len(self._held) > self.capacity:

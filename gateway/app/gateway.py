@@ -27,10 +27,11 @@ from gateway.people.welcome import LOOK_EVERY, Welcome
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError, StoreUnavailable
+from gateway.runtime.heap import give_back
 from gateway.runtime.metrics import Counter, Metrics
 from gateway.runtime.tasks import Background, best_effort, ended_before
 from gateway.store.insist import insist
-from gateway.store.port import MayStandStill, Store
+from gateway.store.port import MayStandStill, Remembers, Store
 from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
 from gateway.turns.poison import PoisonGuard
@@ -53,6 +54,9 @@ _READ_AGAIN = (1.0, 300.0)  # seconds before a platform is read again after a bu
 _READ_WELL = 600.0  # the same, after which the pauses begin anew
 _LOOK_AT_READERS = 30.0
 _LOOK_AT_WRITER = 60.0
+_REST_EVERY = 1_800.0  # as long as a turn may take
+_WORTH_GIVING_BACK = 4_000_000  # bytes
+_MANY_ENGINES = 100
 _LAST_WORDS = 5.0  # seconds for messages that are being delivered when the gateway stops
 
 
@@ -140,6 +144,7 @@ class Gateway:
         self._repeat(scheduler, self._look_at_readers, _LOOK_AT_READERS, name="readers")
         if isinstance(self.store, MayStandStill):
             self._repeat(scheduler, partial(self._look_at_writer, self.store), _LOOK_AT_WRITER, name="writer")
+        self._repeat(scheduler, self.rest, _REST_EVERY, name="rest")
         scheduler.start()
         reading = [
             self.background.start(self._read(adapter), name=f"adapter {name}")
@@ -219,6 +224,13 @@ class Gateway:
                 log.error("reader_stands_still", adapter=name, seconds=round(silent))
                 READERS_RESTARTED.count(name, "stood_still")
                 self._stalled[name].set()
+
+    async def rest(self) -> None:
+        """Forget the conversations in which nothing was said for a while: they are read again when it is."""
+        engines = self.sessions.engines.rest()
+        freed = self.store.rest() if isinstance(self.store, Remembers) else 0
+        if freed > _WORTH_GIVING_BACK or engines > _MANY_ENGINES:
+            await give_back()
 
     async def _look_at_writer(self, store: MayStandStill) -> None:
         """A disk that never answers holds up every chat, and raises no error."""

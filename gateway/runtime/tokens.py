@@ -84,10 +84,12 @@ class TokenCounter:
         return tokens
 
     def _counted(self, text: str) -> int:
+        # Python keeps the UTF-8 form inside each string whose form was asked for, unless it is ASCII. The texts that
+        # are counted stay in memory, so it is a copy that is given away.
         encode = self._vocabulary().encode_ordinary
         length = len(text)
         if length <= PIECE_CHARS:
-            return len(encode(text))
+            return len(encode(text if text.isascii() else text[:1] + text[1:]))
         starts = range(0, length, PIECE_CHARS)
         if length <= EXACT_CHARS:
             return sum(len(encode(text[start : start + PIECE_CHARS])) for start in starts)

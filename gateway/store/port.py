@@ -73,6 +73,14 @@ class MayStandStill(Protocol):
 
 
 @runtime_checkable
+class Remembers(Protocol):
+    """A store that keeps in memory what it has read."""
+
+    def rest(self) -> int:
+        """Forget what nobody asked for since the last call; return its bytes."""
+
+
+@runtime_checkable
 class CanBeDamaged(Protocol):
     """A store in a file, whose bytes others may change."""
 

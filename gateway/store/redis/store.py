@@ -155,6 +155,10 @@ class RedisStore(Store):
             old_search=self._old_search,
         )
 
+    def rest(self) -> int:
+        """Forget the transcripts that nobody asked for since the last call; return their bytes."""
+        return self._process.transcripts.rest()
+
     # -- lifetime ---------------------------------------------------------------------------
 
     async def open(self) -> None:

@@ -47,14 +47,9 @@ def parsed(documents: Iterable[str]) -> list[Any]:
 
 
 def storable(text: str) -> str:
-    """The text as UTF-8 can hold it: halves of surrogate pairs become question marks."""
-    if text.isascii():
-        return text
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode("utf-8")
-    return text
+    """The text as UTF-8 can hold it: halves of surrogate pairs become question marks. It is a copy unless it is ASCII:
+    a text that a statement is given keeps its UTF-8 form, and the one that stays in memory must not."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def inbound_json(inbound: Inbound) -> str:

@@ -21,12 +21,13 @@ PER_MESSAGE: Final = 1_500  # bytes that a message takes beside its texts
 class _Entry:
     """Messages as a list to extend, and the tuple that was last handed out; a change makes a new tuple."""
 
-    __slots__ = ("messages", "rewritten", "size", "view")
+    __slots__ = ("messages", "rewritten", "size", "used", "view")
 
     def __init__(self, rewritten: int = 0) -> None:
         self.messages: list[Message] = []
         self.rewritten = rewritten
         self.size = 0  # bytes
+        self.used = True  # since the last rest
         self.view: tuple[Message, ...] | None = None
 
 
@@ -52,6 +53,7 @@ class TranscriptCache:
             self.drop(session_id)
             return None
         self._entries.move_to_end(session_id)
+        entry.used = True
         if entry.view is None:
             entry.view = tuple(entry.messages)
         return entry.view
@@ -85,9 +87,19 @@ class TranscriptCache:
         if entry is not None:
             self.size -= entry.size
 
+    def rest(self) -> int:
+        """Forget the transcripts that nobody asked for since the last call; return their bytes."""
+        before = self.size
+        for session_id in [each for each, entry in self._entries.items() if not entry.used]:
+            self.drop(session_id)
+        for entry in self._entries.values():
+            entry.used = False
+        return before - self.size
+
     def _extend(self, session_id: str, new: Sequence[Message]) -> None:
         entry = self._entries[session_id]
         entry.messages.extend(new)
+        entry.used = True
         entry.view = None
         more = sum(map(size_of, new))
         entry.size += more

@@ -141,6 +141,10 @@ class SqliteStore(Store):
         """Say whether the same writes are at work as at the last call."""
         return self._database.is_open and self._database.writer.stands_still()
 
+    def rest(self) -> int:
+        """Forget the transcripts that nobody asked for since the last call; return their bytes."""
+        return self._process.transcripts.rest()
+
     # -- lifetime ---------------------------------------------------------------------------
 
     async def open(self) -> None:

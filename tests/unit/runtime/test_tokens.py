@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import random
+import sys
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -99,3 +100,10 @@ def test_one_counter_serves_many_threads() -> None:
     for thread in threads:
         thread.join()
     assert counts == [3] * 8
+
+
+@pytest.mark.parametrize("text", ["今天天气很好。" * 300, "plain " * 300, "häuser " * 9_000])
+def test_counting_leaves_nothing_inside_the_text(text: str) -> None:
+    before = sys.getsizeof(text)
+    TokenCounter().text(text)
+    assert sys.getsizeof(text) == before

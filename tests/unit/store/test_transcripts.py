@@ -90,3 +90,18 @@ def test_it_only_ever_tells_a_prefix_of_the_truth(moves: list[tuple[str, str, in
         known = cache.get(name)
         assert known is None or known == tuple(said(0, length[name]))
         assert cache.size <= max(12 * EACH, *(sum(map(size_of, said(0, each))) for each in length.values()))
+
+
+def test_what_nobody_asks_for_is_forgotten() -> None:
+    cache = TranscriptCache()
+    for session in ("busy", "idle"):
+        cache.put(session, [user("hello " * 100)])
+    assert cache.rest() == 0  # both were read a moment ago
+    assert cache.get("busy")
+    freed = cache.rest()
+    assert freed > 0
+    assert cache.get("idle") is None
+    cache.append("busy", 1, [user("more")])
+    assert cache.rest() == 0
+    assert cache.rest() > 0
+    assert cache.size == 0
