@@ -128,9 +128,7 @@ def _ends(newer: str, older: str) -> bool:
         return True
     one, other = _about(newer), _about(older)
     if withdraws(newer):
-        asked = one.words - _META
-        taken = asked & (other.words | other.scope)
-        return _EVERYTHING.search(newer) is not None or (bool(asked) and 2 * len(taken) >= len(asked))
+        return _EVERYTHING.search(newer) is not None or _takes_back(newer, one, other)
     if one.scope != other.scope:
         return False  # a rule for a case leaves the general rule alone
     if one.name and other.name:
@@ -143,6 +141,25 @@ def _ends(newer: str, older: str) -> bool:
             rest, before = one.words - values, other.words - values
             return not (rest and before) or _alike(rest, before, 0.5)
     return one.numbers != other.numbers and one.words == other.words
+
+
+def _takes_back(newer: str, one: _About, other: _About) -> bool:
+    """Say whether a sentence takes back the rule about `other`. People cancel flights, too: so it names a rule of that
+    subject, or tells the bot what it need not do any more, or says most of what the rule said."""
+    asked, rule = _begun(one.words - _META), _begun(other.words)
+    own = len(asked & rule)
+    if _A_RULE.search(newer):
+        return bool(asked & (rule | _begun(other.scope)))
+    if not _TELLS_ME.search(newer):
+        return own > 1 and 2 * own > len(rule)
+    if any(one.words & values and other.words & values for values in _SLOTS) and not one.words - other.words - _VALUES:
+        return True  # "you can answer in English again" ends "answer in French"
+    return own == len(rule) > 0 or (4 * own >= 3 * len(rule) if _ALLOWS.search(newer) else 2 * own > len(rule))
+
+
+def _begun(words: frozenset[str]) -> frozenset[str]:
+    """The beginnings of words, so that a verb is the same in an order and in a sentence about it."""
+    return frozenset(word[:4] for word in words)
 
 
 def _alike(one: frozenset[str], other: frozenset[str], share: float) -> bool:
@@ -176,6 +193,23 @@ _EVERYTHING: Final = re.compile(
     r"|забудь все .{0,16}(?:правила|указания)|忘[掉记記]所有.{0,8}[规規]",
     re.IGNORECASE,
 )
+_A_RULE: Final = re.compile(
+    r"\b(?:rules?|instructions?|what i (?:said|told you) about (?:always|never)|regeln?|anweisung(?:en)?|règles?"
+    r"|consignes?|reglas?|instrucci[oó]n(?:es)?|regol[ae]|istruzion[ei]|regras?|instruç(?:ão|ões)|regels?)\b"
+    r"|правил|указани|[规規][则則]|指令",
+    re.IGNORECASE,
+)
+# Words to the bot about its own behaviour: it need not, or it may again; or an order to leave something off.
+_TELLS_ME: Final = re.compile(
+    r"\byou (?:no longer|do(?: not|n['’]t)|need(?: not|n['’]t)|can|may)\b|\bno need\b"
+    r"|\A\W{0,3}(?:please |and |so ){0,2}(?:stop \w{1,20}ing|do(?: not|n['’]t) \w|no longer \w)"
+    r"|\bdu (?:musst|brauchst|sollst|darfst|kannst)\b|\A\W{0,3}(?:bitte )?\w{2,20} (?:mir |uns )?nicht mehr\b"
+    r"|\b(?:tu ne|vous ne)\b|\A\W{0,3}n(?:e |['’])\w{1,20} plus\b|\bya no \w{1,20}[ae]s\b|\bpuedes\b"
+    r"|\Anon \w{2,20}re più\b|\bnão (?:precisa|deve)\w{0,3} mais\b|\bje hoeft\b"
+    r"|\Aбольше не (?:надо|нужно|обязательно)|\Aможешь снова|\A[请請你您]{0,2}(?:不用再|不再需要|可以不用)",
+    re.IGNORECASE,
+)
+_ALLOWS: Final = re.compile(r"\b(?:can|may|kannst|darfst|puedes)\b|снова", re.IGNORECASE)
 _CASE: Final = re.compile(
     rf"\b{TIMES} (?:i|we)\b[^,:]*|\bwenn ich\b[^,]*|\b(?:quand|lorsque|si|chaque fois que) je\b[^,]*"
     r"|\b(?:cuando|cada vez que|quando|ogni volta che|toda vez que|sempre que)\b[^,]*"
@@ -220,6 +254,9 @@ _SLOTS: Final = tuple(
         "formal informal formally informally casual casually duzen siezen duze sieze tutoie vouvoie",
     )
 )
+
+
+_VALUES: Final = frozenset().union(*_SLOTS)
 
 
 @lru_cache(maxsize=1024)

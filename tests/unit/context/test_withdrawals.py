@@ -1,0 +1,36 @@
+"""A rule ends only when its owner ends it: ordinary requests with "cancel" and "stop" end none."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gateway.context.instructions import found
+from gateway.context.standing import carried
+from gateway.domain.message import user
+
+DATA: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "withdrawals.yaml").read_text(encoding="utf-8"))
+ENDS = [(rule, said) for rule, each in DATA["ends"].items() for said in each]
+
+
+def left(rule: str, said: str) -> list[str]:
+    """The rules that hold after a rule and a sentence."""
+    return [each.text for each in carried([], [user(rule), user(said)])]
+
+
+def test_the_lists_are_long_enough_and_each_rule_is_one() -> None:
+    assert len(DATA["ordinary"]) >= 200
+    assert len(ENDS) >= 60
+    assert [rule for rule in DATA["rules"] if not found(user(rule))] == []
+    assert set(DATA["ends"]) <= set(DATA["rules"])
+
+
+@pytest.mark.parametrize("said", DATA["ordinary"])
+def test_an_ordinary_request_ends_no_rule(said: str) -> None:
+    assert [rule for rule in DATA["rules"] if rule not in left(rule, said)] == []
+
+
+def test_a_withdrawal_ends_its_rule() -> None:
+    missed = [(rule, said) for rule, said in ENDS if rule in left(rule, said)]
+    assert len(ENDS) - len(missed) >= 0.95 * len(ENDS), missed
