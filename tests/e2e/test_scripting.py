@@ -99,3 +99,17 @@ async def test_a_shell_can_complete_the_commands(tmp_path: Path) -> None:
     said = await legato(tmp_path, _LEGATO_COMPLETE="complete_bash", COMP_WORDS="legato as", COMP_CWORD="1")
     assert said[1].split() == ["ask"]
     assert (await legato(tmp_path, "-V", fresh=True))[1].startswith("legato ")
+
+
+async def test_a_damaged_store_ends_the_program(tmp_path: Path) -> None:
+    """The damage is met when something is written: nobody waits for a file to mend."""
+    home = {"HOME": str(tmp_path), "LEGATO_HOME": ""}
+    assert (await legato(tmp_path, "ask", "hello", **home))[0] == 0
+    with (tmp_path / ".legato/legato.db").open("r+b") as file:
+        file.seek(20_000)
+        file.write(b"\xff" * 30_000)
+    for form in (("ask", "hello"), ("chat",)):
+        status, out, errors = await legato(tmp_path, *form, given=b"hello\n", **home)
+        assert (status, out) == (1, "")
+        assert "is damaged: restore the last backup" in errors
+        assert "Traceback" not in errors
