@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-OUTPUT: Final = 32_768  # tokens of an answer, where the model has no limit of its own
-_CHARACTERS: Final = 4  # of a token, on average; Chinese has fewer, so that such an answer may be longer
+LONGEST: Final = 131_072  # characters of an answer: 32,768 tokens, as most texts have them
+_OF_A_TOKEN: Final = 10  # characters at most, on average: a limit of the model's own may allow more
 _UNIT: Final = 200  # characters that are looked for again
 _TIMES: Final = 20  # that they come again
 _LONGEST: Final = 2_000  # characters of what is repeated
@@ -19,7 +19,7 @@ _LOOK: Final = 1_000  # new characters before the next look
 
 @dataclass(slots=True)
 class Bound:
-    """Looks at an answer while it grows. `tokens`: the model's own limit; None: it has none."""
+    """Looks at an answer while it grows. `tokens`: the model's own limit, which its server keeps; None: it has none."""
 
     tokens: int | None
     repeats: bool = False  # why it was cut
@@ -27,8 +27,9 @@ class Bound:
 
     def cut(self, text: str) -> int | None:
         """Return how many characters of the answer so far are kept, where it must not go on; None: it may."""
-        if len(text) > _CHARACTERS * (self.tokens or OUTPUT):
-            return _CHARACTERS * (self.tokens or OUTPUT)
+        longest = max(LONGEST, _OF_A_TOKEN * (self.tokens or 0))
+        if len(text) > longest:
+            return longest
         if len(text) < self._looked + _LOOK:
             return None
         self._looked = len(text)

@@ -132,7 +132,7 @@ async def test_a_cap_that_is_nearly_used_up_is_told_once(tmp_path: Path) -> None
 
 
 async def test_a_compressed_conversation_is_not_told_of_its_cap_again(tmp_path: Path) -> None:
-    model = FakeModel(lambda spec, request: Say(text="word " * 2_000))
+    model = FakeModel(lambda spec, request: Say(text=" ".join(f"word{number}" for number in range(1_250))))
     cheap = DEAR.model_copy(update={"prices": ModelPrices(input=1, output=1)})
     async with running(
         tmp_path, config=settings(tmp_path, Caps(per_session_usd=1.0), model=cheap), model=model

@@ -123,7 +123,7 @@ async def test_a_question_whose_turn_failed_stays_and_is_sent_with_the_next_one(
 
 async def test_everybody_reads_that_only_the_newest_messages_fill_the_window(tmp_path: Path) -> None:
     wide = ModelSettings(provider="offline", name="fake", context_length=32_000)
-    model = FakeModel(lambda _, request: Say(text="many words " * 1_500))
+    model = FakeModel(lambda _, request: Say(text=" ".join(f"word{number}" for number in range(1_000))))
     allowed = AccessSettings(allow=("fake:*",))
     config = config_in(tmp_path, access=allowed, model=wide)
     async with running(tmp_path, config=config, model=model, adapter=FakeAdapter(limits=Limits())) as live:

@@ -413,7 +413,7 @@ async def test_a_reply_that_cannot_be_laid_out_in_time_is_shown_as_it_was_writte
     async def too_slow(function: object, text: str) -> NoReturn:
         raise TookTooLong("it never ends")
 
-    anna, hostile = telegram.people.person("Anna"), "**bold** " * 600
+    anna, hostile = telegram.people.person("Anna"), " ".join(f"**bold{number}**" for number in range(400)) + " "
     async with on_telegram(
         tmp_path, telegram, anna, model=FakeModel(in_turn(Say(text=hostile), Say(text="next"))), aside=too_slow
     ) as bot:

@@ -40,7 +40,7 @@ async def test_everybody_is_answered_and_no_connection_is_left_taken(tmp_path: P
     async with TelegramServer(limits=None) as telegram:
         people = [telegram.people.person(f"P{number}") for number in range(CHATS)]
         async with on_telegram(tmp_path, telegram, people[0], allow=("telegram:*",), model=Slow(seconds)) as bot:
-            async with asyncio.timeout(2 * PATIENCE):
+            async with asyncio.timeout(5 * PATIENCE):
                 await talk(telegram, people, EACH)
             await bot.quiet()
             (adapter,) = bot.gateway.adapters.values()

@@ -355,7 +355,7 @@ class ChatWire:
         return headers.get("Authorization", "").removeprefix("Bearer ") or None
 
     def violations(self, body: Any) -> Iterator[str]:
-        yield from list(violations(body)) or llm_attached.violations(body)
+        yield from list(violations(llm_attached.without(body))) or llm_attached.violations(body)
 
     def plain(self, body: Mapping[str, Any]) -> dict[str, Any]:
         return dict(body)

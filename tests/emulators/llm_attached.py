@@ -49,6 +49,18 @@ def whole_details(model: str, reasoning: str) -> list[dict[str, Any]]:
     return [{**pieces[-2], "text": reasoning}, pieces[-1]] if pieces else []
 
 
+def without(body: Any) -> Any:
+    """A request without what its model takes back beside OpenAI's fields."""
+    model = str(body.get("model")) if isinstance(body, dict) else ""
+    taken = next((name for start, name in _TAKES.items() if model.startswith(start)), None)
+    if taken is None or not isinstance(body.get("messages"), list):
+        return body
+    return {**body, "messages": [{key: each[key] for key in each if key != taken} for each in body["messages"]]}
+
+
+_TAKES = {"router/": "reasoning_details", "kimi": "reasoning_content", "deepseek": "reasoning_content"}
+
+
 def violations(body: Mapping[str, Any]) -> Iterator[str]:
     """What is missing or wrong in a request; what other models attached is wrong, too."""
     model = str(body["model"])
@@ -59,13 +71,9 @@ def violations(body: Mapping[str, Any]) -> Iterator[str]:
             yield from _unsigned(at, calls[0])
         if at >= present and calls and model.startswith("kimi") and not message.get("reasoning_content"):
             yield (f"thinking is enabled but reasoning_content is missing in assistant tool call message at index {at}")
-        if "reasoning_content" in message and not model.startswith(("kimi", "deepseek")):
-            yield f"property 'messages[{at}].reasoning_content' is unsupported"
         kept = message.get("reasoning_details")
         if kept and kept[0].get("signature") != signature(kept[0].get("text", "")):
             yield f"Invalid 'messages[{at}].reasoning_details': the signature does not belong to the thoughts."
-        if kept and not model.startswith("router/"):
-            yield f"property 'messages[{at}].reasoning_details' is unsupported"
         if calls and "extra_content" in calls[0] and not model.startswith("gemini-3"):
             yield f"property 'messages[{at}].tool_calls[0].extra_content' is unsupported"
 

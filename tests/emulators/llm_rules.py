@@ -22,12 +22,11 @@ REQUEST_KEYS = frozenset(
         "prompt_cache_key safety_identifier",
     )
 )
-ATTACHED = ("reasoning_details", "reasoning_content")  # some imitators want these back: `llm_attached`
 MESSAGE_KEYS = {
     "system": {"role", "content", "name"},
     "developer": {"role", "content", "name"},
     "user": {"role", "content", "name"},
-    "assistant": {"role", "content", "name", "tool_calls", "refusal", "audio", "function_call", *ATTACHED},
+    "assistant": {"role", "content", "name", "tool_calls", "refusal", "audio", "function_call"},
     "tool": {"role", "content", "tool_call_id"},
 }
 PART_TYPES = {

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from gateway.agent.endless import OUTPUT, Bound
+from gateway.agent.endless import LONGEST, Bound
 
 WORDS = [f"word{number}" for number in range(500)]
 
@@ -50,7 +50,7 @@ def test_what_only_resembles_itself_stays(text: str) -> None:
     assert grown(text, piece=53)[0] is None
 
 
-@pytest.mark.parametrize(("tokens", "most"), [(None, 4 * OUTPUT), (1_000, 4_000)])
+@pytest.mark.parametrize(("tokens", "most"), [(None, LONGEST), (1_000, LONGEST), (20_000, 200_000)])
 def test_an_answer_is_as_long_as_its_limit_at_most(tokens: int | None, most: int) -> None:
     kept, bound = grown(prose(most + 5_000), tokens, piece=499)
     assert kept == most
