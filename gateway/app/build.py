@@ -508,6 +508,7 @@ def _turns(
         background=base.background,
         rules=base.rules,
         clock=clock,
+        began=clock.now(),
         points=base.points,
     )
 

@@ -27,6 +27,7 @@ DEBOUNCE: Final = 0.8  # seconds from the receipt of one part to that of the nex
 # Seconds between the sending of two parts. After an outage everything is received at once, so the receipt
 # alone says little; and platforms give whole seconds.
 _SENT_WITHIN: Final = 2.0
+_FIRST_READING: Final = 5.0  # seconds that a start may take until it has read what a platform held back
 
 
 def following(head: InboxItem, behind: Sequence[InboxItem]) -> list[InboxItem]:
@@ -42,8 +43,9 @@ def following(head: InboxItem, behind: Sequence[InboxItem]) -> list[InboxItem]:
     return parts[1:]
 
 
-def patience(head: InboxItem, behind: Sequence[InboxItem], now: float) -> float:
-    """Seconds to wait for the next part of `head`'s message, at `now` (wall time). 0.0: the message is whole."""
+def patience(head: InboxItem, behind: Sequence[InboxItem], now: float, began: float = 0.0) -> float:
+    """Seconds to wait for the next part of `head`'s message, at `now`. 0.0: the message is whole. `began`: when this
+    process did (both wall time): of an album that an earlier one was told of, the platform may still hold the rest."""
     parts = [head, *following(head, behind)]
     last = parts[-1]
     if last.inbound.part_of is None or not _may_begin(head):
@@ -51,8 +53,11 @@ def patience(head: InboxItem, behind: Sequence[InboxItem], now: float) -> float:
     rest = (item for item in behind if item not in parts)
     if any(not _is_plain(item) or _same_speaker(item, head) for item in rest):
         return 0.0  # another message came after it
+    left, most = last.accepted_at + DEBOUNCE - now, DEBOUNCE
+    if head.inbound.is_group_file and last.accepted_at < began:
+        left, most = began + _FIRST_READING - now, _FIRST_READING
     # A clock that was set back must not make anybody wait longer.
-    return min(max(last.accepted_at + DEBOUNCE - now, 0.0), DEBOUNCE)
+    return min(max(left, 0.0), most)
 
 
 def joined(head: Inbound, parts: Sequence[Inbound]) -> Inbound:

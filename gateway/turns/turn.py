@@ -113,8 +113,8 @@ class Ending:
 
 @dataclass(slots=True, kw_only=True)
 class Turns:
-    """The parts that every turn needs. `agent`, `fitting`, `steps` and `compactor` build those of one turn. Only
-    `_outages` changes: when each key was last told that the store is away."""
+    """The parts that every turn needs. `agent`, `fitting`, `steps` and `compactor` build those of one turn. `began`:
+    when this process did, by wall time. Only `_outages` changes: when each key was last told that the store is away."""
 
     store: Store
     sessions: Sessions
@@ -139,6 +139,7 @@ class Turns:
     rules: TurnRules
     clock: Clock
     points: Points
+    began: float
     _outages: Throttle = field(default_factory=Throttle)
 
     # -- 1. the lane has come to an item ----------------------------------------------------
@@ -268,7 +269,7 @@ class Turns:
         the step that stores their words; until then the lane would find them again."""
         while item.inbound.part_of is not None:
             behind = await self.store.waiting(item.key, self.rules.turns.lane_cap)
-            seconds = patience(item, behind, self.clock.now())
+            seconds = patience(item, behind, self.clock.now(), self.began)
             if not seconds:
                 return following(item, behind)
             await self.clock.sleep(seconds)

@@ -378,3 +378,18 @@ async def test_a_later_part_of_nothing_is_nobodys(tmp_path: Path) -> None:
         alone = [replace(one, only_as_part=True), replace(two, only_as_part=True)]
         assert [each.status for each in await live.adapter.receive(*alone)] == ["refused", "refused"]
         assert live.model.requests == []
+
+
+async def test_an_album_that_a_kill_cuts_is_one_message(tmp_path: Path, clock: ManualClock) -> None:
+    async with running(tmp_path, clock=clock) as live:
+        first, second = album(live.adapter, "look at", "these two")
+        await live.adapter.receive(first)
+        await until_joining(clock)
+        await live.gateway.lanes.stop(0)  # as good as a crash
+    clock.jump(60)
+    async with running(tmp_path, clock=clock) as live:
+        await eventually(lambda: any(1 < seconds <= 5 for seconds in clock.pending))
+        await live.adapter.receive(second)
+        await live.advance_until(lambda: live.adapter.shown(), seconds=1)
+        assert (await transcript(live))[0].count("look at\nthese two") == 1
+        assert len([text for text in await transcript(live) if "these two" in text]) == 2  # it, and its echo

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -186,3 +187,14 @@ def test_what_a_person_said_is_known_of_every_part() -> None:
     assert joined(caption, [picture("and this")]).own is None
     assert joined(caption, [forwarded]).own == "/steer look\n"
     assert joined(forwarded, [said("yes")]).own == "\nyes"
+
+
+def test_the_rest_of_an_album_is_waited_for_after_a_start() -> None:
+    """An earlier process was told of the head and killed; the platform has the rest for this one."""
+    head, began = lane(picture())[0], NOW + 60
+    assert patience(head, [], began, began) == 5.0
+    assert patience(head, [], began + 4, began) == 1.0
+    assert patience(head, [], began + 5, began) == 0.0
+    later = replace(lane(picture())[0], id="1", accepted_at=began + 2)  # the rest came: as ever from then on
+    assert patience(head, [later], began + 2, began) == pytest.approx(DEBOUNCE)
+    assert patience(lane(said("a", part_of=CUT))[0], [], began, began) == 0.0
