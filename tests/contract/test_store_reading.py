@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ from gateway.domain.message import Message, assistant, note_of, noted, text_of, 
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
 from gateway.store.port import Store
 from gateway.store.records import Opening, Patch, StepRecord
+from gateway.store.shared import text as searched
 from tests.support.store_kit import (
     START,
     Bench,
@@ -34,6 +36,26 @@ async def found(store: Store, words: str, chat: str | None = None, limit: int = 
     """The texts that a search shows."""
     passages = await store.search(words, None if chat is None else key(chat), limit)
     return contents([turn.message for passage in passages for turn in passage.turns])
+
+
+async def test_nobody_waits_while_the_words_of_a_long_message_are_read(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim, session = await in_session(store)
+    here, readers, read = threading.get_ident(), set[int](), searched.terms
+
+    def terms(said: str) -> list[str]:
+        readers.add(threading.get_ident())
+        return read(said)
+
+    monkeypatch.setattr(searched, "terms", terms)
+    said = step(user("tea " * 20_000), assistant("milk " * 20_000))
+    await store.record_step(claim.lease, session.ref, claim.item, said)
+    await store.finish_turn(claim.lease, session.ref, claim.item, step(user("ice " * 20_000)), "answered", [])
+    assert here not in readers
+    monkeypatch.undo()
+    for word in ("tea", "milk", "ice"):
+        assert len(await found(store, word)) >= 1
 
 
 async def hits_of(store: Store, words: str, chat: str | None = "1") -> list[str]:

@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 import structlog
 
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import HOST, Message, note_of, said_in
+from gateway.domain.message import HOST, Message, note_of, said_in, text_of
 from gateway.store.records import Found, Passage
 from gateway.store.redis.admission import META, SEARCH, connect_meta
 from gateway.store.redis.arguments import listed
@@ -46,6 +46,7 @@ _PAGE: Final = 200  # messages read in one step
 _OWNER: Final = 8  # bytes of a key's digest
 _ENTRY: Final = 8  # bytes of an entry
 _EVERY: Final = "*"  # the term of every message
+_LONG: Final = 16_384  # characters of a message, whose terms take some 10 ms
 _NOWHERE: Final = 255  # the partition of a message that came from a SQLite store
 
 
@@ -65,11 +66,21 @@ def _with_starts(terms: Sequence[str]) -> list[str]:
     return [*terms, *starts, _EVERY] if terms else []
 
 
-def index(wire: Wire, partition: int, key: SessionKey, messages: Sequence[Message]) -> None:
-    """Enter new messages that a search should find; nobody waits for the entries."""
-    for message in messages:
+async def entries_of_long(messages: Sequence[Message]) -> Mapping[int, Sequence[str]]:
+    """The entries of the long messages among these, by their places, read in a thread."""
+    long = [place for place, message in enumerate(messages) if len(text_of(message)) > _LONG]
+    return await asyncio.to_thread(lambda: {place: entries(messages[place]) for place in long}) if long else {}
+
+
+def index(
+    wire: Wire, partition: int, key: SessionKey, messages: Mapping[int, Message], known: Mapping[int, Sequence[str]]
+) -> None:
+    """Enter new messages, by their places in a step, that a search should find; nobody waits for the entries, of which
+    some are `known`."""
+    for place, message in messages.items():
         if kind := kind_of(message):
-            _enter(wire, partition, owner_of(str(key), kind), note_of(message)["id"], entries(message))
+            found = known[place] if place in known else entries(message)
+            _enter(wire, partition, owner_of(str(key), kind), note_of(message)["id"], found)
 
 
 def _enter(wire: Wire, partition: int, owner: str, message_id: str, terms: Sequence[str]) -> None:
@@ -90,7 +101,7 @@ async def leave(wire: Wire, partition: int, key: SessionKey, ids: Sequence[str])
         for message_id, stored in await _stored(wire, partition, ids[first : first + _PAGE]):
             message, _ = message_from(message_id, stored)
             if kind := kind_of(message):
-                terms = _with_starts(every_term_of(message))
+                terms = await asyncio.to_thread(lambda said: _with_starts(every_term_of(said)), message)
                 for start in range(0, len(terms), _MOST_TERMS):
                     some = listed(terms[start : start + _MOST_TERMS])
                     await wire.run(partition, "leave_index", owner_of(str(key), kind), message_id, *some)
@@ -115,7 +126,8 @@ async def enter_again(wire: Wire, partition: int, ids: Sequence[str]) -> None:
         for message_id, stored in await _stored(wire, partition, ids[first : first + _PAGE]):
             message, document = message_from(message_id, stored)
             if kind := kind_of(message):
-                _enter(wire, partition, owner_of(document["k"], kind), message_id, entries(message))
+                terms = await asyncio.to_thread(entries, message)
+                _enter(wire, partition, owner_of(document["k"], kind), message_id, terms)
 
 
 async def outdated(endpoint: Endpoint) -> set[int]:
@@ -163,7 +175,7 @@ async def _renewed(wire: Wire, partition: int, ids: Sequence[str]) -> set[str]:
     for message_id, stored in await _stored(wire, partition, ids):
         message, document = message_from(message_id, stored)
         if kind := kind_of(message):
-            owner, terms = owner_of(document["k"], kind), entries(message)
+            owner, terms = owner_of(document["k"], kind), await asyncio.to_thread(entries, message)
             owners.add(owner)
             for chunk in _chunks(terms):
                 await wire.run(partition, "index", owner, message_id, "0", *listed(chunk))

@@ -291,13 +291,14 @@ class RedisStore(Store):
             _, position, ids = reply[0]
             return position, arguments.stored(record.messages, ids, record.patch.at)
 
+        entries = await searching.entries_of_long(record.messages)
         parts = [*of_lease(lease), item.id, steps, intents, *arguments.step(ref, lease.key, record)]
         _, messages = await self._wire.run(
             partition_of_key(lease.key),
             "step",
             *parts,
             read=read,
-            done=lambda appended: self._appended(lease.key, ref.id, record, *appended),
+            done=lambda appended: self._appended(lease.key, ref.id, record, entries, *appended),
         )
         return messages
 
@@ -313,6 +314,7 @@ class RedisStore(Store):
         if (ref is None) != (record is None):
             raise ValueError("a turn's end has both a session and a record, or neither")
         key = lease.key
+        entries = await searching.entries_of_long(record.messages) if record else {}
         step = ["0"] if ref is None or record is None else ["1", *arguments.step(ref, key, record)]
         parts = [*of_lease(lease), item.id, outcome, self._now(), *step, *arguments.rows(outbound)]
 
@@ -329,7 +331,7 @@ class RedisStore(Store):
         def done(ended: tuple[TurnEnd, int, tuple[Advance, ...]]) -> None:
             end, position, advances = ended
             if ref is not None and record is not None:
-                self._appended(key, ref.id, record, position, end.messages)
+                self._appended(key, ref.id, record, entries, position, end.messages)
             self._outbox.noted(advances)
             self._lanes.ended(lease, end.next)
 
@@ -836,10 +838,16 @@ class RedisStore(Store):
         return number(self._process.time.now())
 
     def _appended(
-        self, key: SessionKey, session_id: str, record: StepRecord, position: int, messages: tuple[Message, ...]
+        self,
+        key: SessionKey,
+        session_id: str,
+        record: StepRecord,
+        entries: Mapping[int, Sequence[str]],
+        position: int,
+        messages: tuple[Message, ...],
     ) -> None:
         self._process.transcripts.append(session_id, position, messages)
-        self._index(key, record.messages, messages)
+        self._index(key, record.messages, messages, entries)
 
     async def _opened(self, lease: Lease, opening: Opening, script: str, *parts: str) -> list[Any]:
         """Run a script that opens a session and gives the ids of its messages first. A continuation
@@ -851,13 +859,20 @@ class RedisStore(Store):
             self._places.note(session.id, partition)
             if len(reply) == 1 or reply[1] == len(messages):
                 self._process.transcripts.put(session.id, messages)
-            self._index(lease.key, opening.transcript, messages)
+            self._index(lease.key, opening.transcript, messages, {})
 
         return await self._wire.run(partition, script, *parts, done=done)
 
-    def _index(self, key: SessionKey, given: Sequence[Message], stored: Sequence[Message]) -> None:
-        new = [message for message, before in zip(stored, given, strict=True) if message is not before]
-        searching.index(self._wire, partition_of_key(key), key, new)
+    def _index(
+        self,
+        key: SessionKey,
+        given: Sequence[Message],
+        stored: Sequence[Message],
+        entries: Mapping[int, Sequence[str]],
+    ) -> None:
+        pairs = enumerate(zip(stored, given, strict=True))
+        new = {place: message for place, (message, before) in pairs if message is not before}
+        searching.index(self._wire, partition_of_key(key), key, new, entries)
 
 
 def _row(reply: list[Any]) -> Outbound:

@@ -36,7 +36,12 @@ _DENSE: Final = (
 # Vowel signs and points that belong to a word although they are not letters to `\w`.
 _MARKS: Final = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
 _DENSE_START: Final = re.compile(f"[{_DENSE}]")
-_RUN: Final = re.compile(f"([{_DENSE}]+)|((?:[^\\W_{_DENSE}]|[{_MARKS}])+)")
+# No part gives back what it took: character by character, a word of a megabyte would take half a second in one call.
+_RUN: Final = re.compile(f"([{_DENSE}]+)|((?:[^\\W_{_DENSE}]++|[{_MARKS}]++)+)")
+# Parts of a text that are normalised one by one, most of them between words: the marks of one letter are put in order
+# in quadratic time, and one character may become eighteen.
+_PART: Final = 512
+_PARTS: Final = re.compile(rf".{{1,{_PART}}}(?=\s)|.{{1,{_PART}}}", re.DOTALL)
 
 _WORD: Final = re.compile(r"[^\W_]+")  # counted in many texts: `_RUN` takes six times as long
 _HUMPED: Final = re.compile(r"(?<![^\W_])(?=[A-Za-z]*[a-z][A-Z])[A-Za-z]{3,64}(?![^\W_])")  # getUserDetails
@@ -49,7 +54,9 @@ _QUOTED: Final = re.compile(r'"([^"]{2,200})"|“([^”]{2,200})”|«([^»]{2,2
 
 def normalised(text: str) -> str:
     """The form in which texts are compared: compatibility forms (full-width letters) and case folded."""
-    return unicodedata.normalize("NFKC", text).casefold()
+    if len(text) <= _PART or text.isascii():
+        return unicodedata.normalize("NFKC", text).casefold()
+    return "".join(unicodedata.normalize("NFKC", part[0]).casefold() for part in _PARTS.finditer(text))
 
 
 def terms(text: str) -> list[str]:
@@ -57,7 +64,7 @@ def terms(text: str) -> list[str]:
     runs = list(_runs(text))
     language = language_of(word for _, word in runs if word)
     found: dict[str, None] = {}
-    for dense, word in runs:
+    for dense, word in dict.fromkeys(runs):  # a long text says most of its words often
         if word:
             found.update(dict.fromkeys(stems(word[:MAX_TERM], language)))
         else:
@@ -263,7 +270,7 @@ def _looked_for(terms: tuple[str, ...]) -> re.Pattern[str]:
     starts = {term[: max(_KEPT, len(term) - 2)] if term.isalpha() else term for term in terms if term not in dense}
     words = "|".join(map(re.escape, sorted(starts - dense, key=len, reverse=True)))
     pairs = "|".join(map(re.escape, sorted(dense, key=len, reverse=True)))
-    word = rf"(?<![^\W_])(?P<word>(?:{words})(?:[^\W_]|[{_MARKS}])*)" if words else r"(?P<word>(?!))"
+    word = rf"(?<![^\W_])(?P<word>(?:{words})(?:[^\W_]++|[{_MARKS}]++)*)" if words else r"(?P<word>(?!))"
     return re.compile(f"{word}|(?:{pairs})" if pairs else word, re.IGNORECASE)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -172,3 +174,28 @@ def test_a_text_asks_if_most_of_it_is_a_question(text: str, expected: bool) -> N
 def test_texts_are_compared_by_words_and_pairs() -> None:
     assert parts_of("Set MAX to 3, 夜间构建") == {"set", "max", "to", "3", "夜", "夜间", "间构", "构建"}
     assert parts_of("") == set()
+
+
+@given(text=st.text(alphabet="aÅ ①ﬁ\u0301\u0323가힣\n　。", min_size=500, max_size=3_000))
+def test_a_long_text_is_normalised_like_a_short_one(text: str) -> None:
+    words = " ".join(text[first : first + 40] for first in range(0, len(text), 40))
+    assert normalised(words) == unicodedata.normalize("NFKC", words).casefold()
+
+
+def test_marks_are_put_in_order_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths: list[int] = []
+
+    def normalize(form: str, part: str) -> str:
+        lengths.append(len(part))
+        return part
+
+    monkeypatch.setattr(unicodedata, "normalize", normalize)
+    normalised("a" + "\u0301\u0323" * 50_000)  # put in order at once, ten billion steps
+    assert sum(size * size for size in lengths) < 100_000_000
+
+
+def test_a_word_that_is_said_often_is_stemmed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    stemmed: list[str] = []
+    monkeypatch.setattr("gateway.store.shared.text.stems", lambda word, _: stemmed.append(word) or (word,))
+    assert terms("tea or milk. " * 1_000) == ["tea", "or", "milk"]
+    assert stemmed == ["tea", "or", "milk"]
