@@ -146,13 +146,14 @@ class Conversation:
         since += noted_tokens(self.fresh[max(0, self.reported_messages - len(self.messages)) :])
         return self.reported_tokens + self.calibration.correct(self.spec.name, since)
 
-    def too_long(self, text: str) -> str | None:
-        """Return the reason why no answer to a message of this text fits the window; None if one does."""
+    async def too_long(self, text: str) -> str | None:
+        """Return the reason why no answer to a message of this text fits the window; None if one does. A long text is
+        counted in a thread."""
         spec = self.spec
         room = spec.context_length - spec.reserved_output - self.overhead
         if len(text) <= room // 4:  # no text has more than 4 tokens a character
             return None
-        tokens = self.calibration.correct(spec.name, self.counter.text(text))
+        tokens = self.calibration.correct(spec.name, await asyncio.to_thread(self.counter.text, text))
         if tokens <= room:
             return None
         if room <= 0:

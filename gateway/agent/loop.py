@@ -79,12 +79,12 @@ class Agent:
             await self.steps.run(conversation, completed.tool_calls, step)
         raise AssertionError("the last step is asked for text only")
 
-    def interrupt(self, conversation: Conversation) -> str:
+    async def interrupt(self, conversation: Conversation) -> str:
         """Make a conversation whole again after its turn was cut short: the text so far is kept and returned, and a
         call without a result gets one that says so."""
         text, now = self.asking.partial_text, self.clock.now()
         if text:
-            conversation.add(assistant(text), now)
+            conversation.add(await conversation.measured_aside(assistant(text)), now)
         close_open_calls(conversation, now)
         return text
 

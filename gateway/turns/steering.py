@@ -56,6 +56,7 @@ class Steering:
                 if patience(parts[0], behind, self.clock.now()):
                     return  # its other parts may come before the next step
                 message = await self.files.message(conversation, said, self.alive, self.show)
+                message = await conversation.measured_aside(message)
                 self._take(conversation, parts, message, await reminded(self.store, conversation))
         if self.takes_messages == "at first":
             self.takes_messages = "never"
@@ -68,7 +69,8 @@ class Steering:
             async for parts, said, _ in messages:
                 if parts[0].accepted_at > stopped_at:
                     break
-                self._take(conversation, parts, without_files(self.item.key, said, NOT_FETCHED))
+                message = await conversation.measured_aside(without_files(self.item.key, said, NOT_FETCHED))
+                self._take(conversation, parts, message)
         return len(conversation.absorbed) > before
 
     async def _messages(
@@ -90,7 +92,7 @@ class Steering:
             if not await self._may_talk(said.source):
                 waiting = [other for other in behind if other not in parts]
                 continue  # its own turn refuses it
-            if not self._is_for_this_turn(said) or conversation.too_long(readable(said)):
+            if not self._is_for_this_turn(said) or await conversation.too_long(readable(said)):
                 return  # a message that is too long is refused in its own turn, and spares this one
             yield parts, said, behind
             waiting = [other for other in behind if other not in parts]

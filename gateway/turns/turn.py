@@ -258,7 +258,7 @@ class Turns:
         said = joined(said, [part.inbound for part in parts])
         conversation.absorbed += [part.id for part in parts]
         text = readable(said)
-        if refusal := conversation.too_long(text) if text.strip() else EMPTY:
+        if refusal := await conversation.too_long(text) if text.strip() else EMPTY:
             shown: list[tuple[OutboundKind, str]] = [("error", refusal)]
             return Ending(outcome="refused", shown=shown, conversation=conversation if parts else None)
         close_open_calls(conversation, self.clock.now())  # a turn that a bug ended may have left some
@@ -313,14 +313,15 @@ class Turns:
             outcome, sentence = observer.why_ended()
             if outcome == "failed":
                 log.warning("turn_given_up", key=str(recorder.item.key), sentence=sentence)
-            shown = [*_begun(agent.interrupt(conversation)), ("notice" if outcome == "stopped" else "error", sentence)]
+            begun = _begun(await agent.interrupt(conversation))
+            shown = [*begun, ("notice" if outcome == "stopped" else "error", sentence)]
             if sentence == STOPPED and await steering.put_aside(conversation, observer.stopped_at):
                 shown.append(("notice", KEPT_ASIDE))
         except (SessionConflict, StoreUnavailable):
             raise
         except Exception as error:
             sentence = sentence_for(error, details=agent.fitting.details)
-            outcome, shown = "failed", [*_begun(agent.interrupt(conversation)), ("error", sentence)]
+            outcome, shown = "failed", [*_begun(await agent.interrupt(conversation)), ("error", sentence)]
         observer.phase("finishing")
         return Ending(
             outcome=outcome,
@@ -342,6 +343,7 @@ class Turns:
             if said.attachments:
                 observer.phase("fetching files")
             message = await self.files.message(conversation, said, observer.alive, observer.tell_of_file)
+            message = await conversation.measured_aside(message)
             before = await reminded(self.store, conversation)
         finally:
             for each in (*before, message):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -12,8 +13,10 @@ import pytest
 from gateway.domain.when.patterns import Pattern
 from gateway.providers.errors import classify
 from gateway.providers.openai.answer import ChatAnswer
+from gateway.providers.plugin import ModelSettings
 from gateway.runtime.redaction import Redactor
-from tests.support.gateway import FakeModel, Say, in_turn, running
+from gateway.runtime.tokens import TokenCounter
+from tests.support.gateway import FakeModel, Gate, Say, config_in, in_turn, running
 from tests.support.watchdog import nothing_slow
 
 SIZE: Final = 40_000  # characters of a message of several parts, or of a long answer
@@ -43,6 +46,28 @@ async def test_no_message_and_no_answer_holds_up_the_loop(tmp_path: Path, name: 
             await live.ask(f"/recall {text}")
             await live.ask(f"/pin {text}")
             await live.ask("/retry")
+
+
+async def test_long_texts_are_counted_beside_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, counted, count, gate = threading.get_ident(), list[int](), TokenCounter.text, Gate()
+
+    def text(counter: TokenCounter, said: str) -> int:
+        if threading.get_ident() == here:
+            counted.append(len(said))
+        return count(counter, said)
+
+    long = " ".join(f"a long story {number}" for number in range(3_000))
+    model = FakeModel(in_turn(Say(text="go on"), Say(text=long), Say(first=long, gate=gate)))
+    wide = ModelSettings(provider="offline", name="fake", context_length=4 * len(long))
+    async with running(tmp_path, config=config_in(tmp_path, model=wide), model=model) as live:
+        monkeypatch.setattr(TokenCounter, "text", text)
+        await live.ask(long)
+        await live.ask("and you?")
+        await live.tell("once more?")
+        await gate.until_waiting()
+        await live.ask("/stop")
+        assert (await live.ask("/last")).startswith("a long story")
+    assert max(counted) < len(long)
 
 
 def chunk(**call: object) -> dict[str, object]:
