@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from gateway.context import fallback, ledger, material, prompts, statements, verification
@@ -24,7 +24,7 @@ from gateway.context.standing import SHARE, listed
 from gateway.context.state import Cooldown, classify
 from gateway.domain.message import Message
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import CompressionFailed, ConfigError, GatewayError, SummaryRefused
+from gateway.runtime.errors import CompressionFailed, ConfigError, ContextOverflow, GatewayError, SummaryRefused
 from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter
 
@@ -36,6 +36,7 @@ the answer. None, at once and free of charge, where the provider's cache would n
 NO_MODEL: Final = "No model is configured that could summarise."
 PATIENCE: Final = 300.0  # seconds for all attempts: half of the time for which a turn may be silent
 _SLACK: Final = 512  # tokens of the summariser's window left for formats and miscounts
+_SMALLEST_WINDOW: Final = 2_048  # tokens; no summariser works with less
 _LEAST_OUTPUT: Final = 256  # tokens; a smaller cap would cut off good answers
 _LEAST_INPUT: Final = 500  # tokens of the middle in one request, whatever window is reported
 _MOST_PARTS: Final = 4  # requests for one middle; the rest is left out by rank (`material`)
@@ -105,7 +106,7 @@ class Summariser:
         else:
             try:
                 async with self._clock.limit(PATIENCE):
-                    written = await _Asking(notes, wish, self.call_model, self.call_aligned).write()
+                    written = await self._asked(notes, wish, self.call_model)
             except (GatewayError, TimeoutError) as raised:
                 error = raised
             else:
@@ -120,6 +121,18 @@ class Summariser:
         if kind == "refused" and not wish.emergency:
             raise CompressionFailed(reason) from error
         return notes.by_rule(reason, getattr(error, "failed_model", None))
+
+    async def _asked(self, notes: _Notes, wish: Wish, call_model: CallModel) -> Written:
+        """Return a model's notes. One whose window is smaller than is known is given half as much until it fits."""
+        while True:
+            try:
+                return await _Asking(notes, wish, call_model, self.call_aligned).write()
+            except ContextOverflow as error:
+                smaller = min(wish.window // 2, error.limit or wish.window)
+                if smaller < _SMALLEST_WINDOW:
+                    raise
+                wish = replace(wish, window=smaller)
+                notes.begin_again()
 
 
 class _Notes:
@@ -136,6 +149,10 @@ class _Notes:
         most = max(ledger.LEDGER, plan.room // ledger.PER_TOKENS)
         ranked = ledger.ledger(plan.middle, plan.identifiers, self._outdated.corrections, most)
         self.ledger = {value: entry for value, entry in ranked.items() if value not in self._outdated.values}
+
+    def begin_again(self) -> None:
+        """Forget what was noted of the middle, which is read again."""
+        self.text, self.done = self.plan.previous, 0
 
     def by_rule(self, reason: str, failed_model: str | None = None) -> Written:
         """Return notes in which a rule covers all that no model has covered."""

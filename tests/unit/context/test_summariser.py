@@ -14,12 +14,13 @@ from gateway.context.material import parts
 from gateway.context.policy import CompressionSettings
 from gateway.context.prompts import OPENER, framed
 from gateway.context.shapes import calls_by_id
-from gateway.domain.message import Message, text_of, user
+from gateway.domain.message import Message, note_of, text_of, user
 from gateway.domain.notes import SUMMARY_REQUEST
-from gateway.runtime.errors import ProviderRejected, ProviderUnavailable, SummaryRefused
+from gateway.runtime.errors import ContextOverflow, ProviderRejected, ProviderUnavailable, SummaryRefused
 from tests.support.transcripts import (
     COUNTER,
     Extractive,
+    Failing,
     Scripted,
     compressor,
     conversation,
@@ -275,3 +276,28 @@ def test_the_oldest_is_left_out_where_the_parts_are_too_few() -> None:
     assert "Part 59 is fixed." in made[-1].text
     shown = [n for n in range(60) if any(f"Part {n} is fixed." in part.text for part in made)]
     assert shown == list(range(shown[0], 60)) or len(shown) > 20
+
+
+@pytest.mark.parametrize("stated", [None, 6_000])
+async def test_a_summariser_whose_window_is_smaller_than_known_is_given_less_until_it_fits(stated: int | None) -> None:
+    class Small(Extractive):
+        async def __call__(self, messages: Sequence[Message], max_tokens: int) -> str:
+            if sum(map(COUNTER.message, messages)) + max_tokens > 6_000:
+                self.overflows += 1
+                raise ContextOverflow("The prompt is too long.", limit=stated)
+            return await super().__call__(messages, max_tokens)
+
+        overflows = 0
+
+    small = Small()
+    result = await compressor(small, window=64_000).compress(conversation(300, 120))
+    assert 1 <= small.overflows <= 4
+    assert len(summaries(result)) == 1
+    assert not note_of(summaries(result)[0]).get("fallback")
+
+
+async def test_a_summariser_that_fits_nothing_is_given_up() -> None:
+    failing = Failing(ContextOverflow("The prompt is too long."))
+    result = await compressor(failing, window=64_000).compress(conversation(300, 120))
+    assert note_of(summaries(result)[0]).get("fallback")
+    assert 2 <= failing.calls <= 6
