@@ -36,6 +36,7 @@ from adapters.console.codec import Request
 from adapters.console.folder import Folder, told
 from adapters.console.intake import Intake
 from adapters.console.platform import LIMITS
+from adapters.console.rendering import LARGEST
 from adapters.console.screen import ReplyFlow
 from adapters.console.wrapping import Fragment, wrap
 from gateway.domain.adapter import Accept
@@ -268,6 +269,8 @@ class InteractiveConsole:
         if self._dumb or outbound.id in self._shown:
             return
         flow = self._flows.setdefault(outbound.id, ReplyFlow())
+        if not flow.has_grown(outbound.text):
+            return
         again = flow.begun
         rows = flow.advance(outbound.text, columns=self._columns())
         lines = self._headed(outbound.id, rows, again=again, place=self._place(outbound.to))
@@ -438,7 +441,7 @@ class InteractiveConsole:
         """The last rows of what is not printed yet."""
         columns, code = self._columns(), self._live_code
         shown: list[str] = []
-        for line in self._live.split("\n")[-LIVE_ROWS:]:
+        for line in self._live.rsplit("\n", LIVE_ROWS)[-LIVE_ROWS:]:
             shown += screen.fold(line, columns=columns, height=LIVE_ROWS, cells=get_cwidth, code=code)
         return shown[-LIVE_ROWS:]
 
@@ -480,6 +483,8 @@ class InteractiveConsole:
         if self._dumb and self._prompting:  # the prompt cannot move: end its line, and give it again below
             fragments = [("", "\n"), *fragments, _PROMPT]
 
+        long = sum(len(text) for _, text in fragments) > LARGEST  # it takes seconds: they are no one else's
+
         def write() -> None:
             wrapped = wrap(fragments, columns=self._columns(), cells=get_cwidth)
             # The prompt has let go of the terminal, which would show at once whatever is typed meanwhile.
@@ -489,6 +494,6 @@ class InteractiveConsole:
         try:
             with set_app(self._session.app):
                 # Cancelled half-way, prompt_toolkit would make every later print wait for this one.
-                await asyncio.shield(run_in_terminal(write))
+                await asyncio.shield(run_in_terminal(write, in_executor=long))
         except OSError as error:
             raise Disconnected(f"The terminal cannot be written ({error.strerror}).") from error

@@ -23,6 +23,7 @@ from gateway.domain.terminal import printable
 
 REWRITTEN: Final = "· (the answer changed; it goes on from here as it is now)\n"
 ANEW: Final = "· …\n"  # between what was said before a tool ran, or by an attempt that broke off, and what is said now
+_GROWN: Final = 1.01
 _LONG: Final = 3  # seconds of work that are worth a figure
 _FENCE: Final = re.compile(r"\s*(```|~~~)")
 _INLINE: Final = re.compile(r"(?P<code>`[^`\n]+`)|(?P<strong>\*\*(?=\S)[^*\n]+\*\*)")
@@ -43,10 +44,17 @@ class ReplyFlow:
         self._block = 0  # where the block begins that may still grow
         self._printed: list[str] = []  # the words of each of its rows that is printed
         self._held = 0  # where the text begins whose rows are not printed yet
+        self._seen = self._shown = ""  # the text that was looked at last, and its printable form
+
+    def has_grown(self, text: str) -> bool:
+        """Say whether the reply, now that it is `text` so far, is worth a look: a long one is each time it has grown by
+        a hundredth. A look reads all of it, and a model writes a few letters at a time."""
+        before = len(self._seen)
+        return before <= LARGEST or not before <= len(text) < _GROWN * before
 
     def advance(self, text: str, *, columns: int) -> list[Fragment]:
         """Return the pieces to print on a screen of `columns` now that the reply is `text` so far."""
-        text = printable(text)
+        text = self._printable(text)
         if self._read.startswith(text):
             return []  # nothing new, or a new attempt that has not come as far yet
         end = text.rfind("\n") + 1
@@ -60,8 +68,13 @@ class ReplyFlow:
 
     def unfinished(self, text: str) -> str:
         """The lines of `text` that `advance` does not print yet."""
-        text = printable(text)
+        text = self._printable(text)
         return text[self._held if text.startswith(self._read) else text.rfind("\n") + 1 :]
+
+    def _printable(self, text: str) -> str:
+        if text is not self._seen:
+            self._seen, self._shown = text, printable(text)
+        return self._shown
 
     def _take(self, read: str, columns: int, *, last: bool = False) -> list[Fragment]:
         fragments: list[Fragment] = []
@@ -82,8 +95,8 @@ class ReplyFlow:
         rest = self._read[self._block :]
         if self._raw or len(rest) > LARGEST:
             self._raw = True  # the rest of the reply is shown as it was written
-            for line in self._read[self._held :].splitlines():
-                yield [("", line)]
+            if lines := self._read[self._held :].splitlines():
+                yield [("", "\n".join(lines))]
             self._held = self._block = len(self._read)
             return
         found = blocks(rest)
@@ -157,8 +170,9 @@ def whole(kind: OutboundKind, text: str, *, place: str | None = None) -> list[Fr
     if kind in MARKS:
         block = marked(kind, where + text.strip())
         return [("class:aside", block)] if kind == "notice" else [(f"class:{kind}", block), ("", "\n")]
-    lines = printable(text.strip("\n")).split("\n")
-    styled = [fragment for line in lines for fragment in (*inline(line), ("", "\n"))]
+    said = printable(text.strip("\n"))
+    lines = said.split("\n") if len(said) <= LARGEST else []
+    styled = [fragment for line in lines for fragment in (*inline(line), ("", "\n"))] or [("", f"{said}\n")]
     return [("class:aside", where), *styled, ("", "\n")]
 
 

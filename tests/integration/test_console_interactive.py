@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from prompt_toolkit.input import PipeInput, create_pipe_input
 
+from adapters.console import interactive
 from adapters.console.interactive import InteractiveConsole, QuietHistory
+from adapters.console.wrapping import Fragment, wrap
 from gateway.domain.adapter import Adapter, CanStream, CanType
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey, Source
 from tests.emulators.llm import LlmServer
@@ -125,6 +128,23 @@ class TestTalking:
         await person.console.typing(MAIN, True)
         await person.sees("thinking…")
         assert person.screen.text.count("Still answering") == 1
+
+    async def test_nobody_waits_while_a_long_answer_is_printed(
+        self, person: Person, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await person.sees("/help lists the commands")
+        readers: list[int] = []
+
+        def read(fragments: Sequence[Fragment], **screen: Any) -> list[Fragment]:
+            readers.append(threading.get_ident())
+            return wrap(fragments, **screen)
+
+        monkeypatch.setattr(interactive, "wrap", read)
+        for kind in ("reply", "command"):
+            await person.console.send(outbound("a long story\n" * 2_000, kind, id_=kind))
+        assert len(readers) == 2
+        assert threading.get_ident() not in readers
+        assert person.screen.text.count("a long story") == 4_000
 
     async def test_alt_enter_begins_a_line(self, person: Person) -> None:
         assert (await person.says(f"one{ALT_ENTER}two{ENTER}")).text == "one\ntwo"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.completion import CompleteEvent
@@ -151,6 +152,26 @@ class TestStreaming:
         assert flow.unfinished("a\x1b[2J\x1b]0;") == "a␛]0;"
         assert finish(flow, "a\x1b[2Jb\x1bc") == "ab␛c\n"
         assert "\x1b" not in finish(ReplyFlow(), "```py\nprint('\x1b]0;x\x07')\n```")
+
+    @pytest.mark.parametrize("unit", ["word ", "a line\n", "\x00"])
+    def test_a_long_reply_that_grows_is_not_read_at_each_word(self, unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        text, read = unit * (300_000 // len(unit)), list[int]()
+        monkeypatch.setattr("adapters.console.screen.printable", lambda said: read.append(len(said)) or said)
+        flow, shown = ReplyFlow(), list[str]()
+        for end in range(0, len(text), 7):
+            if flow.has_grown(so_far := text[:end]):
+                shown.append(advance(flow, so_far))
+                flow.unfinished(so_far)
+        shown.append(finish(flow, text))
+        assert "".join(shown).split() == text.split()
+        assert sum(read) < 300 * len(text)  # a word at a time: 20,000
+
+    def test_a_long_reply_that_begins_again_is_looked_at(self) -> None:
+        flow = ReplyFlow()
+        advance(flow, "a line\n" * LARGEST)
+        assert not flow.has_grown("a line\n" * LARGEST + "more")
+        assert flow.has_grown("a line\n")
+        assert flow.has_grown("a line\n" * 2 * LARGEST)
 
     def test_a_block_too_large_to_lay_out_is_printed_as_it_was_written(self) -> None:
         text = "\n".join(f"- **item** {number}" for number in range(LARGEST // 10))
