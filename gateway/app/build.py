@@ -508,7 +508,7 @@ def _turns(
         background=base.background,
         rules=base.rules,
         clock=clock,
-        began=clock.now(),
+        began=clock.monotonic(),
         points=base.points,
     )
 

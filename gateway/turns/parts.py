@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 from typing import Final
 
 from gateway.domain.chat import TORN, Inbound
@@ -43,9 +44,9 @@ def following(head: InboxItem, behind: Sequence[InboxItem]) -> list[InboxItem]:
     return parts[1:]
 
 
-def patience(head: InboxItem, behind: Sequence[InboxItem], now: float, began: float = 0.0) -> float:
-    """Seconds to wait for the next part of `head`'s message, at `now`. 0.0: the message is whole. `began`: when this
-    process did (both wall time): of an album that an earlier one was told of, the platform may still hold the rest."""
+def patience(head: InboxItem, behind: Sequence[InboxItem], now: float, age: float = inf) -> float:
+    """Seconds to wait for the next part of `head`'s message, at `now` (wall time). 0.0: the message is whole. `age`:
+    seconds for which this process runs. Of an album that an earlier one was told of, the platform may hold the rest."""
     parts = [head, *following(head, behind)]
     last = parts[-1]
     if last.inbound.part_of is None or not _may_begin(head):
@@ -54,8 +55,8 @@ def patience(head: InboxItem, behind: Sequence[InboxItem], now: float, began: fl
     if any(not _is_plain(item) or _same_speaker(item, head) for item in rest):
         return 0.0  # another message came after it
     left, most = last.accepted_at + DEBOUNCE - now, DEBOUNCE
-    if head.inbound.is_group_file and last.accepted_at < began:
-        left, most = began + _FIRST_READING - now, _FIRST_READING
+    if head.inbound.is_group_file and now - last.accepted_at > age:
+        left, most = _FIRST_READING - age, _FIRST_READING
     # A clock that was set back must not make anybody wait longer.
     return min(max(left, 0.0), most)
 

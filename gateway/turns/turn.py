@@ -114,7 +114,7 @@ class Ending:
 @dataclass(slots=True, kw_only=True)
 class Turns:
     """The parts that every turn needs. `agent`, `fitting`, `steps` and `compactor` build those of one turn. `began`:
-    when this process did, by wall time. Only `_outages` changes: when each key was last told that the store is away."""
+    when this process did (monotonic). Only `_outages` changes: when each key was last told that the store is away."""
 
     store: Store
     sessions: Sessions
@@ -269,7 +269,7 @@ class Turns:
         the step that stores their words; until then the lane would find them again."""
         while item.inbound.part_of is not None:
             behind = await self.store.waiting(item.key, self.rules.turns.lane_cap)
-            seconds = patience(item, behind, self.clock.now(), self.began)
+            seconds = patience(item, behind, self.clock.now(), self.clock.monotonic() - self.began)
             if not seconds:
                 return following(item, behind)
             await self.clock.sleep(seconds)

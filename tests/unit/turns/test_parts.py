@@ -191,10 +191,11 @@ def test_what_a_person_said_is_known_of_every_part() -> None:
 
 def test_the_rest_of_an_album_is_waited_for_after_a_start() -> None:
     """An earlier process was told of the head and killed; the platform has the rest for this one."""
-    head, began = lane(picture())[0], NOW + 60
-    assert patience(head, [], began, began) == 5.0
-    assert patience(head, [], began + 4, began) == 1.0
-    assert patience(head, [], began + 5, began) == 0.0
-    later = replace(lane(picture())[0], id="1", accepted_at=began + 2)  # the rest came: as ever from then on
-    assert patience(head, [later], began + 2, began) == pytest.approx(DEBOUNCE)
-    assert patience(lane(said("a", part_of=CUT))[0], [], began, began) == 0.0
+    head, now = lane(picture())[0], NOW + 60
+    assert patience(head, [], now, age=0.0) == 5.0
+    assert patience(head, [], now + 4, age=4.0) == 1.0
+    assert patience(head, [], now + 5, age=5.0) == 0.0
+    later = replace(lane(picture())[0], id="1", accepted_at=now + 2)  # the rest came: as ever from then on
+    assert patience(head, [later], now + 2, age=2.0) == pytest.approx(DEBOUNCE)
+    assert patience(lane(said("a", part_of=CUT))[0], [], now, age=0.0) == 0.0
+    assert patience(head, [], NOW - 3_600, age=1.0) == DEBOUNCE  # the machine's clock was set back
