@@ -207,8 +207,8 @@ def _displayed(components: Iterable[Json]) -> Iterator[str]:
 def without_mention(text: str, me: Me) -> str:
     """The text without the bot's name at its start or its end."""
     name = rf"<@!?{me.id}>"
-    text = re.sub(rf"\A\s*{name}[\s,:]*", "", text)
-    return re.sub(rf"\s*{name}\s*\Z", "", text).strip()
+    text = re.sub(rf"\A{name}[\s,:]*", "", text.strip())
+    return re.sub(rf"{name}\Z", "", text).strip()
 
 
 def is_named(message: Json, me: Me) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from adapters.discord import codec
 from adapters.discord.codec import Interaction, Me, Place
 from gateway.domain.chat import CUT, TORN, Inbound
+from tests.support.hostile import LONGEST, SECONDS, within
 
 ME = Me(id="42", name="Legato")
 ALONE = Place(channel="7")
@@ -59,6 +60,12 @@ def test_in_a_channel_an_answer_can_point_at_its_question() -> None:
     assert codec.message_of(inbound.event_id, "7") == "1000"
     assert codec.message_of(inbound.event_id, "8") is None
     assert codec.asked_by(inbound.event_id) == "1"
+
+
+@pytest.mark.parametrize("unit", [" ", "\n", "\t \n", "> a\n", "`a`\n", "<@42>", "<@42> "])
+def test_no_text_takes_long_to_read(unit: str) -> None:
+    with within(SECONDS):
+        assert heard("a" + unit * (LONGEST // len(unit)) + "b").text.endswith("b")
 
 
 def test_a_thread_does_not_hold_the_message_that_it_was_opened_from() -> None:
