@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from math import inf
 from typing import Final
 
 import pyromark
@@ -161,14 +162,14 @@ def _in_dollars(match: re.Match[str]) -> str:
 def _with_spoilers(found: Sequence[Event]) -> Iterator[Event]:
     """Events in which `||hidden||` is a tag of its own, where both pairs of strokes are in the same paragraph."""
     hidden = False
-    for index, event in enumerate(found):
+    for event, last in zip(found, _last_closing(found), strict=True):
         if event.name != "Text" or "||" not in event.data:
             hidden = hidden and event.name not in _BLOCKS
             yield event
             continue
         written = 0
         for strokes in _SPOILER.finditer(event.data):
-            opens = not hidden and _opens(event.data, strokes) and _is_closed(found, index, strokes.end())
+            opens = not hidden and _opens(event.data, strokes) and strokes.end() < last
             if not opens and not (hidden and _closes(event.data, strokes)):
                 continue
             yield event._replace(data=event.data[written : strokes.start()])
@@ -178,24 +179,29 @@ def _with_spoilers(found: Sequence[Event]) -> Iterator[Event]:
         yield event._replace(data=event.data[written:])
 
 
+def _around(text: str, strokes: re.Match[str]) -> tuple[str, str]:
+    """The character before the strokes and the one behind them; "" at an edge of the text."""
+    return text[max(0, strokes.start() - 1) : strokes.start()], text[strokes.end() : strokes.end() + 1]
+
+
 def _opens(text: str, strokes: re.Match[str]) -> bool:
-    before, after = text[: strokes.start()][-1:], text[strokes.end() :][:1]
+    before, after = _around(text, strokes)
     return not after.isspace() and not before.isalnum()
 
 
 def _closes(text: str, strokes: re.Match[str]) -> bool:
-    before, after = text[: strokes.start()][-1:], text[strokes.end() :][:1]
+    before, after = _around(text, strokes)
     return not before.isspace() and not after.isalnum()
 
 
-def _is_closed(found: Sequence[Event], index: int, position: int) -> bool:
-    """Say whether strokes that close come after `position` in the text of event `index`, before its block ends."""
-    text = found[index].data
-    if any(_closes(text, strokes) for strokes in _SPOILER.finditer(text, position + 1)):
-        return True
-    for event in found[index + 1 :]:
-        if event.name in _BLOCKS:
-            return False
-        if event.name == "Text" and any(_closes(event.data, strokes) for strokes in _SPOILER.finditer(event.data)):
-            return True
-    return False
+def _last_closing(found: Sequence[Event]) -> list[float]:
+    """For each event, where in its text the last strokes stand that close; beyond its text if there are some behind it
+    before its block ends, and -1 if there are none."""
+    places: list[float] = []
+    later = False
+    for event in reversed(found):
+        strokes = _SPOILER.finditer(event.data) if event.name == "Text" and "||" in event.data else ()
+        here = max((each.start() for each in strokes if _closes(event.data, each)), default=-1)
+        places.append(inf if later else here)
+        later = (later or here >= 0) and event.name not in _BLOCKS
+    return places[::-1]

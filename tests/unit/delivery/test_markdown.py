@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.delivery.markdown import reading
 from gateway.delivery.markdown.characters import last_boundary, length, reach
 from gateway.delivery.markdown.events import events
 from gateway.delivery.markdown.layout import Medium, laid_out
@@ -44,6 +45,14 @@ def test_a_table_that_fits_stands_in_columns() -> None:
 
 def test_a_target_that_cannot_be_linked_to_stands_in_brackets() -> None:
     assert laid_out("[docs](https://docs.example/a)", NARROW) == ("docs (https://docs.example/a)", [])
+
+
+@pytest.mark.parametrize("unit", ["||a ", "||a||\n\n", "||*a* "])
+def test_strokes_that_hide_nothing_are_each_looked_at_a_few_times(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, closes = list[str](), reading._closes
+    monkeypatch.setattr(reading, "_closes", lambda *strokes: looks.append("") or closes(*strokes))
+    laid_out(unit * 2_000, NARROW)
+    assert len(looks) <= 3 * 4_000
 
 
 @pytest.mark.parametrize("unit", [">", "> ", "- >", "1. > ", "\t>"])
