@@ -102,11 +102,14 @@ def _rows(text: str, spans: Sequence[Span]) -> Iterator[Row]:
 
 
 def _styled(text: str, start: int, end: int, here: Sequence[Span]) -> Iterator[Fragment]:
-    """One line, cut wherever a mark begins or ends."""
+    """One line, cut wherever a mark begins or ends; `here` are the marks by their starts."""
     edges = sorted({start, end, *(min(max(at, start), end) for span in here for at in (span.start, span.end))})
+    coming, marked = list(reversed(here)), list[Span]()
     for one, other in pairwise(edges):
-        style = " ".join(_STYLES[span.kind] for span in here if span.start <= one and span.end >= other)
-        yield style, text[one:other]
+        marked = [span for span in marked if span.end > one]
+        while coming and coming[-1].start <= one:
+            marked.append(coming.pop())
+        yield " ".join(_STYLES[span.kind] for span in marked), text[one:other]
 
 
 def _code(code: str, language: str | None) -> Iterator[Row]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
+from adapters.console import rendering
 from adapters.console.interactive import CommandCompleter
 from adapters.console.rendering import LARGEST
 from adapters.console.screen import ANEW, REWRITTEN, Fragment, ReplyFlow, Work, at_work, fold, heading, inline, whole
 from adapters.console.wrapping import wrap
+from gateway.delivery.markdown.page import Span
 
 prose = st.text(st.sampled_from("ab \n`*#|->1.[]()"), max_size=60)
 WIDTH = 80
@@ -200,6 +204,21 @@ class TestRendering:
         ):
             assert line in shown.splitlines(), line
         assert "```" not in shown
+
+    def test_each_mark_of_a_line_is_looked_at_a_few_times(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        looks = 0
+
+        class Watched(Span):
+            def __getattribute__(self, name: str) -> Any:
+                nonlocal looks
+                looks += 1
+                return super().__getattribute__(name)
+
+        marks = [Watched(kind="code", start=2 * place, end=2 * place + 1) for place in range(2_000)]
+        monkeypatch.setattr(rendering, "laid_out", lambda *_: ("ab" * 2_000, marks))
+        (row,) = rendering.rows("of marks", columns=80)
+        assert row[:2] == [("class:code", "a"), ("", "b")]
+        assert looks < 20 * len(marks)
 
     def test_words_are_styled(self) -> None:
         fragments = ReplyFlow().finish("# T\n\na **b** *c* `d` ~~e~~", columns=WIDTH)
