@@ -29,6 +29,7 @@ from gateway.runtime.errors import Disconnected
 BATCH: Final = 64  # most lines per accept: enough to share a commit, few enough to answer soon
 MOST_STREAMED: Final = 10_000  # lines at once that wait for an answer in pieces
 MOST_GROWING: Final = 256  # replies at once whose length is known
+_FRESH: Final = "fresh"  # begins the event id of the command before a question: nobody is shown its answer
 
 
 class _LineConsole(ABC):
@@ -58,6 +59,7 @@ class _LineConsole(ABC):
         self._asked: str | None = None  # the event id of the question
         self._swallowed: str | None = None  # the event id of a message whose answer is not shown
         self._begun = asyncio.Event()  # the new session is there
+        self._left = False
         self._asking = asyncio.Event()  # something is asked about the question, or it has its answer
         self._reader = InputReader(stdin)
         # Whether a person may answer what is asked about the question. Of commands, some have no answer of their own.
@@ -103,10 +105,10 @@ class _LineConsole(ABC):
         began; else the person would be told that it waits."""
         chat = self._chat
         if self._fresh:
-            self._swallowed = self._ids.new("line")
+            self._swallowed = self._ids.new(_FRESH)
             await self._intake.offer([self._inbound(Request(text=codec.FRESH, chat=chat), self._swallowed)], accept)
             await self._begun.wait()
-            if self._writer.gone:
+            if self._left:
                 raise Interrupted  # nobody would see the answer
         if self._question is not None:
             self._asked = self._ids.new("line")
@@ -135,18 +137,24 @@ class _LineConsole(ABC):
 
     async def send(self, outbound: Outbound) -> str:
         """Write the message and return once it has left this process. Raises Disconnected."""
-        if outbound.answers is not None and outbound.answers == self._swallowed:
-            self._begun.set()
+        if self._is_of_fresh(outbound.answers):
             return outbound.id
         self._mind_asking(outbound)
         try:
             await self._show(outbound)
-        except Disconnected:
-            self._leave_if_gone()
+        except Disconnected as error:
+            await self._end_if_useless(error)
             raise
         self._note(outbound)
         self._intake.sent(outbound.to.chat)
         return outbound.id
+
+    def _is_of_fresh(self, answers: str | None) -> bool:
+        """Say whether this answers the command that began a new session, be it that of an earlier process."""
+        if answers is None or answers != self._swallowed:
+            return self._question is not None and answers is not None and answers.startswith(f"{_FRESH}_")
+        self._begun.set()
+        return True
 
     def _mind_asking(self, outbound: Outbound) -> None:
         """Let a person answer what is asked about the question. What they typed before was not meant for it."""
@@ -209,11 +217,22 @@ class _LineConsole(ABC):
         complaint = Complaint(id=self._ids.new("error"), text=text, chat=inbound.source.chat, answers=inbound.event_id)
         await self._complain(complaint)
 
+    async def _end_if_useless(self, error: Disconnected) -> None:
+        """End where nobody sees the output. One question is not worth waiting for a disk that is full, either."""
+        if self._question is not None and not self._writer.gone and not self._left:
+            self._leave()
+            await self._complain(Complaint(id=self._ids.new("error"), text=str(error)))
+        self._leave_if_gone()
+
     def _leave_if_gone(self) -> None:
         if self._writer.gone:
-            self._intake.abandon()
-            self._reader.interrupt()
-            self._begun.set()
+            self._leave()
+
+    def _leave(self) -> None:
+        self._left = True
+        self._intake.abandon()
+        self._reader.interrupt()
+        self._begun.set()
 
 
 class JsonConsole(_LineConsole):
@@ -303,7 +322,8 @@ class PipeConsole(_LineConsole):
         line = codec.encode_plain(outbound)
         if self._asked is not None and outbound.kind == "reply" and self._styled is not None:
             line = f"{self._styled(outbound.text)}\n\n".encode()
-        if outbound.kind in ("reply", "command") and self._asked in (None, outbound.answers):
+        answer = self._question is None or (self._asked is not None and outbound.answers == self._asked)
+        if outbound.kind in ("reply", "command") and answer:
             await self._writer.write(line if self._asked is None else line.removesuffix(b"\n"))
         else:
             await self._write_aside(line)

@@ -226,6 +226,8 @@ class TestQuestions:
         await stdin.say(b"nobody reads this\n")
         asking = asyncio.create_task(console.run(gateway))
         await eventually(lambda: gateway.taken)
+        await console.send(outbound("before the question", answers="line_of_yesterday"))
+        await console.send(outbound("Started a fresh session.", "command", answers="fresh_of_yesterday"))
         await console.send(outbound("Started a fresh session.", "command", answers=gateway.taken[0].event_id))
         await asking
         assert [(each.text, each.source.chat) for each in gateway.taken] == [
@@ -239,7 +241,22 @@ class TestQuestions:
         stdout.close(stdout.into)
         stderr.close(stderr.into)
         assert (await stdout.everything()).decode() == "an answer\n"
-        assert (await stderr.everything()).decode() == "of yesterday\n\n"
+        assert (await stderr.everything()).decode() == "before the question\n\nof yesterday\n\n"
+        stderr.close()
+
+    async def test_an_answer_that_cannot_be_written_is_told_once(self, stdin: Pipe, clock: ManualClock) -> None:
+        stderr, gateway, full = Pipe(), Gateway(), os.open("/dev/full", os.O_WRONLY)
+        how: dict[str, Any] = {"ids": SequentialIds(), "clock": clock, "stderr": stderr.into}
+        console = PipeConsole(stdin.out, full, **how, question="hi")
+        await console.run(gateway)
+        for _ in range(2):
+            with pytest.raises(Disconnected):
+                await console.send(outbound("an answer", answers=gateway.taken[0].event_id))
+        await console.aclose()
+        os.close(full)
+        stderr.close(stderr.into)
+        said = (await stderr.everything()).decode()
+        assert (said, console.failed) == ("! The output cannot be written (No space left on device).\n", True)
         stderr.close()
 
     @pytest.mark.parametrize(("kind", "failed"), [("reply", False), ("error", True)])
