@@ -13,7 +13,7 @@ from gateway.domain.adapter import Accept
 from gateway.domain.chat import Inbound
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import StoreDamaged, StoreUnavailable
+from gateway.runtime.errors import StoreUnavailable
 
 Complain = Callable[[str], Awaitable[None]]
 Refuse = Callable[[Inbound], Awaitable[None]]
@@ -62,8 +62,6 @@ class Intake:
         self._moved.clear()  # before the attempt: what is sent while it runs counts
         try:
             results = await accept(batch)
-        except StoreDamaged:
-            raise  # a file does not mend while somebody waits
         except StoreUnavailable as error:
             if not self._outage:
                 self._outage = True

@@ -26,7 +26,7 @@ from gateway.people.approvals import Approvals
 from gateway.people.welcome import LOOK_EVERY, Welcome
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import GatewayError, StoreDamaged, StoreUnavailable
+from gateway.runtime.errors import GatewayError, StoreUnavailable
 from gateway.runtime.heap import give_back
 from gateway.runtime.metrics import Counter, Metrics
 from gateway.runtime.tasks import Background, best_effort, ended_before
@@ -251,9 +251,6 @@ class Gateway:
                 try:
                     if await self._has_settled():
                         return
-                except StoreDamaged as error:
-                    self._failed, self.failure = True, self.failure or str(error)
-                    return
                 except StoreUnavailable as error:  # there may be work for this process in it
                     log.warning("settling_waits", error=str(error))
                     await self.clock.sleep(_ASK_AGAIN)

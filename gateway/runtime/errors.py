@@ -12,8 +12,7 @@ GatewayError
 │   ├── SessionNotFound
 │   ├── SessionConflict         a write carried a stale epoch or fence; nothing was written
 │   ├── StoreLocked             another gateway process owns the store
-│   └── StoreUnavailable        disk full, unwritable, unreachable
-│       └── StoreDamaged        what was written is not there any more
+│   └── StoreUnavailable        disk full, unwritable, corrupt, unreachable
 ├── ToolError                   shown to the model as the tool's result
 │   └── ToolDenied
 ├── AdapterError
@@ -91,10 +90,6 @@ class StoreLocked(StoreError):
 
 class StoreUnavailable(StoreError):
     """The store cannot be read or written now: disk full, unwritable, corrupt or unreachable."""
-
-
-class StoreDamaged(StoreUnavailable):
-    """The store's file is not what was written: waiting does not help."""
 
 
 TOO_FEW_FILES: Final = "the process may open too few files; raise the limit (ulimit -n) to 256 or more."

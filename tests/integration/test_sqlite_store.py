@@ -403,19 +403,6 @@ async def test_a_damaged_file_is_told(make: Opener, path: Path) -> None:
         await make().open()
 
 
-async def test_a_lock_that_finds_no_space_is_told(make: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> int:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "pwrite", full)
-        with pytest.raises(StoreUnavailable, match="No space left"):
-            await make().open()
-    store = make()  # the attempt left nothing behind
-    await store.open()
-    await store.aclose()
-
-
 # -- backup -------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import apsw
 
-from gateway.runtime.errors import TOO_FEW_FILES, StoreDamaged, StoreUnavailable
+from gateway.runtime.errors import TOO_FEW_FILES, StoreUnavailable
 
 Row = tuple[Any, ...]
 
@@ -40,8 +40,7 @@ def unavailable(error: apsw.Error, path: Path) -> StoreUnavailable:
         return StoreUnavailable(f"{path} cannot be opened: {TOO_FEW_FILES}")
     for kind, sentence in _SENTENCES:
         if isinstance(error, kind):
-            lasting = issubclass(kind, (apsw.NotADBError, apsw.CorruptError))
-            return (StoreDamaged if lasting else StoreUnavailable)(sentence.format(path=path, detail=error))
+            return StoreUnavailable(sentence.format(path=path, detail=error))
     return StoreUnavailable(f"The store at {path} failed: {error}.")
 
 
@@ -63,7 +62,7 @@ def check_undamaged(connection: apsw.Connection, path: Path) -> None:
     found = one(connection, "PRAGMA quick_check(1)")
     if found is None or found[0] != "ok":
         detail = "" if found is None else f" ({str(found[0]).splitlines()[-1]})"
-        raise StoreDamaged(DAMAGED.format(path=path, detail=detail))
+        raise StoreUnavailable(DAMAGED.format(path=path, detail=detail))
 
 
 def make_private(path: Path) -> None:

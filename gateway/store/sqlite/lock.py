@@ -59,15 +59,9 @@ class LockFile:
                 "stop it first, or give this one another store.url."
             ) from error
         self.was_left = os.fstat(descriptor).st_size > 0
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
         self._descriptor = descriptor
-        try:
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
-        except OSError as error:
-            self.release()
-            raise StoreUnavailable(
-                f"{self._path} cannot be written ({error.strerror}): free some space, then try again."
-            ) from error
         self._lock_database()
 
     def _lock_database(self) -> None:
