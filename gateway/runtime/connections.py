@@ -22,6 +22,7 @@ import structlog
 from httpx_aiohttp import AiohttpTransport
 
 from gateway.runtime.metrics import Counter
+from gateway.runtime.sockets import slow_socket
 
 log = structlog.get_logger(__name__)
 
@@ -63,7 +64,12 @@ class Pool(AiohttpTransport):
 
     def _begun(self) -> aiohttp.ClientSession:
         connector = _Watched(
-            self._wait, self._renew, ssl=self.ssl_context, limit=self._most, keepalive_timeout=self._keepalive
+            self._wait,
+            self._renew,
+            ssl=self.ssl_context,
+            limit=self._most,
+            keepalive_timeout=self._keepalive,
+            socket_factory=slow_socket,
         )
         jar = aiohttp.DummyCookieJar()
         return aiohttp.ClientSession(connector=connector, cookie_jar=jar, trust_env=self._trust_env)

@@ -28,6 +28,7 @@ from yarl import URL
 
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ToolError
+from gateway.runtime.sockets import SlowSocket, slow_socket
 
 Address = IPv4Address | IPv6Address
 
@@ -37,6 +38,9 @@ _CONNECT: Final = 10.0  # seconds
 _SILENCE: Final = 10.0  # seconds
 _LOOKUPS: Final = 8  # names that are looked up at once
 _LONGEST_URL: Final = 2_000
+_HEAD: Final = 256 * 1024  # bytes on the wire before a page begins, those of encryption included
+_WRAPPED: Final = 2  # the bytes of a page on the wire for each of its own: some servers send tiny chunks
+_ENDLESS: Final = "it sends much more than a page"
 _PRIVATE: Final = "the address is not on the public internet"
 _NAT64: Final = IPv6Network("64:ff9b::/96")  # RFC 6052: an IPv4 address behind a translator
 # What `ipaddress` takes for public in some release, and nobody serves pages from: 6to4 (RFC 3056) with its relays
@@ -118,21 +122,24 @@ class Downloader:
 
     async def get(self, address: str) -> Download:
         """Fetch what lies at an address. Raises ToolError."""
-        url = self._checked(address)
+        url, sockets = self._checked(address), list[SlowSocket]()
         try:
-            async with self.clock.limit(self.seconds), self._session() as session:
+            async with self.clock.limit(self.seconds), self._session(sockets) as session:
                 for _ in range(_MOST_REDIRECTS + 1):
                     async with session.get(url, allow_redirects=False) as response:
                         target = response.headers.get("Location")
                         if response.status in _REDIRECTS and target is not None:
                             url = self._checked(target, url)
                             continue
+                        for each in sockets:
+                            each.left += _WRAPPED * self.most
                         return await self._read(url, response)
                 raise ToolError(f"There were more than {_MOST_REDIRECTS} redirects.")
         except TimeoutError as error:
             raise ToolError(f"{url.host} did not answer in time.") from error
         except (aiohttp.ClientError, OSError, ValueError, zlib.error) as error:
-            raise ToolError(f"{url.host} cannot be read: {_reason(error)}.") from error
+            reason = _ENDLESS if any(each.left < 0 for each in sockets) else _reason(error)
+            raise ToolError(f"{url.host} cannot be read: {reason}.") from error
 
     def _checked(self, address: str, base: URL | None = None) -> URL:
         """Raises ToolError for an address that is not to be asked for."""
@@ -152,9 +159,10 @@ class Downloader:
             raise ToolError(f"{host} cannot be read: {_PRIVATE}.")
         return url.with_fragment(None)
 
-    def _session(self) -> aiohttp.ClientSession:
+    def _session(self, sockets: list[SlowSocket]) -> aiohttp.ClientSession:
+        made = partial(self._socket, sockets)
         connector = aiohttp.TCPConnector(
-            resolver=self.resolver(), use_dns_cache=False, socket_factory=self._socket, force_close=True
+            resolver=self.resolver(), use_dns_cache=False, socket_factory=made, force_close=True
         )
         return aiohttp.ClientSession(
             connector=connector,
@@ -165,13 +173,14 @@ class Downloader:
             auto_decompress=False,
         )
 
-    def _socket(self, place: aiohttp.AddrInfoType) -> socket.socket:
-        """A socket for an address that was looked up. Raises OSError for one that is not public."""
-        family, kind, protocol, _, where = place
-        literal = _literal(str(where[0]))
+    def _socket(self, sockets: list[SlowSocket], place: aiohttp.AddrInfoType) -> SlowSocket:
+        """A socket for an address that was looked up, one more of these. Raises OSError for one that is not public."""
+        literal = _literal(str(place[4][0]))
         if literal is None or not self.allows(literal):
             raise PermissionError(EACCES, _PRIVATE)
-        return socket.socket(family=family, type=kind, proto=protocol)
+        sockets.append(slow_socket(place))
+        sockets[-1].left = _HEAD
+        return sockets[-1]
 
     async def _read(self, url: URL, response: aiohttp.ClientResponse) -> Download:
         if not 200 <= response.status < 300:

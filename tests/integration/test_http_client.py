@@ -1,8 +1,13 @@
 """The shared HTTP client, against a real socket."""
 
+import socket
+from typing import Any
+
+import pytest
 from aiohttp import web
 
 from gateway.providers.http import http_client
+from gateway.runtime.sockets import AT_ONCE, SlowSocket
 
 
 async def test_what_one_call_was_told_to_remember_is_not_sent_with_the_next() -> None:
@@ -24,3 +29,40 @@ async def test_what_one_call_was_told_to_remember_is_not_sent_with_the_next() ->
             await client.post(f"http://127.0.0.1:{runner.addresses[0][1]}/")
     await runner.cleanup()
     assert sent == [None, None]
+
+
+async def test_little_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read at once is parsed before anybody else has a turn."""
+    read, receive = list[int](), SlowSocket.recv
+
+    def counted(socket: SlowSocket, *how: Any) -> bytes:
+        data = receive(socket, *how)
+        read.append(len(data))
+        return data
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(body=b"a" * 1_000_000)
+
+    monkeypatch.setattr(SlowSocket, "recv", counted)
+    app = web.Application()
+    app.router.add_get("/", answer)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    async with http_client() as client:
+        assert len((await client.get(f"http://127.0.0.1:{runner.addresses[0][1]}/")).content) == 1_000_000
+    await runner.cleanup()
+    assert sum(read) > 1_000_000
+    assert max(read) <= AT_ONCE
+
+
+def test_a_socket_has_so_many_bytes_in_all() -> None:
+    near, far = socket.socketpair()
+    with SlowSocket(fileno=near.detach()) as slow, far:
+        far.sendall(b"a" * 3 * AT_ONCE)
+        assert slow.recv_into(bytearray(4 * AT_ONCE)) == AT_ONCE
+        assert slow.recv_into(memoryview(bytearray(100)), 10) == 10
+        slow.left = 100
+        assert len(slow.recv(100)) == 100
+        with pytest.raises(OSError, match="more than an answer takes"):
+            slow.recv(1)

@@ -278,6 +278,27 @@ async def test_a_body_that_does_not_end_is_cut() -> None:
         assert len(text) < 101_000
 
 
+CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "again"), [(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), (CHUNKED, b"1\r\na\r\n")], ids=["continue", "chunks"]
+)
+async def test_a_server_that_sends_much_and_says_little_is_left(head: bytes, again: bytes) -> None:
+    async def flood(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        request.transport.write(head)
+        while not request.transport.is_closing():
+            request.transport.write(again * 1_000)
+            await asyncio.sleep(0)
+        return web.Response()
+
+    async with online() as internet:
+        internet.pages["/"] = flood
+        with pytest.raises(ToolError, match=r"example\.org cannot be read: it sends much more than a page"):
+            await internet.fetch("/", seconds=60.0)
+
+
 @pytest.mark.parametrize("headers", [True, False])
 async def test_a_server_that_is_slow_is_left(headers: bool) -> None:
     async def slow(request: web.Request) -> web.StreamResponse:
