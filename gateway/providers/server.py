@@ -30,6 +30,7 @@ _SAID: Final = 8_000_000  # characters of words and thoughts
 # Characters of one event, or of an answer in one piece: the last event of some APIs repeats the answer, the prompt and
 # the tools, escaped. Its JSON is read in 50 ms, for which everybody else waits.
 _AT_ONCE: Final = 4_000_000
+_IN_ONE_GO: Final = 0.01  # seconds of events that have come already, until others have their turn
 _LINE_END: Final = re.compile(rb"[\r\n]")
 
 
@@ -163,6 +164,7 @@ class ModelServer:
         if not response.is_success:
             raise self._refused(response, await _read(chunks, _ERROR_BODY))
         reader, size, said, begun = EventReader(), 0, 0, False
+        since = self._clock.monotonic()
         async for chunk in _all(first, chunks):
             size += len(chunk)
             events = reader.feed(chunk)
@@ -176,6 +178,9 @@ class ModelServer:
                     if said > _SAID:
                         raise _endless()
                     yield event
+                if self._clock.monotonic() - since > _IN_ONE_GO:
+                    await self._clock.sleep(0)
+                    since = self._clock.monotonic()
             silence.heard(said > before)
             if answer.over:
                 await self._see_off(chunks)
