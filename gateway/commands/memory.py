@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
 from gateway.agent.memory.memories import source_of
-from gateway.agent.memory.rules import Source, found, says
+from gateway.agent.memory.rules import Source, found, saying
 from gateway.agent.memory.snapshot import day, flat
 from gateway.commands.base import Command, CommandContext
 from gateway.domain.chat import SessionKey
@@ -91,8 +92,7 @@ async def _also_said(ctx: CommandContext, facts: Sequence[Fact]) -> list[Source]
     if present is None:
         return []
     waiting = [each for each in (await ctx.messages(present))[present.flushed_messages :] if is_request(each)]
-    sources = [source_of(each, present) for each in waiting]
-    return [source for source in sources if any(says(source.own, fact) for fact in facts)]
+    return await asyncio.to_thread(saying, [source_of(each, present) for each in waiting], facts)
 
 
 def _scope(ctx: CommandContext) -> SessionKey:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway.agent.memory.rules import Source, saying
 from gateway.agent.memory.snapshot import MemorySettings, day
 from gateway.app.config import Config
+from gateway.commands import memory as command
 from gateway.context.policy import CompressionSettings
 from gateway.domain.chat import SessionKey
 from gateway.domain.expiry import ExpiryPolicy
@@ -472,6 +475,24 @@ async def test_what_was_forgotten_is_not_learned_again_from_the_words_that_said_
         await live.ask("/new")
         await live.ask("hello again")
         assert await texts(live) == []
+
+
+async def test_nobody_waits_while_the_messages_that_said_a_fact_are_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, readers = threading.get_ident(), list[int]()
+
+    def read(*given: Any) -> list[Source]:
+        readers.append(threading.get_ident())
+        return saying(*given)
+
+    monkeypatch.setattr(command, "saying", read)
+    script = in_turn(calling(action="add", text="Owns a boat"), then=echo)
+    async with running(tmp_path, config=settings(tmp_path), model=FakeModel(script)) as live:
+        await live.ask("I own a boat, would you believe it")
+        await live.ask("/memory forget 1")
+    assert readers
+    assert here not in readers
 
 
 async def test_of_two_processes_one_flushes_a_session(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ class Edit:
     def _check_own(self, about: About, text: str) -> None:
         """Only a person's own words say something about them (decision 57)."""
         if about == "person" and self.source.others:
-            own, others = (_terms(each[:_LOOKED_AT]) for each in (self.source.own, self.source.others))
+            own, others = (_said(each[:_LOOKED_AT]) for each in (self.source.own, self.source.others))
             said = set(question(text).terms)
             if not self.source.own.strip() or len(said & (others - own)) > len(said & own):
                 raise ToolError(NOT_OWN)
@@ -210,11 +210,15 @@ def barring(memory: Memory, facts: Sequence[Fact], messages: Iterable[Source], n
     return memory
 
 
-def says(text: str, fact: Fact) -> bool:
-    """Say whether a text has most of a fact's words."""
-    wanted = question(fact.text).terms
-    held = _terms(text[:_LOOKED_AT])
-    return bool(wanted) and sum(_holds(held, term) for term in wanted) > len(wanted) / 2
+def saying(sources: Iterable[Source], facts: Iterable[Fact]) -> list[Source]:
+    """The sources whose own words are most of a fact's. Some take long to read: it is for a thread."""
+    wanted = [asked for fact in facts if (asked := question(fact.text).terms)]
+    found = []
+    for source in sources:
+        held = frozenset(terms(source.own[:_LOOKED_AT]))
+        if any(sum(_holds(held, term) for term in each) > len(each) / 2 for each in wanted):
+            found.append(source)
+    return found
 
 
 def change(scope: SessionKey, before: Memory, after: Memory) -> MemoryChange:
@@ -265,6 +269,11 @@ def _gist(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4_096)
 def _terms(text: str) -> frozenset[str]:
+    return frozenset(terms(text))
+
+
+@lru_cache(maxsize=16)  # messages are longer than facts
+def _said(text: str) -> frozenset[str]:
     return frozenset(terms(text))
 
 
