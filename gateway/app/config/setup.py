@@ -53,7 +53,7 @@ def set_up(given: Path | None, environ: Mapping[str, str]) -> Setup:
     if given is not None:
         secrets = [folder, given.parent]
     else:
-        file = own if own.exists() else None
+        file = own if os.path.lexists(own) else None  # a link that leads nowhere is told
         below = here if elsewhere and (lived or file is None) and _says_something(here) else None
         secrets = [*([_HERE] if lived or below is not None else []), folder]
     config = load_config(file, variables(secrets, environ), below=below)
@@ -74,6 +74,10 @@ def legato_folder(environ: Mapping[str, str]) -> Path:
     except RuntimeError:
         reason = f"nobody knows where your home folder is: set {HOME_VARIABLE} to the folder that Legato may use"
         raise ConfigError([reason]) from None
+    if path.exists() and not path.is_dir():
+        raise ConfigError(
+            [f"{path} is no folder: move it away, or set {HOME_VARIABLE} to the folder that Legato may use"]
+        )
     with suppress(OSError):  # the working folder may be gone
         return _HERE if path == Path.cwd() else path
     return path

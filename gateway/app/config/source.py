@@ -6,6 +6,7 @@ here, and the line of every key is noted on the way.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ def dotted(path: KeyPath) -> str:
 
 
 _DEEPEST = 12  # levels; an alias that contains itself would have no end
+_MOST_BYTES = 1024 * 1024  # every setting with its comments takes 17 KB
 _MOST_VALUES = 20_000  # aliases that multiply one another would fill the memory
 
 
@@ -122,9 +124,17 @@ def read_file(path: Path) -> Tree:
     """The tree of a file. What cannot be read at all is a problem of the tree, not an exception."""
     tree = Tree(name=str(path))
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        with path.open("rb") as file:
+            written = file.read(_MOST_BYTES + 1)
+        if len(written) > _MOST_BYTES:
+            tree.problems.append(((), "the file is larger than 1 MB, so it is another one than Legato's"))
+            return tree
+        text = written.decode("utf-8-sig")
     except FileNotFoundError:
-        tree.problems.append(((), "there is no such file: leave --config out to run with the defaults"))
+        missing = "there is no such file: leave --config out to run with the defaults"
+        if path.is_symlink():
+            missing = f"{os.readlink(path)}, to which this link leads, is not there: correct the link, or remove it"
+        tree.problems.append(((), missing))
     except UnicodeDecodeError as error:
         tree.problems.append(((), f"the file is not UTF-8 text (byte {error.start}); save it as UTF-8"))
     except OSError as error:
@@ -138,6 +148,9 @@ def read_text(text: str, tree: Tree) -> None:
     """Fill `tree` from YAML text."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except RecursionError:
+        tree.problems.append(((), "the file is nested too deeply"))
+        return
     except yaml.reader.ReaderError as error:
         tree.origins[()] = f"{tree.name}:{text.count(chr(10), 0, error.position) + 1}"
         tree.problems.append(((), f"the file holds a character that YAML forbids (U+{ord(text[error.position]):04X})"))

@@ -201,6 +201,8 @@ def test_one_problem(problems, text, problem):
         ("a: 1\n---\nb: 2", "config.yaml:2: the file is not valid YAML: "),
         ("a: 1\nb: \x00", "config.yaml:2: the file holds a character that YAML forbids (U+0000)"),
         (b"a: \xff", "config.yaml: the file is not UTF-8 text (byte 3)"),
+        ("[" * 5_000, "config.yaml: the file is nested too deeply"),
+        ("#" * (1024 * 1024 + 1), "config.yaml: the file is larger than 1 MB"),
     ],
 )
 def test_a_file_that_cannot_be_read_as_yaml(problems, text, problem):

@@ -63,6 +63,19 @@ def test_settings_and_secrets_of_ones_own_lie_in_the_folder(home: Path) -> None:
     assert found.config.at(found.config.plugins.dir) == home / ".legato/mine"
 
 
+def test_a_link_that_leads_nowhere_is_told(home: Path) -> None:
+    (own(home, "") / "config.yaml").unlink()
+    (home / ".legato/config.yaml").symlink_to("/not/there.yaml")
+    with pytest.raises(ConfigError, match=r"config\.yaml: /not/there\.yaml, to which this link leads, is not there"):
+        started(home)
+
+
+def test_a_file_in_place_of_the_folder_is_told(home: Path) -> None:
+    (home / ".legato").touch()
+    with pytest.raises(ConfigError, match=r"\.legato is no folder: move it away, or set LEGATO_HOME"):
+        started(home)
+
+
 def test_the_variable_names_another_folder(home: Path, tmp_path: Path) -> None:
     left_by_an_earlier_version()
     assert started(home, LEGATO_HOME=str(tmp_path / "other")).config.database == tmp_path / "other/legato.db"
