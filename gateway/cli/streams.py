@@ -16,10 +16,15 @@ def open_closed_streams() -> None:
 
 
 def write(text: str, *, aside: bool = False) -> None:
-    """Print a text that is safe for any terminal; `aside`: to stderr. Raises SystemExit if its reader has left."""
+    """Print a text that is safe for any terminal; `aside`: to stderr. Raises SystemExit if its reader has left, or its
+    disk is full."""
     stream = sys.stderr if aside else sys.stdout
     try:
         print(text, file=stream, flush=True)
-    except BrokenPipeError:  # the reader (head, less) has seen enough
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # else the interpreter complains at exit
-        sys.exit(128 + _SIGPIPE)
+        if isinstance(error, BrokenPipeError):  # the reader (head, less) has seen enough
+            sys.exit(128 + _SIGPIPE)
+        if not aside:
+            write(f"legato: the output cannot be written ({error.strerror})", aside=True)
+        sys.exit(1)
