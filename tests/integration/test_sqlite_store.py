@@ -288,8 +288,68 @@ async def test_a_changed_page_is_noticed_by_a_check_and_after_a_kill(make: Opene
     with pytest.raises(StoreUnavailable, match="is damaged"):
         await reader.check()
     path.with_name(f"{path.name}.lock").write_text("4711\n")  # as a killed process leaves it
+    for _ in range(2):
+        with pytest.raises(StoreUnavailable, match="is damaged"):
+            await make().open()
+
+
+async def test_a_backup_of_a_damaged_store_takes_no_good_ones_place(make: Opener, path: Path, tmp_path: Path) -> None:
+    store = make()
+    await store.open()
+    await store.aclose()
+    spoil_table(path, "sessions")
+    reader = make(read_only=True)
+    await reader.open()
     with pytest.raises(StoreUnavailable, match="is damaged"):
-        await make().open()
+        await reader.backup(tmp_path / "copy.db")
+    assert [name for name in os.listdir(tmp_path) if name.startswith("copy")] == []
+
+
+async def test_damage_that_a_gateway_meets_ends_it_and_whoever_looks_on_is_only_told(make: Opener, path: Path) -> None:
+    store = make()
+    await store.open()
+    await put(store, "e1")
+    await store.aclose()
+    spoil_table(path, "inbox_unfinished")
+    spoil_table(path, "sessions")
+    told: list[str] = []
+    store = make(broken=told.append)
+    await store.open()
+    with pytest.raises(StoreUnavailable, match="is damaged"):
+        await put(store, "e2")
+    with pytest.raises(StoreUnavailable, match="is damaged"):
+        await store.status()
+    await store.aclose()
+    assert [sentence.startswith(f"{path} is damaged: restore the last backup") for sentence in told] == [True, True]
+    reader = make(read_only=True, broken=told.append)
+    await reader.open()
+    with pytest.raises(StoreUnavailable, match="is damaged"):
+        await reader.status()
+    assert len(told) == 2
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+async def test_what_is_no_file_is_told(make: Opener, path: Path, read_only: bool) -> None:
+    os.mkfifo(path)
+    with pytest.raises(StoreUnavailable, match="is no file: move it away"):
+        await make(read_only=read_only).open()
+
+
+async def test_a_disk_without_room_for_a_number_is_full(
+    make: Opener, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock = path.with_name(f"{path.name}.lock")
+    lock.write_text("4711\n")
+    with monkeypatch.context() as patch:
+
+        def full(*_: object) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        patch.setattr(os, "pwrite", full)
+        with pytest.raises(StoreUnavailable, match=f"The disk that holds {path} is full"):
+            await make().open()
+    assert lock.read_text() == "4711\n", "the next start looks through the file"
+    await make().open()
 
 
 async def test_a_closed_store_says_so(make: Opener) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -20,9 +21,10 @@ _WAL_BYTES: Final = 64 * 1024 * 1024  # what is left of the log file after a bur
 _CACHE_KIB: Final = 16 * 1024
 _FILES: Final = 12  # that four connections hold open: the file, its log and its index each
 
+FULL: Final = "The disk that holds {path} is full: free some space, then try again."
 DAMAGED: Final = "{path} is damaged{detail}: restore the last backup, or move it away to start empty."
 _SENTENCES: Final[tuple[tuple[type[apsw.Error], str], ...]] = (
-    (apsw.FullError, "The disk that holds {path} is full: free some space, then try again."),
+    (apsw.FullError, FULL),
     (apsw.NotADBError, "{path} is not a Legato store: move that file away or set another store.url."),
     (apsw.CorruptError, DAMAGED.replace("{detail}", "")),
     (apsw.CantOpenError, "{path} cannot be opened: check that its folder exists and that you may write there."),
@@ -34,14 +36,27 @@ _SENTENCES: Final[tuple[tuple[type[apsw.Error], str], ...]] = (
 )
 
 
-def unavailable(error: apsw.Error, path: Path) -> StoreUnavailable:
-    """The sentence for a failure of SQLite."""
+def unavailable(error: apsw.Error, path: Path, broken: Callable[[str], None] = lambda _: None) -> StoreUnavailable:
+    """The sentence for a failure of SQLite. `broken` is given the sentence of a failure that no later try mends."""
+    found = StoreUnavailable(_sentence(error, path))
+    if isinstance(error, apsw.CorruptError | apsw.NotADBError) and _code(error) != apsw.SQLITE_CORRUPT_VTAB:
+        broken(str(found))
+    return found
+
+
+def _sentence(error: apsw.Error, path: Path) -> str:
     if isinstance(error, apsw.CantOpenError) and _has_too_few_files():
-        return StoreUnavailable(f"{path} cannot be opened: {TOO_FEW_FILES}")
+        return f"{path} cannot be opened: {TOO_FEW_FILES}"
+    if _code(error) == apsw.SQLITE_IOERR_SHMSIZE:  # no room for the index of the log, also to read
+        error = apsw.FullError()
     for kind, sentence in _SENTENCES:
         if isinstance(error, kind):
-            return StoreUnavailable(sentence.format(path=path, detail=error))
-    return StoreUnavailable(f"The store at {path} failed: {error}.")
+            return sentence.format(path=path, detail=error)
+    return f"The store at {path} failed: {error}."
+
+
+def _code(error: apsw.Error) -> int:
+    return int(getattr(error, "extendedresult", 0))  # only what SQLite itself raised has one
 
 
 def _has_too_few_files() -> bool:

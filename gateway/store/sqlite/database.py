@@ -41,6 +41,10 @@ _HALF = ".partial"  # the end of the name of a backup that is being made
 _LEFT = 3_600.0  # seconds in which nobody wrote to it, so nobody is making it
 
 
+def _nothing(_: str) -> None:
+    """The default of a callback."""
+
+
 class Database:
     """An open file. Made by `open`; `generation` tells this opening from earlier ones."""
 
@@ -49,8 +53,8 @@ class Database:
         path: Path,
         *,
         read_only: bool,
-        broken: Callable[[str], None] = lambda _: None,
-        told: Callable[[str], None] = lambda _: None,
+        broken: Callable[[str], None] = _nothing,
+        told: Callable[[str], None] = _nothing,
         keeps_copy: bool = True,
     ) -> None:
         self.generation = 0
@@ -136,6 +140,8 @@ class Database:
     # -- in threads -------------------------------------------------------------------------
 
     def _connect(self) -> None:
+        if self._path.exists() and not self._path.is_file():  # SQLite would wait for ever for the writer of a pipe
+            raise StoreUnavailable(f"{self._path} is no file: move it away, or set another store.url.")
         try:
             if self.is_read_only:
                 self._connections = [connect_reader(self._path) for _ in range(_READERS)]
@@ -147,6 +153,7 @@ class Database:
             self._connections = [writing]
             if self._lock.was_left:
                 check_undamaged(writing, self._path)
+                self._lock.was_left = False
             migrate(writing, self._path, self._keep)
             check_whole(writing, self._path)
             self.generation = next_generation(writing)
@@ -177,7 +184,8 @@ class Database:
         try:
             return query(self._connections[index], *args, **named)
         except apsw.Error as error:
-            raise unavailable(error, self._path) from error
+            # A page that is damaged stays so. Who looks on is told; a gateway would try again for ever.
+            raise unavailable(error, self._path, _nothing if self.is_read_only else self._broken) from error
 
     def _written(self, work: Callable[[apsw.Connection], T]) -> T:
         try:
@@ -218,6 +226,7 @@ class Database:
             try:
                 with destination.backup("main", source, "main") as backup:
                     backup.step(-1)  # one read transaction: no writer can make it start anew
+                check_undamaged(destination, self._path)  # else it would take the place of a good copy
             finally:
                 source.close()
         finally:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.runtime.errors import StoreLocked, StoreUnavailable
-from gateway.store.sqlite.connection import make_private
+from gateway.store.sqlite.connection import FULL, make_private
 
 _BYTE: Final = 0x4000_0000 + 4_096
 _UNKNOWN: Final = (errno.EINVAL, errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)  # the file system has no such locks
@@ -37,7 +37,7 @@ class LockFile:
         self._descriptor: int | None = None
         self._itself: int | None = None
         self.was_left = False
-        """Whether the last process that held it was killed."""
+        """Whether a process that held it was killed, and nobody has looked through the database since."""
 
     def acquire(self) -> None:
         """Take the locks, before SQLite opens the database. Raises StoreLocked if another process holds one,
@@ -46,10 +46,7 @@ class LockFile:
             # A link here could lead to any file of the operator's, which would then be emptied.
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
-            raise StoreUnavailable(
-                f"{self._path} cannot be written ({error.strerror}): "
-                "check that its folder exists, that you may write there, and that it is no link."
-            ) from error
+            raise self._unwritable(error) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -59,10 +56,23 @@ class LockFile:
                 "stop it first, or give this one another store.url."
             ) from error
         self.was_left = os.fstat(descriptor).st_size > 0
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
+        owner = f"{os.getpid()}\n".encode("ascii")
+        try:
+            os.pwrite(descriptor, owner, 0)
+            os.ftruncate(descriptor, len(owner))
+        except OSError as error:
+            os.close(descriptor)
+            raise self._unwritable(error) from error
         self._descriptor = descriptor
         self._lock_database()
+
+    def _unwritable(self, error: OSError) -> StoreUnavailable:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return StoreUnavailable(FULL.format(path=self._database))
+        return StoreUnavailable(
+            f"{self._path} cannot be written ({error.strerror}): "
+            "check that its folder exists, that you may write there, and that it is no link."
+        )
 
     def _lock_database(self) -> None:
         make_private(self._database)
@@ -96,6 +106,7 @@ class LockFile:
             os.close(self._itself)
             self._itself = None
         if self._descriptor is not None:
-            os.ftruncate(self._descriptor, 0)
+            if not self.was_left:
+                os.ftruncate(self._descriptor, 0)
             os.close(self._descriptor)
             self._descriptor = None

@@ -64,7 +64,7 @@ class Writer:
     """Runs operations on `connection` in a thread of its own, which starts at once.
 
     `around` is entered and left inside each transaction, before and after its operations. `broken` is given a sentence
-    if the thread cannot go on. To be made, used and closed on one event loop.
+    if the thread cannot go on, or the file is damaged. To be made, used and closed on one event loop.
     """
 
     def __init__(
@@ -184,7 +184,9 @@ class Writer:
             if self._connection.in_transaction:
                 raise  # and nobody could write any more
             if len(batch) == 1:
-                batch[0].error = unavailable(error, self._path) if isinstance(error, apsw.Error) else error
+                batch[0].error = (
+                    unavailable(error, self._path, self._broken) if isinstance(error, apsw.Error) else error
+                )
                 return
             for job in batch:
                 job.error = None
@@ -196,7 +198,7 @@ class Writer:
             try:
                 job.result = job.work(self._connection)
             except apsw.Error as error:
-                job.error = unavailable(error, self._path)
+                job.error = unavailable(error, self._path, self._broken)
             except BaseException as error:
                 job.error = error
 
