@@ -52,6 +52,7 @@ async def test_who_blocks_the_bot_is_not_called_and_gets_answers_again_after_a_m
         await gate.until_waiting()
         telegram.people.block(anna)
         await eventually(lambda: bot.gateway.store.closed(address(bot.chat)))
+        await eventually(lambda: not bot.gateway.outbox.in_flight)  # a notice may be on its way
         before = calls(telegram, bot.chat)
         gate.open()
         await bot.quiet()

@@ -162,13 +162,13 @@ class TestStreaming:
         text, read = unit * (300_000 // len(unit)), list[int]()
         monkeypatch.setattr("adapters.console.screen.printable", lambda said: read.append(len(said)) or said)
         flow, shown = ReplyFlow(), list[str]()
-        for end in range(0, len(text), 7):
+        for end in range(0, len(text), 70):
             if flow.has_grown(so_far := text[:end]):
                 shown.append(advance(flow, so_far))
                 flow.unfinished(so_far)
         shown.append(finish(flow, text))
         assert "".join(shown).split() == text.split()
-        assert sum(read) < 300 * len(text)  # a word at a time: 20,000
+        assert sum(read) < 300 * len(text)  # a line at a time: 2,000
 
     def test_a_long_reply_that_begins_again_is_looked_at(self) -> None:
         flow = ReplyFlow()
