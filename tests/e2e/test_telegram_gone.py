@@ -56,7 +56,8 @@ async def test_who_blocks_the_bot_is_not_called_and_gets_answers_again_after_a_m
         before = calls(telegram, bot.chat)
         gate.open()
         await bot.quiet()
-        assert calls(telegram, bot.chat) == before
+        assert calls(telegram, bot.chat) <= before + 1  # the sign of typing was on its way, maybe; no answer was
+        assert {"one", "two", "three"}.isdisjoint(bot.shown())
         row = await told(bot, bot.chat, "your session ended")
         # A notice that was on its way may hear of it before the update is read.
         whys = ("the person has blocked the bot", "Forbidden: bot was blocked by the user")
