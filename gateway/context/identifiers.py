@@ -27,7 +27,7 @@ _EDGE: Final = 6_000  # characters that are read at either end of a longer text
 _RUN: Final = re.compile(r"[A-Za-z0-9_./:@#%~+\\=&?$€£¥-]{2,}+")
 _UNITS: Final = (
     r"(?:ns|µs|us|ms|sec(?:ond)?s?|min(?:ute)?s?|hrs?|hours?|days?|weeks?|months?|years?|[kmgtp]i?b(?:/s|ps|it)?"
-    r"|bytes?|tokens?|rows?|lines?|requests?|users?|items?|files?|px|pt|rem|°[cf]|km/h|km|cm|mm|mi|ft|kg|mg|lbs?"
+    r"|bytes?|tokens?|rows?|lines?|requests?|users?|items?|files?|px|pt|rem|°[cf]|km/h|km|cm|mm|mi|ft|kg|mg|mcg|µg|ml|dl|lbs?"
     r"|[kmg]?hz|kwh|[km]w|usd|eur|gbp|cny|rmb|jpy|inr|rub|dollars?|euros?|мс|сек|мин|час(?:а|ов)?|дн(?:я|ей)|руб"
     r"|[кмгт]б|кг|км|°)(?![A-Za-zА-Яа-я])"
 )
@@ -114,6 +114,17 @@ _DAY: Final = re.compile(
     r"|(?:\d{4}年)?\d{1,2}月\d{1,2}[日号號]|(?:\d{4}년 ?)?\d{1,2}월 ?\d{1,2}일"
     r"|\d{1,2}/\d{1,2}/(?:\d{4}|\d{2})(?![\d/])|\d{1,2}\.\d{1,2}\.(?![\d.]))"
 )
+# Numbers that people write in groups: phones, accounts, plates of cars.
+_GROUPED: Final = re.compile(
+    r"(?<![\w.,/:+-])(?:"
+    r"(?:\+|\(?0)\d{1,5}\)?(?:[ ./-]{1,2}(?:\(0\))?\(?\d{1,8}\)?){1,6}|\(?[2-9]\d{2}[)./ -]{1,2}\d{3}[./ -]\d{4}"
+    r"|[A-Z]{2}\d{2}(?: [A-Z0-9]{4}){2,7}(?: [A-Z0-9]{1,3})?"
+    r"|[A-Z]{1,3}-[A-Z]{1,2} \d{1,4}[EH]?|[A-Z]{2}\d{2} [A-Z]{3}"
+    r")(?![\w%]|[.,:/-]\d)"
+)
+_DATED: Final = re.compile(r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}")
+_CERTAINLY: Final = frozenset({"100%", "100 %"})  # people say so who are sure
+_LEAST_DIGITS: Final = 7  # of a phone number that begins with 0 or +
 _QUOTED: Final = re.compile(
     r"`([^`\n]{2,80})`|“([^”\n]{2,60})”|«([^»\n]{2,60})»|「([^」\n]{2,60})」|『([^』\n]{2,60})』|《([^》\n]{2,60})》"
     r"|\"(?<![\w\"]\")(?<!\":\")(?<!\": \")([^\"\n]{2,60})\"(?!\s{0,3}:)|'(?<![\w']')([^'\n]{2,60})'(?!\w)"
@@ -187,13 +198,17 @@ def find(text: str, *, names: bool = True) -> list[str]:
         seen.add(word)
         places += [(run.start(), value) for value in _told(word, names)]
     if _DIGIT.search(text):
-        days = {one.start(): one for one in _DAY.finditer(text)} if _may_name_days(text) else {}
-        places += [(start, one[0].rstrip(",")) for start, one in days.items()]
-        covered = {place for start, one in days.items() for place in range(start, one.end())}
+        whole = [*_DAY.finditer(text)] if _may_name_days(text) else []
+        covered = {place for one in whole for place in range(*one.span())}
+        grouped = [one for one in _GROUPED.finditer(text) if _is_grouped(one[0]) and one.start() not in covered]
+        inside = {place for one in grouped for place in range(*one.span())}
+        places = [(start, value) for start, value in places if start not in inside]
+        places += [(one.start(), one[0].rstrip(",")) for one in (*whole, *grouped)]
+        covered |= inside
         measures = [one for one in _MEASURE.finditer(text) if one.start() not in covered]
         measured = {place for one in measures for place in range(one.start(), one.end())}
         places = [(start, value) for start, value in places if not (value.isdigit() and start in measured)]
-        places += [(one.start(), one[0].strip(" .,")) for one in measures]
+        places += [(one.start(), value) for one in measures if (value := one[0].strip(" .,")) not in _CERTAINLY]
         places += [(one.start(), one[0]) for one in _CODE.finditer(text)]
     places += [(start, value) for start, value in fields.items() if value]
     places += _capitals(text)
@@ -209,6 +224,11 @@ def find(text: str, *, names: bool = True) -> list[str]:
 def ends(text: str) -> str:
     """Return the part of a text that is read: all of it, or the two ends of a long text."""
     return text if len(text) <= 2 * _EDGE else f"{text[:_EDGE]}\n{text[-_EDGE:]}"
+
+
+def _is_grouped(value: str) -> bool:
+    """Say whether numbers in groups are one value, and no date or reckoning."""
+    return value[0].isalpha() or (sum(map(str.isdigit, value)) >= _LEAST_DIGITS and _DATED.fullmatch(value) is None)
 
 
 def _may_name_days(text: str) -> bool:

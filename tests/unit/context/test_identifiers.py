@@ -44,6 +44,13 @@ from tests.support.transcripts import COUNTER, call
         ("am 18. Oktober, le 1er mai, el 5 de mayo de 2026", ["18. Oktober", "1er mai", "5 de mayo de 2026"]),
         ("до 3 марта; 11月11日或2027年1月2日", ["3 марта", "11月11日", "2027年1月2日"]),
         ("due 24/12/2026, am 24.12. um acht", ["24/12/2026", "24.12."]),
+        (
+            "+45 31 22 90 17, (555) 867-5309 or +49 (0)30 123456",
+            ["+45 31 22 90 17", "(555) 867-5309", "+49 (0)30 123456"],
+        ),
+        ("mobil 0171 2345678, bureau 06 12 34 56 78.", ["0171 2345678", "06 12 34 56 78"]),
+        ("IBAN DE44 5001 0517 5407 3249 31, car KR-AB 4417", ["DE44 5001 0517 5407 3249 31", "KR-AB 4417"]),
+        ("I take 12.5 mg in 15 ml, 100% sure of it", ["12.5 mg", "15 ml"]),
     ],
 )
 def test_what_cannot_be_guessed_is_found(text: str, expected: list[str]) -> None:
