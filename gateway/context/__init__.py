@@ -15,6 +15,7 @@ host). The gateway calls an engine through its `guard` (`threads`). A pass of th
                                 verification  the answer is usable, and gives no orders (orders)
                                 fallback      without a usable answer: notes made by rule
                                 standing      the list of instructions that hold for good (instructions)
+                                facts         the list of what people said of themselves (personal)
                                 listing       the list of identifiers that the notes lack
           notes ─▶ plan         assembly      head, notes and tail become a valid transcript again
          result ─▶ measured     state         was it worth it? strikes, cooldown, the tokenizer's ratio

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.context.archive import Archive
+from gateway.context.facts import PersonalFact
 from gateway.context.prompts import CONTINUED, RESULT_MISSING, SYSTEM_NOTE, framed
 from gateway.context.shapes import Calls, derived, plain_call, plain_id, read_call, result_id, rewritten, sound, sources
 from gateway.context.standing import Instruction
@@ -158,23 +159,37 @@ def with_system_note(message: Message, counter: TokenCounter) -> Message:
     return rewritten(message, counter, content=f"{text_of(message)}\n\n{SYSTEM_NOTE}".strip())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """What the host keeps with a summary for the next compaction: the identifiers that the notes hold and those of them
+    that people said, with their weights; the instructions that hold; and what people said of themselves."""
+
+    identifiers: Mapping[str, float] | None = None
+    owned: Mapping[str, float] = field(default_factory=dict)
+    standing: Sequence[Instruction] = ()
+    facts: Sequence[PersonalFact] = ()
+
+    def note(self) -> dict[str, Any]:
+        """Return the fields of the host's note."""
+        note: dict[str, Any] = {}
+        if self.identifiers is not None:
+            note |= {"identifiers": list(self.identifiers), "weights": list(self.identifiers.values())}
+            if own := {place: self.owned[value] for place, value in enumerate(self.identifiers) if value in self.owned}:
+                note |= {"owned": list(own), "own_weights": list(own.values())}
+        if self.standing:
+            note["standing"] = [each.noted() for each in self.standing]
+        if self.facts:
+            note["facts"] = [each.noted() for each in self.facts]
+        return note
+
+
 def summary_message(
-    notes: str,
-    derived_from: Sequence[str],
-    archive: Archive,
-    *,
-    fallback: bool,
-    identifiers: Mapping[str, float] | None = None,
-    standing: Sequence[Instruction] = (),
+    notes: str, derived_from: Sequence[str], archive: Archive, *, fallback: bool, kept: Noted = Noted()
 ) -> Message:
     """Return the summary as a user message; `joined` counts it and may give it another role or merge it. `archive`: the
-    messages that it stands for. `identifiers`: those that the notes hold, and their weights, noted for the next
-    compaction. `standing`: the instructions that hold, noted likewise."""
+    messages that it stands for. `kept`: noted for the next compaction."""
     note: dict[str, Any] = {"summary": True, "derived_from": list(derived_from), "archive": archive.noted()}
-    if identifiers is not None:
-        note["identifiers"], note["weights"] = list(identifiers), list(identifiers.values())
-    if standing:
-        note["standing"] = [each.noted() for each in standing]
+    note |= kept.note()
     if fallback:
         note["fallback"] = True
     message: dict[str, Any] = {"role": "user", "content": framed(notes, archive.line()), HOST: note}

@@ -98,5 +98,5 @@ class Compressor(MeasuredEngine):
             self.last_outcome = Outcome(error=str(error), aborted=True)
             return list(messages)
         outcome = replace(written.outcome, dropped=len(plan.middle))
-        result = carry_out(plan, written.notes, written.identifiers, fallback=outcome.fallback, counter=self._counter)
+        result = carry_out(plan, written.notes, written.kept, fallback=outcome.fallback, counter=self._counter)
         return self._finish(messages, plan, result, outcome, force=force)

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, cast
 
-from gateway.context import fallback
+from gateway.context import facts, fallback
 from gateway.context.archive import Archive
-from gateway.context.assembly import counted, merged, summary_message
+from gateway.context.assembly import Noted, counted, merged, summary_message
 from gateway.context.prompts import CONTINUED, RESULT_MISSING
 from gateway.context.shapes import calls_by_id
+from gateway.context.standing import carried, listed
 from gateway.domain.handles import handle, named_in
 from gateway.domain.message import HOST, Message, is_request, is_summary, note_of, text_of
 from gateway.runtime.redaction import Redact
@@ -233,7 +234,11 @@ def _anew(
         counter=counter,
     )
     ids = [note_of(each)["id"] for each in middle]
-    summary = summary_message(notes, ids, Archive().grown(middle), fallback=True)
+    said = Noted(standing=carried((), middle), facts=facts.carried((), middle))
+    lists = listed(said.standing, redact, room=_LEAST_TOKENS, counter=counter)
+    told = facts.listed(said.facts, redact, room=_LEAST_TOKENS, counter=counter)
+    notes = "\n\n".join(filter(None, (notes, told, lists)))
+    summary = summary_message(notes, ids, Archive().grown(middle), fallback=True, kept=said)
     if kept is None:
         summary = counted(summary, counter)
         return summary if own is not None else {**summary, "role": old["role"]}

@@ -175,7 +175,7 @@ def found(message: Mapping[str, Any]) -> list[str]:
     if not _hints(text):
         return []
     by, told = "", list[str]()
-    for line in _unfenced(text).splitlines():
+    for line in unfenced(text).splitlines():
         speaker, line = parted(line)
         by = speaker or by
         if line.strip() and not _QUOTE.match(line):
@@ -228,7 +228,7 @@ def parted(said: str) -> tuple[str, str]:
     return (named[1], said[named.end() :]) if named else ("", said)
 
 
-def _unfenced(text: str) -> str:
+def unfenced(text: str) -> str:
     """Return a text without its blocks of code."""
     parts = _FENCE.split(text)
     return "\n".join(parts[::2]) if len(parts) > 1 else text

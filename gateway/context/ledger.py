@@ -1,12 +1,13 @@
 """The ledger: the identifiers that notes should hold, the best first.
 
 A value that a person said is worth more than one that a tool printed, and newer and repeated mentions more than old
-ones. What earlier notes held fades with each compaction, if nobody mentions it again.
+ones. What earlier notes held fades with each compaction, if nobody mentions it again. People say few values and tools
+print many, so each fourth place is kept for the values of people, which fade more slowly there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from math import sqrt
@@ -24,6 +25,8 @@ WEIGHTS: Final[Mapping[str, float]] = {"user": 4.0, "assistant": 3.0, "tool": 1.
 EARLIER: Final = 4096  # of the earlier notes, at most; the room decides on their number in the next notes
 CORRECTION: Final = 5.0  # the highest weight: without a correction the messages in view mislead
 FADING: Final = 0.5 ** (1 / 4)  # of a weight at each further compaction without a mention: half after four
+OWN_FADING: Final = 0.97  # the same of a person's values, among themselves
+_OWN_EACH: Final = 8  # one place of so many is kept for a person's values
 _LENGTH: Final = 3  # characters that stand for the gap in front of a value
 _HOUR: Final = 0.25  # of the weight of another value: a bare time of day tells hardly anything
 UNKNOWN: Final = WEIGHTS["assistant"]  # of an identifier of notes without weights
@@ -36,10 +39,12 @@ class Entry(NamedTuple):
 
     `source`: the newest message that says it, or only holds it; None if only earlier notes hold it. `weight`: the
     worth to the notes, 0.0 if the next notes may drop it because it was only passed to a tool or is one row of many.
+    `own`: the worth among the values that people said, 0.0 if nobody said it.
     """
 
     source: Message | None
     weight: float
+    own: float = 0.0
 
     @property
     def lasting(self) -> bool:
@@ -55,10 +60,12 @@ def ledger(
     earlier: Mapping[str, float] = MappingProxyType({}),
     corrections: AbstractSet[str] = frozenset(),
     most: int = LEDGER,
+    owned: Mapping[str, float] = MappingProxyType({}),
 ) -> dict[str, Entry]:
     """Return the identifiers that a summary of `middle` should hold, best first; the room decides how many it lists.
 
-    They are up to `most` of the middle's own and those of `earlier` notes with their weights. Each is worth as much
+    They are up to `most` of the middle's own and those of `earlier` notes with their weights, of which people said
+    those `owned`. Each is worth as much
     as the highest role among its speakers, halved by every four compactions since; of equals, those with more and
     newer mentions come first. So the words of a person long ago outlive later results of tools. Rows and values only
     passed to a tool come last. `corrections` come first and do not fade. Since a long value takes the room of several
@@ -81,7 +88,23 @@ def ledger(
         for value, weight in chosen.items()
     }
     best = sorted(ranks, key=ranks.__getitem__, reverse=True)
-    return {value: Entry(tally.sources.get(value), chosen[value]) for value in best}
+    own_ones = {value: worth * OWN_FADING for value, worth in owned.items() if value in chosen} | tally.owned
+    kept = sorted(own_ones, key=lambda value: own_ones[value] / sqrt(_LENGTH + len(value)), reverse=True)
+    return {
+        value: Entry(tally.sources.get(value), chosen[value], own_ones.get(value, 0.0))
+        for value in _mixed(best, [each for each in kept if each in chosen])
+    }
+
+
+def _mixed(best: Sequence[str], kept: Sequence[str]) -> Iterator[str]:
+    """Return the `best` in their order, and in every fourth place the next one that is `kept`; each once."""
+    seen: set[str] = set()
+    ranked, spare = iter(best), iter(kept)
+    for place in range(1, len(best) + 1):
+        row = (spare, ranked) if place % _OWN_EACH == 0 else (ranked,)
+        value = next(each for source in row for each in source if each not in seen)
+        seen.add(value)
+        yield value
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +115,7 @@ class _Tally:
     scores: dict[str, float] = field(default_factory=dict)
     sources: dict[str, Message] = field(default_factory=dict)
     weights: dict[str, float] = field(default_factory=dict)
+    owned: dict[str, float] = field(default_factory=dict)  # those of people
 
 
 def _tally(middle: Sequence[Message], most: int) -> _Tally:
@@ -120,6 +144,8 @@ def _tally(middle: Sequence[Message], most: int) -> _Tally:
             if rows <= SERIES and (text is None or value in text):
                 worth = role / rows * (_HOUR if is_time(value) else 1.0)
                 weights[value] = max(worth, weights.get(value, 0.0))
+                if role == WEIGHTS["user"]:
+                    tally.owned[value] = max(worth, tally.owned.get(value, 0.0))
     return tally
 
 

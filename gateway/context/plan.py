@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Final
 
+from gateway.context import facts
 from gateway.context.archive import Archive
-from gateway.context.assembly import joined, sanitize, summary_message, with_system_note
+from gateway.context.assembly import Noted, joined, sanitize, summary_message, with_system_note
 from gateway.context.boundaries import Layout, Limits, find_layout
+from gateway.context.facts import PersonalFact
 from gateway.context.policy import MIN_TAIL_MESSAGES, SLACK, Budgets, CompressionSettings, fitted, summary_budget
 from gateway.context.prompts import framed
 from gateway.context.pruning import prune, squeeze
@@ -34,8 +36,9 @@ class Plan:
     transcript as it is. `room`: the most tokens that the notes and their lists may take, so that they are smaller than
     the middle and the result lies under the threshold; with less than `LEAST_NOTES` only pruning is possible. `rest`:
     the first message behind the middle. `requests`: the newest requests of people, oldest first. `identifiers`: those
-    of the earlier notes, and their weights. `archive`: the messages out of view after this compaction. `standing`: the
-    instructions in them that still hold, oldest first. All counts are those of our tokenizer.
+    of the earlier notes, and their weights; `owned`: those of people among them. `archive`: the messages out of view
+    after this compaction. `standing`: the instructions in them that still hold, oldest first. `facts`: what people
+    said of themselves there, the best first. All counts are those of our tokenizer.
     """
 
     lead: list[Message]
@@ -50,8 +53,10 @@ class Plan:
     rest: Message | None
     requests: list[str]
     identifiers: Mapping[str, float]
+    owned: Mapping[str, float]
     archive: Archive
     standing: Sequence[Instruction]
+    facts: Sequence[PersonalFact]
     before: int
     room: int
     budget: int
@@ -151,8 +156,10 @@ def make_plan(
         rest=turns[layout.cut] if layout.cut < len(turns) else None,
         requests=_newest_requests(turns),
         identifiers=found.identifiers,
+        owned=found.owned,
         archive=found.archive.grown(middle),
         standing=carried(found.standing, told, kept[layout.head_end :]),
+        facts=facts.carried(found.facts, middle),
         before=before,
         room=room,
         budget=max(1, min(summary_budget(replaced, own.max_summary_tokens), room * 4 // 5)),
@@ -161,19 +168,10 @@ def make_plan(
     )
 
 
-def carry_out(
-    plan: Plan, notes: str, identifiers: Mapping[str, float], *, fallback: bool, counter: TokenCounter
-) -> list[Message]:
-    """Return the new transcript: head, a summary with `notes` (which hold `identifiers`), tail."""
+def carry_out(plan: Plan, notes: str, kept: Noted, *, fallback: bool, counter: TokenCounter) -> list[Message]:
+    """Return the new transcript: head, a summary with `notes` (which hold what is `kept`), tail."""
     lead = [with_system_note(plan.lead[0], counter), *plan.lead[1:]] if plan.lead else []
-    summary = summary_message(
-        notes,
-        plan.replaced_ids,
-        plan.archive,
-        fallback=fallback,
-        identifiers=identifiers,
-        standing=plan.standing,
-    )
+    summary = summary_message(notes, plan.replaced_ids, plan.archive, fallback=fallback, kept=kept)
     return sanitize([*lead, *joined(plan.head, summary, plan.tail, counter)])
 
 

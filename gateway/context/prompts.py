@@ -92,8 +92,8 @@ still asked for in it, and call no tool.
 _MATERIAL: Final = "The turns that are about to leave view:\n<conversation>\n{turns}\n</conversation>"
 _UPDATE: Final = (
     f"Keep what still matters and its wording, go on with the numbering of {DONE}, move what was finished "
-    "there, and drop only what no longer holds. The lists at their end (standing instructions, identifiers) were "
-    "appended by a program, which appends the next ones by itself: do not write such lists."
+    "there, and drop only what no longer holds. The lists at their end (standing instructions, personal facts, "
+    "identifiers) were appended by a program, which appends the next ones by itself: do not write such lists."
 )
 _PREVIOUS: Final = (
     "Your notes so far:\n<previous-notes>\n{notes}\n</previous-notes>\n"

@@ -31,8 +31,8 @@ _PARTS: Final = frozenset({
 UNKNOWN_PART: Final = "[A part of the kind {kind} was here; it cannot be shown.]"
 _KIND_CHARS: Final = 40
 _KEPT: Final = (
-    "at", "summary", "fallback", "merged", "identifiers", "weights", "archive", "instructions", "standing",
-    "recalled", "reminded", "said", "files",
+    "at", "summary", "fallback", "merged", "identifiers", "weights", "archive", "instructions", "standing", "facts",
+    "owned", "own_weights", "recalled", "reminded", "said", "files",
 )  # fmt: skip
 
 

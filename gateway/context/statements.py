@@ -139,7 +139,7 @@ class Statement:
 def outdated(middle: Sequence[Message], previous: str, head: Sequence[Message] = ()) -> Outdated:
     """Return the outdated identifiers of the `head`, of the notes so far (`previous`) and of `middle`."""
     spoken = [message for message in middle[-_SCANNED:] if _speaks(message)]
-    if not _tells_of_change("\n".join(map(text_of, spoken))):
+    if not tells_of_change("\n".join(map(text_of, spoken))):
         return Outdated()
     opening = [each for message in head if _speaks(message) for each in _of(message)]
     noted = itertools.islice(_noted(previous), _COMPARED)
@@ -316,7 +316,7 @@ def _statement(
     if not held:
         return
     tells = said and not _ASKS.search(sentence) and not (len(held) == 1 and _is_ruled_out(held[0], sentence))
-    change = tells and _tells_of_change(sentence)
+    change = tells and tells_of_change(sentence)
     plain = tells and asserted and not change and not _PAST.search(sentence)
     former = {value for value in held if change and len(held) > 1 and _is_former(value, sentence)}
     for value in held:
@@ -332,7 +332,7 @@ def _statement(
     )
 
 
-def _tells_of_change(text: str) -> bool:
+def tells_of_change(text: str) -> bool:
     """Say whether a text tells of a change anywhere."""
     lowered = text.lower()
     if any(word in lowered for word in _CHANGED_INSIDE):

@@ -12,16 +12,18 @@ everything as it was.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from gateway.context import fallback, ledger, material, prompts, statements, verification
+from gateway.context import facts, fallback, ledger, material, prompts, statements, verification
+from gateway.context.assembly import Noted
 from gateway.context.engine import Outcome
 from gateway.context.plan import Plan
 from gateway.context.pruning import cut
 from gateway.context.standing import SHARE, listed
 from gateway.context.state import Cooldown, classify
+from gateway.context.verification import Lists
 from gateway.domain.message import Message
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import CompressionFailed, ConfigError, ContextOverflow, GatewayError, SummaryRefused
@@ -45,10 +47,10 @@ _REQUEST_CHARS: Final = 400  # of each of the newest requests
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """Notes, verified and redacted, the identifiers that they hold (with their weights), and their circumstances."""
+    """Notes, verified and redacted, what is kept with them for the next pass, and their circumstances."""
 
     notes: str
-    identifiers: Mapping[str, float]
+    kept: Noted
     outcome: Outcome
 
 
@@ -147,7 +149,11 @@ class _Notes:
         self.done = 0
         self._outdated = statements.outdated(plan.middle, plan.previous, plan.head)
         most = max(ledger.LEDGER, plan.room // ledger.PER_TOKENS)
-        ranked = ledger.ledger(plan.middle, plan.identifiers, self._outdated.corrections, most)
+        ranked = ledger.ledger(plan.middle, plan.identifiers, self._outdated.corrections, most, plan.owned)
+        present = self._outdated.present
+        self._facts = [
+            replace(each, text=statements.marked(each.text, present, self._outdated.about)) for each in plan.facts
+        ]
         self.ledger = {value: entry for value, entry in ranked.items() if value not in self._outdated.values}
 
     def begin_again(self) -> None:
@@ -160,22 +166,22 @@ class _Notes:
         chars, tokens = budgets.fallback_chars, min(budgets.max_summary_tokens, plan.room - plan.ledger_room)
         if self.done:  # a model's work, in sections that may take half of the room
             chars += 2 * len(self.text)
-        standing = self.standing(tokens + plan.ledger_room, chars + 4 * plan.ledger_room)
+        lists = self.lists(tokens + plan.ledger_room, chars + 4 * plan.ledger_room)
         self.text = fallback.write(
             plan.request,
             verification.without_lists(self.text),
             plan.middle[self.done :],
             plan.calls,
             self.redact,
-            chars=chars - len(standing),
-            tokens=tokens - self.counter.text(standing),
+            chars=chars - len(lists.text),
+            tokens=tokens - self.counter.text(lists.text),
             counter=self.counter,
         )
         outcome = Outcome(fallback=True, error=reason, failed_model=failed_model)
-        return self.completed(tokens + plan.ledger_room, standing, outcome)
+        return self.completed(tokens + plan.ledger_room, lists, outcome)
 
-    def completed(self, room: int, standing: str, outcome: Outcome) -> Written:
-        """Return the notes with the lists behind them: `standing` instructions, and identifiers."""
+    def completed(self, room: int, lists: Lists, outcome: Outcome) -> Written:
+        """Return the notes with the `lists` behind them, and that of identifiers."""
         notes = verification.completed(
             self.text,
             self.ledger,
@@ -183,15 +189,25 @@ class _Notes:
             room=room,
             counter=self.counter,
             previous=self.plan.previous,
-            standing=standing,
+            lists=lists,
             gone=self._outdated,
         )
-        return Written(notes=notes, identifiers=verification.held(notes, self.ledger), outcome=outcome)
+        held = verification.held(notes, self.ledger)
+        kept = Noted(
+            identifiers=held,
+            owned={value: round(self.ledger[value].own, 3) for value in held if self.ledger[value].own},
+            standing=self.plan.standing,
+            facts=self._facts,
+        )
+        return Written(notes=notes, kept=kept, outcome=outcome)
 
-    def standing(self, room: int, chars: int | None = None) -> str:
-        """Return the list of standing instructions for notes of `room` tokens and `chars` characters."""
+    def lists(self, room: int, chars: int | None = None) -> Lists:
+        """Return the lists of what people said for notes of `room` tokens and `chars` characters."""
         most = None if chars is None else int(chars * SHARE)
-        return listed(self.plan.standing, self.redact, room=int(room * SHARE), counter=self.counter, chars=most)
+        return Lists(
+            standing=listed(self.plan.standing, self.redact, room=int(room * SHARE), counter=self.counter, chars=most),
+            facts=facts.listed(self._facts, self.redact, room=int(room * facts.SHARE), counter=self.counter),
+        )
 
 
 class _Asking:
@@ -208,8 +224,8 @@ class _Asking:
         self._refused = ""  # the flaw of the last answer, "" as long as all were usable
         # Every part's request reads notes and writes them anew, so neither may take more than a quarter of the window.
         self._limit = max(_LEAST_OUTPUT, min(plan.budget * 5 // 4, wish.window // 4))
-        self._standing = notes.standing(plan.room)
-        lists = min(plan.ledger_room, sum(map(len, notes.ledger))) + counter.text(self._standing)
+        self._lists = notes.lists(plan.room)
+        lists = min(plan.ledger_room, sum(map(len, notes.ledger))) + counter.text(self._lists.text)
         self._room = plan.room - lists  # the most tokens that the answer may have
         self._tokens = min(plan.budget, self._room, self._limit * 4 // 5)  # the number that is asked for
         self._recent = [] if wish.focus else [line for line in map(self._line, plan.requests) if line]
@@ -222,7 +238,7 @@ class _Asking:
                 answer = await self._ask_alone(part)
                 self._notes.done = part.end
         outcome = Outcome(failed_model=getattr(answer, "failed_model", None))
-        return self._notes.completed(self._plan.room, self._standing, outcome)
+        return self._notes.completed(self._plan.room, self._lists, outcome)
 
     async def _ask_in_place(self) -> Any:
         """Return the answer to an aligned call; None if there was no call or no usable answer.

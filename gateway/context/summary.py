@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from gateway.context import identifiers, ledger
+from gateway.context import facts, identifiers, ledger
 from gateway.context.archive import Archive, without_line
 from gateway.context.prompts import END_MARKER, unframed
 from gateway.context.shapes import rewritten, sources
@@ -33,8 +33,10 @@ class Extracted:
     notes: str = ""  # their text
     ids: list[str] = field(default_factory=list)  # of the rows that they stand for
     identifiers: dict[str, float] = field(default_factory=dict)  # that they hold letter for letter, and their weights
+    owned: dict[str, float] = field(default_factory=dict)  # those of them that people said, and their weights
     archive: Archive = field(default_factory=Archive)  # the messages that they stand for
     standing: list[Instruction] = field(default_factory=list)  # instructions that they hold
+    facts: list[facts.PersonalFact] = field(default_factory=list)  # that they hold
 
 
 def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
@@ -84,8 +86,10 @@ def _add(result: Extracted, summary: Message, notes: str) -> None:
     result.found += 1
     result.ids += sources(summary)
     result.identifiers |= _identifiers(summary, notes)
+    result.owned |= _owned(summary)
     result.archive += Archive.of(summary)
     result.standing += earlier(note_of(summary))
+    result.facts += facts.earlier(note_of(summary))
 
 
 def _split(message: Message, *, by_text: bool) -> tuple[str, Any] | None:
@@ -115,6 +119,20 @@ def _identifiers(message: Message, notes: str) -> dict[str, float]:
     return {value: _weight(weight) for value, weight in paired if isinstance(value, str)}
 
 
+def _owned(message: Message) -> dict[str, float]:
+    """Return the identifiers of a summary that people said, by the places that its note tells, with their weights."""
+    note = note_of(message)
+    values, places, weights = (note.get(name) for name in ("identifiers", "owned", "own_weights"))
+    if not (isinstance(values, list) and isinstance(places, list) and isinstance(weights, list)):
+        return {}
+    told = zip(places, weights, strict=False)
+    return {
+        values[place]: _weight(weight)
+        for place, weight in told
+        if type(place) is int and 0 <= place < len(values) and isinstance(values[place], str)
+    }
+
+
 def _weight(noted: Any) -> float:
     known = type(noted) in (int, float) and 0 <= noted <= ledger.CORRECTION
     return float(noted) if known else ledger.UNKNOWN
@@ -122,7 +140,18 @@ def _weight(noted: Any) -> float:
 
 def _restored(message: Message, content: Any, counter: TokenCounter) -> Message:
     restored = rewritten(message, counter, content=content if content != "" else None)
-    gone = ("summary", "fallback", "merged", "identifiers", "weights", "archive", "standing")
+    gone = (
+        "summary",
+        "fallback",
+        "merged",
+        "identifiers",
+        "weights",
+        "archive",
+        "standing",
+        "facts",
+        "owned",
+        "own_weights",
+    )
     return cast(
         Message, {**restored, HOST: {key: value for key, value in note_of(restored).items() if key not in gone}}
     )

@@ -14,9 +14,10 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.context import listing, statements
+from gateway.context import facts, listing, statements
 from gateway.context.ledger import EARLIER, Ledger
 from gateway.context.mentions import Named, mentions
 from gateway.context.orders import orders_in
@@ -47,10 +48,24 @@ _SORRY: Final = re.compile(
 _SORRY_CHARS: Final = 1_500  # a longer text, or a text with headings, is no refusal
 _SECTION: Final = re.compile(rf"(?:(?<!\n)\n++)?+^{re.escape(listing.HEADING)}\n((?:- [^\n]*(?:\n|\Z))*)", re.MULTILINE)
 _STANDING: Final = re.compile(
-    rf"(?:(?<!\n)\n++)?+^{re.escape(HEADING)}\n(?:(?!- |#)[^\n]++\n)?((?:- [^\n]*(?:\n|\Z))*)",
+    rf"(?:(?<!\n)\n++)?+^(?:{re.escape(HEADING)}|{re.escape(facts.HEADING)})\n"
+    r"(?:(?!- |#)[^\n]++\n)?((?:- [^\n]*(?:\n|\Z))*)",
     re.MULTILINE,
 )
 _APART: Final = "\n\n\x1e\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """What people said, as it stands in notes word for word: instructions, and facts; each may be ""."""
+
+    standing: str
+    facts: str
+
+    @property
+    def text(self) -> str:
+        """Both."""
+        return "\n\n".join(filter(None, (self.facts, self.standing)))
 
 
 def notes_in(answer: Any, *, limit: int, room: int, counter: TokenCounter, spoken: str = "") -> str:
@@ -105,19 +120,19 @@ def completed(
     room: int,
     counter: TokenCounter,
     previous: str,
-    standing: str,
+    lists: Lists,
     gone: Outdated,
 ) -> str:
-    """Return `notes`, redacted, with the list of `standing` instructions and one of the identifiers of the ledger that
-    are mentioned in neither (`listing`). Lines that say an outdated identifier are marked (`gone`).
+    """Return `notes`, redacted, with the `lists` of what people said and one of the identifiers of the ledger that are
+    mentioned in neither (`listing`). Lines that say an outdated identifier are marked (`gone`).
 
     The list is as long as `room` tokens allow. An earlier list that the notes copied is left out: its valid part is in
     the ledger.
     """
     told = set(listing.unsuspected((value for value in gone.present.values() if value in ledger), ledger, redact))
     changed = {value: present if present in told else "" for value, present in gone.present.items()}
-    own = _without_told(without_lists(notes), standing)
-    bare = "\n\n".join(filter(None, (statements.marked(own, changed, gone.about), standing)))
+    own = _without_told(without_lists(notes), lists.text)
+    bare = "\n\n".join(filter(None, (statements.marked(own, changed, gone.about), lists.text)))
     left = listing.Room(room - counter.text(bare) - counter.constant(listing.HEADING) - 4, counter)
     lines = listing.lines_of(bare, ledger, left, redact, previous, gone.present)
     while True:
@@ -157,7 +172,7 @@ def held(notes: str, ledger: Ledger) -> dict[str, float]:
 
 def without_lists(notes: str) -> str:
     """Return notes without the lists that `completed` appends."""
-    bare = _STANDING.sub("\n", notes) if HEADING in notes else notes
+    bare = _STANDING.sub("\n", notes) if HEADING in notes or facts.HEADING in notes else notes
     bare = _SECTION.sub("\n", bare) if listing.HEADING in bare else bare
     return notes if bare == notes else bare.strip()
 

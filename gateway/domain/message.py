@@ -36,8 +36,11 @@ class HostNote(TypedDict, total=False):
     derived_from: list[str]  # row ids of the messages this one was rewritten from
     identifiers: list[str]  # found once, when the message was stored; of a summary: those it holds, best first
     weights: list[float]  # of a summary: what each of these is worth to the next one
+    owned: list[int]  # of a summary: the places of those identifiers that people said
+    own_weights: list[float]  # what each of these is worth beside each other
     instructions: list[str]  # of a person: what is to hold for good, or ends that; found when the message was stored
     standing: list[dict[str, Any]]  # of a summary: the instructions that hold, each with its speaker and time
+    facts: list[dict[str, Any]]  # of a summary: what people said of themselves, each with its speaker and weight
     archive: dict[str, Any]  # of a summary: how many messages it stands for, and the first and last time
     recalled: bool  # a tool's result that only repeats what was said before
     original: Original  # of an answer

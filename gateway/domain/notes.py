@@ -34,6 +34,7 @@ FILES: Final = "Relevant Files"
 CONTEXT: Final = "Critical Context"
 # A program appends the lists under these headings; no model is asked for them.
 INSTRUCTIONS: Final = "Standing Instructions"
+FACTS: Final = "Personal Facts"
 IDENTIFIERS: Final = "Identifiers"
 
 # Every heading that a model is asked for, in order, and the content that is asked for.

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.context.archive import Archive
-from gateway.context.assembly import joined, sanitize, summary_message, with_system_note
+from gateway.context.assembly import Noted, joined, sanitize, summary_message, with_system_note
 from gateway.context.prompts import CONTINUED, RESULT_MISSING, SYSTEM_NOTE
 from gateway.context.shapes import Calls, calls_by_id
 from gateway.context.summary import extract
@@ -161,7 +161,9 @@ def test_a_summary_that_is_merged_again_and_again_names_each_original_once() -> 
     request = user("What now?", id="9")
     for number in range(12):  # a host may leave what an engine returns without an id of its own
         found = extract([request, A], COUNTER)
-        summary = summary_message("notes", [*found.ids, str(number)], Archive(), fallback=False, identifiers={})
+        summary = summary_message(
+            "notes", [*found.ids, str(number)], Archive(), fallback=False, kept=Noted(identifiers={})
+        )
         request = joined([], summary, [found.turns[0]], COUNTER)[0]
     assert sorted(note_of(request)["derived_from"], key=int) == [str(number) for number in range(12)]
 

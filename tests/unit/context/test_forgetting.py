@@ -139,6 +139,26 @@ async def test_a_summary_is_made_anew_without_it_in_every_generation() -> None:
     assert "question" in text_of(summary)
 
 
+async def test_rules_and_facts_of_what_stays_are_in_the_summary_that_is_made_anew() -> None:
+    life = Life()
+    for number in range(4):
+        life.ask(f"opening {number} {'about tea ' * 20}", f"answer {number}")
+    life.ask("Never suggest trains. I am allergic to nuts.", "Noted")
+    life.ask(f"my secret is {WORD}. I live near {WORD}.", "noted")
+    for number in range(20):
+        life.ask(f"question {number} {'about tea ' * 20}", f"answer {number}")
+    for _ in range(2):
+        assert await life.compact()
+        for number in range(20):
+            life.ask(f"question {number} {'about tea ' * 20}", f"answer {number}")
+    life.forget(*exchange_ids(life))
+    assert not life.holds(WORD)
+    (summary,) = (each for each in life.tip if is_summary(each))
+    assert "- Never suggest trains." in text_of(summary)
+    assert "- I am allergic to nuts." in text_of(summary)
+    assert note_of(summary)["standing"]
+
+
 async def test_a_summary_of_nothing_else_goes() -> None:
     life = Life()
     (request, _) = life.ask(WORD, WORD)

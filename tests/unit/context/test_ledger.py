@@ -61,6 +61,17 @@ def test_what_earlier_notes_held_stays_by_who_said_it_and_fades_with_every_compa
     assert known["again"].weight == 3.0  # mentioned again: it does not fade
 
 
+def test_a_place_in_eight_is_kept_for_what_people_said_long_ago() -> None:
+    own = {"said": 4.0}
+    weight = 4.0
+    for number in range(24):
+        printed = [_turn("tool", f"t{number}-{each}") for each in range(30)]
+        known = ledger(printed, {"said": weight}, owned=own)
+        weight, own = known["said"].weight, {"said": known["said"].own}
+    assert list(known).index("said") == 7
+    assert [value for value, entry in known.items() if entry.own] == ["said"]
+
+
 def test_short_values_come_before_longer_ones_of_the_same_worth_and_no_length_outranks_a_correction() -> None:
     address = "https://a.example.com/reports/2026/week-48.html"
     known = ledger([_turn("user", address, "QX-17"), _turn("tool", "harper@example.com", "ZK-20")])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gateway.context.ledger import LEDGER, ledger
 from gateway.context.listing import HEADING as LIST_HEADING
 from gateway.context.statements import Outdated
-from gateway.context.verification import completed, held, notes_in, withheld, without, without_lists
+from gateway.context.verification import Lists, completed, held, notes_in, withheld, without, without_lists
 from gateway.domain.message import Message, assistant, note_of, noted, text_of, user
 from gateway.runtime.errors import ProviderUnavailable, SummaryRefused
 from gateway.runtime.redaction import MARK, Redactor
@@ -81,7 +81,7 @@ def test_a_last_section_that_says_nothing_is_left_out() -> None:
 
 def _completed(notes: str, middle: list[Message], earlier: list[str] | None = None, **limits: Any) -> str:
     known = ledger(middle, dict.fromkeys(earlier or [], 3.0))
-    usual = {"room": 2_000, "counter": COUNTER, "previous": "", "standing": "", "gone": Outdated()}
+    usual = {"room": 2_000, "counter": COUNTER, "previous": "", "lists": Lists("", ""), "gone": Outdated()}
     return completed(notes, known, Redactor(), **{**usual, **limits})
 
 
@@ -102,11 +102,11 @@ def test_what_a_summary_dropped_is_appended_letter_for_letter() -> None:
 def test_a_sentence_of_the_list_of_instructions_is_not_said_twice() -> None:
     standing = "## Standing Instructions\nHold for good.\n- Never deploy on a Friday.\n- Answer in German."
     ruled = "## Constraints & Preferences\n- Never deploy on a Friday.\n"
-    whole = _completed(f"## Goal\nx\n\n{ruled}\n## Blocked\nno", [], standing=standing)
+    whole = _completed(f"## Goal\nx\n\n{ruled}\n## Blocked\nno", [], lists=Lists(standing, ""))
     assert whole == f"## Goal\nx\n\n## Blocked\nno\n\n{standing}"
-    more = _completed(f"{ruled}- Prefers tea.", [], standing=standing)
+    more = _completed(f"{ruled}- Prefers tea.", [], lists=Lists(standing, ""))
     assert more == f"## Constraints & Preferences\n- Prefers tea.\n\n{standing}"
-    assert _completed(f"## Goal\nx\n{ruled.strip()}", [], standing=standing) == f"## Goal\nx\n\n{standing}"
+    assert _completed(f"## Goal\nx\n{ruled.strip()}", [], lists=Lists(standing, "")) == f"## Goal\nx\n\n{standing}"
     assert _completed(ruled, []) == ruled
 
 
@@ -134,7 +134,9 @@ def test_the_sentence_beside_an_identifier_says_no_outdated_value() -> None:
     ]
     known = {value: entry for value, entry in ledger(middle).items() if value != "$410"}
     gone = Outdated(present={"$410": "$880"})
-    whole = completed("## Goal\nx", known, Redactor(), room=2_000, counter=COUNTER, previous="", standing="", gone=gone)
+    whole = completed(
+        "## Goal\nx", known, Redactor(), room=2_000, counter=COUNTER, previous="", lists=Lists("", ""), gone=gone
+    )
     assert whole.partition(f"{LIST_HEADING}\n")[2].splitlines() == [
         "- $880 · … change the flight went from $410 to ….",
         "- $7715",

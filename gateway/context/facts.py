@@ -1,0 +1,163 @@
+"""Plain facts: short statements of people about themselves, their people, their things, choices and dates.
+
+"I am allergic to shellfish" is no instruction and holds no identifier, and a summariser drops it after some
+compactions. So such sentences are carried from summary to summary word for word, by code. They are looked for when
+they leave view, in the person's own words alone (`personal`).
+
+A fact that is said anew, or changed, takes the place of the older one. Where the room ends, those that say who
+somebody is, what they must not have, or what was decided go last, and of equals the older ones first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from gateway.context.instructions import parted, stands, unfenced
+from gateway.context.personal import KIN, LASTING, PLAIN, worth
+from gateway.context.statements import sentences, tells_of_change
+from gateway.domain.message import Message, is_request, own_words
+from gateway.domain.notes import FACTS, section
+from gateway.runtime.redaction import Redact
+from gateway.runtime.tokens import TokenCounter
+
+HEADING: Final = section(FACTS, "").rstrip()
+MOST: Final = 256  # facts that are kept, whatever the room
+SHARE: Final = 0.12  # of a summary's room: the most that they take
+FADING: Final = 0.97  # of a weight at each further compaction
+_SAID: Final = "Said by the people here, word for word; what they said later may have changed it."
+_READ: Final = 1_000  # newest messages of a middle that are read
+_EDGES: Final = 4_000  # characters of one message that are read
+_EACH: Final = 6  # facts of one message
+_LEAST_ROOM: Final = 4  # tokens; no fact is shorter
+_ALIKE: Final = 0.5  # of the older fact's words are in the newer one, which tells of a change
+_QUOTE: Final = re.compile(r"[ \t]{0,8}[>|]")
+_WORDS: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_DENSE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]")
+# "My … is …", "I live …": such a thing has one value at a time, unless it is a person.
+_SINGLE: Final = re.compile(
+    r"(?:\A\W*|[,;:] )(?:(?:my|our) ((?:[\w’'-]+ ){1,4}?)(?:is|are)\b|i (?:now )?(live|work|weigh|go by)\b"
+    r"|i(?:['’]m| am) (?=\d)"
+    r"|ich (wohne|arbeite|heiße)\b|(?:yo )?(vivo|trabajo)\b|j['’](habite)\b|я (живу|работаю)|我(住|叫))",
+    re.IGNORECASE,
+)
+_SOMEBODY: Final = re.compile(rf"\b(?!name|birthday|diet|job){KIN}\b(?!['’]s)", re.IGNORECASE)
+_EMPTY: Final = frozenset({
+    "a", "an", "the", "i", "my", "our", "we", "is", "are", "am", "was", "to", "of", "in", "on", "at", "and", "for",
+    "it", "that", "now", "no", "longer", "not", "any", "more", "anymore", "instead", "new", "correction", "im", "i'm",
+    "ich", "jetzt", "nicht", "mehr", "mein", "meine", "la", "le", "el", "mi",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonalFact:
+    """A sentence. `by`: its speaker, where several people talk. `weight`: its worth, which fades."""
+
+    text: str
+    weight: float
+    by: str = ""
+
+    @property
+    def line(self) -> str:
+        """The fact as it stands in a summary."""
+        return f"- [{self.by}] {self.text}" if self.by else f"- {self.text}"
+
+    def noted(self) -> dict[str, Any]:
+        """Return the form for the note of a summary."""
+        return {"text": self.text, "weight": round(self.weight, 3), **({"by": self.by} if self.by else {})}
+
+
+def earlier(note: Mapping[str, Any]) -> list[PersonalFact]:
+    """Return the facts that the note of a summary holds; of a malformed note none."""
+    noted = note.get("facts")
+    told = [each for each in noted if isinstance(each, Mapping)] if isinstance(noted, list) else []
+    return [
+        PersonalFact(
+            text=each["text"],
+            weight=_weight(each.get("weight")),
+            by=by if isinstance(by := each.get("by"), str) else "",
+        )
+        for each in told
+        if isinstance(each.get("text"), str) and each["text"]
+    ]
+
+
+def carried(before: Iterable[PersonalFact], middle: Sequence[Message]) -> list[PersonalFact]:
+    """Return the facts of the summaries `before` and of the `middle`, the best first, at most `MOST`."""
+    held = [replace(each, weight=each.weight * FADING) for each in before]
+    requests = [each for each in middle if is_request(each)]
+    for message in requests[-_READ:]:
+        for said in found(message):
+            held = [each for each in held if each.by != said.by or not _replaces(said.text, each.text)]
+            held.append(said)
+    held.reverse()  # of equals the newest first
+    return sorted(held, key=lambda each: -each.weight)[:MOST]
+
+
+def found(message: Mapping[str, Any]) -> list[PersonalFact]:
+    """Return the facts that a person states in a message."""
+    text = own_words(message)
+    text = text if len(text) <= _EDGES else f"{text[: _EDGES // 2]}\n{text[-_EDGES // 2 :]}"
+    by, told = "", list[PersonalFact]()
+    for line in unfenced(text).splitlines():
+        speaker, line = parted(line)
+        by = speaker or by
+        if _QUOTE.match(line):
+            continue
+        for sentence in sentences(line):
+            said = " ".join(sentence.split()).lstrip("-*•– ")
+            if (weight := worth(said)) and not stands(said):
+                told.append(PersonalFact(text=said, weight=weight, by=by))
+    return sorted(told, key=lambda each: -each.weight)[:_EACH]
+
+
+def listed(facts: Sequence[PersonalFact], redact: Redact, *, room: int, counter: TokenCounter) -> str:
+    """Return the section of a summary with these facts, redacted; "" for none. It is at most `room` tokens long; the
+    best come first."""
+    room -= counter.constant(f"{HEADING}\n{_SAID}") + 2
+    lines: list[str] = []
+    for each in facts:
+        line = redact(each.line)
+        size = counter.text(line) + 1
+        if size <= room:
+            lines.append(line)
+            room -= size
+        elif room < _LEAST_ROOM:
+            break
+    return "\n".join([HEADING, _SAID, *lines]) if lines else ""
+
+
+def _replaces(newer: str, older: str) -> bool:
+    """Say whether the newer of two facts of one person says the same, or another value of the same."""
+    one, other = _telling(newer), _telling(older)
+    changes = tells_of_change(newer)
+    if other and other <= one and (changes or one == other):
+        return True
+    about = _single(newer)
+    if about and about == _single(older):
+        return True
+    return changes and len(one & other) >= max(2, _ALIKE * len(other))
+
+
+def _single(said: str) -> str:
+    """Return what a sentence gives its one value of; "" for a thing that may have several."""
+    match = _SINGLE.search(said)
+    if match is None or (match[1] and _SOMEBODY.search(match[1])):
+        return ""
+    return next((group for group in match.groups() if group), "age").strip().lower()
+
+
+def _telling(text: str) -> frozenset[str]:
+    words = set[str]()
+    for run in _WORDS.findall(text.lower()):
+        if _DENSE.search(run):
+            words.update(run[place : place + 2] for place in range(len(run) - 1))
+        elif run not in _EMPTY:
+            words.add(run)
+    return frozenset(words)
+
+
+def _weight(noted: Any) -> float:
+    return float(noted) if type(noted) in (int, float) and 0 < noted <= LASTING else PLAIN

@@ -1,0 +1,133 @@
+"""Which sentences are plain facts, which fact takes the place of another, and that summaries carry them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gateway.context.facts import HEADING, PersonalFact, carried, earlier, found, listed
+from gateway.context.personal import LASTING, PLAIN, worth
+from gateway.domain.message import note_of, noted, text_of, user
+from tests.support.transcripts import COUNTER, Extractive, compressor, conversation, stored, summaries
+
+FACTS = [
+    "I am allergic to shellfish.",
+    "By the way, my daughter plays the oboe.",
+    "I thought about it again and I decided against the oak flooring.",
+    "We have two cats, Momo and Tarte.",
+    "Our shop is closed on Mondays.",
+    "Penicillin gives me a rash.",
+    "I can't drive at night any more.",
+    "Ich bin Linkshänder.",
+    "Meine Tochter heißt Wilma.",
+    "Soy vegetariana desde hace diez años.",
+    "Je suis allergique aux noix.",
+    "我对花生过敏。",
+    "У меня двое детей.",
+]
+NONE = [
+    "I'm not sure about that.",
+    "I think we should try the second one.",
+    "I have a question about the invoice.",
+    "My bad, I meant the other list.",
+    "Can you tell me whether my order is on its way?",
+    "Okay, we can do it like that.",
+    "I'm back.",
+    "Sounds like a solid plan to me!",
+    "The meeting went better than feared.",
+    "Ich bin mir nicht sicher, schau nochmal.",
+    "Tengo una pregunta sobre la factura.",
+    "我有个问题。",
+]
+REPLACED = [
+    ("I live in Aarhus.", "I moved, I live in Odense now."),
+    ("My favourite colour is blue.", "My favourite colour is green."),
+    ("I'm 44 years old.", "I'm 45 years old."),
+    ("My daughter takes the bus 14 to school.", "My daughter takes the bus 27 to school now."),
+    ("I work at the library.", "I no longer work at the library."),
+    ("I don't eat pork.", "I don't eat pork."),
+]
+KEPT = [
+    ("I am allergic to nuts.", "I am allergic to shellfish."),
+    ("My daughter is nine.", "My daughter is in the second form."),
+    ("My sister lives in Rome.", "My brother lives in Rome."),
+    ("My daughter plays the oboe.", "My daughter plays handball."),
+]
+
+
+@pytest.mark.parametrize("said", FACTS)
+def test_a_statement_about_oneself_is_a_fact(said: str) -> None:
+    assert worth(said)
+
+
+@pytest.mark.parametrize("said", NONE)
+def test_talk_of_the_moment_is_none(said: str) -> None:
+    assert not worth(said)
+
+
+@pytest.mark.parametrize(("older", "newer"), REPLACED)
+def test_the_newest_wins(older: str, newer: str) -> None:
+    assert [each.text for each in carried((), stored([user(older), user(newer)]))] == [newer]
+
+
+@pytest.mark.parametrize(("older", "newer"), KEPT)
+def test_what_is_another_thing_replaces_nothing(older: str, newer: str) -> None:
+    assert {each.text for each in carried((), stored([user(older), user(newer)]))} == {older, newer}
+
+
+def test_only_a_persons_own_words_are_read() -> None:
+    assert [each.text for each in found(noted(user("I live in Rome.\n\nI live in Ulm."), own="I live in Rome."))] == [
+        "I live in Rome."
+    ]
+    assert found(user("> I am allergic to nuts.\n```\nmy name is x and y\n```")) == []
+    assert found(user("Never suggest places where I live near the sea.")) == []  # a rule is no fact
+
+
+def test_nobody_replaces_what_another_person_said() -> None:
+    held = carried((), stored([user("[Anna] I live in Rome."), user("[Bo] I live in Ulm.")]))
+    assert {each.line for each in held} == {"- [Anna] I live in Rome.", "- [Bo] I live in Ulm."}
+
+
+def test_where_not_all_fit_the_lasting_and_the_newest_stay() -> None:
+    old = PersonalFact(text="I am allergic to nuts.", weight=LASTING)
+    said = carried([old], stored([user(f"We finished house number {number} in May.") for number in range(30)]))
+    text = listed(said, str, room=90, counter=COUNTER)
+    assert COUNTER.text(text) <= 90
+    assert "allergic" in text
+    assert "number 29 " in text
+    assert "number 0 " not in text
+    assert listed(said, str, room=20, counter=COUNTER) == ""
+    assert carried(carried([old], []), [])[0].weight < LASTING
+
+
+@pytest.mark.parametrize("summariser", [Extractive(60), None], ids=["a model", "by rule"])
+async def test_they_are_carried_word_for_word_from_summary_to_summary(summariser: Any) -> None:
+    messages = conversation(30)
+    transcript = stored([*messages[:5], user("[Anna] Hello. I am allergic to nuts. My plan runs out on May 4.")])
+    transcript += stored(messages[5:])
+    engine = compressor(summariser)
+    for number in range(4):
+        result = await engine.compress([noted(m, at=1.7e9 + 60 * n) for n, m in enumerate(transcript)], force=True)
+        [summary] = summaries(result)
+        text = text_of(summary)
+        assert text.count(HEADING) == 1
+        assert "- [Anna] I am allergic to nuts." in text, number
+        more = [user("[Anna] Correction, my plan runs out on June 9.")] if number == 1 else []
+        transcript = [*result, *stored([*more, *conversation(20)])]
+    assert "- [Anna] Correction, my plan runs out on June 9." in text
+    assert not any(each.endswith("out on May 4.") for each in text.splitlines())
+    assert {each.by for each in earlier(note_of(summary))} == {"Anna"}
+
+
+@pytest.mark.parametrize("note", [None, 5, [5, {}, {"text": 7}, {"text": ""}], [{"text": "x", "by": 5, "weight": "y"}]])
+def test_a_note_of_any_shape_is_read(note: Any) -> None:
+    assert all(each == PersonalFact(text="x", weight=PLAIN) for each in earlier({"facts": note}))
+
+
+async def test_a_credential_in_one_is_redacted() -> None:
+    told = stored([*conversation(5), user("My door password is hunter2 by the way."), *conversation(30)])
+    engine = compressor(Extractive(60), redact=lambda text: text.replace("hunter2", "[REDACTED]"))
+    text = text_of(summaries(await engine.compress(told, force=True))[0])
+    assert HEADING in text
+    assert "hunter2" not in text
