@@ -14,8 +14,10 @@ from functools import cached_property
 from itertools import islice
 from typing import Final
 
+from gateway.context import identifiers
 from gateway.context.pruning import STUB_CHARS, stub_line
 from gateway.context.shapes import Call, result_id
+from gateway.context.statements import sentences
 from gateway.domain.message import Message, is_request, note_of, own_words, text_of
 from gateway.domain.notes import ASKED, CONTEXT, DONE, FILES, RULES, TASK, section, sections_of
 from gateway.runtime.redaction import Redact
@@ -23,18 +25,38 @@ from gateway.runtime.tokens import TokenCounter
 
 SCANNED: Final = 300  # messages of the middle that are read, newest first
 _READ_CHARS: Final = 2_000  # of each message
+_MOST_WORDS: Final = 12  # of a message that only keeps a talk going
 _LEAST_CHARS: Final = 40  # no text is cut below this, whatever its tokens
-# In lower case. The second group may be parts of other words or be written without spaces.
-_RULING: Final = (
-    "never", "always", "must", "don't", "do not", "only", "prefer", "avoid", "immer", "niemal", "niemals", "nicht",
-    "toujours", "jamais", "nunca", "siempre", "никогда", "всегда", "нельзя", "только", "обязательно", "не надо",
-    "не нужно",
+# Words of a sentence that binds somebody, in lower case; those of the second group may be written without spaces.
+_BINDING: Final = (
+    "never", "must", "mustn't", "don't", "do not", "have to", "has to", "not allowed", "forbidden", "prefer", "avoid",
+    "only", "at most", "at least", "no more than", "muss", "müssen", "darf", "dürfen", "niemals", "bitte nicht",
+    "höchstens", "mindestens", "lieber", "il faut", "ne pas", "jamais", "au plus", "debe", "deben", "nunca",
+    "no hay que",
+    "como máximo", "нельзя", "никогда", "обязательно", "не надо", "не нужно", "только", "должен", "должны",
 )  # fmt: skip
-_RULING_INSIDE: Final = (
-    "不要", "必须", "一定", "总是", "从不", "禁止", "请勿", "别", "只能", "必ず", "絶対", "कभी नहीं", "हमेशा", "मत ",
-    "ज़रूर", "केवल", "सिर्फ़",
+_BINDING_INSIDE: Final = (
+    "不要", "必须", "一定要", "从不", "禁止", "请勿", "只能", "不能", "最多", "至少", "必ず", "絶対", "कभी नहीं", "हमेशा",
+    "मत ", "ज़रूर", "केवल", "सिर्फ़",
 )  # fmt: skip
-_RULES: Final = re.compile(rf"\b(?:{'|'.join(_RULING)})\b|{'|'.join(_RULING_INSIDE)}", re.IGNORECASE)
+_BINDS: Final = re.compile(rf"\b(?:{'|'.join(_BINDING)})\b|{'|'.join(_BINDING_INSIDE)}", re.IGNORECASE)
+# They tell of a thought or a feeling, although they have such a word.
+_MUSES: Final = re.compile(
+    r"\b(?:i|we) (?:don['’]?t|do not|never) (?:know|think|mind|care|see|understand|remember|believe|want to bother)"
+    r"|\b(?:don['’]?t|do not) (?:worry|mind|forget about it)"
+    r"|\b(?:i|you|it|that|this|he|she|they) must (?:be|have|say|admit)\b"
+    r"|\bnever again\b|\bif only\b|\bnot only\b|\bonly (?:just|yesterday|kidding|joking)\b|[!！]\W*\Z|[?？]\W*\Z",
+    re.IGNORECASE,
+)
+# What people say to keep a talk going. With a question or a value behind it, it is more.
+_CHATS: Final = re.compile(
+    r"\W*(?:y(?:eah|ep|es|up)|ok(?:ay)?|sure|right|great|cool|nice|perfect|awesome|wow|thanks?|thank you|thx|haha\w*"
+    r"|lol|hi|hello|hey|good (?:morning|evening|night|idea|point)|sounds|makes sense|i see|i know|i agree|true|exactly"
+    r"|absolutely|definitely|of course|no (?:problem|worries)|got it|go on|continue|next|that['’]?s|oh|hm+|well"
+    r"|i(?:['’]m| am) (?:back|here|happy|glad|not sure|so )|ja|genau|danke|super|gut|klar|weiter|vale|gracias|sí|claro"
+    r"|bien|d['’]accord|merci|oui|да|спасибо|хорошо|ладно|понятно|好的?|谢谢|是的|嗯|继续)\b",
+    re.IGNORECASE,
+)
 _PATH: Final = re.compile(
     r"(?<![\w:/.])(?:~|\.{1,2})?/?(?:[\w.-]{1,80}/){1,12}[\w.-]{1,80}|\b[\w-]{1,60}\.[a-z]{1,5}\b"
 )
@@ -114,12 +136,14 @@ def _notes(request: str, previous: str, gone: str, turns: Sequence[_Turn], chars
     rest = "\n".join(f"### {title}\n{text}" if title else text for title, text in _unlisted(earlier))
     sections = [(TASK, task), (CONTEXT, gone)]
     left = chars - len(task) - len(gone) - len(TASK) - len(CONTEXT) - 12
+    rules = list(dict.fromkeys(_constraints(turns)))
+    known_of = {*rules, task}
     shared = [
-        (RULES, _listed(_constraints(turns), 8), 3),
+        (RULES, _listed(rules, 8), 3),
         (_EARLIER, rest.splitlines(), 2),
         (DONE, _listed((turn.result() for turn in turns if turn.message.get("role") == "tool"), 12), 2),
-        (ASKED, _listed(_asks(turns, answered=False), 6), 2),
-        (_ANSWERED, _listed(_asks(turns, answered=True), 6), 2),
+        (ASKED, _listed((each for each in _asks(turns, answered=False) if each not in known_of), 6), 2),
+        (_ANSWERED, _listed((each for each in _asks(turns, answered=True) if each not in known_of), 6), 2),
         (FILES, _listed(_files(turns), 15), 2),
     ]
     for title, lines, share in shared:
@@ -144,15 +168,26 @@ def _unlisted(sections: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _constraints(turns: Iterable[_Turn]) -> Iterator[str]:
+    """Yield the sentences of people that bind somebody."""
     for turn in turns:
-        if turn.asked and _may_rule(own_words(turn.message)[: 2 * _READ_CHARS]):
-            yield from (_clip(line.strip(), 240) for line in turn.own.splitlines() if _RULES.search(line))
+        if turn.asked and _may_bind(own_words(turn.message)[: 2 * _READ_CHARS]):
+            for sentence in sentences(turn.own):
+                said = " ".join(sentence.split())
+                if _BINDS.search(said) and not _MUSES.search(said):
+                    yield _clip(said.lstrip("-*•– "), 240)
 
 
-def _may_rule(text: str) -> bool:
-    """Say whether a text may hold a rule. Hardly any does; to look for words takes a tenth of the pattern's time."""
+def _may_bind(text: str) -> bool:
+    """Say whether a text may bind. Hardly any does; to look for words takes a tenth of the pattern's time."""
     lowered = text.lower()
-    return any(map(lowered.__contains__, _RULING)) or any(map(lowered.__contains__, _RULING_INSIDE))
+    return any(map(lowered.__contains__, _BINDING)) or any(map(lowered.__contains__, _BINDING_INSIDE))
+
+
+def _chats(line: str) -> bool:
+    """Say whether a request only keeps a talk going."""
+    if "?" in line or "？" in line or identifiers.find(line):
+        return False
+    return len(line.split()) <= _MOST_WORDS and _CHATS.match(line) is not None
 
 
 def _asks(turns: Iterable[_Turn], *, answered: bool) -> Iterator[str]:
@@ -162,7 +197,8 @@ def _asks(turns: Iterable[_Turn], *, answered: bool) -> Iterator[str]:
     for turn in turns:
         if turn.asked:
             after_request = True
-            if has_answer is answered and (line := " ".join(turn.text.split())):
+            line = " ".join(turn.text.split())
+            if has_answer is answered and line and not _chats(line):
                 yield _clip(line, 160)
             continue
         says = turn.message.get("role") == "assistant" and not turn.message.get("tool_calls")

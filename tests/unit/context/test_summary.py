@@ -230,6 +230,32 @@ def test_the_fallback_takes_no_answered_request_for_a_pending_one() -> None:
     assert parts["Earlier Requests, Answered"].strip().splitlines() == answered
 
 
+def test_the_fallback_tells_what_binds_from_what_is_felt_and_leaves_chatter_out() -> None:
+    said = [
+        "Yeah, that sounds like a solid plan",
+        "We went to the lake, it's always full of amazing memories!",
+        "I don't know what to think. The budget is at most 8,000 euros.",
+        "I must say the hotel was lovely.",
+        "Bitte nicht am Sonntag.",
+        "好的，谢谢",
+        "Well, the hall is not ours. What was it called?",
+        "Okay, then use room 204-B.",
+    ]
+    told = [each for text in said for each in (user(text), Message(role="assistant", content="Fine."))]
+    parts = sections_of(_fallback([*told, user("Call Ann.")]))
+    assert parts["Constraints & Preferences"].strip().splitlines() == [
+        "- Bitte nicht am Sonntag.",
+        "- The budget is at most 8,000 euros.",
+    ]
+    assert [line[2:10] for line in parts["Earlier Requests, Answered"].strip().splitlines()] == [
+        "Okay, th",
+        "Well, th",
+        "I must s",
+        "I don't ",
+        "We went ",
+    ]
+
+
 @pytest.mark.parametrize(("chars", "tokens"), [(8_000, 10_000), (1_600, 400), (600, 100), (8_000, 64)])
 @pytest.mark.parametrize("unit", ["word ", "请检查配置文件，不要修改。", "x/y.py "])
 def test_the_fallback_keeps_to_its_size(chars: int, tokens: int, unit: str) -> None:
