@@ -10,6 +10,7 @@ when it is another model) and `call_aligned` (`summariser.CallAligned`).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -75,7 +76,8 @@ class Compressor(MeasuredEngine):
         force: bool = False,
         memory_context: str = "",
     ) -> list[Message]:
-        plan = self._plan(messages, current_tokens, force=force)
+        # Thousands of long messages take a quarter of a second to read, and other chats go on meanwhile.
+        plan = await asyncio.to_thread(self._plan, messages, current_tokens, force=force)
         if plan is None:
             return self._unchanged(messages, NOTHING, force=force)
         if not plan.summarises:

@@ -11,6 +11,7 @@ everything as it was.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -98,9 +99,9 @@ class Summariser:
     async def write(self, plan: Plan, wish: Wish) -> Written:
         """Return notes from the model, else by rule. Raises CompressionFailed where key or quota were refused: a
         person can mend that, and rule-made notes would only hide it."""
-        notes = _Notes(plan, counter=self._counter, redact=self._redact)
+        notes = await asyncio.to_thread(_Notes, plan, counter=self._counter, redact=self._redact)
         if self.call_model is None:
-            return notes.by_rule(NO_MODEL)
+            return await asyncio.to_thread(notes.by_rule, NO_MODEL)
         error: BaseException | None = None
         if self.resting_until is not None and not wish.force:
             kind, seconds = self.cooldown.kind, self.cooldown.until - self._clock.now()
@@ -122,7 +123,7 @@ class Summariser:
             reason = self._redact(str(error)) or "The summariser did not answer in time."
         if kind == "refused" and not wish.emergency:
             raise CompressionFailed(reason) from error
-        return notes.by_rule(reason, getattr(error, "failed_model", None))
+        return await asyncio.to_thread(notes.by_rule, reason, getattr(error, "failed_model", None))
 
     async def _asked(self, notes: _Notes, wish: Wish, call_model: CallModel) -> Written:
         """Return a model's notes. One whose window is smaller than is known is given half as much until it fits."""
@@ -234,11 +235,11 @@ class _Asking:
         """Return verified notes. Raises SummaryRefused after one stricter second try."""
         answer = await self._ask_in_place()
         if answer is None:
-            for part in self._parts():
+            for part in await asyncio.to_thread(self._parts):
                 answer = await self._ask_alone(part)
                 self._notes.done = part.end
         outcome = Outcome(failed_model=getattr(answer, "failed_model", None))
-        return self._notes.completed(self._plan.room, self._lists, outcome)
+        return await asyncio.to_thread(self._notes.completed, self._plan.room, self._lists, outcome)
 
     async def _ask_in_place(self) -> Any:
         """Return the answer to an aligned call; None if there was no call or no usable answer.

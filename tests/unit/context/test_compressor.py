@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -384,3 +385,17 @@ async def test_stored_counts_are_trusted_and_untouched_messages_are_not_recounte
     await engine.compress(messages)
     assert engine.compression_count == 1
     assert Counting.counted < 20
+
+
+async def test_a_long_transcript_is_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = compressor(None)
+    plan, threads = engine._plan, set[int]()
+
+    def read(*given: Any, **named: Any) -> Any:
+        threads.add(threading.get_ident())
+        return plan(*given, **named)
+
+    monkeypatch.setattr(engine, "_plan", read)
+    assert summaries(await engine.compress(stored(conversation(40)), force=True))
+    assert threads
+    assert threading.get_ident() not in threads
