@@ -71,12 +71,13 @@ def _any(alternatives: Iterable[str]) -> str:
 
 
 _SPAN_END: Final = rf"(?:(?<=[{_CJK}])|(?![^\W\d{_CJK}]))"  # "1h30m"
+_NO_UNIT: Final = rf"(?!\s+{_any(words.UNITS.values())}{_SPAN_END})"  # "1h 30 minutes" are two spans
 _HOURS_NUMBER: Final = rf"(?:\d{{1,3}}|{_any(words.NUMBERS.values())})"
 _HALVES: Final = (
     rf"{_HOURS_NUMBER}(?:{words.AND_A_HALF_BEFORE})(?:{words.UNITS['hour']})"
     rf"|{_HOURS_NUMBER}\s+(?:{words.UNITS['hour']})\s+(?:{words.AND_A_HALF_BEHIND})"
     rf"|\d{{1,3}}[.,]\d{{1,2}}\s*(?:{words.UNITS['hour']})"
-    r"|\d{1,3}\s?h\s?[0-5]\d(?![\d:])"  # "1h30"
+    rf"|\d{{1,3}}\s?h\s?[0-5]\d(?![\d:]){_NO_UNIT}"  # "1h30"
 )
 PART_OF_AN_HOUR: Final = _choice(words.PARTS_OF_AN_HOUR, _SPAN_END)
 _SPAN: Final = (
@@ -91,7 +92,7 @@ ONE_SPAN: Final = Pattern(
     rf"(?P<part>{_any(words.PARTS_OF_AN_HOUR.values())}){_SPAN_END}|(?P<halves>{_HALVES}){_SPAN_END}"
     rf"|(?P<number>{_NUMBER})(?P<unit>{_any(words.UNITS.values())}){_SPAN_END}"
 )
-HOURS_AND_MINUTES: Final = Pattern(r"(?P<hours>\d{1,3})\s?h\s?(?P<minutes>\d{2})(?!\w)")
+HOURS_AND_MINUTES: Final = Pattern(rf"(?P<hours>\d{{1,3}})\s?h\s?(?P<minutes>\d{{2}})(?!\w){_NO_UNIT}")
 LEADING_NUMBER: Final = Pattern(rf"\d{{1,3}}[.,]\d{{1,2}}|{_HOURS_NUMBER}")
 NAMED_RULE: Final = _choice(words.RULES, _END)
 RULE: Final = Pattern(

@@ -562,6 +562,22 @@ def test_hours_and_minutes_in_one_word_are_read_whole(said: str) -> None:
     assert (found.due - NOW, found.rest) == (5_400.0, "tea")
 
 
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        ("in 1h 30 minutes tea", 5_400),
+        ("in 1h 30 min tea", 5_400),
+        ("tea in 1h 30 Minuten", 5_400),
+        ("en 1 h 30 minutos tea", 5_400),
+        ("1h 30 minutes tea", 5_400),
+        ("in 1h 30 seconds tea", 3_630),
+    ],
+)
+def test_after_hours_the_name_of_a_unit_belongs_to_its_number(said: str, seconds: int) -> None:
+    found = read(said, NOW, BERLIN)
+    assert (found.due - NOW, found.rest) == (seconds, "tea")
+
+
 def test_after_an_hour_of_the_day_they_are_a_time_of_day() -> None:
     assert read("à 14h30 dentiste", NOW, BERLIN).rest == read("14h30 dentiste", NOW, BERLIN).rest == "dentiste"
 
