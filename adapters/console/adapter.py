@@ -53,6 +53,7 @@ class _LineConsole(ABC):
         fresh: bool = False,
     ) -> None:
         self.failed = False
+        self._full = False  # whether it was told that the output takes nothing
         self._question = question
         self._chat = (chat or codec.QUESTIONS) if question is not None else None
         self._fresh = fresh
@@ -218,9 +219,11 @@ class _LineConsole(ABC):
         await self._complain(complaint)
 
     async def _end_if_useless(self, error: Disconnected) -> None:
-        """End where nobody sees the output. One question is not worth waiting for a disk that is full, either."""
-        if self._question is not None and not self._writer.gone and not self._left:
-            self._leave()
+        """End where nobody sees the output. That a disk is full is told once; one question does not wait for it."""
+        if not self._writer.gone and not self._full:
+            self._full = True
+            if self._question is not None:
+                self._leave()
             await self._complain(Complaint(id=self._ids.new("error"), text=str(error)))
         self._leave_if_gone()
 

@@ -259,6 +259,19 @@ class TestQuestions:
         assert (said, console.failed) == ("! The output cannot be written (No space left on device).\n", True)
         stderr.close()
 
+    async def test_between_pipes_it_is_told_once_too(self, stdin: Pipe, clock: ManualClock) -> None:
+        stderr, full = Pipe(), os.open("/dev/full", os.O_WRONLY)
+        console = PipeConsole(stdin.out, full, ids=SequentialIds(), clock=clock, stderr=stderr.into)
+        for _ in range(2):
+            with pytest.raises(Disconnected):
+                await console.send(outbound("an answer"))
+        await console.aclose()
+        os.close(full)
+        stderr.close(stderr.into)
+        said = (await stderr.everything()).decode()
+        assert (said, console.failed) == ("! The output cannot be written (No space left on device).\n", True)
+        stderr.close()
+
     @pytest.mark.parametrize(("kind", "failed"), [("reply", False), ("error", True)])
     async def test_a_question_in_json_fails_with_its_error(
         self, stdin: Pipe, stdout: Pipe, clock: ManualClock, kind: OutboundKind, failed: bool
