@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from gateway.context.instructions import TIMES, of, parted, stands, withdraws
-from gateway.domain.message import Message, note_of
+from gateway.domain.message import Message, is_summary, note_of
 from gateway.domain.notes import INSTRUCTIONS, section
 from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter
@@ -69,6 +69,17 @@ def carried(
     for said in _said_in(later):
         held = _after(held, said)
     return held[-MOST:]
+
+
+def ended(transcript: Iterable[Message], said: Message) -> list[Instruction]:
+    """Return the instructions of a transcript that a message after it takes back."""
+    if not any(withdraws(parted(sentence)[1]) for sentence in of(said)):
+        return []
+    messages = list(transcript)
+    before = [each for message in messages if is_summary(message) for each in earlier(note_of(message))]
+    held = carried(before, messages)
+    left = carried(held, (), [said])
+    return [each for each in held if each not in left]
 
 
 def listed(

@@ -237,8 +237,8 @@ class TurnObserver:
             return ""
         return TOOK.format(seconds=self.clock.monotonic() - self.turn.started_at)
 
-    async def tell_of_file(self, ref: str, text: str) -> None:
-        """Show a notice about a file that the turn was sent, once, however often the turn is begun."""
+    async def tell_once(self, ref: str, text: str) -> None:
+        """Show a notice about what the turn was sent (`ref`: a file, say), once, however often the turn is begun."""
         await self.tell(text, first_id=lasting_id("o", self.item.key, self.item.inbound.event_id, ref))
 
     async def tell(self, text: str, first_id: str | None = None) -> None:

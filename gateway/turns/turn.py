@@ -38,12 +38,13 @@ from gateway.agent.tools.base import Question
 from gateway.agent.tools.offer import Caller
 from gateway.commands.runner import CommandRunner, sentence_for
 from gateway.context import feedback
+from gateway.context.standing import ended
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter
 from gateway.domain.approval import LABELS, Labels
 from gateway.domain.chat import Inbound, Outbound, OutboundKind, readable
 from gateway.domain.command import CommandCall
-from gateway.domain.message import Message
+from gateway.domain.message import Message, note_of
 from gateway.domain.session import Session
 from gateway.domain.turn import BusyMode, TurnRules
 from gateway.people.approvals import Approvals, TurnQuestions
@@ -88,7 +89,10 @@ PUT_AWAY = (
 NOT_CLEANED = (
     "The earlier conversation should have been compressed but could not be ({reason}); I go on with all of it."
 )
+RULE_ENDED = "This rule no longer holds: “{rule}” To have it back, send: /pin {rule}"
+RULE_PINNED = "This rule is pinned and still holds: “{rule}” To take it away, send: /unpin {number}"
 KEPT_ASIDE = "What you added while I worked is kept, and not answered; ask again if it still matters."
+_RULES_TOLD: Final = 5  # of those that one message takes back, the newest
 _CONFIRMED = "command"  # the name of a command's question among those of its item
 _TAKES: Final[Mapping[BusyMode, Literal["never", "at first", "always"]]] = {
     "queue": "never",
@@ -342,12 +346,27 @@ class Turns:
             await observer.begin()
             if said.attachments:
                 observer.phase("fetching files")
-            message = await self.files.message(conversation, said, observer.alive, observer.tell_of_file)
+            message = await self.files.message(conversation, said, observer.alive, observer.tell_once)
             message = await conversation.measured_aside(message)
             before = await reminded(self.store, conversation)
+            if note_of(message).get("instructions"):
+                await self._tell_of_rules(observer, conversation, message)
         finally:
             for each in (*before, message):
                 conversation.add(each, self.clock.now())
+
+    async def _tell_of_rules(self, observer: TurnObserver, conversation: Conversation, message: Message) -> None:
+        """Tell of the rules that a message takes back. Those that are pinned stay."""
+        rules = ended([*conversation.messages, *conversation.fresh], message)[-_RULES_TOLD:]
+        if rules:
+            pinned = [each.text for each in (await self.store.pins(conversation.session.key)).rules]
+            told = [
+                RULE_PINNED.format(rule=each.text, number=pinned.index(each.text) + 1)
+                if each.text in pinned
+                else RULE_ENDED.format(rule=each.text)
+                for each in rules
+            ]
+            await observer.tell_once("rules", "\n".join(told))
 
     async def _clean(self, observer: TurnObserver, conversation: Conversation, fitting: Fitting) -> None:
         """Compact before the turn where its own loop would come too late. A compaction would take calls that wait
@@ -474,7 +493,7 @@ class Turns:
             clock=self.clock,
             takes_messages=_TAKES[self.rules.busy(item.inbound.source)],
             alive=observer.alive,
-            show=observer.tell_of_file,
+            show=observer.tell_once,
             lets_in=self.pairing.lets_in,
             shut_out=partial(self.running_turns.deliver, item.key, "stop"),
         )

@@ -18,7 +18,7 @@ from gateway.domain.turn import SessionSettings
 from gateway.people.access import AccessSettings
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.clock import SystemClock
-from gateway.turns.turn import PUT_AWAY
+from gateway.turns.turn import PUT_AWAY, RULE_ENDED, RULE_PINNED
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, FakeModel, KillAt, Live, MortalStore, config_in, running
 from tests.support.model import Gate, Say, in_turn
@@ -363,3 +363,27 @@ async def test_the_report_of_the_last_call_is_corrected_by_what_they_take(tmp_pa
         assert 60 < await used() - before < 85  # the model's tokenizer may differ from ours
         await live.ask("/unpin 1")
         assert await used() == before
+
+
+async def test_who_takes_a_rule_back_is_told_of_it_and_can_have_it_back(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        rule = "From now on, always answer in French."
+        await live.ask(f"Hello there. {rule} How are you?")
+        await live.ask("Please cancel the flight HAT039, the French one.")
+        assert live.adapter.shown("c", "notice") == []
+        await live.ask("You no longer need to answer in French.")
+        notice = RULE_ENDED.format(rule=rule)
+        assert live.adapter.shown("c", "notice") == [notice]
+        await live.ask(notice.partition("send: ")[2])
+        assert await rules(live) == [rule]
+
+
+async def test_a_pinned_rule_that_is_taken_back_in_passing_stays_and_the_person_is_told(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        rule = "From now on, always answer in French."
+        await live.ask(rule)
+        assert await rules(live) == [rule]
+        await live.ask("You no longer need to answer in French.")
+        assert live.adapter.shown("c", "notice")[-1] == RULE_PINNED.format(rule=rule, number=1)
+        await live.ask("/unpin 1")
+        assert await rules(live) == []
