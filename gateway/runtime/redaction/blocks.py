@@ -72,7 +72,8 @@ def _columns(text: str, lower: str, named: list[int]) -> Iterator[Span]:
             return
         done = end + 1
         line = text[start:end].lower()
-        for sign in _SIGNS if len(line) <= _LONGEST_ROW else "":
+        signs = [sign for sign in _SIGNS if sign in line] if len(line) <= _LONGEST_ROW else []
+        for sign in signs if "|" in signs or "│" in signs or (signs and _NAMES.fullmatch(line)) else ():
             headings = [_bare(cell) for cell in line.split(sign)]
             columns = [number for number, heading in enumerate(headings) if heading in _HEADINGS]
             if (

@@ -45,6 +45,7 @@ _JOINTS: Final = (
     ("+", re.compile(rf"\+[ \t]{{0,4}}[\"']{_MADE_UP}")),
 )
 _BEFORE_JOINT: Final = re.compile(r"[\"']?[ \t]{0,4}(?:[+.][ \t]{0,4})?\\?\r?\Z")
+_LONGEST_SIGNS: Final = 16  # characters; those signs are shorter
 _IN_TOKEN: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 _LONGEST_HALF: Final = 300  # characters
 _SHORTEST_HALF: Final = 8
@@ -93,7 +94,8 @@ def halves(text: str, starts: tuple[str, ...]) -> Iterator[tuple[int, Reading]]:
         for joint in pattern.finditer(text):
             start = max(0, joint.start() - _LONGEST_HALF)
             before = text[start : joint.start()]
-            before = before[: _BEFORE_JOINT.search(before).start()]  # type: ignore[union-attr]  # matches nothing, too
+            found = _BEFORE_JOINT.search(before, max(0, len(before) - _LONGEST_SIGNS))
+            before = before[: found.start()]  # type: ignore[union-attr]  # it matches nothing, too
             outside = len(before.rstrip(_IN_TOKEN))
             if len(before) - outside < _SHORTEST_HALF or not before[outside:].startswith(starts):
                 continue

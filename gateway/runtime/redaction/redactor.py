@@ -150,9 +150,9 @@ def _found(text: str) -> Iterator[Span]:
     plain = text.translate(_PLAIN) if not text.isascii() and any(sign in text for sign in _ODD) else text
     lower = folded(plain)
     held = {needed for needed in _NEEDED if needed in lower}
-    runs, longest = _runs(plain)
+    runs, longest, around = _runs(plain)
     if plain is not text:
-        runs, _ = _runs(text)  # no token has such a sign, but it may end at one
+        runs, _, around = _runs(text)  # no token has such a sign, but it may end at one
     rest = _rest(plain)
     # Plain lists: this is asked for every text there is.
     seen = [
@@ -193,6 +193,7 @@ def _found(text: str) -> Iterator[Span]:
             and kind.needs in held
             and kind.probe is not None
             and kind.probe.search(runs if kind.is_run else text)
+            and (not kind.is_run or kind.pattern.search(around))
         ):
             yield from _groups(kind, kind.pattern.finditer(text))
     if KEY in held:
@@ -248,17 +249,20 @@ def _lowered(text: str) -> str:
     return ""
 
 
-def _runs(text: str) -> tuple[str, int]:
-    """(the runs of a text, apart from each other, the length of the longest; 0 if there is none)."""
+def _runs(text: str) -> tuple[str, int, str]:
+    """(the runs of a text, apart from each other, the length of the longest; 0 if there is none; the runs, each behind
+    the two characters in front of it)."""
     marked = text.encode("ascii", "replace").translate(_RUNS)
     found: list[str] = []
+    around: list[str] = []
     longest = end = 0
     while (start := marked.find(_RUN, end)) >= 0:
         end = marked.find(b" ", start)
         end = len(marked) if end < 0 else end
         found.append(text[start:end])
+        around.append(text[max(0, start - 2) : end])
         longest = max(longest, end - start)
-    return " ".join(found), longest
+    return " ".join(found), longest, " ".join(around)
 
 
 def _places(kind: Kind, text: str, lower: str) -> list[int]:
