@@ -157,6 +157,8 @@ def test_a_token_in_two_pieces_goes(joint):
         "resp_0a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f6071 in commit-0a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d",
         "sha512-Ab3dEf6hIj9lMn2pQr5tUv8xYz1Bc4EfGh7jKl0nOp3rSt6vWx9zAa2cDd5fGg8iJj1lMm4oPp7rSs0uVv3xYy==",
         "SOME_CONSTANT_THAT_IS_VERY_LONG_AND_HAS_2_NUMBERS_IN_IT_42",
+        "arn:aws:ec2:us-west-2:123456789012:transit-gateway-multicast-domain/tgw-mcast-domain-0c9e29e2a7",
+        "1700000000:0a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d and 123456789:this_is_the_name_of_a_long_test_case_42",
     ],
 )
 def test_ids_with_a_prefix_stay(text):
