@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -18,6 +18,7 @@ from gateway.agent.ports import TranscriptWriter
 from gateway.agent.preparation import Preparations, Prepared
 from gateway.context.assembly import sanitize
 from gateway.context.engine import Outcome
+from gateway.context.guard import GuardedEngine
 from gateway.context.policy import EFFECTIVE_SAVING
 from gateway.context.prompts import unframed
 from gateway.domain.message import Message, is_request, is_summary, note_of, noted, noted_tokens, same, text_of, wire
@@ -65,6 +66,7 @@ class Compactor:
     points: Points
     preparations: Preparations
     flushes: Flushes
+    rescuer: Callable[[Conversation], Awaitable[GuardedEngine | None]]
 
     def is_prepared(self, conversation: Conversation) -> bool:
         """Say whether an automatic compaction would publish at once, without asking a model."""
@@ -77,9 +79,10 @@ class Compactor:
         *,
         focus: str | None = None,
         keep: int = 0,
+        engine: GuardedEngine | None = None,
     ) -> CompactionReport:
-        """Compact all but the last `keep` messages once. A cancellation before the publication leaves everything as
-        it was.
+        """Compact all but the last `keep` messages once, with another `engine` than the session's if one is given. A
+        cancellation before the publication leaves everything as it was.
 
         An automatic compaction publishes a prepared one, if there is one. If it saves less than a tenth, it changes
         nothing.
@@ -89,7 +92,7 @@ class Compactor:
             await self.writer.record_step(conversation)
         messages = conversation.all()
         tokens = conversation.prompt_tokens()
-        prepared = await self._prepared(conversation, trigger)
+        prepared = None if engine else await self._prepared(conversation, trigger)
         flush: Started | None = None
         if prepared is not None:
             result, outcome = prepared.applied(messages), prepared.outcome
@@ -98,7 +101,7 @@ class Compactor:
             kept = len(messages) - keep
             flush = self.flushes.before_compaction(conversation.session, messages, conversation.flushed)
             try:
-                result, outcome = await conversation.engine.compress(
+                result, outcome = await (engine or conversation.engine).compress(
                     messages[:kept], current_tokens=tokens, focus_topic=focus, force=trigger in _FORCED
                 )
             except asyncio.CancelledError:

@@ -31,6 +31,7 @@ class Quotes:
     tokens: int
 
 
+RESCUED_MARK: Final = "compaction-rescued"  # the same: that the built-in engine helps out
 BLOCKED_MARK: Final = "compaction-blocked"  # in `announced`: it was said that compaction does not help any more
 
 

@@ -12,6 +12,7 @@ import structlog
 
 from gateway.agent.auxiliary import AuxiliaryModel
 from gateway.agent.caching import Prefix
+from gateway.agent.conversation import Conversation
 from gateway.agent.files.references import References
 from gateway.agent.metering import Metering
 from gateway.context.engine import ContextEngine
@@ -44,10 +45,11 @@ class EngineSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engines:
-    """Gives every session its own engine. The least recently used engines are dropped, because their state is on the
-    session row."""
+    """Gives every session its own engine, by `factory`; `builtin` makes the one that helps a stranger's out. The least
+    recently used engines are dropped, because their state is on the session row."""
 
     factory: Callable[[], ContextEngine]
+    builtin: Callable[[], ContextEngine]
     metering: Metering
     clock: Clock
     home: Path
@@ -105,6 +107,15 @@ class Engines:
         await self._start(held, "preparation", asks=charge is not None)
         return held
 
+    async def rescuer(self, conversation: Conversation) -> GuardedEngine | None:
+        """Return an engine that comes with Legato, for one compaction of a session whose own engine is a stranger's;
+        None where it is not."""
+        if conversation.engine.is_ours:
+            return None
+        held = self._make(conversation.session, conversation.spec, conversation.ledger.append, make=self.builtin)
+        await self._start(held, "preparation")
+        return held.engine
+
     def drop(self, session_id: str) -> None:
         """Drop an ended session's engine."""
         self._held.pop(session_id, None)
@@ -115,6 +126,7 @@ class Engines:
         spec: ModelSpec,
         charge: Callable[[LedgerEntry], None] | None = None,
         prefix: Prefix | None = None,
+        make: Callable[[], ContextEngine] | None = None,
     ) -> EngineSession:
         ledger: list[LedgerEntry] = []
         prefix = prefix or Prefix()
@@ -128,7 +140,7 @@ class Engines:
             charge=charge or ledger.append,
             clock=self.clock,
         )
-        engine = GuardedEngine(self.factory(), log=log, clock=self.clock)
+        engine = GuardedEngine((make or self.factory)(), log=log, clock=self.clock)
         held = EngineSession(
             session=session, engine=engine, spec=spec, auxiliary=auxiliary, prefix=prefix, ledger=ledger
         )
@@ -142,6 +154,8 @@ class Engines:
         if held.engine.prepends:  # written for a host that keeps a folder for it
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
         await adopt(held.engine, spec)
+        if continues:
+            await held.engine.carry_over(str(session.parent_id), session.id)
         await held.engine.start(
             session.id,
             platform=session.key.platform,

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from gateway.agent.compaction import Compactor, Trigger
-from gateway.agent.conversation import BLOCKED_MARK, Conversation
+from gateway.agent.compaction import CompactionReport, Compactor, Trigger
+from gateway.agent.conversation import BLOCKED_MARK, RESCUED_MARK, Conversation
 from gateway.agent.engines import adopt
 from gateway.agent.metering import Metering
 from gateway.agent.overflow import NO_WAY_OUT, TOO_LARGE_ALONE, remedy
@@ -20,6 +20,7 @@ from gateway.runtime.errors import ContextOverflow, OutputCapTooLarge, ProviderR
 
 log = structlog.get_logger(__name__)
 
+_NEEDED = ("overflow", "emergency")  # without room the turn ends
 _MOST_PASSES = 3  # automatic compactions in a turn that do not bring its prompt under the mark; then the person is told
 
 
@@ -83,9 +84,26 @@ class Fitting:
     async def _compact(self, conversation: Conversation, trigger: Trigger) -> bool:
         await self.begin(conversation)
         report = await self.compactor.run(conversation, trigger)
+        if trigger in _NEEDED and not (report.changed and self._has_room(conversation)):
+            report = await self._rescued(conversation, trigger) or report
         if report.changed or report.outcome.aborted:
             await self.tell(report.outcome)
         return report.changed
+
+    def _has_room(self, conversation: Conversation) -> bool:
+        return not is_emergency(conversation.prompt_tokens(), conversation.spec.context_length)
+
+    async def _rescued(self, conversation: Conversation, trigger: Trigger) -> CompactionReport | None:
+        """Let the built-in engine compact where a stranger's could not make room, and say so once. None: no stranger's
+        engine, or nothing changed either."""
+        engine = await self.compactor.rescuer(conversation)
+        report = None if engine is None else await self.compactor.run(conversation, trigger, engine=engine)
+        if report is None or not report.changed:
+            return None
+        if RESCUED_MARK not in conversation.announced:
+            conversation.announced = (*conversation.announced, RESCUED_MARK)
+            await self.observer.tell(feedback.RESCUED.format(name=conversation.engine.engine.name))
+        return report
 
     async def _tell_of_block(self, conversation: Conversation) -> None:
         """Say once that automatic compaction does not help any more."""

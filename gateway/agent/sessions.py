@@ -14,7 +14,7 @@ import structlog
 
 from gateway.agent.caps import NEAR_MARK
 from gateway.agent.choices import Choices, Held, choices, held
-from gateway.agent.conversation import BLOCKED_MARK, Conversation
+from gateway.agent.conversation import BLOCKED_MARK, RESCUED_MARK, Conversation
 from gateway.agent.engines import Engines, EngineSession
 from gateway.agent.fallback import STAND_IN_MARK
 from gateway.agent.hooks import Hooks
@@ -417,5 +417,5 @@ def opened_by(item: InboxItem) -> str:
 def _kept_marks(announced: tuple[str, ...], trigger: str) -> tuple[str, ...]:
     """The marks of what a continuation need not say again. Only a person's own /compress gives automatic compaction
     a new chance to fail; in a small window it would else be told of after every pass."""
-    kept = (STAND_IN_MARK, NEAR_MARK, *([BLOCKED_MARK] if trigger != "manual" else []))
+    kept = (STAND_IN_MARK, NEAR_MARK, RESCUED_MARK, *([BLOCKED_MARK] if trigger != "manual" else []))
     return tuple(mark for mark in announced if mark.startswith(kept))

@@ -47,6 +47,7 @@ from gateway.app.plugins import all_commands, configured_tools, platforms
 from gateway.app.store import configured_store
 from gateway.commands.base import CommandContext
 from gateway.commands.runner import CommandRunner
+from gateway.context.compressor import Compressor
 from gateway.context.engine import ContextEngine
 from gateway.context.registry import EngineRegistry, builtin_engines
 from gateway.delivery.outbox import Outbox
@@ -304,6 +305,7 @@ def _talk_parts(base: _Base, models: _ModelParts, tools: _ToolParts, parts: Part
     config, store, clock = base.config, base.store, base.clock
     engines = Engines(
         factory=parts.engine or _engine_factory(config, base.counter, clock, base.redact),
+        builtin=partial(Compressor, config.compression, counter=base.counter, clock=clock, redact=base.redact),
         metering=models.metering,
         clock=clock,
         home=config.home / "engines",
@@ -501,6 +503,7 @@ def _turns(
             points=base.points,
             preparations=talks.preparations,
             flushes=talks.flushes,
+            rescuer=talks.sessions.engines.rescuer,
         ),
         running_turns=talks.running_turns,
         outbox=base.outbox,

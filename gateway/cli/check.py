@@ -24,6 +24,7 @@ from gateway.app.plugins import platforms
 from gateway.app.serving import adapters
 from gateway.app.store import configured_store
 from gateway.cli.printing import show
+from gateway.context.engine import ContextEngine
 from gateway.domain.adapter import Adapter, CanBeProbed, Finding
 from gateway.domain.message import Message, user
 from gateway.domain.speech import Transcriber
@@ -101,6 +102,7 @@ async def _all_findings(setup: Setup, gateway: Gateway, served: Sequence[Adapter
         *of_offered(tools.offered, [*platforms()]),
     ):
         yield finding
+    yield of_engine(gateway.sessions.engines.factory())
     await models.learn_windows()
     async for finding in findings(
         gateway.store,
@@ -182,6 +184,24 @@ def of_files(setup: Setup, environ: Mapping[str, str]) -> Iterator[Finding]:
     for name in overlooked(environ):
         detail = f"{name} sets nothing: there are two underscores each, as in LEGATO__MODEL__NAME"
         yield Finding(what="environment", ok=None, detail=detail)
+
+
+def of_engine(engine: ContextEngine) -> Finding:
+    """Say which context engine compacts, and what a stranger's can do."""
+    module = type(engine).__module__
+    if module.startswith("gateway."):
+        return Finding(what="context engine", ok=True, detail=engine.name)
+    version = getattr(engine, "version", None)
+    can = [
+        what
+        for what, name in {
+            "prepares in the background": "supports_background",
+            "wants the system prompt": "takes_system_prompt",
+        }.items()
+        if getattr(engine, name, False)
+    ]
+    told = [engine.name, *([str(version)] if version else []), f"from {module.partition('.')[0]}", *can]
+    return Finding(what="context engine", ok=True, detail=", ".join(told))
 
 
 async def of_transcription(transcriber: Transcriber) -> Finding:

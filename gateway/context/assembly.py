@@ -83,7 +83,7 @@ def _in_order(messages: Sequence[Message], index: Calls) -> bool:
         if type(content) is str and content and not waiting and "tool_calls" not in message:
             if (role == "user" or role == "assistant") and not content.isspace():
                 continue  # nearly every message
-        elif type(content) is not str and content is not None and sound(message) is not message:
+        elif type(content) is not str and (content is not None or role == "tool") and sound(message) is not message:
             return False
         if waiting:
             if role != "tool" or message.get("tool_call_id") != waiting.pop():

@@ -17,6 +17,10 @@ FALLBACK = (
     "details may be missing from my view; every original can still be found with /recall."
 )
 OTHER_MODEL = "The auxiliary model {model} could not be used; the main model wrote the summary."
+RESCUED = (
+    "The context engine {name} could not make room in this conversation, so the built-in one does. The operator finds "
+    "the reason in the log."
+)
 BLOCKED = (
     "Compressing this conversation no longer makes it shorter, so I stopped trying by myself. "
     "/new starts fresh, /compress <topic> keeps one topic and compresses the rest."

@@ -62,6 +62,11 @@ class GuardedEngine:
         return self._engine
 
     @property
+    def is_ours(self) -> bool:
+        """Say whether the engine comes with Legato."""
+        return self._ours
+
+    @property
     def automatic_blocked(self) -> bool:
         """Say whether the engine holds automatic passes back."""
         return self._state("automatic_blocked") is True
@@ -90,6 +95,11 @@ class GuardedEngine:
             self._blocking = BlockingModel(call_model, asyncio.get_running_loop())
             info["call_model"] = self._blocking if plain else call_model
         return await self._try("on_session_start", session_id, **info) is not _FAILED
+
+    async def carry_over(self, old: str, new: str) -> None:
+        """`carry_over_new_session_context` of engines that have it: a compaction gives the session another id."""
+        if callable(self._state("carry_over_new_session_context")):
+            await self._try("carry_over_new_session_context", old, new)
 
     async def end(self, session_id: str, messages: Sequence[Message]) -> bool:
         """`on_session_end`; False if it raised, so that the host can call it again."""

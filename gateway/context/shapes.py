@@ -159,8 +159,10 @@ def sound(message: Any) -> Message | None:
         return None
     role, content = message.get("role"), message.get("content")
     known = type(role) is str and role in _ROLES
-    if known and (content is None or type(content) is str or _is_sound_list(content)):
+    if known and ((content is None and role != "tool") or type(content) is str or _is_sound_list(content)):
         return cast(Message, message)
+    if content is None:
+        return derived(message, role=role if known else _role(message, role), content="" if role == "tool" else None)
     return derived(message, role=role if known else _role(message, role), content=_content(content))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from gateway.app.config.models import Context, Plugins
+from gateway.context.feedback import RESCUED
 from gateway.context.registry import EngineRegistry
 from gateway.domain.message import text_of
 from gateway.providers.base import ModelRequest, ModelSpec
@@ -120,3 +121,50 @@ def test_its_model_is_there_only_at_work(tmp_path: Path) -> None:
     messages = [{"role": "system", "content": "x"}, *({"role": "user", "content": str(n)} for n in range(9))]
     with pytest.raises(RuntimeError, match="call_llm works only inside a method that the host has called"):
         engine.compress(messages)
+
+
+IDLE = """
+from agent.context_engine import ContextEngine
+
+CARRIED = []
+
+
+class Idle(ContextEngine):
+    name = "idle"
+
+    def update_from_response(self, usage):
+        pass
+
+    def should_compress(self, prompt_tokens=None):
+        return False
+
+    def carry_over_new_session_context(self, old_session_id, new_session_id):
+        CARRIED.append((old_session_id, new_session_id))
+
+    def compress(self, messages, current_tokens=None, focus_topic=None):
+        raise RuntimeError("nothing works here")
+"""
+
+
+async def test_where_a_strangers_engine_makes_no_room_the_built_in_one_does(tmp_path: Path) -> None:
+    package = tmp_path / "plugins" / "context_engine" / "idle"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(IDLE, encoding="utf-8")
+    config = config_in(
+        tmp_path,
+        model=ModelSettings(provider="offline", name="fake", context_length=16_000, max_output_tokens=500),
+        context=Context(engine="idle"),
+        plugins=Plugins(dir=str(tmp_path / "plugins")),
+    )
+    async with running(tmp_path, config=config, model=Helper()) as live:
+        for number in range(TURNS):
+            answer = await live.ask(f"turn {number}: " + "some words that fill the window " * 130)
+            assert answer.startswith("answer to turn"), answer
+        notices = live.adapter.shown("c", "notice")
+        session = await live.tip()
+        assert session is not None
+    assert session.compaction_count > 1
+    carried = sys.modules["legato_context_engine_idle"].CARRIED
+    assert carried[-1] == (session.parent_id, session.id)
+    assert len(carried) == session.compaction_count
+    assert notices.count(RESCUED.format(name="idle")) == 1

@@ -204,6 +204,10 @@ class NothingFlushed:
         return 0
 
 
+async def nobody(_: Conversation) -> None:
+    """No engine helps out."""
+
+
 def compactor(writer: Writer) -> Compactor:
     return Compactor(
         writer=writer,
@@ -211,6 +215,7 @@ def compactor(writer: Writer) -> Compactor:
         points=ignore_points,
         preparations=NothingPrepared(),
         flushes=NothingFlushed(),
+        rescuer=nobody,
     )
 
 

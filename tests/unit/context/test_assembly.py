@@ -186,3 +186,8 @@ def test_what_is_in_order_at_sight_is_what_repair_would_leave(messages: list[Mes
         # A result of no call is never in order, so that all of it goes through the repair.
         assert result == sanitize([*each, _result("nobody asked")], opening=False, calls=repaired)
         assert dict(seen) == dict(repaired) == calls_by_id(result)
+
+
+def test_a_result_without_a_content_says_nothing_instead() -> None:
+    empty: Message = {"role": "tool", "content": None, "tool_call_id": "a"}  # type: ignore[typeddict-item]
+    assert sanitize([user("hi"), _calls("a"), empty])[-1]["content"] == ""
