@@ -165,7 +165,8 @@ async def findings(
 
 def of_files(setup: Setup, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Say which files are the configuration and where Legato's folder is, and which variables set nothing. Warn if
-    others on this machine can read the files, the secrets beside them, the store's file or the gateway's folder."""
+    others on this machine can read the files, the secrets beside them, the store's file or the gateway's folder, and
+    if an upgrade left a copy of the store."""
     settings, files = setup.config, setup.files
     detail = ", laid over ".join(str(each.absolute()) for each in reversed(files))
     yield Finding(what="config", ok=True, detail=detail or f"no config.yaml in {setup.folder.absolute()}: defaults")
@@ -181,6 +182,7 @@ def of_files(setup: Setup, environ: Mapping[str, str]) -> Iterator[Finding]:
         yield from _open_to_others("secrets", folder / FILE, either, "chmod 600")
     yield from _open_to_others("store's file", settings.database, either, "chmod 600")
     yield from _open_to_others("folder", settings.home, either, "chmod 700")
+    yield from _copies(settings.database)
     for name in overlooked(environ):
         detail = f"{name} sets nothing: there are two underscores each, as in LEGATO__MODEL__NAME"
         yield Finding(what="environment", ok=None, detail=detail)
@@ -202,6 +204,17 @@ def of_engine(engine: ContextEngine) -> Finding:
     ]
     told = [engine.name, *([str(version)] if version else []), f"from {module.partition('.')[0]}", *can]
     return Finding(what="context engine", ok=True, detail=", ".join(told))
+
+
+def _copies(database: Path | None) -> Iterator[Finding]:
+    """Point at the copies that upgrades kept: `/forget` reaches none of them."""
+    if database is not None:
+        for copy in sorted(database.parent.glob(f"{database.name}.version-*")):
+            if copy.suffix.removeprefix(".version-").isdecimal():
+                detail = (
+                    f"{copy} is from before an upgrade, and holds what was forgotten since: delete it when all is well"
+                )
+                yield Finding(what="store's copy", ok=None, detail=detail)
 
 
 async def of_transcription(transcriber: Transcriber) -> Finding:

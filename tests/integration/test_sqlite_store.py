@@ -11,6 +11,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from structlog.testing import capture_logs
 
 from gateway.domain.message import user
 from gateway.runtime.errors import StoreError, StoreLocked, StoreOutdated, StoreUnavailable
@@ -250,10 +251,13 @@ async def test_a_look_at_an_older_store_changes_nothing(make: Opener, path: Path
 async def test_an_upgrade_keeps_a_copy_and_says_so(make: Opener, path: Path, older: int, keeps_copy: bool) -> None:
     told: list[str] = []
     store = make(told=told.append, keeps_copy=keeps_copy)
-    await store.open()
+    with capture_logs() as logs:
+        await store.open()
     await store.aclose()
     copy = path.with_name(f"{path.name}.version-{older}")
     assert copy.exists() == keeps_copy
+    upgraded = [(each["log_level"], each["copy"]) for each in logs if each["event"] == "store_upgraded"]
+    assert upgraded == [("warning", str(copy) if keeps_copy else None)]
     said = f"{path} is brought from version {older} to {len(migrations.MIGRATIONS)}"
     assert told == [f"{said}; {copy} is as it was." if keeps_copy else f"{said}."]
     if keeps_copy:

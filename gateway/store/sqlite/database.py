@@ -170,12 +170,15 @@ class Database:
     def _keep(self, version: int) -> None:
         """Keep a copy of the file before it is brought to this version, where that is wanted. Raises
         StoreUnavailable."""
+        copy = self._path.with_name(f"{self._path.name}.version-{version}") if self._keeps_copy else None
         kept = ""
-        if self._keeps_copy:
-            copy = self._path.with_name(f"{self._path.name}.version-{version}")
+        if copy is not None:
             self._copy(copy)
             kept = f"; {copy} is as it was"
-        log.info("store_upgraded", path=str(self._path), version=version, to=len(MIGRATIONS), kept=bool(kept))
+        # A warning, because nothing else tells a service's operator, and the copy holds what is forgotten later.
+        log.warning(
+            "store_upgraded", path=str(self._path), version=version, to=len(MIGRATIONS), copy=copy and str(copy)
+        )
         self._told(f"{self._path} is brought from version {version} to {len(MIGRATIONS)}{kept}.")
 
     def _guarded(self, index: int, query: Query[P, T], *args: P.args, **named: P.kwargs) -> T:
