@@ -23,7 +23,7 @@ from gateway.domain.chat import Outbound
 from gateway.domain.rates import Rate
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import AdapterError, ChatGone, RateLimited, StoreError, TookTooLong
+from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, RateLimited, StoreError, TookTooLong
 from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import InboxItem, Lease
@@ -210,7 +210,7 @@ class Draft:
         self._renewed_at = None
         shown_as = self.row.platform_message_id
         if shown_as is None:
-            shown_as = await self.editor.send(replace(self.row, text=text))
+            shown_as = await self._begun(text)
         else:
             await self.editor.edit(replace(self.row, text=text), shown_as)
         self._shown = text
@@ -218,6 +218,14 @@ class Draft:
             self.row = replace(self.row, platform_message_id=shown_as)
             noted = shown_as
             await insist(lambda: self.store.note_streamed(self.row.id, noted), clock=self.clock, what="note_streamed")
+
+    async def _begun(self, text: str) -> str:
+        """Send the reply's first message. If its fate is unknown, that is noted, and the reply marked as a repeat."""
+        try:
+            return await self.editor.send(replace(self.row, text=text))
+        except Ambiguous:
+            await insist(lambda: self.store.note_streamed(self.row.id, None), clock=self.clock, what="note_streamed")
+            raise
 
     async def _beginning(self) -> str:
         """As much as one message holds. Only the beginning of the text is looked at, and only until the message is

@@ -165,8 +165,9 @@ class Store(ABC):
         reply: asked again, the store returns the first as it is."""
 
     @abstractmethod
-    async def note_streamed(self, outbound_id: str, platform_message_id: str) -> None:
-        """Remember the platform's id of a streaming reply's message."""
+    async def note_streamed(self, outbound_id: str, platform_message_id: str | None) -> None:
+        """Remember the platform's id of a streaming reply's message. None: the platform may show one, and nobody knows
+        its id."""
 
     @abstractmethod
     async def begin_tools(

@@ -105,6 +105,19 @@ async def test_a_row_whose_message_is_gone_is_sent_like_one_that_never_was(bench
     assert await drain(store, row) == ["o1", "o2"]
 
 
+async def test_a_reply_whose_first_message_may_be_shown_is_in_doubt(bench: Bench) -> None:
+    store = await bench.open()
+    claim = await claimed(store)
+    await store.open_reply(claim.lease, claim.item, outbound("o1", state="streaming"))
+    await store.note_streamed("o1", None)
+    (row,) = (await finish(store, claim, outbound("o1"))).outbound
+    assert (row.platform_message_id, row.ambiguous) == (None, 1)
+    await store.note_streamed("o1", None)  # too late: the reply has ended
+    store = await bench.crash(store)
+    (row,) = await store.claim_outbound(9)
+    assert row.ambiguous == 2  # the crash is a doubt of its own
+
+
 async def test_what_was_only_put_off_was_no_attempt(store: Store) -> None:
     (row,) = await store.emit([outbound("o1")])
     for _ in range(3):

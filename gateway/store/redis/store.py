@@ -269,10 +269,10 @@ class RedisStore(Store):
         self._places.note(opened.id, partition)
         return opened
 
-    async def note_streamed(self, outbound_id: str, platform_message_id: str) -> None:
+    async def note_streamed(self, outbound_id: str, platform_message_id: str | None) -> None:
         partition = await self._outbox.place_of(outbound_id)
         if partition is not None:
-            await self._wire.run(partition, "note_streamed", outbound_id, storable(platform_message_id))
+            await self._wire.run(partition, "note_streamed", outbound_id, storable(platform_message_id or ""))
 
     async def begin_tools(
         self, lease: Lease, ref: SessionRef, item: InboxItem, record: StepRecord, intents: Sequence[ToolIntent]

@@ -89,12 +89,14 @@ def open_streaming(connection: apsw.Connection, reply: Outbound) -> Outbound:
     return opened
 
 
-def note_streamed(connection: apsw.Connection, outbound_id: str, platform_message_id: str) -> None:
-    """Keep the platform's id of a streaming reply, unless the reply has ended."""
+def note_streamed(connection: apsw.Connection, outbound_id: str, platform_message_id: str | None) -> None:
+    """Keep the platform's id of a streaming reply, or that it has one that nobody knows, unless the reply has ended."""
+    known = None if platform_message_id is None else storable(platform_message_id)
     change(
         connection,
-        f"UPDATE outbox SET platform_message_id = ? WHERE id = ? AND state = '{State.STREAMING}'",
-        (storable(platform_message_id), outbound_id),
+        "UPDATE outbox SET platform_message_id = coalesce(?1, platform_message_id), ambiguous = ambiguous + ?2"
+        f" WHERE id = ?3 AND state = '{State.STREAMING}'",
+        (known, known is None, outbound_id),
     )
 
 

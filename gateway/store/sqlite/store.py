@@ -279,7 +279,7 @@ class SqliteStore(Store):
         self._lanes.check(lease, item)
         return await self._database.write(turns.open_reply, item, reply)
 
-    async def note_streamed(self, outbound_id: str, platform_message_id: str) -> None:
+    async def note_streamed(self, outbound_id: str, platform_message_id: str | None) -> None:
         await self._database.write(outbox.note_streamed, outbound_id, platform_message_id)
 
     async def begin_tools(

@@ -254,6 +254,7 @@ async def test_what_fails_is_given_up_and_silence_is_told_to_all(world, error):
     await world.grows("one", 1)
     await world.grows("one two", 9)
     assert world.shown == []
+    assert world.noted == ([(world.draft.row.id, None)] if isinstance(error, Ambiguous) else [])
     assert world.held == ([("test:bot", "chat c", 9.0)] if isinstance(error, RateLimited) else [])
     await world.draft.end()
 
