@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 
 from gateway import __version__
-from gateway.cli.streams import open_closed_streams, write
+from gateway.cli.streams import end_unwritten, open_closed_streams, write
 
 
 def main() -> None:
@@ -16,7 +17,12 @@ def main() -> None:
         return
     from gateway.cli.main import app
 
-    app(prog_name="legato")
+    try:
+        app(prog_name="legato")
+    except OSError as error:  # of the help, which the library prints; commands tell of their own
+        if error.errno != errno.ENOSPC:
+            raise
+        end_unwritten(error)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import sys
 
+TYPE_CHECKING = False  # importing `typing` would take half as long as all of `--version`
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 _SIGPIPE = 13  # `signal` has it, and takes a fifth of the time of `--version`
 
 
@@ -22,9 +26,15 @@ def write(text: str, *, aside: bool = False) -> None:
     try:
         print(text, file=stream, flush=True)
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # else the interpreter complains at exit
-        if isinstance(error, BrokenPipeError):  # the reader (head, less) has seen enough
-            sys.exit(128 + _SIGPIPE)
-        if not aside:
-            write(f"legato: the output cannot be written ({error.strerror})", aside=True)
-        sys.exit(1)
+        end_unwritten(error, aside=aside)
+
+
+def end_unwritten(error: OSError, *, aside: bool = False) -> NoReturn:
+    """End the program: its output takes no more, or that `aside`."""
+    stream = sys.stderr if aside else sys.stdout
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # else the interpreter complains at exit
+    if isinstance(error, BrokenPipeError):  # the reader (head, less) has seen enough
+        sys.exit(128 + _SIGPIPE)
+    if not aside:
+        write(f"legato: the output cannot be written ({error.strerror})", aside=True)
+    sys.exit(1)

@@ -49,8 +49,9 @@ def test_a_reader_that_has_seen_enough_ends_the_program_as_it_ends_others() -> N
     assert (ended.returncode, ended.stderr) == (128 + signal.SIGPIPE, b"")
 
 
-def test_an_output_whose_disk_is_full_is_told_in_a_sentence() -> None:
+@pytest.mark.parametrize("asked", ["--version", "--help"])
+def test_an_output_whose_disk_is_full_is_told_in_a_sentence(asked: str) -> None:
     with open("/dev/full", "wb") as full:
-        ended = subprocess.run([sys.executable, "-m", "gateway", "--version"], stdout=full, stderr=subprocess.PIPE)
+        ended = subprocess.run([sys.executable, "-m", "gateway", asked], stdout=full, stderr=subprocess.PIPE)
     said = b"legato: the output cannot be written (No space left on device)\n"
     assert (ended.returncode, ended.stderr) == (1, said)
