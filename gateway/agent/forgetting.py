@@ -299,6 +299,16 @@ class Forgetter:
         self._forget_typed(forgetting.key, lambda typed: _was_typed(deed, typed))
         return counts
 
+    async def forget_line(self, lease: Lease, contents: Contents, item: InboxItem) -> None:
+        """Forget the words of an item alone."""
+        tip = contents.tip
+        line = lasting_id("f", deed_of(item), "line")
+        deed = Forgetting(
+            id=line, key=item.key, at=self.clock.now(), item=item.id, tip=None if tip is None else tip.ref, removed=()
+        )
+        await self.store.forget(lease, deed)
+        self._forget_typed(item.key, lambda typed: item.inbound.text.strip() == typed.strip())
+
     def _forget_typed(self, key: SessionKey, goes: Callable[[str], bool]) -> None:
         """Have the terminal of this process, if that is where it was said, offer no such text again."""
         for adapter in self.adapters:

@@ -76,6 +76,8 @@ async def forget(ctx: CommandContext) -> str:
         return await _everything(ctx)
     chosen, held = await _chosen(ctx, contents, listed)
     if isinstance(chosen, str):
+        if chosen.startswith(_NONE):  # who looks whether words are gone leaves them nowhere
+            await ctx.forgetter.forget_line(ctx.owned(), contents, ctx.item)
         return chosen
     ids = {name for exchange in chosen for name in exchange.ids}
     deed = await ctx.forgetter.deed(contents, ctx.key, deed_of(ctx.item), ids, ctx.item.id, held=held)

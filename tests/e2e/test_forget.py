@@ -231,6 +231,8 @@ async def test_a_canary_is_nowhere_afterwards(place: Place, tmp_path: Path, capf
         assert WORD not in "".join(
             [await live.ask(each) for each in ("/pin", "/reminders", "/sessions", "/memory", "/persona")]
         )
+        # Who looks whether the words are gone leaves them nowhere.
+        assert (await live.ask(f"/forget {WORD}")).startswith("I found nothing like that")
         await live.quiet()
         assert await left_in_the_end(lambda: place.remains(WORD)) == []
         assert WORD not in "".join(capfd.readouterr())
