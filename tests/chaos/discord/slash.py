@@ -80,6 +80,7 @@ def stopped_by_new(evidence: Evidence) -> set[int]:
     """The messages whose question was open when somebody began anew there: it counts as a no, and ends the turn."""
     told = {number_of(row.answers) for row in evidence.rows if row.kind == "notice" and row.text == STOPPED}
     fresh = {heard.chat for heard in evidence.town.heard if heard.said.text == "/new"}
+    fresh |= {str(given.interaction.channel.id) for given in evidence.town.given if given.name == "new"}
     return {
         heard.message.id
         for heard in evidence.town.heard
