@@ -115,6 +115,32 @@ async def test_words_are_found_in_any_script(store: Store) -> None:
     assert wrong == []
 
 
+async def test_what_is_spelled_wrong_or_is_a_part_of_a_word_is_found(bench: Bench) -> None:
+    store = await bench.open()
+    others = [user(f"number {number}: nothing about it at all") for number in range(20)]
+    said = ["I am allergic to shellfish.", "Die Haftpflichtversicherung kostet 84 Euro.", "Shelfish people bore me."]
+    await in_session(store, *(user(each) for each in said), *others)
+    await in_session(store, user("the shellfsih of somebody else"), chat="2", session_id="s2")
+    for asked, found in {
+        "what about shellfsih?": said[0],
+        "was zahlen wir für die Versicherung?": said[1],
+        "Versicherungsnummer Haftpflicht": said[1],
+        "shelfish": said[2],  # a word that stands there is meant as it is
+    }.items():
+        (best, *_) = await store.search(asked, key(), 3)
+        assert contents([best.hit.message]) == [found], asked
+    assert await store.search("bicycle", key(), 3) == []
+    store = await bench.crash(store)
+    assert contents([(await store.search("shellfsih", key(), 1))[0].hit.message]) == [said[0]]
+
+
+async def test_quoted_words_that_no_message_holds_together_are_looked_for_apart(store: Store) -> None:
+    await in_session(store, user("the blue key is in the drawer"), user("nothing of that"))
+    (best, *_) = await store.search('who spoke of the "key blue" in the drawer?', key(), 1)
+    assert contents([best.hit.message]) == ["the blue key is in the drawer"]
+    assert await store.search('"key blue"', key(), 1) == []  # nothing else was asked for
+
+
 async def test_only_originals_are_found_and_once(bench: Bench) -> None:
     store = await bench.open()
     claim, session = await in_session(store)

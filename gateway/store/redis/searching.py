@@ -1,7 +1,7 @@
 """The inverted index: a list of messages for every term of every conversation (see parts/terms.lua).
 
 Cost of storing: eight bytes of the server's memory for each distinct term of a message, and about
-100 for each term that its conversation had not used before. Terms are written after the message, in steps of
+160 for each word that its conversation had not used before. Terms are written after the message, in steps of
 at most 400, so that a long message holds nobody up. Until then the message is listed as unindexed, so that another
 process enters its terms after a crash. Cost of a search within a key: see `ranking`; nobody else's messages are
 touched. A search of all messages goes key by key: for an administrator, not for a turn.
@@ -32,6 +32,7 @@ from gateway.store.redis.partitions import EVERYWHERE, PARTITIONS, partition_of_
 from gateway.store.redis.wire import Wire
 from gateway.store.shared import ranking, searchable
 from gateway.store.shared.documents import parsed
+from gateway.store.shared.near import Vocabulary
 from gateway.store.shared.ranking import MOST_OF_A_TERM, Text
 from gateway.store.shared.searchable import KINDS, RETURNED, Kind, every_term_of, kind_of, terms_of
 from gateway.store.shared.text import Question, is_dense
@@ -112,6 +113,7 @@ async def leave_all(wire: Wire, endpoint: Endpoint, partition: int, key: Session
     await wire.settled()
     for owner in (owner_of(str(key)), owner_of(str(key), "returned")):
         await remove(endpoint, f"{prefix(partition)}stem:{owner}:*")
+        await remove(endpoint, f"{prefix(partition)}words:{owner}")
         await wire.run(partition, "leave_index", owner, "0", "0")
 
 
@@ -160,6 +162,7 @@ async def renew(wire: Wire, endpoint: Endpoint, old: set[int]) -> None:
                 owners |= await _renewed(wire, partition, page)
         for owner in before - owners:
             await remove(endpoint, f"{prefix(partition)}stem:{owner}:*")
+            await remove(endpoint, f"{prefix(partition)}words:{owner}")
             await wire.run(partition, "leave_index", owner, "0", "0")
         old.discard(partition)
         log.info("search_index_outdated", partitions=len(old))
@@ -287,6 +290,11 @@ class RedisIndex:
         )
         return {term: _numbers(entries) for term, entries in zip(terms, found, strict=True)}
 
+    async def vocabulary(self) -> Vocabulary:
+        """Return the words of people and the model."""
+        found: list[str] = await self._wire.ask(self._partition, "ZRANGE", f"words:{self._owner}", "0", "-1")
+        return await self.beside(lambda: Vocabulary(found))
+
     async def holding(self, sought: Sequence[Question], limit: int) -> Sequence[Sequence[int]]:
         """For each question the messages that hold each of its words: the newest, and the oldest. Of a word that many
         messages hold not all are listed, so it decides only where no other word does."""
@@ -338,6 +346,10 @@ class ReadIndex(RedisIndex):
     async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[int]]:
         """The newest messages of each term."""
         return self._read.listed(self._kind, terms)
+
+    async def vocabulary(self) -> Vocabulary:
+        """None: only the words of the question were looked at."""
+        return Vocabulary()
 
     async def around(self, numbers: Sequence[int], reach: int) -> Mapping[int, Sequence[int]]:
         """The messages of the same conversation before and after each."""

@@ -21,15 +21,16 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush, nlargest
 from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from gateway.domain.message import text_of
 from gateway.store.records import Found, Passage
 from gateway.store.shared.dates import Span, spans
+from gateway.store.shared.near import Vocabulary, may_slip
 from gateway.store.shared.searchable import Kind
-from gateway.store.shared.text import Occurrences, Question, asks, holds_phrases, parts_of, question
+from gateway.store.shared.text import Occurrences, Question, asked_in, asks, holds_phrases, parts_of, question
 
 MOST_OF_A_TERM: Final = 4_000
 _MOST_LISTED: Final = 8_000
@@ -49,7 +50,10 @@ _WHOLE_RUN: Final = 1.25  # and pairs of characters, in a message that has them 
 _ALIKE: Final = 0.5  # the share of their words in common from which two messages say almost the same
 _AGAIN: Final = 0.5  # the factor for a score if a better message is alike
 _COMPARED: Final = 1_000  # characters of a message, for that
-_ASKED: Final = 2_000  # characters of a question in which a date is looked for
+_FORGIVEN: Final = 4  # words of a question that no message holds, the longest, for which others are looked for
+_MEANT: Final = 4  # words that stand for one
+_ONLY_MEANT: Final = 0.6  # of the weight of a word
+_BESIDE: Final = 0.3  # of the weight of a word beside the sentence that asks
 _TEXT: Final = 20_000  # characters of a message that are looked at
 
 T = TypeVar("T")
@@ -73,6 +77,9 @@ class Index(Protocol):
 
     async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[Number]]:
         """For each term the newest messages that hold the term, at most `MOST_OF_A_TERM`, in any order."""
+
+    async def vocabulary(self) -> Vocabulary:
+        """Return the words of the index, and perhaps others."""
 
     async def holding(self, sought: Sequence[Question], limit: int) -> Sequence[Sequence[Number]]:
         """For each question the messages that hold each of its words, as far as that is known cheaply: the newest
@@ -120,15 +127,17 @@ def ends(numbers: Sequence[Number], limit: int) -> list[Number]:
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """A question, understood: its words, and the days that it names."""
+    """A question, understood: its words, and the days that it names. `meant`: the places of words that no message
+    holds, so that others stand for them."""
 
     wanted: Question
     when: Sequence[Span]
+    meant: frozenset[int] = frozenset()
 
     @classmethod
     def by(cls, words: str, now: float) -> Sought:
         """Return the search for these words. `now`: seconds since the epoch."""
-        return cls(question(words), spans(words[:_ASKED], now))
+        return cls(question(words), spans(asked_in(words), now))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +159,18 @@ async def find(said: Index, returned: Index, sought: Sought, limit: int) -> list
     results. The two indexes number their messages together."""
     if not sought.wanted.wanted or limit < 1:
         return []
-    spoken, results = await _hits(said, sought, limit), await _hits(returned, sought, limit)
+    found = await _find(said, returned, sought, limit)
+    if found or set(question(" ".join(sought.wanted.phrases)).terms) >= set(sought.wanted.terms):
+        return found
+    # A question that quotes something, and nobody said that in one message.
+    return await _find(said, returned, replace(sought, wanted=replace(sought.wanted, phrases=())), limit)
+
+
+async def _find(said: Index, returned: Index, sought: Sought, limit: int) -> list[Passage]:
+    sought, *listed = await _understood((said, returned), sought)
+    spoken, results = [
+        await _hits(each, sought, limit, some) for each, some in zip((said, returned), listed, strict=True)
+    ]
     around = await said.around([*spoken.best, *results.best], _NEAR)
     every = _Hits({**spoken.texts, **results.texts}, {**spoken.weights, **results.weights}, ())
     nearby = _Nearby(every, frozenset(results.texts))
@@ -174,24 +194,66 @@ class _Hits:
     best: Sequence[Number]
 
 
-async def _hits(index: Index, sought: Sought, limit: int) -> _Hits:
+_Listed: TypeAlias = Mapping[str, Sequence[Number]]
+
+
+async def _understood(indexes: tuple[Index, Index], sought: Sought) -> tuple[Sought, _Listed, _Listed]:
+    """Return the question with the words that are meant where no message holds one of its words, and the messages that
+    both indexes list for its terms."""
+    wanted = sought.wanted
+    said, returned = [await each.listed(wanted.terms) for each in indexes]
+    missing = [
+        place
+        for place, terms in enumerate(wanted.wanted)
+        if not any(said.get(term) or returned.get(term) for term in terms) and may_slip(terms[0])
+    ]
+    meant: dict[int, tuple[str, ...]] = {}
+    vocabulary = await indexes[0].vocabulary() if missing else Vocabulary()
+    for place in sorted(missing, key=lambda each: -len(wanted.wanted[each][0]))[:_FORGIVEN]:
+        terms, (known, also) = await _meant(indexes, vocabulary, wanted.wanted[place], wanted.language)
+        if terms:
+            meant[place], said, returned = terms, {**said, **known}, {**returned, **also}
+    if not meant:
+        return sought, said, returned
+    words = tuple((*terms, *meant.get(place, ())) for place, terms in enumerate(wanted.wanted))
+    return replace(sought, wanted=replace(wanted, wanted=words), meant=frozenset(meant)), said, returned
+
+
+async def _meant(
+    indexes: tuple[Index, Index], words: Vocabulary, terms: Sequence[str], language: str
+) -> tuple[tuple[str, ...], list[_Listed]]:
+    """Return the words that may be meant by a word that no message holds, and the messages that hold them."""
+
+    def near() -> list[list[str]]:
+        alike = [each for term in terms for each in words.alike(term)]
+        return [alike, [each for term in terms for each in words.parts(term, language)]]
+
+    for some in map(list, map(dict.fromkeys, await indexes[0].beside(near))):
+        listed = [await each.listed(some) for each in indexes]
+        held = [each for each in some if any(one.get(each) for one in listed)][:_MEANT]
+        if held:
+            return tuple(held), [{each: one.get(each, ()) for each in held} for one in listed]
+    return (), [{}, {}]
+
+
+async def _hits(index: Index, sought: Sought, limit: int, listed: _Listed) -> _Hits:
     size = await index.size()
-    listed = await index.listed(sought.wanted.terms) if size else {}
     if not any(listed.values()):
         return _Hits({}, {}, ())
-    words = _words(sought.wanted, listed, size)
+    words = _words(sought, listed, size)
     texts = await index.texts(_shortlist(words))
     weights = await index.beside(lambda: _weights(sought, words, texts))
     sums = {number: sum(each.values()) for number, each in weights.items()}
     return _Hits(texts, weights, nlargest(max(_SHARING, limit), sums, key=lambda number: (sums[number], number)))
 
 
-def _words(wanted: Question, listed: Mapping[str, Sequence[Number]], size: int) -> list[_Word]:
+def _words(sought: Sought, listed: _Listed, size: int) -> list[_Word]:
     found = []
-    for alternatives in wanted.wanted:
+    for place, alternatives in enumerate(sought.wanted.wanted):
         held_by = frozenset(number for term in alternatives for number in listed.get(term, ()))
         others = max(0, size - len(held_by))
-        found.append(_Word(held_by, math.log(1 + (others + 0.5) / (len(held_by) + 0.5))))
+        share = (_ONLY_MEANT if place in sought.meant else 1.0) * (_BESIDE if place in sought.wanted.beside else 1.0)
+        found.append(_Word(held_by, share * math.log(1 + (others + 0.5) / (len(held_by) + 0.5))))
     return found
 
 

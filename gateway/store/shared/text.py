@@ -19,8 +19,8 @@ from typing import Final
 
 from gateway.store.shared.languages import ENGLISH, is_stop, language_of, stems
 
-_ASKED: Final = 2_000  # characters of a question
-_MOST_WORDS: Final = 24  # of a question
+_ASKED: Final = 2_000  # characters of a question: where there are more, those at its two ends
+_MOST_WORDS: Final = 200  # of a question
 _KEPT: Final = 2  # characters at the beginning of a word that a stemmer leaves as they are
 _MOST_SPOTS: Final = 2_000
 _SLICE: Final = 65_536  # characters of a text that are read at once, where all of it is
@@ -49,6 +49,7 @@ _INSIDE: Final = re.compile(r"[a-z][A-Z]")
 _HUMP: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _QUESTION_MARKS: Final = ("?", "？", "؟")
 _ENDS: Final = re.compile(r"[.!?](?=\s)|[。！？؟\n]")  # of sentences
+_SENTENCE: Final = re.compile(r"(?:[^.!?。！？؟\n]|[.!?](?!\s|\Z))+(?:[.!?。！？؟\n]|\Z)?")
 _QUOTED: Final = re.compile(r'"([^"]{2,200})"|“([^”]{2,200})”|«([^»]{2,200})»|„([^“]{2,200})“|「([^」]{2,200})」')
 
 
@@ -80,12 +81,14 @@ def terms(text: str) -> list[str]:
 class Question:
     """The terms of a search. `wanted`: for each word, the terms that stand for the word; a term "^x" is any term that
     begins with x. `phrases`: the words between quotation marks, normalised, that a message must hold. `runs`: what
-    stands together in a script without spaces, of which `wanted` has the pairs."""
+    stands together in a script without spaces, of which `wanted` has the pairs. `beside`: the places of words that
+    stand only in sentences beside the one that asks."""
 
     wanted: tuple[tuple[str, ...], ...] = ()
     phrases: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
     language: str = ENGLISH
+    beside: frozenset[int] = frozenset()
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -95,10 +98,25 @@ class Question:
 
 def question(words: str, *, stops: bool = False) -> Question:
     """Return the terms of a search for `words`. Words that say nothing about a subject are left out, unless there are
-    no others or `stops` asks for them, too. Of a very long question the first words are taken."""
-    asked = normalised(words[:_ASKED])
+    no others or `stops` asks for them, too. Of a very long question its two ends are read: people ask at the end."""
+    asked = normalised(asked_in(words))
     runs = list(_runs(asked))
     language = language_of(word for _, word in runs if word)
+    wanted = _wanted(runs, language)
+    telling = [alternatives for alternatives, is_one in wanted.items() if stops or not is_one] or list(wanted)
+    asking = _wanted(_runs(_asking_in(asked)), language)
+    phrases = (" ".join(part for part in found if part).strip() for found in _QUOTED.findall(asked))
+    return Question(
+        wanted=tuple(telling[:_MOST_WORDS]),
+        phrases=tuple(filter(None, phrases)),
+        runs=tuple(dict.fromkeys(dense for dense, _ in runs if len(dense) > 2)),
+        language=language,
+        beside=frozenset(place for place, each in enumerate(telling) if asking and each not in asking),
+    )
+
+
+def _wanted(runs: Iterable[tuple[str, str]], language: str) -> dict[tuple[str, ...], bool]:
+    """Return for each word the terms that stand for it, and whether it says nothing about a subject."""
     wanted: dict[tuple[str, ...], bool] = {}
     for dense, word in runs:
         if word:
@@ -107,14 +125,19 @@ def question(words: str, *, stops: bool = False) -> Question:
             wanted[("^" + dense,)] = is_stop(dense)
         else:
             wanted.update(((pair,), is_stop(pair)) for pair in _pairs(dense))
-    telling = [alternatives for alternatives, is_one in wanted.items() if stops or not is_one] or list(wanted)
-    phrases = (" ".join(part for part in found if part).strip() for found in _QUOTED.findall(asked))
-    return Question(
-        wanted=tuple(telling[:_MOST_WORDS]),
-        phrases=tuple(filter(None, phrases)),
-        runs=tuple(dict.fromkeys(dense for dense, _ in runs if len(dense) > 2)),
-        language=language,
-    )
+    return wanted
+
+
+def _asking_in(text: str) -> str:
+    """Return the sentences of a text that ask, if others stand beside them; "" otherwise."""
+    said = [each for each in _SENTENCE.findall(text) if each.strip()]
+    asking = [each for each in said if each.rstrip().endswith(_QUESTION_MARKS)]
+    return "\n".join(asking) if 0 < len(asking) < len(said) else ""
+
+
+def asked_in(words: str) -> str:
+    """Return the part of a question that is read: of a very long one its two ends."""
+    return words if len(words) <= _ASKED else f"{words[: _ASKED // 2]}\n{words[-_ASKED // 2 :]}"
 
 
 def asks(text: str) -> bool:

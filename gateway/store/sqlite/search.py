@@ -26,6 +26,7 @@ from gateway.domain.message import HOST, Message, said_in
 from gateway.store.records import Found, Passage
 from gateway.store.shared import ranking, searchable
 from gateway.store.shared.documents import parsed
+from gateway.store.shared.near import Vocabulary
 from gateway.store.shared.ranking import MOST_OF_A_TERM, Text
 from gateway.store.shared.searchable import RETURNED, Kind, kind_of, owner_of, terms_of
 from gateway.store.shared.text import Question
@@ -42,6 +43,7 @@ _MADE: Final = "search_made"  # in `meta`: by which way all entries were made
 _BELOW: Final = (
     f"search_below_{searchable.MADE}"  # and while they are made anew: the entries below this number are not yet
 )
+_GROWN: Final = 1.05  # times as many messages: the words are read anew
 _READ: Final = 500  # messages read at once, where there is no index
 RENEWED: Final = 50  # messages entered anew in one transaction
 
@@ -134,6 +136,16 @@ class Entries:
     def __init__(self, most: int = _OWNERS) -> None:
         self._most = most
         self._known: OrderedDict[str, array[int]] = OrderedDict()
+        self._vocabulary, self._read_at = Vocabulary(), 0
+
+    def vocabulary(self, connection: apsw.Connection) -> Vocabulary:
+        """The words of the index, read anew when a twentieth of the messages is new: a word that was said just now is
+        still in view."""
+        highest = _highest(connection)
+        if highest > self._read_at * _GROWN:
+            rows = many(connection, "SELECT term FROM search_words")
+            self._vocabulary, self._read_at = Vocabulary([row[0] for row in rows]), highest
+        return self._vocabulary
 
     def of(self, connection: apsw.Connection, owner: str) -> Sequence[int]:
         """All of them; the new ones are added."""
@@ -230,6 +242,10 @@ class SqliteIndex:
         """The newest messages of each term."""
         return {term: self._holding(term) for term in terms}
 
+    async def vocabulary(self) -> Vocabulary:
+        """Return the words of all messages; those of another conversation lead to no message of this one."""
+        return self._entries.vocabulary(self._connection)
+
     async def holding(self, sought: Sequence[Question], limit: int) -> Sequence[Sequence[int]]:
         """For each question the messages that hold each of its words: the newest, and the oldest."""
         return [self._with_all(each, limit) if each.wanted else [] for each in sought]
@@ -319,6 +335,10 @@ class ReadIndex(SqliteIndex):
     async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[int]]:
         """The newest messages of each term."""
         return self._read.listed(self._of, terms)
+
+    async def vocabulary(self) -> Vocabulary:
+        """None: only the words of the question were looked at."""
+        return Vocabulary()
 
     async def around(self, numbers: Sequence[int], reach: int) -> Mapping[int, Sequence[int]]:
         """The messages of the same conversation before and after each."""

@@ -148,7 +148,7 @@ def _tables(connection: apsw.Connection) -> Iterator[str]:
     rows = many(
         connection,
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
-        " AND name NOT GLOB 'message_search*'",
+        " AND name NOT GLOB 'message_search*' AND name <> 'search_words'",
     )
     return (name for (name,) in rows if name not in OWN)
 

@@ -1,11 +1,14 @@
 -- The inverted index: `stem:<owner>:<term>` is a string of the ids of the messages that hold the
 -- term, eight bytes each, rising: seven for the number (below 2^53), big-endian, so that entries
 -- compare as their bytes do, and one for the message's partition (none: from a SQLite store). The
--- term `*` lists all messages of the owner.
+-- term `*` lists all messages of the owner. `words:<owner>` has the terms that are words, in order: a
+-- search looks among them for what a slip of the pen may mean.
 
 local NOWHERE = 255
 
 local function term_at(owner, term) return P .. 'stem:' .. owner .. ':' .. term end
+local function words_at(owner) return P .. 'words:' .. owner end
+local function is_word(term) return #term > 3 and not string.find(term, '[%d%*%^]') end
 
 local function packed(id)
   local number, partition = string.match(id, '^(%d+)p?(%d*)$')
@@ -46,6 +49,7 @@ end
 local function enter(owner, term, entry)
   local key = term_at(owner, term)
   local newest = call('GETRANGE', key, -8, -1)
+  if newest == '' and is_word(term) then call('ZADD', words_at(owner), 0, term) end
   if newest < entry then
     call('APPEND', key, entry)
   elseif newest ~= entry then
@@ -62,5 +66,7 @@ local function leave(owner, term, entry)
   if not there then return end
   local whole = call('GET', key)
   local left = string.sub(whole, 1, below * 8) .. string.sub(whole, below * 8 + 9)
-  if left == '' then call('DEL', key) else call('SET', key, left) end
+  if left ~= '' then return call('SET', key, left) end
+  call('DEL', key)
+  call('ZREM', words_at(owner), term)
 end

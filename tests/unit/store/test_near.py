@@ -1,0 +1,48 @@
+"""Which words of an index may be meant by a word that no message holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.store.shared.near import Vocabulary, distance, may_slip
+
+_SOME = ["allergi", "apart", "department", "haftpflichtversicher", "holiday", "oboe", "shellfish", "suitcas"]
+WORDS = sorted([*_SOME, "versicher", "schlussel", "مدرسة", "الطبيب", "key", "车站"])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "slips"),
+    [("oboe", "oboe", 0), ("obeo", "oboe", 1), ("obo", "oboe", 1), ("xoboe", "oboe", 1), ("sellfihs", "shellfish", 2)],
+)
+def test_slips_are_counted(one: str, other: str, slips: int) -> None:
+    assert distance(one, other) == distance(other, one) == slips
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("sehllfish", ["shellfish"]),
+        ("sellfihs", ["shellfish"]),
+        ("holidya", ["holiday"]),
+        ("obae", ["oboe"]),
+        ("doboe", []),  # nobody slips at the first letter
+        ("bicycl", []),
+        ("versicher", ["haftpflichtversicher"]),
+        ("طبيب", ["الطبيب"]),
+    ],
+)
+def test_words_that_are_spelled_alike_or_hold_the_word_are_meant(asked: str, meant: list[str]) -> None:
+    assert Vocabulary([each for each in WORDS if each != asked]).alike(asked) == meant
+
+
+def test_a_compound_is_known_by_its_parts() -> None:
+    words = Vocabulary(WORDS)
+    assert words.parts("wohnungsschlussel", "german") == ["schlussel"]
+    assert words.parts("versicherungsnummer", "german") == ["versicher"]
+    assert words.parts("المدرسة", "english") == ["مدرسة"]
+    assert words.parts("notebook", "english") == []
+
+
+def test_only_words_may_slip() -> None:
+    assert [each for each in ("oboe", "key", "a1b2c", "车站", "") if may_slip(each)] == ["oboe"]
+    assert Vocabulary().alike("oboe") == []
