@@ -11,28 +11,28 @@ somebody is, what they must not have, or what was decided go last, and of equals
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from gateway.context.instructions import parted, stands, unfenced
-from gateway.context.personal import KIN, LASTING, PLAIN, worth
+from gateway.context.personal import KIN, LASTING, LONGEST, PLAIN, worth
 from gateway.context.statements import sentences, tells_of_change
 from gateway.domain.message import Message, is_request, own_words
 from gateway.domain.notes import FACTS, section
-from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter
 
 HEADING: Final = section(FACTS, "").rstrip()
 MOST: Final = 256  # facts that are kept, whatever the room
 SHARE: Final = 0.12  # of a summary's room: the most that they take
 FADING: Final = 0.97  # of a weight at each further compaction
-_SAID: Final = "Said by the people here, word for word; what they said later may have changed it."
+_SAID: Final = "Said by the people here, word for word and in this order: what stands below may have changed it."
 _READ: Final = 1_000  # newest messages of a middle that are read
 _EDGES: Final = 4_000  # characters of one message that are read
 _EACH: Final = 6  # facts of one message
 _LEAST_ROOM: Final = 4  # tokens; no fact is shorter
 _ALIKE: Final = 0.5  # of the older fact's words are in the newer one, which tells of a change
+_ABBREVIATED: Final = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|St|Prof|Nr|No|Sr|Sra|Str|Hr|Fr|Mme|ca|approx)\.\Z", re.IGNORECASE)
 _QUOTE: Final = re.compile(r"[ \t]{0,8}[>|]")
 _WORDS: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _DENSE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]")
@@ -85,15 +85,20 @@ def earlier(note: Mapping[str, Any]) -> list[PersonalFact]:
 
 
 def carried(before: Iterable[PersonalFact], middle: Sequence[Message]) -> list[PersonalFact]:
-    """Return the facts of the summaries `before` and of the `middle`, the best first, at most `MOST`."""
+    """Return the facts of the summaries `before` and of the `middle`, oldest first, at most `MOST`."""
     held = [replace(each, weight=each.weight * FADING) for each in before]
     requests = [each for each in middle if is_request(each)]
     for message in requests[-_READ:]:
         for said in found(message):
             held = [each for each in held if each.by != said.by or not _replaces(said.text, each.text)]
             held.append(said)
-    held.reverse()  # of equals the newest first
-    return sorted(held, key=lambda each: -each.weight)[:MOST]
+    best = _by_worth(held)[:MOST]
+    return [each for place, each in enumerate(held) if place in best]
+
+
+def _by_worth(facts: Sequence[PersonalFact]) -> list[int]:
+    """Return the places of facts, the best first, of equals the newest."""
+    return sorted(range(len(facts)), key=lambda place: (-facts[place].weight, -place))
 
 
 def found(message: Mapping[str, Any]) -> list[PersonalFact]:
@@ -106,27 +111,41 @@ def found(message: Mapping[str, Any]) -> list[PersonalFact]:
         by = speaker or by
         if _QUOTE.match(line):
             continue
-        for sentence in sentences(line):
+        for sentence in _whole(sentences(line)):
             said = " ".join(sentence.split()).lstrip("-*•– ")
             if (weight := worth(said)) and not stands(said):
                 told.append(PersonalFact(text=said, weight=weight, by=by))
-    return sorted(told, key=lambda each: -each.weight)[:_EACH]
+    best = _by_worth(told)[:_EACH]
+    return [each for place, each in enumerate(told) if place in best]
 
 
-def listed(facts: Sequence[PersonalFact], redact: Redact, *, room: int, counter: TokenCounter) -> str:
-    """Return the section of a summary with these facts, redacted; "" for none. It is at most `room` tokens long; the
-    best come first."""
+def _whole(parts: Iterable[str]) -> Iterator[str]:
+    """Return sentences, of which none ends in an abbreviation."""
+    begun = ""
+    for part in parts:
+        begun = f"{begun} {part}" if begun else part
+        if not _ABBREVIATED.search(begun):
+            yield begun
+            begun = ""
+    if begun:
+        yield begun
+
+
+def listed(facts: Sequence[PersonalFact], *, room: int, counter: TokenCounter, chars: int | None = None) -> str:
+    """Return the section of a summary with these facts, oldest first; "" for none. It is at most `room` tokens and
+    `chars` characters long; where not all fit, the best stay."""
     room -= counter.constant(f"{HEADING}\n{_SAID}") + 2
-    lines: list[str] = []
-    for each in facts:
-        line = redact(each.line)
+    left = MOST * LONGEST if chars is None else chars - len(HEADING) - len(_SAID) - 2
+    lines: dict[int, str] = {}
+    for place in _by_worth(facts):
+        line = facts[place].line
         size = counter.text(line) + 1
-        if size <= room:
-            lines.append(line)
-            room -= size
+        if size <= room and len(line) < left:
+            lines[place] = line
+            room, left = room - size, left - len(line) - 1
         elif room < _LEAST_ROOM:
             break
-    return "\n".join([HEADING, _SAID, *lines]) if lines else ""
+    return "\n".join([HEADING, _SAID, *(lines[place] for place in sorted(lines))]) if lines else ""
 
 
 def _replaces(newer: str, older: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, cast
 
@@ -234,9 +234,10 @@ def _anew(
         counter=counter,
     )
     ids = [note_of(each)["id"] for each in middle]
-    said = Noted(standing=carried((), middle), facts=facts.carried((), middle))
+    told_of = [replace(each, text=redact(each.text)) for each in facts.carried((), middle)]
+    said = Noted(standing=carried((), middle), facts=told_of)
     lists = listed(said.standing, redact, room=_LEAST_TOKENS, counter=counter)
-    told = facts.listed(said.facts, redact, room=_LEAST_TOKENS, counter=counter)
+    told = facts.listed(said.facts, room=_LEAST_TOKENS, counter=counter)
     notes = "\n\n".join(filter(None, (notes, told, lists)))
     summary = summary_message(notes, ids, Archive().grown(middle), fallback=True, kept=said)
     if kept is None:

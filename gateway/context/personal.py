@@ -1,7 +1,8 @@
-"""Which sentences tell something of the person who says them: who they are, whom they have, what they must not have,
-what they own, like and decided.
+"""Which sentences tell something of the person who says them, and how much it is worth to remember.
 
-A sentence is read from its beginning, or from where a clause begins. In ten languages; in doubt a sentence is none.
+Who somebody is, whom they have, what they must not have and what they decided is worth most; then what else they say
+of themselves, then a statement with a name or a number, then any other one. Questions, requests and talk of the
+moment tell nothing. A sentence is read from its beginning, or from where a clause begins, in ten languages.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-LASTING, PLAIN = 2.0, 1.0
-LONGEST: Final = 180  # characters of a sentence
+LASTING, PLAIN, NAMED, TOLD = 2.0, 1.25, 0.75, 0.5
+LONGEST: Final = 240  # characters of a sentence
 _LEAST: Final = 3  # words
+_LEAST_TOLD: Final = 6  # words of a statement that is not about its speaker
+_LEAST_DENSE: Final = 9  # characters of one in a script without spaces
 
 _LEAD: Final = (
     r"(?:\W|\b(?:and|but|so|well|also|oh|ok(?:ay)?|hi|hello|hey|yes|yeah|no|thanks|btw|by the way|fyi|actually"
@@ -43,7 +46,7 @@ _LASTING: Final = (
     r"i (?:have|['’]ve got) (?:\w+ ){0,2}(?:diabet|asthma|migraine|wheelchair)",
     rf"(?:my|our) (?:\w+ ){{0,2}}{KIN}\b",
     rf"(?:i|we)(?:['’]ve)? (?:have|got|own|adopted) (?:an?|one|two|three|four|\d+|no) (?:\w+ ){{0,2}}{KIN}\b",
-    r"(?:call me|i go by)\b",
+    r"(?:please )?(?:call me|i go by)\b",
     rf".{{1,60}}\b(?:is|was|are|were) (?:my|our) {KIN}\b",
     r".{1,60}\b(?:gives?|makes?) me (?:an? )?(?:rash|hives|sick|ill|sneeze|itch|headache|migraine|panic)",
     # German
@@ -80,7 +83,7 @@ _LASTING: Final = (
     r"(?:私|僕|俺|わたし)(?:は|の(?:妻|夫|娘|息子|子供|母|父|兄|弟|姉|妹|犬|猫|名前|誕生日))",
 )
 _PLAIN: Final = (
-    r"(?:i|we)(?:['’](?:m|ve|re)| am| are| have)? (?!(?:think|guess|hope|wonder|mean|see|know|believe|suppose"
+    r"(?:i|we)(?:['’](?:m|ve|re)| am| are| have)? (?!(?:think|guess|hope|wonder|mean|know|believe|suppose"
     r"|understand|can|want|need|would|['’]d|wanted|was wondering|tried|asked|just|could|should|might|am trying"
     r"|got it)\b)\w",
     r"(?:my|our) (?!(?:bad|mistake|apolog\w+|question|problem|guess|point|pleasure|god|goodness|turn)\b)\w",
@@ -110,19 +113,50 @@ _MOMENTARY: Final = re.compile(
     re.IGNORECASE,
 )
 _ASKS: Final = re.compile(
-    r"[?？][\s)\"'”’»」）]*\Z|\A\W*(?:could|can|would|will|please|what|how|why|where|which|do|does)\b", re.IGNORECASE
+    r"[?？][\s)\"'”’»」）]*\Z|\A\W*(?:could|can|would|will|do|does) (?:you|we|i)\b", re.IGNORECASE
 )
+# What is asked for, and what only keeps a talk going.
+_REQUESTS: Final = re.compile(
+    rf"\A{_LEAD}(?:please|pls|tell|show|give|write|make|add|find|list|explain|help|check|look|go|try|don['’]?t|do|let"
+    r"|use|put|send|draft|remind|create|set|open|read|translate|summari[sz]e|compare|describe|what|how|why|when|where|which"
+    r"|who|any|maybe|suggest|recommend|book|order|keep|take|turn|play|search|run|fix|see|say|speak|think|imagine|pick"
+    r"|choose|bitte|mach|schreib|zeig|erklär|gib|such|finde?|hilf|kannst|könntest|wie|was|wann|wo|warum|welche|schau"
+    r"|erinnere?|übersetze?|aide|écris|donne|montre|fais|peux|pourrais|comment|quel|où|pourquoi|note|explique"
+    r"|ayúdame|escribe|dame|haz|puedes|cómo|qué|dónde|cuál|busca|explica|ponme|aiutami|scrivi|dammi|fammi|puoi|come"
+    r"|cosa|dove|помоги|напиши|покажи|сделай|можешь|можно|как|что|где|почему|когда|скажи|объясни|давай"
+    r"|thank|thx|sounds|great|cool|nice|perfect|awesome|wow|haha|lol|good (?:morning|night|idea|point)|makes sense"
+    r"|sure|right|true|exactly|never mind|sorry|genau|danke|super|gut|klar|weiter|vale|gracias|claro|merci|d['’]accord"
+    r"|(?:i|we) (?:think|guess|hope|wonder|mean|know|believe|suppose|understand|want|need|would|tried|asked)"
+    r"|(?:my|our) (?:bad|mistake|apolog\w+|question|problem|guess|point|pleasure|god|goodness|turn)"
+    r"|(?:tengo|tenemos) (?:una? )?(?:pregunta|duda|problema)|j['’]ai (?:une? )?(?:question|problème|doute)"
+    r"|ho (?:una? )?(?:domanda|problema|dubbio)|moment|keine ahnung|ich (?:bin|glaube|denke|hätte|würde|finde|muss)"
+    r"|espera|no (?:estoy|sé)|je (?:pense|crois|sais)"
+    r"|я (?:не (?:уверен|знаю|думаю)|думаю|тут)|bonne|grazie|va bene|perfetto|спасибо|хорошо|ладно|понятно"
+    r"|отлично|супер)\b"
+    r"|\A\W*(?:请|帮|给我|能不能|可以|怎么|什么|为什么|哪|告诉|写|好的?|谢谢|是的|嗯|继续|我不(?:太|知道|明白|懂)|再给"
+    r"|ありがとう|はい)"
+    r"|(?:ください|教えて|して)[。！!]*\Z",
+    re.IGNORECASE,
+)
+_NAMED: Final = re.compile(r"\d|(?<=[^.!?\s]\s)[A-ZÄÖÜÉÈÀА-Я][\w’'-]+")
 _IS_LASTING: Final = re.compile(rf"{_LEAD}{_CLAUSE}(?:{'|'.join(_LASTING)})", re.IGNORECASE)
 _IS_PLAIN: Final = re.compile(rf"{_LEAD}(?:{'|'.join(_PLAIN)})", re.IGNORECASE)
 _DENSE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]")
 
 
 def worth(said: str) -> float:
-    """Return `LASTING` or `PLAIN` for a sentence that tells something of its speaker, else 0.0."""
+    """Return `LASTING`, `PLAIN`, `NAMED` or `TOLD` for a sentence that tells something, else 0.0."""
     if len(said) > LONGEST or _ASKS.search(said):
         return 0.0
-    if len(said.split()) < _LEAST and not _DENSE.search(said):
+    dense, words = _DENSE.search(said) is not None, len(said.split())
+    if words < _LEAST and not dense:
         return 0.0
     if _IS_LASTING.match(said):
         return LASTING
-    return PLAIN if _IS_PLAIN.match(said) and not _MOMENTARY.search(said) else 0.0
+    if _MOMENTARY.search(said) or _REQUESTS.search(said):
+        return 0.0
+    if _IS_PLAIN.match(said):
+        return PLAIN
+    if _NAMED.search(said):
+        return NAMED
+    return TOLD if (len(said) >= _LEAST_DENSE if dense else words >= _LEAST_TOLD) else 0.0

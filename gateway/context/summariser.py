@@ -153,7 +153,8 @@ class _Notes:
         ranked = ledger.ledger(plan.middle, plan.identifiers, self._outdated.corrections, most, plan.owned)
         present = self._outdated.present
         self._facts = [
-            replace(each, text=statements.marked(each.text, present, self._outdated.about)) for each in plan.facts
+            replace(each, text=redact(statements.marked(each.text, present, self._outdated.about)))
+            for each in plan.facts
         ]
         self.ledger = {value: entry for value, entry in ranked.items() if value not in self._outdated.values}
 
@@ -207,7 +208,12 @@ class _Notes:
         most = None if chars is None else int(chars * SHARE)
         return Lists(
             standing=listed(self.plan.standing, self.redact, room=int(room * SHARE), counter=self.counter, chars=most),
-            facts=facts.listed(self._facts, self.redact, room=int(room * facts.SHARE), counter=self.counter),
+            facts=facts.listed(
+                self._facts,
+                room=int(room * facts.SHARE),
+                chars=None if chars is None else int(chars * facts.SHARE),
+                counter=self.counter,
+            ),
         )
 
 

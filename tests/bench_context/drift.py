@@ -63,7 +63,8 @@ def conversation(seed: int, window: int, talk: Path, counter: TokenCounter) -> t
     given: Mapping[str, Any] = yaml.safe_load(talk.read_text(encoding="utf-8"))
     things, later = list[Thing](), list[str]()
     for kind, most in _EACH.items():
-        chosen = random.sample(given[kind], min(most, len(given[kind])))
+        known = given.get(kind, [])
+        chosen = random.sample(known, min(most, len(known)))
         things += [_thing(kind, each) for each in chosen]
         later += [each["second"] for each in chosen if kind == "changed"]
     random.shuffle(things)
@@ -126,9 +127,10 @@ def _holds(line: str, parts: Sequence[str]) -> bool:
 
 
 def _is_changed(lines: Sequence[str], old: Sequence[str], new: Sequence[str]) -> bool:
-    """The new value is in view, and the old one is not, or beside the new one."""
-    present = [line for line in lines if _holds(line, new)]
-    return bool(present) and not any(_holds(line, old) for line in lines if line not in present)
+    """The new value is in view, and the old one is not, or before it."""
+    present = [place for place, line in enumerate(lines) if _holds(line, new)]
+    former = [place for place, line in enumerate(lines) if _holds(line, old) and not _holds(line, new)]
+    return bool(present) and present[-1] > max(former, default=-1)
 
 
 def render(found: Mapping[str, Counts]) -> Iterator[str]:

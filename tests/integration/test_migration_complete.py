@@ -48,7 +48,7 @@ def tables(path: Path) -> dict[str, list[dict[str, Any]]]:
         names = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
         found = {}
         for table in names:
-            if table in TABLES_LEFT or table.startswith("message_search"):
+            if table in TABLES_LEFT or table.startswith(("message_search", "search_words")):
                 continue
             left = {column for of, column in COLUMNS_LEFT if of == table} | {ORDER.get(table)}
             rows = connection.execute(f"SELECT * FROM {table} ORDER BY {ORDER.get(table, 1)}").fetchall()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.context.facts import HEADING, PersonalFact, carried, earlier, found, listed
-from gateway.context.personal import LASTING, PLAIN, worth
+from gateway.context.personal import LASTING, NAMED, PLAIN, TOLD, worth
 from gateway.domain.message import note_of, noted, text_of, user
 from tests.support.transcripts import COUNTER, Extractive, compressor, conversation, stored, summaries
 
@@ -35,7 +35,6 @@ NONE = [
     "Okay, we can do it like that.",
     "I'm back.",
     "Sounds like a solid plan to me!",
-    "The meeting went better than feared.",
     "Ich bin mir nicht sicher, schau nochmal.",
     "Tengo una pregunta sobre la factura.",
     "我有个问题。",
@@ -76,6 +75,22 @@ def test_what_is_another_thing_replaces_nothing(older: str, newer: str) -> None:
     assert {each.text for each in carried((), stored([user(older), user(newer)]))} == {older, newer}
 
 
+def test_who_somebody_is_counts_most_and_a_statement_without_a_name_least() -> None:
+    said = [
+        "I am allergic to nuts.",
+        "Our shop is closed on Mondays.",
+        "Trains to Ulm are full.",
+        "It rains at the lake today.",
+    ]
+    assert [worth(each) for each in said] == [LASTING, PLAIN, NAMED, TOLD]
+
+
+def test_a_sentence_does_not_end_in_an_abbreviation() -> None:
+    assert [each.text for each in found(user("We see Dr. Achterberg on Mondays. Fine."))] == [
+        "We see Dr. Achterberg on Mondays."
+    ]
+
+
 def test_only_a_persons_own_words_are_read() -> None:
     assert [each.text for each in found(noted(user("I live in Rome.\n\nI live in Ulm."), own="I live in Rome."))] == [
         "I live in Rome."
@@ -92,12 +107,12 @@ def test_nobody_replaces_what_another_person_said() -> None:
 def test_where_not_all_fit_the_lasting_and_the_newest_stay() -> None:
     old = PersonalFact(text="I am allergic to nuts.", weight=LASTING)
     said = carried([old], stored([user(f"We finished house number {number} in May.") for number in range(30)]))
-    text = listed(said, str, room=90, counter=COUNTER)
+    text = listed(said, room=90, counter=COUNTER)
     assert COUNTER.text(text) <= 90
     assert "allergic" in text
     assert "number 29 " in text
     assert "number 0 " not in text
-    assert listed(said, str, room=20, counter=COUNTER) == ""
+    assert listed(said, room=20, counter=COUNTER) == ""
     assert carried(carried([old], []), [])[0].weight < LASTING
 
 
@@ -117,7 +132,7 @@ async def test_they_are_carried_word_for_word_from_summary_to_summary(summariser
         transcript = [*result, *stored([*more, *conversation(20)])]
     assert "- [Anna] Correction, my plan runs out on June 9." in text
     assert not any(each.endswith("out on May 4.") for each in text.splitlines())
-    assert {each.by for each in earlier(note_of(summary))} == {"Anna"}
+    assert {each.by for each in earlier(note_of(summary))} >= {"Anna"}
 
 
 @pytest.mark.parametrize("note", [None, 5, [5, {}, {"text": 7}, {"text": ""}], [{"text": "x", "by": 5, "weight": "y"}]])
@@ -128,6 +143,8 @@ def test_a_note_of_any_shape_is_read(note: Any) -> None:
 async def test_a_credential_in_one_is_redacted() -> None:
     told = stored([*conversation(5), user("My door password is hunter2 by the way."), *conversation(30)])
     engine = compressor(Extractive(60), redact=lambda text: text.replace("hunter2", "[REDACTED]"))
-    text = text_of(summaries(await engine.compress(told, force=True))[0])
+    [summary] = summaries(await engine.compress(told, force=True))
+    text = text_of(summary)
     assert HEADING in text
     assert "hunter2" not in text
+    assert "hunter2" not in str(note_of(summary)["facts"])
