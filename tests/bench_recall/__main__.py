@@ -27,7 +27,7 @@ from tests.bench_context.customers import Life, write
 from tests.bench_context.drive import readable, span_of
 from tests.bench_context.facts import stands
 from tests.bench_recall.dialogues import Dialogue, dialogue
-from tests.bench_recall.hard import HARD
+from tests.bench_recall.shares import kinds
 from tests.support.store_kit import in_session, key, step
 
 Search = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -38,7 +38,6 @@ DESKS = 2  # of them, unless fewer are asked for
 SMALL, BIG = 5_000, 50_000  # messages of a chat
 LOOKS = 200
 NAMED_EACH = 5  # one of so many messages names an invoice and a file
-WEEK = 604_800.0  # seconds
 _WORD = re.compile(r"\w+")
 
 
@@ -100,33 +99,6 @@ async def quality(store: Store, numbers: Sequence[int]) -> list[Row]:
             for where, shares in (await recall(life, search)).items():
                 found[where] += shares
     return _rows(own, plain, ("single-hop", "temporal", "multi-hop", "other words", "all"))
-
-
-async def hard(store: Store, numbers: Sequence[int]) -> list[Row]:
-    """Recall where people ask as they do. By turn: the share of the evidence; by session, of a week each: whether some
-    passage is of the right one."""
-    found: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
-    for seed in numbers:
-        for name, make in HARD.items():
-            life = make(dialogue(seed), seed)
-            chat = f"{name} {seed}"
-            await fill(store, life, chat)
-            search = ours(store, chat)
-            week = {text: int(at // WEEK) for _, at, text in life.messages}
-            for question in life.questions:
-                wanted = {life.messages[place][2] for place in question.evidence}
-                for limit in LIMITS:
-                    shown = set(await search(question.text, limit))
-                    weeks = {week[each] for each in shown} & {week[each] for each in wanted}
-                    found[name, limit].append((len(wanted & shown) / len(wanted), float(bool(weeks))))
-    return [
-        Row(
-            f"{name}, recall@{limit} ({len(shares)} questions)",
-            f"{_mean([turn for turn, _ in shares]):.3f}",
-            f"session-any: {_mean([session for _, session in shares]):.3f}",
-        )
-        for (name, limit), shares in found.items()
-    ]
 
 
 async def desk(numbers: Sequence[int]) -> list[Row]:
@@ -225,13 +197,18 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
-async def _main(numbers: Sequence[int], *, only_cost: bool) -> None:
+async def _main(numbers: Sequence[int], *, only_cost: bool, only_kinds: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store: Store = SqliteStore(Path(folder) / "legato.db", clock=SystemClock())
         await store.open()
         if not only_cost:
+            title = "Recall by kind of question: turn any / turn all / session any / session all"
+            print(render(title, await kinds(store, numbers)))
+        if only_kinds:
+            await store.aclose()
+            return
+        if not only_cost:
             print(render("Recall of what was said, in dialogues", await quality(store, numbers)))
-            print(render("The same, asked as people ask", await hard(store, numbers)))
             print(render("Recall of what was said, at a help desk", await desk(numbers[:DESKS])))
         print(render(f"Its cost in a store of {10 * SMALL + BIG:,} messages, SQLite", await costs(store, (10, 15))))
         await store.aclose()
@@ -247,5 +224,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m tests.bench_recall", description=__doc__)
     parser.add_argument("--seeds", type=seeds, default=seeds("1-8"), help="which dialogues, as 1-8")
     parser.add_argument("--cost", action="store_true", help="only what a search costs")
+    parser.add_argument("--kinds", action="store_true", help="only recall by kind of question")
     given = parser.parse_args()
-    asyncio.run(_main(given.seeds, only_cost=given.cost))
+    asyncio.run(_main(given.seeds, only_cost=given.cost, only_kinds=given.kinds))

@@ -6,6 +6,7 @@ Words are terms of an index: stems, case-folded, without accents. The first lett
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -20,6 +21,10 @@ _REST: Final = 3  # letters of a word beside its part
 _JOINED: Final = 3  # letters of a part, where articles and "and" are joined to words (Arabic, Hebrew)
 _MOST: Final = 6  # words for one
 _ABROAD: Final = range(0x0590, 0x0900)
+_ARABIC: Final = range(0x0600, 0x0700)
+_ONE_FORM: Final = str.maketrans("أإآىة", "ااايه")
+_BEFORE: Final = re.compile(r"\A(?:[وف]?(?:بال|كال|لل|ال)|[وفبلك](?=...))")
+_AFTER: Final = re.compile(r"(?<=...)(?:ات|ون|ين|ان|ها|هم|هن|نا|كم|تي|ته|تك|يه|ه|ي|ت|ك)\Z")
 
 
 def may_slip(term: str) -> bool:
@@ -33,10 +38,16 @@ class Vocabulary:
     def __init__(self, terms: Sequence[str] = ()) -> None:
         self._words = [term for term in terms if may_slip(term)]
         self._text = "\n".join(["", *self._words, ""])
+        first, last = (bisect_left(self._words, chr(each)) for each in (_ARABIC.start, _ARABIC.stop))
+        self._arabic: dict[str, list[str]] = {}  # by what is left of a word
+        for word in self._words[first:last]:
+            self._arabic.setdefault(_light(word), []).append(word)
 
     def alike(self, term: str) -> list[str]:
         """Return the words that a term may stand for, the nearest first: of words with slips only those with the
         fewest, and words that begin or end with the term."""
+        if ord(term[0]) in _ARABIC:
+            return [word for word in self._arabic.get(_light(term), ()) if word != term][:_MOST]
         letters, most = set(term), 2 if len(term) >= _LONG else 1
         slips: dict[str, int] = {}
         first, last = (bisect_left(self._words, start) for start in (term[0], chr(ord(term[0]) + 1)))
@@ -74,6 +85,13 @@ class Vocabulary:
                 if end - start >= len(term) + _REST - 1:
                     yield self._text[start:end]
                 place = self._text.find(sought, place + 1)
+
+
+def _light(word: str) -> str:
+    """Return an Arabic word without what is joined to it, its letters in one form each (a light stemmer, as Larkey and
+    others, 2002, describe)."""
+    bare = _AFTER.sub("", _BEFORE.sub("", word.translate(_ONE_FORM)))
+    return bare if len(bare) >= _JOINED else word.translate(_ONE_FORM)
 
 
 def distance(one: str, other: str) -> int:

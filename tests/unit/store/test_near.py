@@ -35,6 +35,13 @@ def test_words_that_are_spelled_alike_or_hold_the_word_are_meant(asked: str, mea
     assert Vocabulary([each for each in WORDS if each != asked]).alike(asked) == meant
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"), [("مفاتيحي", "مفاتيح"), ("الثلاجه", "ثلاجة"), ("لطبيب", "الطبيب"), ("للبيت", "البيت")]
+)
+def test_what_is_joined_to_an_arabic_word_does_not_hide_it(asked: str, said: str) -> None:
+    assert Vocabulary(sorted([said, "قهوة", "tea"])).alike(asked) == [said]
+
+
 def test_a_compound_is_known_by_its_parts() -> None:
     words = Vocabulary(WORDS)
     assert words.parts("wohnungsschlussel", "german") == ["schlussel"]
