@@ -73,6 +73,7 @@ async def say_until_condensed(live: Live, times: int = 1) -> Session:
         if session.compaction_count >= times:
             return session
         await live.ask(f"{number:03} {WORDS}")
+        await until_prepared(live)  # a person reads the answer first
     raise AssertionError("the conversation was never condensed")
 
 
