@@ -57,6 +57,7 @@ bench: $(STAMP) ## measure, and print the figures
 
 bench-context: $(STAMP) ## measure what context engines keep of long conversations, without a model
 	@$(BIN)/python -m tests.bench_context
+	@$(BIN)/python -m tests.bench_context --drift --seeds 1-8
 
 bench-recall: $(STAMP) ## measure whether a search finds what answers a question
 	@$(BIN)/python -m tests.bench_recall

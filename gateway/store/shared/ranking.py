@@ -205,12 +205,14 @@ async def _understood(indexes: tuple[Index, Index], sought: Sought) -> tuple[Sou
     missing = [
         place
         for place, terms in enumerate(wanted.wanted)
-        if not any(said.get(term) or returned.get(term) for term in terms) and may_slip(terms[0])
+        if not any(said.get(term) or returned.get(term) for term in terms) and any(map(may_slip, terms))
     ]
     meant: dict[int, tuple[str, ...]] = {}
     vocabulary = await indexes[0].vocabulary() if missing else Vocabulary()
     for place in sorted(missing, key=lambda each: -len(wanted.wanted[each][0]))[:_FORGIVEN]:
-        terms, (known, also) = await _meant(indexes, vocabulary, wanted.wanted[place], wanted.language)
+        terms, (known, also) = await _meant(
+            indexes, vocabulary, [*filter(may_slip, wanted.wanted[place])], wanted.language
+        )
         if terms:
             meant[place], said, returned = terms, {**said, **known}, {**returned, **also}
     if not meant:
