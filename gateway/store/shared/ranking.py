@@ -48,6 +48,7 @@ _IN_SPAN: Final = 1.5  # the factor for the score of a message of the right day
 _ONLY_ASKS: Final = 0.7  # and of one that is a question
 _WHOLE_RUN: Final = 1.25  # and pairs of characters, in a message that has them in a row
 _ALIKE: Final = 0.5  # the share of their words in common from which two messages say almost the same
+_REPEATS: Final = 0.8  # the share from which it is the same
 _AGAIN: Final = 0.5  # of a score is lost, by the share of words in common, if a better message is alike
 _COMPARED: Final = 1_000  # characters of a message, for that
 _FORGIVEN: Final = 4  # words of a question that no message holds, the longest, for which others are looked for
@@ -371,7 +372,7 @@ def _chosen(
             0.0 if again else max((len(own & other) / len(own | other) for other in parts if own | other), default=0.0)
         )
         if shared >= _ALIKE:
-            heappush(queue, (score * (1 - _AGAIN * shared), -number, True))
+            heappush(queue, (score * (1 - _AGAIN * (1.0 if shared >= _REPEATS else shared)), -number, True))
             continue
         place = around[number].index(number)
         part = [each for each in around[number][max(0, place - REACH) : place + REACH + 1] if each not in shown]
