@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 from gateway.agent.choices import choices, forget_choice, forget_choices
+from gateway.agent.files.quota import give_back
 from gateway.agent.holding import Copies, Holding, holding
 from gateway.agent.memory.memories import Memories
 from gateway.agent.sessions import Sessions
@@ -295,7 +296,10 @@ class Forgetter:
             else each
             for each in forgetting.sessions
         ]
+        kept = await self.store.kept_files(forgetting.key, _EVERY) if forgetting.files else ()
         counts = await self.store.forget(lease, replace(forgetting, sessions=tuple(rewritings)))
+        gone = [each for each in kept if each.ref in forgetting.files]
+        await give_back(self.store, forgetting.key, gone, _senders(forgetting.key, contents.history))
         self._forget_typed(forgetting.key, lambda typed: _was_typed(deed, typed))
         return counts
 
@@ -339,7 +343,11 @@ class Forgetter:
         await self.store.set_notes(own, dict.fromkeys(await self.store.notes(own)))
         self._forget_typed(key, lambda _: True)
         await self.drop_list(key)
-        return await self.store.erase(lease, Erasure(id=deed_of(item), key=key, at=self.clock.now(), item=item.id))
+        kept = await self.store.kept_files(key, _EVERY)
+        erasure = Erasure(id=deed_of(item), key=key, at=self.clock.now(), item=item.id)
+        counts = await self.store.erase(lease, erasure)
+        await give_back(self.store, key, kept, _senders(key, contents.history))
+        return counts
 
     async def forget_memory(self, scope: SessionKey, person: str | None = None) -> None:
         """Remember nothing any more that this person said (None: nothing at all)."""
@@ -464,6 +472,16 @@ def _refs(key: SessionKey, message: Message) -> list[str]:
         refs += [f"{key.platform}:{ref}" for ref in (file.get("ref"),) if isinstance(ref, str)]
         refs += [ref for ref in (file.get("words_ref"),) if isinstance(ref, str)]
     return refs
+
+
+def _senders(key: SessionKey, history: History) -> dict[str, str]:
+    """Who sent each file, by its ref."""
+    return {
+        ref: person
+        for message in history.originals.values()
+        if is_request(message) and (person := note_of(message).get("person"))
+        for ref in _refs(key, message)
+    }
 
 
 def _without_rules(pins: Pins, gone: Sequence[Message], named: Collection[Pin]) -> Pins | None:

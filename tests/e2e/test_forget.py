@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gateway.agent.files.quota import FileSettings
 from gateway.agent.memory.snapshot import MemorySettings
 from gateway.cli.reports import found_rows
 from gateway.domain.adapter import Limits
@@ -155,6 +156,26 @@ async def test_an_export_goes_with_the_shortest_message(tmp_path: Path) -> None:
         assert len(await live.store.kept_files(tip.key, 9)) == 1
         assert (await forget(live, "last")).startswith("Forgot 2 messages, 1 file.")
         assert await live.store.kept_files(tip.key, 9) == []
+
+
+async def test_a_forgotten_file_takes_no_room_any_more(place: Place, tmp_path: Path) -> None:
+    adapter = Fetching(b"a line\n" * 100)
+    config = config_in(tmp_path, files=FileSettings(per_person_mb=0.001, per_chat_mb=0.001))
+
+    async def send(live: Live, number: int) -> list[str]:
+        before = len(adapter.shown("c", "notice"))
+        await say(live, f"pebble{number}", attachments=(Attachment(kind="document", ref=f"f{number}", name="a.txt"),))
+        return adapter.shown("c", "notice")[before:]
+
+    async with place.run(config=config, adapter=adapter) as live:
+        assert not any("could not take" in each for each in await send(live, 1))
+        assert any("could not take" in each for each in await send(live, 2))
+        await live.ask("/forget pebble1")
+        assert "1 file" in await forget(live, "all")
+        assert not any("could not take" in each for each in await send(live, 3))
+        assert any("could not take" in each for each in await send(live, 4))
+        await forget(live, "everything")
+        assert not any("could not take" in each for each in await send(live, 5))
 
 
 async def test_what_waits_with_the_words_is_told_of(tmp_path: Path) -> None:

@@ -2,18 +2,19 @@
 removed for it.
 
 The bytes are counted under accounts of the store, as money is, so all processes count together. A file counts once,
-however often its turn is begun anew. What `/forget` and `legato purge` remove still counts.
+however often its turn is begun anew, and no more when it is forgotten. What `legato purge` removes still counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final
 
 from pydantic import Field
 
 from gateway.domain.chat import SessionKey, Source
+from gateway.domain.file import KeptFile
 from gateway.domain.settings import Section
 from gateway.runtime.errors import FileRefused
 from gateway.store.port import Store
@@ -52,11 +53,10 @@ class FileQuotas:
     ) -> None:
         """Count a file of `size` bytes that is about to be kept under `ref`; `tell` shows its sender a sentence when a
         quota is nearly used up. Raises FileRefused with the reason, StoreUnavailable."""
-        person = SessionKey(platform=source.platform, chat=source.user)
-        chat = SessionKey(platform=source.platform, chat=source.chat)
+        of_person, of_chat = _accounts(source.platform, source.user, source.chat)
         rooms = {
-            f"files of {person}": ("per_person_mb", self.settings.per_person_mb),
-            f"files in {chat}": ("per_chat_mb", self.settings.per_chat_mb),
+            of_person: ("per_person_mb", self.settings.per_person_mb),
+            of_chat: ("per_chat_mb", self.settings.per_chat_mb),
         }
         caps = tuple(
             Cap(name="files", account=account, limit=int(limit * _MB))
@@ -72,6 +72,24 @@ class FileQuotas:
         for cap, used in zip(caps, spent, strict=True):
             if used - size < _NEAR * cap.limit <= used:
                 await tell(NEARLY_FULL.format(**_named(rooms[cap.account])))
+
+
+async def give_back(store: Store, key: SessionKey, gone: Iterable[KeptFile], senders: Mapping[str, str]) -> None:
+    """Count files of a key no more. `senders`: who sent each, by its ref; others were never counted. A file that came
+    before there were quotas gives nothing. Raises StoreUnavailable."""
+    for file in gone:
+        if file.ref not in senders:
+            continue
+        for account in _accounts(key.platform, senders[file.ref], key.chat):
+            (used,) = await store.spent([account])
+            if left := min(file.size, used):
+                cap = Cap(name="files", account=account, limit=used)
+                await store.reserve(Reservation(id=f"no file {key} {file.ref}", amount=-left, caps=(cap,)))
+
+
+def _accounts(platform: str, person: str, chat: str) -> tuple[str, str]:
+    of_person, in_chat = (SessionKey(platform=platform, chat=each) for each in (person, chat))
+    return f"files of {of_person}", f"files in {in_chat}"
 
 
 def _named(room: tuple[str, float | None]) -> dict[str, str]:
