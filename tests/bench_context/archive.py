@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.agent.tools.history import render
+from gateway.agent.tools.history import RESULTS, render
 from gateway.domain.message import Message, note_of, noted, text_of, wire
 from gateway.runtime.clock import SystemClock
 from gateway.store.records import Passage
@@ -16,8 +16,7 @@ from tests.bench_context.customers import Life, Need
 from tests.bench_context.facts import stands
 from tests.support.store_kit import in_session, key, step
 
-TOOL_LIMIT = 5  # passages that the tool shows unless the model asks for more
-MOST = 10
+FEW, MOST = 5, 10
 _AT_ONCE = 300  # messages that wait for one step
 
 
@@ -46,8 +45,8 @@ async def searched(life: Life) -> Mapping[tuple[int, int], Hits]:
                 await store.record_step(claim.lease, session.ref, claim.item, step(*waiting))
                 waiting = []
             for place, need in enumerate(turn.needs):
-                first = await store.search(need.words, key("c"), TOOL_LIMIT)
-                found[turn.number, place] = _hits(need, first, await store.search(need.words, key("c"), MOST))
+                few, told, many = [await store.search(need.words, key("c"), limit) for limit in (FEW, RESULTS, MOST)]
+                found[turn.number, place] = _hits(need, few, told, many)
             waiting += map(_unstored, turn.messages)
         await store.aclose()
     return found
@@ -59,8 +58,8 @@ def _unstored(message: Message) -> Message:
     return noted({**wire(message)}, **note)  # type: ignore[typeddict-item]
 
 
-def _hits(need: Need, few: Sequence[Passage], many: Sequence[Passage]) -> Hits:
-    answer = "\n".join(render(passage, need.words, str) for passage in few)
+def _hits(need: Need, few: Sequence[Passage], told: Sequence[Passage], many: Sequence[Passage]) -> Hits:
+    answer = "\n".join(render(passage, need.words, str) for passage in told)
     return Hits(
         at_5=_share(need, few),
         at_10=_share(need, many),

@@ -15,7 +15,7 @@ from gateway.store.records import Found, Passage
 from gateway.store.shared.text import passage as part_around
 
 _MOST_RESULTS = 20
-_RESULTS = 8  # unless the model asks for another number
+RESULTS = 8  # unless the model asks for another number
 _EXCERPT = 500  # characters of a find
 _BESIDE = 120  # characters of a message beside it
 _MOST_BESIDE = 10  # messages on each side that are read on
@@ -53,7 +53,7 @@ class HistoryTool:
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """Up to `limit` passages, best first: what was said, then results of tools."""
         words = arguments["words"]
-        found = await context.recall(words, arguments.get("limit", _RESULTS))
+        found = await context.recall(words, arguments.get("limit", RESULTS))
         if not found:
             return f"Nothing was found for {words[:200]!r}."
         return "\n\n".join(render(each, words, self._redact) for each in found)
