@@ -103,6 +103,24 @@ async def test_nothing_of_an_earlier_index_is_left_of_what_is_forgotten(
         assert [found for server in bench.servers for found in in_keys(server, WORD[:8])] == []
 
 
+async def test_a_slip_finds_what_was_said_before_slips_were_forgiven(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(searchable, "_MADE", b"stems")
+        before.setattr(searchable, "MADE", 2)
+        store = await bench.open()
+        await in_session(store, user("My passport is blue."))
+        assert await store.search("passport", key(), 5)
+        for server in bench.servers if isinstance(bench, RedisBench) else ():
+            with server.client() as client:
+                for name in client.keys("*:words:*"):  # that version kept no list of words
+                    client.delete(name)
+    store = await bench.crash(store)
+    await _renewed(bench, store)
+    assert await store.search("pasport", key(), 5)
+
+
 async def _renewed(bench: Bench, store: Store) -> None:
     async def is_made() -> bool:
         await bench.clock.advance(1)

@@ -23,10 +23,10 @@ Kind = Literal["said", "returned"]
 
 KINDS: Final[tuple[Kind, ...]] = ("said", "returned")  # in the order in which a search finds them
 RETURNED: Final = "r"  # marks a tool's results in an index
-MADE: Final = 2  # raised with every change of terms, owners or kinds: entries of another way are made anew
+MADE: Final = 3  # raised with every change of terms, owners or kinds: entries of another way are made anew
 RESULT_TERMS: Final = 800  # of one result, at most
 RESULT_NUMBERS: Final = 100  # of these, terms with a digit in them
-_MADE: Final = b"stems"  # how terms are made: entries of messages under words came before
+_MADE: Final = b"stems, listed"  # how entries are made: those without a list of an owner's words came before
 _EDGE: Final = 8_000  # characters of a longer result that are read at each end
 
 
