@@ -343,10 +343,20 @@ class Forgetter:
         await self.store.set_notes(own, dict.fromkeys(await self.store.notes(own)))
         self._forget_typed(key, lambda _: True)
         await self.drop_list(key)
+        return await self.erase(lease, Erasure(id=deed_of(item), key=key, at=self.clock.now(), item=item.id), contents)
+
+    async def erase(self, lease: Lease | None, erasure: Erasure, contents: Contents | None = None) -> Mapping[str, int]:
+        """Let the store erase what is under a key, and give back the room of its files. `contents`: of the key, if they
+        were read."""
+        key = erasure.key
         kept = await self.store.kept_files(key, _EVERY)
-        erasure = Erasure(id=deed_of(item), key=key, at=self.clock.now(), item=item.id)
+        if not kept:
+            return await self.store.erase(lease, erasure)
+        contents = contents or await self.contents(key)
         counts = await self.store.erase(lease, erasure)
-        await give_back(self.store, key, kept, _senders(key, contents.history))
+        left = {each.ref for each in await self.store.kept_files(key, _EVERY)}
+        gone = [each for each in kept if each.ref not in left]
+        await give_back(self.store, key, gone, _senders(key, contents.history))
         return counts
 
     async def forget_memory(self, scope: SessionKey, person: str | None = None) -> None:

@@ -113,7 +113,7 @@ async def _purge(store: Store, forgetter: Forgetter, purge: Purge, clock: Clock,
             if purge.before is None:
                 await forgetter.forget_memory(scope_of(talk.key, talk.chat_type))
                 await forgetter.drop_list(talk.key)
-            counts = await store.erase(None, deed)
+            counts = await forgetter.erase(None, deed)
         else:
             assert purge.person is not None
             platform, user = purge.person

@@ -11,12 +11,14 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from gateway.cli.main import app
+from gateway.domain.adapter import Limits
+from gateway.domain.chat import Attachment
 from gateway.domain.turn import SessionSettings
 from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
 from gateway.store.redis import RedisStore
 from gateway.store.sqlite import SqliteStore
-from tests.support.gateway import config_in, running
+from tests.support.gateway import FakeAdapter, config_in, running
 from tests.support.remains import in_files
 
 if TYPE_CHECKING:
@@ -25,6 +27,17 @@ if TYPE_CHECKING:
 pytest_plugins = ["tests.support.redis_server"]
 
 WORD = "quizzaciously"
+
+
+class Fetching(FakeAdapter):
+    """Hands over the same content for every file."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(limits=Limits(trusted=True, file_bytes=1_000_000))
+        self.content = content
+
+    async def fetch(self, file: Attachment) -> bytes:
+        return self.content
 
 
 @pytest.fixture
@@ -135,3 +148,27 @@ def test_a_server_is_purged_beside_a_gateway(
     result = asyncio.run(beside())
     assert json.loads(result.stdout) == {"sessions": 1, "messages": 2}
     assert listed() == {"fake/chat=c": 2, "fake/chat=b": 2}
+
+
+def test_purged_files_take_no_room_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.yaml").write_text(f"store: {{url: 'sqlite:///{tmp_path / 'legato.db'}'}}\n", encoding="utf-8")
+    account = "files of fake/chat=u"
+
+    async def spent() -> int:
+        store = SqliteStore(tmp_path / "legato.db", clock=SystemClock())
+        await store.open()
+        (used,) = await store.spent([account])
+        await store.aclose()
+        return used
+
+    async def send() -> None:
+        adapter = Fetching(b"a line\n" * 100)
+        async with running(tmp_path, adapter=adapter) as live:
+            file = Attachment(kind="document", ref="r1", name="a.txt", mime="text/plain")
+            await live.answer(await live.tell("look", attachments=(file,)))
+
+    asyncio.run(send())
+    assert asyncio.run(spent()) == 700
+    assert purge("--person", "fake:u", "--yes").exit_code == 0
+    assert asyncio.run(spent()) == 0

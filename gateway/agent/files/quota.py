@@ -2,7 +2,7 @@
 removed for it.
 
 The bytes are counted under accounts of the store, as money is, so all processes count together. A file counts once,
-however often its turn is begun anew, and no more when it is forgotten. What `legato purge` removes still counts.
+however often its turn is begun anew, and no more when it is forgotten or purged.
 """
 
 from __future__ import annotations
