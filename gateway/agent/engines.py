@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -115,6 +115,14 @@ class Engines:
         held = self._make(conversation.session, conversation.spec, conversation.ledger.append, make=self.builtin)
         await self._start(held, "preparation")
         return held.engine
+
+    async def forget(self, session: Session, texts: Sequence[str]) -> str:
+        """Have a session's engine forget texts, if it keeps any; the name of a stranger's that has no way to."""
+        if type(self.factory()).__module__.startswith("gateway."):
+            return ""
+        engine = (await self.of(session)).engine
+        await engine.forget(texts)
+        return "" if engine.can_forget else engine.engine.name
 
     def drop(self, session_id: str) -> None:
         """Drop an ended session's engine."""

@@ -303,6 +303,12 @@ class Forgetter:
         self._forget_typed(forgetting.key, lambda typed: _was_typed(deed, typed))
         return counts
 
+    async def engine_forgets(self, contents: Contents, deed: Deed) -> str:
+        """Have a stranger's context engine forget the same; its name if it has no way to, else ""."""
+        originals = contents.history.originals
+        texts = [text_of(originals[name]) for name in deed.forgetting.removed if name in originals]
+        return await self.sessions.engines.forget(contents.tip, texts) if contents.tip and texts else ""
+
     async def forget_line(self, lease: Lease, contents: Contents, item: InboxItem) -> None:
         """Forget the words of an item alone."""
         tip = contents.tip

@@ -43,6 +43,9 @@ _KEPT: Final = "Nothing was forgotten."
 NOT_UNDONE: Final = (
     "What my model's provider was sent, and what stands in this chat, I cannot take back; delete it there yourself."
 )
+_ENGINE: Final = (
+    "The context engine {engine} may keep a copy of its own, which I cannot reach: ask the operator, who knows where."
+)
 _WAITING: Final = "The words also stand in {waiting} of this chat, still to be answered: then forget once more."
 _MOST_WAITING: Final = 1_000  # messages that are looked at
 _MOST: Final = 10  # exchanges in a list
@@ -86,6 +89,8 @@ async def forget(ctx: CommandContext) -> str:
         return _KEPT
     of_list = listed is not None and held is None and _NUMBERS.fullmatch(argument) is not None
     told = _told(await ctx.forgetter.do(ctx.owned(), contents, deed, of_list=of_list))
+    if engine := await ctx.forgetter.engine_forgets(contents, deed):
+        told = f"{told} {_ENGINE.format(engine=engine)}"
     waiting = await ctx.store.waiting(ctx.key, _MOST_WAITING) if held is not None else ()
     later = [each for each in waiting if held is not None and held.holds(each.inbound.text)]
     return f"{told} {_WAITING.format(waiting=counted(len(later), 'later message'))}" if later else told

@@ -101,6 +101,16 @@ class GuardedEngine:
         if callable(self._state("carry_over_new_session_context")):
             await self._try("carry_over_new_session_context", old, new)
 
+    @property
+    def can_forget(self) -> bool:
+        """Say whether nothing forgotten stays in the engine: it is ours, or has a `forget`."""
+        return self._ours or callable(self._state("forget"))
+
+    async def forget(self, texts: Sequence[str]) -> None:
+        """`forget` of a stranger's engine that has it: it shall keep none of these texts, nor what it made of them."""
+        if not self._ours and self.can_forget:
+            await self._try("forget", list(texts))
+
     async def end(self, session_id: str, messages: Sequence[Message]) -> bool:
         """`on_session_end`; False if it raised, so that the host can call it again."""
         return await self._try("on_session_end", session_id, self._lent(messages)) is not _FAILED

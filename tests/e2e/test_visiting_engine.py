@@ -123,6 +123,11 @@ def test_its_model_is_there_only_at_work(tmp_path: Path) -> None:
         engine.compress(messages)
 
 
+FORGETTING = """
+    def forget(self, texts):
+        CARRIED.append(("forgot", *texts))
+"""
+
 IDLE = """
 from agent.context_engine import ContextEngine
 
@@ -168,3 +173,20 @@ async def test_where_a_strangers_engine_makes_no_room_the_built_in_one_does(tmp_
     assert carried[-1] == (session.parent_id, session.id)
     assert len(carried) == session.compaction_count
     assert notices.count(RESCUED.format(name="idle")) == 1
+
+
+@pytest.mark.parametrize("way", ["", FORGETTING], ids=["no way to forget", "forgets"])
+async def test_a_strangers_engine_forgets_or_is_named(tmp_path: Path, way: str) -> None:
+    package = tmp_path / "plugins" / "context_engine" / "idle"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(IDLE + way, encoding="utf-8")
+    config = config_in(tmp_path, context=Context(engine="idle"), plugins=Plugins(dir=str(tmp_path / "plugins")))
+    async with running(tmp_path, config=config, model=Helper()) as live:
+        await live.ask("my code is quizzaciously")
+        event = await live.tell("/forget last")
+        await live.adapter.until(lambda: bool(live.adapter.shown("c", "question")))
+        await live.tell("y")
+        told = (await live.answer(event)).text
+    carried = sys.modules["legato_context_engine_idle"].CARRIED
+    assert ("The context engine idle may keep a copy" in told) is not bool(way)
+    assert any("my code is quizzaciously" in each for each in carried) is bool(way)
