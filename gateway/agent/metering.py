@@ -375,7 +375,7 @@ class Metering:
         return sum(map(self.counter.message, messages)) + self.counter.schemas(tools)
 
     def _price(self, spec: ModelSpec, usage: CanonicalUsage) -> int | None:
-        cost = self.models.prices.cost_usd(spec.provider, spec.name, usage)
+        cost = self.models.prices.cost_usd(spec, usage)
         return None if cost is None else millionths(cost)
 
     def note(self) -> str | None:

@@ -193,7 +193,7 @@ class Models:
             return home
         window = self._offered.get((home.provider, home.base_url, name))
         if window is None and not _has_window(home):
-            window = self.windows.context_window(name)
+            window = self._listed_window(replace(home, name=name))
         marks = self.plugins[home.provider].marks_cache(name, home.base_url)
         return replace(home, name=name, context_length=window or home.context_length, cache_marks=marks)
 
@@ -209,8 +209,13 @@ class Models:
         if (spec.provider, spec.base_url, spec.name) in self._offered:
             return "reported"
         own = spec.name in {each.name for each in self._configured()}
-        known = self.windows.context_window(spec.name) is not None or (own and spec.context_length != UNKNOWN_WINDOW)
+        known = self._listed_window(spec) is not None or (own and spec.context_length != UNKNOWN_WINDOW)
         return "known" if known else "assumed"
+
+    def _listed_window(self, spec: ModelSpec) -> int | None:
+        """The window of the table. A server of one's own decides itself, unless it passes calls on."""
+        where = None if self.plugins[spec.provider].passes_on else spec.base_url
+        return self.windows.context_window(spec.name, where)
 
     def of(self, session: Session) -> ModelSpec:
         """Return the model that answers in a session: the chosen one, else the configured one."""
@@ -264,7 +269,7 @@ class Models:
 
     def entry(self, at: float, purpose: Purpose, spec: ModelSpec, usage: CanonicalUsage) -> LedgerEntry:
         """Return the ledger line of one call, and count its tokens and cost."""
-        cost = self.prices.cost_usd(spec.provider, spec.name, usage)
+        cost = self.prices.cost_usd(spec, usage)
         kinds = {
             "input": usage.input_tokens,
             "output": usage.output_tokens,

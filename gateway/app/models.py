@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
@@ -17,9 +18,12 @@ from gateway.domain.usage import CanonicalUsage, Purpose
 from gateway.domain.window import UNKNOWN_WINDOW
 from gateway.providers.adapting import Adapting
 from gateway.providers.base import ModelSpec, Prices, Provider, Windows
+from gateway.providers.keyring import Keyring, has_more_than_a_key
+from gateway.providers.known import known
 from gateway.providers.plugin import ModelSettings, ProviderHost, ProviderPlugin, ServedModel
 from gateway.providers.retry import Retrying
-from gateway.runtime.clock import Clock
+from gateway.providers.windows import is_near
+from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.errors import ConfigError
 from gateway.runtime.plugins import imported
 
@@ -38,13 +42,13 @@ class _Table(Windows, Prices, Protocol):
 class NoTable:
     """Stands in for the price table, which takes long to load, where no model costs anything."""
 
-    def context_window(self, model: str) -> int | None:
+    def context_window(self, model: str, base_url: str | None = None) -> int | None:
         """Unknown: the configuration or the provider's package decides."""
         return None
 
-    def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
+    def cost_usd(self, spec: ModelSpec, usage: CanonicalUsage) -> float | None:
         """Nothing is charged by those that are free."""
-        known = providers().get(provider)
+        known = providers().get(spec.provider)
         return 0.0 if known is not None and known.free else None
 
 
@@ -63,6 +67,8 @@ def configured_models(
     table = _price_table(entries)
     needed = {entry.provider: _plugin(entry) for entry in entries if entry.provider not in replaced}
     made: dict[str, Provider] = {name: imported(plugin.create)(host) for name, plugin in needed.items()}
+    ringed = {entry.provider for entry in entries if has_more_than_a_key(entry)} & {*made}
+    made |= {name: Keyring(made[name], host.clock) for name in ringed}
     retrying = partial(Retrying, deadline=_IMPATIENT) if fallbacks else Retrying
     models = Models(
         main=model_spec(config.model, table, replaceable=bool(fallbacks)),
@@ -95,17 +101,26 @@ def model_spec(entry: ModelSettings, windows: Windows, *, replaceable: bool = Fa
         name=name,
         base_url=entry.base_url,
         api_key=entry.api_key.get_secret_value() if entry.api_key else None,
-        context_length=entry.context_length or plugin.window or windows.context_window(name) or UNKNOWN_WINDOW,
+        key_header=plugin.vendor.key_header if plugin.vendor else "",
+        context_length=entry.context_length
+        or plugin.window
+        or windows.context_window(name, None if plugin.passes_on else entry.base_url)
+        or UNKNOWN_WINDOW,
         max_output_tokens=entry.max_output_tokens,
         cache_ttl=entry.cache_ttl,
         cache_marks=plugin.marks_cache(name, entry.base_url),
         marks_results=plugin.marks_results,
-        pictures=plugin.pictures if entry.pictures == "auto" else entry.pictures,
+        pictures=_takes_pictures(plugin, entry, name) if entry.pictures == "auto" else entry.pictures,
         sounds=entry.sounds,
         silence=_SILENCE if entry.silence is None and replaceable else entry.silence,
         whole_answer=entry.whole_answer,
         settings=entry,
     )
+
+
+def _takes_pictures(plugin: ProviderPlugin, entry: ModelSettings, name: str) -> bool | None:
+    row = None if is_near(entry.base_url) else known(name)
+    return row.sees if row is not None and plugin.pictures is None else plugin.pictures
 
 
 def configured_transcriber(config: Config, clock: Clock) -> Transcriber | None:
@@ -152,8 +167,22 @@ def _is_served(name: str) -> bool:
 def _price_table(entries: Sequence[ModelSettings]) -> _Table:
     if all(_plugin(entry).free for entry in entries):
         return NoTable()
-    own = {entry.name or "": entry.prices for entry in entries if entry.prices}
+    own = {(entry.provider, entry.base_url, entry.name or ""): entry.prices for entry in entries if entry.prices}
     table: _Table = imported("gateway.providers.catalog:PriceTable")(
         {entry.provider: _plugin(entry) for entry in entries}, own
     )
     return table
+
+
+@asynccontextmanager
+async def models_alone(config: Config, redact: Callable[[str], str]) -> AsyncIterator[Models]:
+    """The main model and its provider without a gateway around them, to be asked what there is. Raises ConfigError."""
+    clock = SystemClock()
+    host = ProviderHost(clock=clock, redact=redact, count=len, pause=partial(clock.sleep, 0))
+    alone = config.replace(fallback_models=(), auxiliary=type(config.auxiliary)(), chats={})
+    models, closers = configured_models(alone, host, random.Random(), {})
+    try:
+        yield models
+    finally:
+        for close in closers:
+            await close()

@@ -13,9 +13,11 @@ from gateway.commands.base import Command, CommandRegistry, Group
 from gateway.domain import platform
 from gateway.domain.platform import Platform
 from gateway.providers import plugin
-from gateway.providers.plugin import ModelSettings, ProviderPlugin
+from gateway.providers.plugin import ModelSettings, ProviderPlugin, Vendor
+from gateway.providers.vendors import GROUP, USUAL_API, VENDORS, as_provider
+from gateway.runtime import plugins as runtime_plugins
 from gateway.runtime.errors import ConfigError
-from gateway.runtime.plugins import contained, loaded, offered, refuse_incomplete
+from gateway.runtime.plugins import contained, installed, loaded, offered, refuse_incomplete
 
 
 @cache
@@ -26,11 +28,26 @@ def platforms() -> Mapping[str, Platform]:
 
 @cache
 def providers() -> Mapping[str, ProviderPlugin]:
-    """All wire formats, by name. Raises ConfigError."""
+    """All wire formats, and the vendors that speak them, by name. Raises ConfigError."""
     found = loaded(plugin.GROUP, ProviderPlugin)
     if ModelSettings().provider not in found:
         raise ConfigError(["Legato's own plug-ins are not registered: install Legato again, with `make` or pip"])
-    return found
+    named: list[tuple[str, str]] = [(name, plugin.GROUP) for name in found]
+    rows: dict[str, ProviderPlugin] = {}
+    for source, vendors in [("Legato", VENDORS), *_brought(GROUP)]:
+        for vendor in _tuple_of(Vendor, vendors, f"{source} must be a tuple of vendors"):
+            api = found.get(vendor.api or USUAL_API)
+            if api is None:
+                raise ConfigError([f"{source}: {vendor.name} speaks {vendor.api!r}, which is no wire format"])
+            rows[vendor.name] = as_provider(vendor, api)
+            named.append((vendor.name, source))
+    _refuse_twins("provider", named)
+    return dict(sorted((found | rows).items()))
+
+
+def _brought(group: str) -> list[tuple[str, Any]]:
+    """What other packages registered under a group, with their sources."""
+    return [(runtime_plugins.origin(each), runtime_plugins.load(each)) for each in installed(group).values()]
 
 
 def configured_tools(host: ToolHost) -> list[Tool]:

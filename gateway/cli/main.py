@@ -137,6 +137,35 @@ def check(config: ConfigOption = None) -> None:
     raise typer.Exit(_guarded(lambda: print_findings(found, _redactor(settings)), settings))
 
 
+@app.command()
+def models(
+    provider: Annotated[str, typer.Argument(metavar="[PROVIDER]", help="Another one than the configured.")] = "",
+    known: Annotated[bool, typer.Option("--known", help="Our own table of models, with sources and days.")] = False,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """List the models that a provider offers: windows, prices, and what they can do; or the providers, if none is
+    chosen."""
+    from gateway.cli import models as listed
+    from gateway.runtime.clock import SystemClock
+
+    if known:
+        show_rows(listed.known_rows(listed.day(SystemClock().now())), as_json, listed.known_text)
+        return
+    found = _setup(config)
+    named = provider or found.config.model.provider
+    if not provider and listed.has_no_list(named):
+        show_rows(listed.vendor_rows(os.environ), as_json, listed.vendors_text)
+        return
+    try:
+        asked = listed.asked_of(named, found, os.environ)
+    except ConfigError as error:
+        _misused(" ".join(error.problems))
+    _log_to(asked, None)
+    rows = _guarded(lambda: listed.model_rows(asked, _redactor(asked)), asked)
+    show_rows(rows, as_json, listed.models_text)
+
+
 @app.command("config")
 def config_(
     markdown: Annotated[bool, typer.Option("--markdown", help="As tables, for the documentation.")] = False,

@@ -48,6 +48,8 @@ def as_markdown() -> str:
         if named := shape.section((*path, _ANY_NAME)) if section is None else None:
             tables.append(_table(f"{dotted(path)}.{_ANY_NAME}", named, named.model_fields))
     for name, plugin in providers().items():
+        if plugin.is_vendor:
+            continue  # with the keys of its wire format
         if own := [key for key in plugin.settings.model_fields if key not in ModelSettings.model_fields]:
             tables.append(_table(f"model` with `provider: {name}", plugin.settings, own))
     return "\n".join(tables)

@@ -5,12 +5,14 @@
                   calls           ids and arguments of earlier tool calls
                   retry           another attempt
                   adapting        the request without what a model refused (features)
+                  keyring         the key of each call, of several or of a program
     an answer     answer          words apart from thoughts, tool calls out of their pieces (thinking)
                   ends            why it ended
                   usage           what it used
     a refusal     errors          as one of Legato's own errors
                   overflow        was it too long, and for which length?
-    a model       catalog         prices and windows that are known beforehand
+    a model       vendors         who has models, at which address
+                  catalog         prices and windows that are known beforehand (known: our own rows)
                   windows         the list of a server's models
     beside        transcription   recordings, written down
 

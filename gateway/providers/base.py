@@ -35,6 +35,7 @@ class ModelSpec:
     api_key: str | None = field(default=None, repr=False)
     context_length: int = UNKNOWN_WINDOW  # tokens
     max_output_tokens: int | None = None
+    key_header: str = ""  # that carries the key; "" for a bearer token
     cache_ttl: str = "5m"
     cache_marks: bool = False  # whether it wants its prompts marked for its cache
     marks_results: bool = False  # whether results of tools, and answers without words, can carry a mark, too
@@ -154,10 +155,15 @@ class ReportsWindow(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedModel:
-    """A model that a server offers. `window`: in tokens, None if the server does not say."""
+    """A model that a server offers, as far as it says: its window in tokens, whether it takes pictures and tools, and
+    US dollars for a million tokens that it reads and writes."""
 
     name: str
     window: int | None = None
+    pictures: bool | None = None
+    tools: bool | None = None
+    read_usd: float | None = None
+    write_usd: float | None = None
 
 
 @runtime_checkable
@@ -172,12 +178,12 @@ class ListsModels(Protocol):
 class Windows(Protocol):
     """Knows the context length of models by name. Nothing raises for an unknown one."""
 
-    def context_window(self, model: str) -> int | None:
-        """Tokens, or None if the model is not known."""
+    def context_window(self, model: str, base_url: str | None = None) -> int | None:
+        """Tokens, or None if the model is not known at this address: a server of one's own decides itself."""
 
 
 class Prices(Protocol):
     """Knows the costs of calls. Nothing raises for an unknown model."""
 
-    def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
+    def cost_usd(self, spec: ModelSpec, usage: CanonicalUsage) -> float | None:
         """US dollars, or None if no price is known."""

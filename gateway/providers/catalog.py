@@ -1,4 +1,4 @@
-"""The prices and windows of models, from the table that `genai-prices` ships.
+"""The prices and windows of models, from the table that `genai-prices` ships, and from our own rows (`known`).
 
 The table takes about 35 MB and a third of a second, so this is the only module that imports the
 library, and it is only imported when a model that costs something is configured. Nothing is fetched: the
@@ -14,36 +14,60 @@ from genai_prices import Usage, calc_price, data_snapshot
 from genai_prices.types import ModelInfo
 
 from gateway.domain.usage import CanonicalUsage
+from gateway.providers.base import ModelSpec
+from gateway.providers.known import known
 from gateway.providers.plugin import ModelPrices, ProviderPlugin, anywhere
+from gateway.providers.windows import is_near
+
+Place = tuple[str, str | None, str]
+"""A provider, an address and a model."""
 
 
 class PriceTable:
-    """`Windows` and `Prices` of the models of these providers; `own` are prices of one's own, by model. Remembers the
-    gaps of the table: the library looks through all of it, every time, to find out."""
+    """`Windows` and `Prices` of the models of these providers; `own` are prices of one's own, by provider, address and
+    model. Remembers the gaps of the table: the library looks through all of it, every time, to find out."""
 
     def __init__(
         self,
         providers: Mapping[str, ProviderPlugin],
-        own: Mapping[str, ModelPrices] = MappingProxyType({}),
+        own: Mapping[Place, ModelPrices] = MappingProxyType({}),
     ) -> None:
         self._providers = providers
         self._own = own
         self._unlisted: set[tuple[str, str]] = set()
 
-    def context_window(self, model: str) -> int | None:
-        """The model's window in tokens, or None if the table does not know it."""
+    def context_window(self, model: str, base_url: str | None = None) -> int | None:
+        """The model's window in tokens, or None if the table does not know it, or it runs on a server of one's own."""
+        if is_near(base_url):
+            return None
+        row = known(model)
+        if row is not None and row.window:
+            return row.window
         for provider_id, name in (place for each in (*self._providers, "") for place in self._places(each, model)):
             found = _find(provider_id, name)
             if found is not None and found.context_window:
                 return found.context_window
         return None
 
-    def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
-        """Return the cost of a call in US dollars, or None if no price is known."""
-        if model in self._own:
-            return self._own[model].cost_usd(usage)
-        if provider in self._providers and self._providers[provider].free:
+    def cost_usd(self, spec: ModelSpec, usage: CanonicalUsage) -> float | None:
+        """Return the cost of a call in US dollars, or None if no price is known. What runs near by is free, unless it
+        has a price or passes calls on."""
+        provider, model = spec.provider, spec.name
+        if own := self._own.get((provider, spec.base_url, model)):
+            return own.cost_usd(usage)
+        plugin = self._providers.get(provider)
+        if plugin is not None and (plugin.free or (is_near(spec.base_url) and not plugin.passes_on)):
             return 0.0
+        row = known(model)
+        stated = row.cost_usd(usage) if row is not None else None
+        theirs = row is not None and (provider == row.of or plugin is None or not plugin.is_vendor)
+        if stated is not None and theirs:
+            return stated
+        listed = self._listed(provider, model, usage)
+        return stated if listed is None else listed
+
+    def _listed(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
+        """The cost by the library's table."""
         if (provider, model) in self._unlisted:
             return None
         counted = Usage(
@@ -66,9 +90,9 @@ class PriceTable:
 
     def _places(self, provider: str, model: str) -> Iterator[tuple[str | None, str]]:
         """Yield the places of the table where a provider's model may be listed."""
-        name, known = model.strip().lower(), self._providers.get(provider)
+        name, plugin = model.strip().lower(), self._providers.get(provider)
         if name:
-            yield from known.listed(name) if known else anywhere(name)
+            yield from plugin.listed(name) if plugin else anywhere(name)
 
 
 def _find(provider_id: str | None, name: str) -> ModelInfo | None:

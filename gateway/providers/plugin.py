@@ -6,15 +6,15 @@ nothing heavy: the HTTP stack, say, comes with `create`, when a model of it is c
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Final, Literal
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
 from gateway.domain.settings import AList, Contradiction, Count, Dollars, HttpUrl, Seconds, Secret, Section, Text
 from gateway.domain.usage import CanonicalUsage
-from gateway.providers.base import READ_TIMEOUT, WHOLE_ANSWER, ModelRequest, ModelSpec
+from gateway.providers.base import READ_TIMEOUT, WHOLE_ANSWER, Feature, ModelRequest, ModelSpec
 from gateway.runtime.clock import Clock
 
 GROUP: Final = "legato.providers"
@@ -110,18 +110,20 @@ class ServedModel(ModelSettings):
     """A model of a vendor or of a server: it has a name, and a key unless the server is one's own. A call that may work
     later is made again."""
 
-    key_variable: ClassVar[str] = "API_KEY"  # where people keep the vendor's key
+    api_keys: Annotated[tuple[Secret, ...], AList] = Field(
+        (), description="several keys; the next is taken where one is refused or limited, which then rests"
+    )
+    api_key_command: Text | None = Field(
+        None, description="a program that prints a key, such as gcloud auth print-access-token; asked every 10 minutes"
+    )
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """As of every model, and a name and a key are needed."""
+        """As of every model, and a name is needed, and one source of keys."""
         if self.name is None:
             yield ("name", "provider"), f"is needed: which model of {self.provider} is to be used?"
-        if self.base_url is None and self.api_key is None:
-            yield (
-                ("api_key", "provider", "base_url"),
-                f'is needed by {self.provider}: write "${{{self.key_variable}}}" and set that variable, '
-                "or set base_url to a server that needs no key",
-            )
+        for name in ("api_keys", "api_key_command"):
+            if getattr(self, name) and (self.api_key or (name == "api_keys" and self.api_key_command)):
+                yield (name, "api_key", "api_key_command"), "is one of three ways to name a key: leave the others out"
         yield from super().contradictions()
 
 
@@ -143,17 +145,46 @@ def anywhere(model: str) -> Iterator[tuple[str | None, str]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Vendor:
+    """Who has models, and how they are reached.
+
+    `name` is what people write; `title` what they call it. `api`: the provider whose wire format it
+    speaks; "": Chat Completions. `address`:
+    of its API; what stands in braces is the customer's own, who must give the whole then. `key`: the variable in which
+    people keep its key, "" where there is none; `keys_at`: the page where they get one. `key_header`: of a key that is
+    no bearer token. `token_command`: what prints a token for it. `own`: a server of one's own, which needs no key;
+    `free`: it costs nothing. `lacks`: what its models refuse. `prices`: its name in the price table. `example`: a
+    model. `note`: what people should know.
+    """
+
+    name: str
+    title: str
+    api: str = ""
+    address: str = ""
+    key: str = ""
+    keys_at: str = ""
+    key_header: str = ""
+    token_command: str = ""
+    own: bool = False
+    free: bool = False
+    lacks: Sequence[Feature] = ()
+    prices: str = ""
+    example: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderPlugin:
-    """A wire format, described.
+    """A wire format, described; or a vendor that speaks it.
 
     `name` is its entry point's and `model.provider`'s. `create` names the function, as "module:function", that is
     called with a `ProviderHost` and returns the `Provider`. `settings`: its models'; `examples`: lines that people may
     write into config.yaml. `only_model`: what to call the one model that it has ("the offline model"); "": its models
     have names. `free`: no call costs anything. `window`: of models that nobody knows the window of. `pictures`: whether
-    its models take them; None: that is found out. `servers`: addresses of its API, by names that people may take for
-    providers. `listed`: where a price table may list a model, the most telling place first: (a vendor's list, or None
-    for any; the name there). `marks_cache`: whether a model, at an address or the vendor's own, wants its prompts
-    marked for its cache. `marks_results`: whether results of tools, and answers without words, can carry a mark, too.
+    its models take them; None: that is found out. `vendor`: whose API it is where no other address is given. `listed`:
+    where a price table may list a model, the most telling place first: (a vendor's list, or None for any; the name
+    there). `marks_cache`: whether a model, at an address or the vendor's own, wants its prompts marked for its cache.
+    `marks_results`: whether results of tools, and answers without words, can carry a mark, too.
     """
 
     name: str
@@ -164,10 +195,20 @@ class ProviderPlugin:
     free: bool = False
     window: int | None = None
     pictures: bool | None = None
-    servers: Mapping[str, str] = field(default_factory=dict)
+    vendor: Vendor | None = None
     listed: Callable[[str], Iterator[tuple[str | None, str]]] = anywhere
     marks_cache: Callable[[str, str | None], bool] = lambda *_: False
     marks_results: bool = False
+
+    @property
+    def is_vendor(self) -> bool:
+        """Say whether it is one vendor's, and no wire format that anybody's server may speak."""
+        return self.vendor is not None and bool(self.vendor.address)
+
+    @property
+    def passes_on(self) -> bool:
+        """Say whether a server of one's own asks vendors, who want money for it."""
+        return self.vendor is not None and self.vendor.own and not self.vendor.free
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

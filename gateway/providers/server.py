@@ -262,7 +262,7 @@ def bearer(spec: ModelSpec) -> dict[str, str]:
     """The headers of a call for a server that takes a key as most do. Raises ProviderRejected."""
     headers = {"Content-Type": "application/json", "Accept": "text/event-stream", "Cache-Control": "no-store"}
     if key := key_of(spec.api_key):
-        headers["Authorization"] = f"Bearer {key}"
+        headers |= {spec.key_header: key} if spec.key_header else {"Authorization": f"Bearer {key}"}
     return headers | further_headers(spec)
 
 

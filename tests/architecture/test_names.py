@@ -13,8 +13,8 @@ from gateway.domain.notes import SECTIONS, SUMMARY_REQUEST
 from tests.support.source_tree import modules, name_of, parsed
 
 VENDORS = re.compile("telegram|discord|slack_|whatsapp|openai|anthropic|openrouter|claude|gemini|deepseek|ollama", re.I)
-# Patterns of credentials are data about the world, and the packages of wire formats know whose they are.
-WHERE_THEY_ARE_KNOWN = re.compile("gateway/(runtime/redaction/|providers/[a-z_]+/)")
+# Patterns of credentials and tables of vendors are data about the world; the packages of wire formats know whose.
+WHERE_THEY_ARE_KNOWN = re.compile(r"gateway/(runtime/redaction/|providers/([a-z_]+/|vendors\.py|known\.py))")
 NAMED = {
     "gateway/app/config/models.py": {"console"},  # a form of log lines
     "gateway/runtime/logs.py": {"console"},

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Final
 
 import gateway
+from gateway.app.plugins import providers
+from gateway.providers.plugin import Vendor
 from gateway.runtime.metrics import Counter, Gauge, Histogram
 
 ROOT: Final = Path(__file__).parents[2]
@@ -28,6 +30,26 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """Markdown."""
     columns = list(head)
     return "".join(f"| {' | '.join(row)} |\n" for row in (columns, ["---"] * len(columns), *rows))
+
+
+def vendors() -> str:
+    """Every vendor and server that has a name, with what to write."""
+    rows = (
+        (each.title, f"`{_section(each)}`", f"`{each.key}`" if each.key else "–", each.note)
+        for each in (plugin.vendor for plugin in providers().values())
+        if each is not None
+    )
+    return table(("Vendor or server", "`model:`", "Key", "Good to know"), sorted(rows, key=lambda row: row[0].lower()))
+
+
+def _section(vendor: Vendor) -> str:
+    own = "{" in vendor.address
+    address = f', base_url: "{vendor.address.replace("{", "").replace("}", "")}"' if own else ""
+    return f"{{provider: {vendor.name}, name: {_quoted(vendor.example)}{address}}}"
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"' if ":" in name else name
 
 
 def metrics() -> str:

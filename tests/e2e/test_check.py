@@ -170,9 +170,8 @@ def test_a_reader_that_has_seen_enough_ends_a_check_as_a_shell_expects(monkeypat
         ("model:\n  provider:offline\n", "write a space behind each colon"),
         ("model:\n  provider:offline\n  name: x\n", "write a space behind each colon"),
         ("model:offline\n", "write a space behind each colon"),
-        ("model: {provider: ollama, name: x}", 'write provider: openai and base_url: "http://127.0.0.1:11434/v1"'),
-        ("model: {provider: OpenRouter, name: x}", 'and base_url: "https://openrouter.ai/api/v1"'),
-        ("model: {provider: deepseek, name: x}", 'and base_url: "https://api.deepseek.com/v1"'),
+        ("model: {provider: llama.cpp, name: x}", "did you mean llamacpp?"),
+        ("model: {provider: OpenRouter, name: x}", "did you mean openrouter?"),
     ],
 )
 def test_a_usual_slip_gets_a_hint(tmp_path: Path, text: str, hint: str) -> None:
@@ -183,7 +182,7 @@ def test_a_usual_slip_gets_a_hint(tmp_path: Path, text: str, hint: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "guess"), [({}, True), ({"context_length": 128_000}, False), ({"name": "gpt-4o"}, False)]
+    ("known", "guess"), [({}, True), ({"context_length": 128_000}, False), ({"name": "gpt-4o"}, True)]
 )
 async def test_a_window_that_is_a_guess_says_so(known: dict[str, Any], guess: bool) -> None:
     usual = {"provider": "openai", "name": "nobody-lists-this", "base_url": "http://127.0.0.1:9/v1"}

@@ -332,7 +332,7 @@ async def test_hygiene_fires_at_the_hard_count_of_messages(tmp_path: Path) -> No
 
 async def test_hygiene_fires_after_a_switch_to_a_smaller_model(tmp_path: Path) -> None:
     class Windows:
-        def context_window(self, model: str) -> int | None:
+        def context_window(self, model: str, base_url: str | None = None) -> int | None:
             return {"tiny": 4_000}.get(model)
 
     async with running(tmp_path, engine=engine_of(RecordingEngine, [])) as live:

@@ -14,6 +14,7 @@ from gateway.app.config.rules import contradictions, nobody, nowhere
 from gateway.app.config.sentences import choice, sentence
 from gateway.app.config.shape import Shape
 from gateway.app.config.source import KeyPath, Tree, dotted, lay_over, read_file
+from gateway.app.config.vendors import complete_models
 from gateway.app.plugins import platforms, providers
 from gateway.runtime.errors import ConfigError
 
@@ -38,9 +39,11 @@ def load_config(path: Path | None, environ: Mapping[str, str], *, below: Path | 
     override(tree, shape, environ)
     interpolate(tree, shape, environ)
     _check_providers(tree, shape)
+    missing = complete_models(tree, shape, environ)
     config = _validated(tree, shape, files)
     wrong = {where for where, _ in tree.problems}
     for keys, text in (
+        *missing,
         *contradictions((), config),
         *nobody(config, shape.platforms),
         *nowhere(config, shape.platforms),
@@ -69,17 +72,9 @@ def _check_providers(tree: Tree, shape: Shape) -> None:
         path = (*model, "provider")
         named = tree.at(path)
         if isinstance(named, str) and named not in shape.providers:
-            tree.problems.append((path, f"{dotted(path)} {_instead(shape, path, named)}"))
+            known = choice(shape.providers, named, shown=shape.may_show(path, named))
+            tree.problems.append((path, f"{dotted(path)} {known}"))
             tree.drop(model)
-
-
-def _instead(shape: Shape, path: KeyPath, named: str) -> str:
-    """Return the advice for a provider that does not exist: a server may speak the API of one that does."""
-    for plugin in shape.providers.values():
-        if address := plugin.servers.get(named.lower()):
-            said = f"cannot be {named}, which speaks the API of {plugin.name}"
-            return f'{said}: write provider: {plugin.name} and base_url: "{address}"'
-    return choice(shape.providers, named, shown=shape.may_show(path, named))
 
 
 def _validated(tree: Tree, shape: Shape, files: Sequence[Path]) -> Config:

@@ -131,7 +131,8 @@ class Shape:
         if isinstance(extra, dict) and "variable" in extra:
             return str(extra["variable"])
         if section and issubclass(section, ServedModel):
-            return section.key_variable
+            plugin = self.providers.get(str(self._tree.at((*path[:-1], "provider"))))
+            return (plugin.vendor.key if plugin and plugin.vendor else "") or "API_KEY"
         named = path[-1:] if self.sounds_secret(path) else path[-2:]
         return re.sub(r"\W", "_", "_".join(str(part) for part in named)).upper()
 

@@ -6,15 +6,13 @@ from typing import Literal
 from pydantic import Field
 
 from gateway.domain.settings import Contradiction, Count
-from gateway.providers.plugin import ProviderPlugin, ServedModel, anywhere
+from gateway.providers.plugin import ProviderPlugin, ServedModel, Vendor, anywhere
 
 LEAST_THINKING = 1_024  # tokens; the API refuses a smaller budget
 
 
 class AnthropicModel(ServedModel):
     """A model of Anthropic's, or of a server with the same API."""
-
-    key_variable = "ANTHROPIC_API_KEY"
 
     thinking: Literal["auto", "adaptive", "off"] = Field(
         "auto", description="adaptive: the model thinks as long as it likes; auto: what the model does unasked"
@@ -52,7 +50,15 @@ PLUGIN = ProviderPlugin(
     name="anthropic",
     create="gateway.providers.anthropic.messages:create",
     settings=AnthropicModel,
-    examples=('model: {provider: anthropic, name: claude-sonnet-4-5, api_key: "${ANTHROPIC_API_KEY}"}',),
+    examples=("model: {provider: anthropic, name: claude-sonnet-4-5}",),
+    vendor=Vendor(
+        name="anthropic",
+        title="Anthropic",
+        key="ANTHROPIC_API_KEY",
+        keys_at="https://console.anthropic.com/settings/keys",
+        example="claude-sonnet-4-5",
+        note="tools, pictures, thinking, its cache; other servers with this API: give their base_url",
+    ),
     listed=listed,
     marks_cache=marks_cache,
     marks_results=True,

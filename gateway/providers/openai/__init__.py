@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator
 
-from gateway.providers.plugin import ProviderPlugin, ServedModel
+from gateway.providers.plugin import ProviderPlugin, ServedModel, Vendor
 
 
 class OpenAIModel(ServedModel):
     """A model of OpenAI's, or of any compatible server."""
-
-    key_variable = "OPENAI_API_KEY"
 
 
 def listed(model: str) -> Iterator[tuple[str | None, str]]:
@@ -31,22 +29,17 @@ PLUGIN = ProviderPlugin(
     create="gateway.providers.openai.chat_completions:create",
     settings=OpenAIModel,
     examples=(
-        'model: {provider: openai, name: gpt-5-mini, api_key: "${OPENAI_API_KEY}"}',
-        'model: {provider: openai, name: qwen3, base_url: "http://127.0.0.1:11434/v1"}   # a server of your own',
+        "model: {provider: openai, name: gpt-5-mini}   # the key is in OPENAI_API_KEY",
+        "model: {provider: ollama, name: qwen3}   # a server of your own",
     ),
-    servers={
-        "ollama": "http://127.0.0.1:11434/v1",
-        "lmstudio": "http://127.0.0.1:1234/v1",
-        "llama.cpp": "http://127.0.0.1:8080/v1",
-        "vllm": "http://127.0.0.1:8000/v1",
-        "openrouter": "https://openrouter.ai/api/v1",
-        "deepseek": "https://api.deepseek.com/v1",
-        "mistral": "https://api.mistral.ai/v1",
-        "groq": "https://api.groq.com/openai/v1",
-        "together": "https://api.together.xyz/v1",
-        "xai": "https://api.x.ai/v1",
-        "gemini": "https://generativelanguage.googleapis.com/v1beta/openai",
-    },
+    vendor=Vendor(
+        name="openai",
+        title="OpenAI",
+        key="OPENAI_API_KEY",
+        keys_at="https://platform.openai.com/api-keys",
+        example="gpt-5-mini",
+        note="any other server that calls itself compatible, too: give its base_url",
+    ),
     listed=listed,
     marks_cache=marks_cache,
 )

@@ -16,7 +16,7 @@ import httpx
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, OfferedModel
 from gateway.providers.http import http_client
 from gateway.providers.openai.answer import ChatAnswer
-from gateway.providers.openai.codec import Habits, encode_request, endpoint, learn, thinks_by_name
+from gateway.providers.openai.codec import Habits, at_path, encode_request, endpoint, learn, thinks_by_name
 from gateway.providers.openai.local import running_window
 from gateway.providers.plugin import ProviderHost
 from gateway.providers.server import ModelServer, Refused, bearer
@@ -92,4 +92,4 @@ def create(host: ProviderHost) -> ChatCompletions:
 
 
 def _models(spec: ModelSpec) -> str:
-    return endpoint(spec).removesuffix("/chat/completions") + "/models"
+    return at_path(spec, "/models")

@@ -51,8 +51,13 @@ _SIGNS: Final = re.compile(r"gemini-(?:[3-9]|[1-9]\d)")
 
 def endpoint(spec: ModelSpec) -> str:
     """Return the address of the model's API. A base URL may be given with or without the method's path."""
-    base = (spec.base_url or DEFAULT_BASE_URL).rstrip("/")
-    return base if base.endswith("/chat/completions") else f"{base}/chat/completions"
+    return at_path(spec, "/chat/completions")
+
+
+def at_path(spec: ModelSpec, path: str) -> str:
+    """Return another address of the same API; a query, such as a version, goes along."""
+    base, mark, query = (spec.base_url or DEFAULT_BASE_URL).partition("?")
+    return f"{base.rstrip('/').removesuffix('/chat/completions')}{path}{mark}{query}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

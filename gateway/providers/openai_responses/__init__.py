@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator
 
-from gateway.providers.plugin import ProviderPlugin, ServedModel, anywhere
+from gateway.providers.plugin import ProviderPlugin, ServedModel, Vendor, anywhere
 
 
 class ResponsesModel(ServedModel):
     """A model of OpenAI's, or of a server with the same API. Models that think do so best here."""
-
-    key_variable = "OPENAI_API_KEY"
 
 
 def listed(model: str) -> Iterator[tuple[str | None, str]]:
@@ -21,8 +19,14 @@ PLUGIN = ProviderPlugin(
     name="openai-responses",
     create="gateway.providers.openai_responses.responses:create",
     settings=ResponsesModel,
-    examples=(
-        'model: {provider: openai-responses, name: gpt-5, api_key: "${OPENAI_API_KEY}"}   # thinks between calls',
+    examples=("model: {provider: openai-responses, name: gpt-5}   # thinks between calls",),
+    vendor=Vendor(
+        name="openai-responses",
+        title="OpenAI",
+        key="OPENAI_API_KEY",
+        keys_at="https://platform.openai.com/api-keys",
+        example="gpt-5",
+        note="models that think do so best here: their thoughts go back to them between calls",
     ),
     listed=listed,
 )

@@ -46,14 +46,14 @@ WORST = 3_300  # millionths: 1,000 prompt tokens and a quarter more, and 1,025 o
 class Table:
     """A dollar per million tokens in, two out, and for what is written to a cache."""
 
-    def context_window(self, model: str) -> int | None:
+    def context_window(self, model: str, base_url: str | None = None) -> int | None:
         return None
 
-    def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
-        if model not in ("known", "free"):
+    def cost_usd(self, spec: ModelSpec, usage: CanonicalUsage) -> float | None:
+        if spec.name not in ("known", "free"):
             return None
         price = (usage.input_tokens + 2 * usage.output_tokens + 1 * usage.cache_write_tokens) / 1_000_000
-        return price if model == "known" else 0.0
+        return price if spec.name == "known" else 0.0
 
 
 class Accounts:

@@ -32,11 +32,11 @@ from tests.support.store_kit import new_session
 class Table:
     """Knows one model."""
 
-    def context_window(self, model: str) -> int | None:
+    def context_window(self, model: str, base_url: str | None = None) -> int | None:
         return {"small": 4_000}.get(model)
 
-    def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
-        return 0.25 if model == "main" else None
+    def cost_usd(self, spec: ModelSpec, usage: CanonicalUsage) -> float | None:
+        return 0.25 if spec.name == "main" else None
 
 
 MAIN = ModelSpec(provider="openai", name="main", context_length=100_000)

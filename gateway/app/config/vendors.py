@@ -1,0 +1,52 @@
+"""What the rows of vendors add to the models of a configuration: an address, the key of a variable, what is lacking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gateway.app.config.rules import Finding
+from gateway.app.config.shape import Shape
+from gateway.app.config.source import KeyPath, Tree, dotted
+from gateway.providers.plugin import Vendor
+
+
+def complete_models(tree: Tree, shape: Shape, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Give each model what its vendor's row says and nobody wrote. Return what is missing then, to be told unless
+    something is wrong with the same section."""
+    missing: list[Finding] = []
+    for path in list(shape.models()):
+        section = tree.at(path)
+        plugin = shape.providers.get(str(section.get("provider"))) if isinstance(section, dict) else None
+        if plugin is not None and plugin.vendor is not None and shape.is_used((*path, "base_url")):
+            missing += _complete(tree, path, section, plugin.vendor, environ)
+    return iter(missing)
+
+
+def _complete(
+    tree: Tree, path: KeyPath, section: dict[str, Any], vendor: Vendor, environ: Mapping[str, str]
+) -> Iterator[Finding]:
+    address, key = (*path, "base_url"), (*path, "api_key")
+    for feature in vendor.lacks:
+        section.setdefault(feature, False)
+    at_home = not section.get("base_url")
+    if at_home and "{" in vendor.address:
+        where = vendor.address.replace("{", "").replace("}", "")
+        text = f'is needed by {vendor.name}: "{where}", with your own word for what stands in capitals'
+        yield (address, path), f"{dotted(address)} {text}"
+    elif at_home and vendor.address:
+        section["base_url"] = vendor.address
+    # The name of a wire format with another address is another vendor's server: it must not be sent the key.
+    theirs = at_home or bool(vendor.address)
+    if not theirs or any(section.get(name) for name in ("api_key", "api_keys", "api_key_command")):
+        return
+    if held := environ.get(vendor.key, "").strip() if vendor.key else "":
+        section["api_key"] = held
+        tree.from_environment.add(key)
+        tree.referred.add(key)
+    elif vendor.token_command and not vendor.key:
+        section["api_key_command"] = vendor.token_command
+    elif not vendor.own:
+        keys = f"{vendor.keys_at} has keys" if vendor.keys_at else "its pages tell where there are keys"
+        text = f"is needed by {vendor.name}: set the variable {vendor.key}, in the environment or in .env; {keys}"
+        yield (key, path), f"{dotted(key)} {text}"
