@@ -93,7 +93,7 @@ class Asking:
                 self._absence = self._absence if stands_in else reason(error)
                 continue
             if not completed.tool_calls:
-                self._tell_who_answered(conversation, spec, home)
+                await self._tell_who_answers(conversation)
             return completed
         raise unpaid or explained(failures[0], self.metering.models.fallbacks)
 
@@ -102,12 +102,14 @@ class Asking:
         if self._home is not None and conversation.spec.place != self._home.place:
             await change_model(conversation, self._home)
 
-    def _tell_who_answered(self, conversation: Conversation, spec: ModelSpec, home: ModelSpec) -> None:
-        """Say behind the answer that another model gave it than the answer before."""
+    async def _tell_who_answers(self, conversation: Conversation) -> None:
+        """Say before the answer's first words that another model gives it than the answer before."""
+        home = self._home or conversation.spec
         absence = self._absence if self.fitting.details or not self._absence else NOT_AVAILABLE
-        conversation.announced, sentence = told(conversation.announced, spec, home, absence)
+        again = self.metering.models.away_for(home) if absence else 0.0
+        conversation.announced, sentence = told(conversation.announced, conversation.spec, home, absence, again)
         if sentence:
-            self.remarks.insert(0, sentence)
+            await self.observer.tell(sentence)
 
     def _candidates(self, conversation: Conversation, home: ModelSpec) -> list[ModelSpec]:
         """Return the models to be asked, in order. One that stood in at the step before goes on: two models in one turn
@@ -189,6 +191,8 @@ class Asking:
         async with call as events:
             async for event in events:
                 if isinstance(event, TextDelta):
+                    if not text:
+                        await self._tell_who_answers(conversation)
                     text += event.text
                     if (kept := bound.cut(text)) is not None:
                         completed = self._cut(text[:kept], repeats=bound.repeats)

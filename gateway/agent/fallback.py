@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Final
 
+from gateway.domain.wording import lasting
 from gateway.providers.base import ModelSpec
 from gateway.runtime.errors import (
     PicturesRefused,
@@ -30,7 +31,8 @@ _LONGEST_REST: Final = 3_600.0  # seconds; some providers state a wait of a day
 _ACCOUNT: Final = (401, 403, 404, 410)  # 404 and 410: the model is not offered to this account, or not any more
 
 STAND_IN_MARK: Final = "stand-in:"  # of a session that was told who answers in its own model's place, and of whose
-STOOD_IN: Final = "{model} answers for now, because {home} {reason}."
+STOOD_IN: Final = "{model} answers for now, because {home} {reason}.{again}"
+AGAIN: Final = " I ask {home} again in {time}."
 CHEAPER: Final = "{model} answers for now, because a spend cap leaves no room for {home}."
 BACK: Final = "{home} answers again."
 NOT_AVAILABLE: Final = "is not available now"
@@ -41,7 +43,7 @@ ALL_AWAY: Final = "The fallback models ({names}) could not answer either."
 def is_away(error: ProviderError) -> bool:
     """Say whether an error says that its model cannot answer now, whatever it is asked."""
     if isinstance(error, ProviderRejected):
-        refused = not isinstance(error, PicturesRefused) and error.status in _ACCOUNT
+        refused = not isinstance(error, PicturesRefused) and (error.away or error.status in _ACCOUNT)
         return refused or isinstance(error, QuotaExceeded)
     return isinstance(error, ProviderUnavailable | ProviderRateLimited)
 
@@ -94,10 +96,13 @@ def explained(error: ProviderError, fallbacks: Sequence[ModelSpec]) -> ProviderE
     return whole
 
 
-def told(announced: Sequence[str], spec: ModelSpec, home: ModelSpec, absence: str) -> tuple[tuple[str, ...], str]:
-    """Return a session's marks after an answer of `spec` in the place of `home`, and the sentence for the person: ""
+def told(
+    announced: Sequence[str], spec: ModelSpec, home: ModelSpec, absence: str, again: float = 0.0
+) -> tuple[tuple[str, ...], str]:
+    """Return a session's marks with an answer of `spec` in the place of `home`, and the sentence for the person: ""
     unless the answer before was another model's, in the place of the same one; a person may have chosen another `home`
-    since. `absence`: why the own model does not answer, "" for a spend cap."""
+    since. `absence`: why the own model does not answer, "" for a spend cap. `again`: the seconds until it is asked
+    again, 0 for at once."""
     before = next((mark for mark in announced if mark.startswith(STAND_IN_MARK)), "")
     own = f"{STAND_IN_MARK}{home.name} "
     mark = "" if spec.place == home.place else own + spec.name
@@ -108,4 +113,5 @@ def told(announced: Sequence[str], spec: ModelSpec, home: ModelSpec, absence: st
         return others, BACK.format(home=home.name) if before.startswith(own) else ""
     name = spec.name if spec.name != home.name else f"Another {spec.name}"
     sentence = STOOD_IN if absence else CHEAPER
-    return (*others, mark), sentence.format(model=name, home=home.name, reason=absence)
+    when = AGAIN.format(home=home.name, time=lasting(again)) if again else ""
+    return (*others, mark), sentence.format(model=name, home=home.name, reason=absence, again=when)

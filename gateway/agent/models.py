@@ -257,6 +257,11 @@ class Models:
         away = self._absences.get(spec.place)
         return away.reason if away is not None and self.clock.monotonic() < away.until else None
 
+    def away_for(self, spec: ModelSpec) -> float:
+        """Return the seconds until a model that is away is asked again; 0: it may be asked."""
+        away = self._absences.get(spec.place)
+        return max(0.0, away.until - self.clock.monotonic()) if away is not None else 0.0
+
     def answered(self, spec: ModelSpec) -> None:
         """Note that the model is there."""
         self._absences.pop(spec.place, None)

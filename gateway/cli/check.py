@@ -68,6 +68,8 @@ _OMITTED: Mapping[Feature, str] = {
     "system_role": "system messages",
     "temperature": "a temperature",
     "reasoning_effort": "a reasoning effort",
+    "thinking": "the way of thinking",
+    "cache_marks": "marks for its cache",
 }
 
 

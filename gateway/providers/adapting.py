@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Final, cast
@@ -10,7 +10,7 @@ from typing import Final, cast
 import structlog
 
 from gateway.providers.base import Completed, Feature, ModelEvent, ModelRequest, ModelSpec, Provider
-from gateway.providers.features import without
+from gateway.providers.features import nearest_effort, without
 from gateway.runtime.errors import FeatureRefused
 
 log = structlog.get_logger(__name__)
@@ -26,15 +26,19 @@ class Adapting:
         self.name = provider.name
         self._provider = provider
         self._refused: dict[tuple[str, str | None], frozenset[Feature]] = {}  # by name and address
+        self._instead: dict[tuple[str, str | None], dict[Feature, str]] = {}
 
     async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """As the inner provider's. A refusal of a feature is answered by a call without it."""
         model = (spec.name, spec.base_url)
         omitted = self._refused.get(model, frozenset()) | _switched_off(spec)
+        instead = self._instead.get(model, {})
         while True:
             begun = False
             try:
-                async with aclosing(self._provider.stream(spec, without(request, omitted))) as events:
+                asked = without(request, omitted)
+                asked = replace(asked, instead=instead) if instead else asked
+                async with aclosing(self._provider.stream(spec, asked)) as events:
                     async for event in events:
                         if not begun and omitted:
                             self._learn(spec, omitted)
@@ -42,7 +46,11 @@ class Adapting:
                         yield replace(event, omitted=omitted) if isinstance(event, Completed) and omitted else event
                 return
             except FeatureRefused as error:
-                feature = cast(Feature, error.feature)
+                feature = _asked_for(spec, cast(Feature, error.feature))
+                if not begun and feature not in instead and (value := _another(spec, feature, error.allowed)):
+                    log.info("tried_instead", model=spec.name, feature=feature, value=value, cause=str(error))
+                    self._instead[model] = instead = {**instead, feature: value}
+                    continue
                 if begun or feature in omitted or not _may_omit(spec, request, feature):
                     raise
                 log.info("tried_without", model=spec.name, feature=feature, cause=str(error))
@@ -71,4 +79,33 @@ def _may_omit(spec: ModelSpec, request: ModelRequest, feature: Feature) -> bool:
         return False
     if feature in ("temperature", "reasoning_effort"):
         return getattr(spec.settings, feature, None) is not None
+    if feature == "thinking":
+        return _thinks(spec)
+    if feature == "cache_marks":
+        return spec.cache_marks
     return bool(request.tools) or feature not in ("tools", "schema_extras")
+
+
+def _asked_for(spec: ModelSpec, feature: Feature) -> Feature:
+    """The feature that a refusal is about: servers say "thinking" of an effort, too."""
+    if feature == "thinking" and not _thinks(spec):
+        return "reasoning_effort"
+    return feature
+
+
+def _thinks(spec: ModelSpec) -> bool:
+    """Say whether a model's settings ask for thinking, or for none."""
+    return (
+        getattr(spec.settings, "thinking", "auto") != "auto"
+        or getattr(spec.settings, "thinking_tokens", None) is not None
+    )
+
+
+def _another(spec: ModelSpec, feature: Feature, allowed: Sequence[str]) -> str | None:
+    """The value to be tried in place of the configured one."""
+    if feature == "reasoning_effort":
+        wanted: str | None = getattr(spec.settings, "reasoning_effort", None)
+        return nearest_effort(wanted, allowed) if wanted else None
+    if feature == "thinking" and getattr(spec.settings, "thinking_tokens", None) is not None and allowed:
+        return allowed[0]
+    return None

@@ -17,7 +17,15 @@ from gateway.domain.window import UNKNOWN_WINDOW, reserved_output
 StopReason = Literal["stop", "tool_calls", "length", "refused"]
 ToolChoice = Literal["auto", "none"]
 Feature = Literal[
-    "tools", "parallel_calls", "schema_extras", "stream", "system_role", "temperature", "reasoning_effort"
+    "tools",
+    "parallel_calls",
+    "schema_extras",
+    "stream",
+    "system_role",
+    "temperature",
+    "reasoning_effort",
+    "thinking",
+    "cache_marks",
 ]
 """What a model may refuse of a request (`providers.features`)."""
 READ_TIMEOUT: Final = 180.0  # seconds of silence; a thinking model may say nothing for minutes
@@ -68,8 +76,9 @@ class ModelRequest:
     parameters}}. `max_tokens` caps the output; None leaves it to the provider. `tool_choice` "none":
     the tools are shown but must not be called. `files_at`: the positions of the messages that refer to
     kept files, in order, where that is known; None has them looked for. `omit`: features that the model is
-    known to refuse; a codec leaves out `stream`, `temperature` and `reasoning_effort`. `pausing` is told, before each
-    pause between two attempts, how many seconds it takes.
+    known to refuse; a codec leaves out `stream`, `temperature`, `reasoning_effort` and `thinking`. `instead`: other
+    values than the configured ones, because the model takes only these. `pausing` is told, before each pause
+    between two attempts, how many seconds it takes.
     """
 
     messages: Sequence[Message]
@@ -78,6 +87,7 @@ class ModelRequest:
     tool_choice: ToolChoice = "auto"
     files_at: Sequence[int] | None = None
     omit: frozenset[Feature] = frozenset()
+    instead: Mapping[Feature, str] = field(default_factory=dict)
     pausing: Callable[[float], None] | None = field(default=None, compare=False, repr=False)
 
 

@@ -50,13 +50,13 @@ class PriceTable:
         return None
 
     def cost_usd(self, spec: ModelSpec, usage: CanonicalUsage) -> float | None:
-        """Return the cost of a call in US dollars, or None if no price is known. What runs near by is free, unless it
-        has a price or passes calls on."""
+        """Return the cost of a call in US dollars, or None if no price is known. What runs near by is free, unless its
+        server has prices or passes calls on."""
         provider, model = spec.provider, spec.name
         if own := self._own.get((provider, spec.base_url, model)):
             return own.cost_usd(usage)
         plugin = self._providers.get(provider)
-        if plugin is not None and (plugin.free or (is_near(spec.base_url) and not plugin.passes_on)):
+        if plugin is not None and (plugin.free or (is_near(spec.base_url) and not self._charges(plugin, spec))):
             return 0.0
         row = known(model)
         stated = row.cost_usd(usage) if row is not None else None
@@ -65,6 +65,10 @@ class PriceTable:
             return stated
         listed = self._listed(provider, model, usage)
         return stated if listed is None else listed
+
+    def _charges(self, plugin: ProviderPlugin, spec: ModelSpec) -> bool:
+        """Say whether a server near by wants money: it passes calls on, or another model of its has a price."""
+        return plugin.passes_on or any(place[:2] == (spec.provider, spec.base_url) for place in self._own)
 
     def _listed(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
         """The cost by the library's table."""

@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from gateway.domain.wording import lasting
-from gateway.providers.features import refused_feature
+from gateway.providers.features import allowed_values, refused_feature
 from gateway.providers.overflow import OutputTooLong, PromptTooLong, judge_length
 from gateway.runtime.errors import (
     ContentRefused,
@@ -49,6 +49,7 @@ def classify(
         _rate_limited,
         _not_served_here,
         _key_refused,
+        _model_gone,
         _too_long,
         _pictures_refused,
         _feature_refused,
@@ -86,7 +87,9 @@ class _Refusal:
 _QUOTA: Final = re.compile(
     r"insufficient[_ ](?:quota|balance|credits?|funds)|billing_hard_limit|billing_not_active|credit balance is too low"
     r"|requires? more credits|out of credits|exceeded your current quota|quota[_ ]exceeded|payment required"
-    r"|spend(?:ing)? limit|account is not active|arrear|余额不足|欠费|额度已用(?:完|尽)"
+    r"|spend(?:ing)? limit|account is not active|arrear|allocationquota|quota[_ ]exhausted|allocation used up"
+    r"|usage limits?\b[^.]{0,40}\b(?:reached|exceeded|exhausted)|(?:reached|exceeded|hit) your\b[^.]{0,40}\busage limit"
+    r"|free (?:tier|quota)[^.]{0,60}exhausted|余额不足|欠费|额度已用(?:完|尽)"
 )
 _PER_TIME: Final = re.compile(r"per[_ -]?(?:minute|day|hour)|retrydelay|retry in \d")
 
@@ -177,7 +180,8 @@ _OTHER_REGIONS: Final = _OTHER_REGION | {there: here for here, there in _OTHER_R
 
 # OpenAI's unsupported_country_region_territory; Gemini's "User location is not supported"; xAI, Groq and Chinese ones.
 _REGION: Final = re.compile(
-    r"unsupported_country|(?:country|countries|region|territory|location)[^.\"]{0,60}\b(?:not|un)[ -]?"
+    r"unsupported[_ ](?:country|countries|regions|territories)"
+    r"|(?:country|countries|region|territory|location)[^.\"]{0,60}\b(?:not|un)[ -]?"
     r"(?:supported|available|allowed|served)"
     r"|(?:not|un)[ -]?(?:supported|available|allowed|served) (?:in|from) (?:your|this) "
     r"(?:country|region|territory|location)"
@@ -191,16 +195,42 @@ def _not_served_here(refusal: _Refusal) -> ProviderError | None:
         return None
     return ProviderRejected(
         f"The provider does not serve the country or region that it is called from{refusal.detail}. "
-        "Choose another provider, or reach it from elsewhere (model.base_url)."
+        "Choose another provider, or reach it from elsewhere (model.base_url).",
+        away=True,
     )
 
 
+# Gemini and xAI answer a wrong key with 400.
+_KEY: Final = re.compile(
+    r"(?:invalid|incorrect|wrong|expired|missing) api[_ -]?key|api[_ -]?key (?:not valid|expired|is invalid)"
+)
+
+
 def _key_refused(refusal: _Refusal) -> ProviderError | None:
-    if refusal.status not in (401, 403):
+    if refusal.status not in (401, 403) and not (refusal.status == 400 and _KEY.search(refusal.lowered)):
         return None
     other = _OTHER_REGIONS.get(refusal.host)
     hint = f" A key of the other region wants {other} in model.base_url." if other else ""
-    return ProviderRejected(f"The provider refused the API key{refusal.detail}. Check model.api_key.{hint}")
+    text = f"The provider refused the API key{refusal.detail}. Check model.api_key.{hint}"
+    return ProviderRejected(text, away=True)
+
+
+# Vendors' words for a model that is not there, or not any more: Groq, DeepSeek, Mistral, OpenRouter, Z.ai, OpenAI.
+_GONE: Final = re.compile(
+    r"model[_ ]decommissioned|has been (?:decommissioned|retired|shut down)|\bmodel_not_found\b|model not exist\b"
+    r"|\binvalid[_ ]model\b|is not a valid model|模型不存在"
+    r"|\bmodel\b[^.:{}]{0,80}(?:\bnot found\b|does not exist|no longer (?:available|supported|exists))"
+)
+_GONE_STATUS: Final = frozenset({0, 400, 404, 410, 422})
+
+
+def _model_gone(refusal: _Refusal) -> ProviderError | None:
+    if refusal.status not in _GONE_STATUS or not _GONE.search(refusal.lowered):
+        return None
+    text = (
+        f"The provider does not have this model{refusal.detail}. Check model.name: `legato models` lists what it has."
+    )
+    return ProviderRejected(text, away=True)
 
 
 # --- length ----------------------------------------------------------------------------------
@@ -259,7 +289,7 @@ def _feature_refused(refusal: _Refusal) -> ProviderError | None:
     if feature is None:
         return None
     text = f"The model refuses a part of the request{refusal.detail}. Check the model's settings, or try /model."
-    return FeatureRefused(text, feature=feature)
+    return FeatureRefused(text, feature=feature, allowed=allowed_values(feature, refusal.lowered))
 
 
 # --- all others ------------------------------------------------------------------------------
@@ -269,7 +299,7 @@ _OVERLOADED: Final = re.compile(
     r"|internal[_ ]?(?:server[_ ])?error|timed? ?out|try again later|no healthy upstream"
     r"|model is (?:currently )?loading"
 )
-_UNAVAILABLE_STATUS: Final = frozenset({408, 409, 425, 499})
+_UNAVAILABLE_STATUS: Final = frozenset({408, 409, 425, 498, 499})  # 498: Groq, of a service without room
 
 
 def _unavailable(refusal: _Refusal) -> ProviderError | None:
@@ -380,6 +410,9 @@ def _fields(data: Any) -> Iterator[tuple[str, Any]]:
             for key, value in list(found.items())[:40]:
                 if isinstance(value, (dict, list)):
                     pending.append(value)
+                elif key == "raw" and isinstance(value, str):  # a router's copy of the vendor's own answer
+                    inner = _read(value)[1]
+                    pending.append(inner if isinstance(inner, dict) else {"message": value})
                 elif key == "error" and isinstance(value, str):
                     yield "message", value
                 elif value is not None:

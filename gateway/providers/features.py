@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from gateway.domain.message import Message, text_of
 from gateway.providers.base import Feature, ModelRequest
@@ -21,23 +21,33 @@ _NOT: Final = (
     r"(?:(?:do|does|is|are|was)(?: ?n['’]?t| not)(?: currently| yet)?(?: be)? (?:support|enabl|allow|permit|available)"
     r"|not (?:supported|enabled|allowed|permitted|available)|unsupported|no support|cannot be used|不支持)"
 )
+_EXTRA: Final = r"(?:extra (?:inputs|fields)|unknown|unrecogni[sz]ed|unexpected|not permitted)"
+_EFFORT: Final = r"(?:reasoning[_. ]?effort|output_config|\beffort\b)"
 # The telling ones come first: "tool use in streaming mode" is about streaming.
 _WORDINGS: Final[Mapping[Feature, re.Pattern[str]]] = {
     "parallel_calls": re.compile(r"only supports single tool-?calls at once|parallel tool calls? (?:is|are) not supp"),
     "stream": re.compile(
-        rf"verified to stream|{_NOT}[^.]{{0,40}}(?:\bstream\b|streaming)|(?:\bstream\b|streaming)[^.]{{0,30}}{_NOT}"
+        rf"verified to stream|only (?:supports? )?non-?stream|\bstream\b[^.]{{0,20}}must be false"
+        rf"|{_NOT}[^.]{{0,40}}(?:\bstream\b|streaming)|(?:\bstream\b|streaming)[^.]{{0,30}}{_NOT}"
     ),
     "schema_extras": re.compile(
         rf"unknown name \\*\"[$\w-]+\\*\" at '[\w.]*tools\[|{_NOT}[^.]{{0,60}}additionalproperties"
         rf"|additionalproperties[^.]{{0,60}}{_NOT}"
     ),
+    "cache_marks": re.compile(rf"cache_control[^;]{{0,60}}(?:{_NOT}|{_EXTRA})|{_EXTRA}[^;]{{0,80}}cache_control"),
+    "thinking": re.compile(
+        rf"adaptive thinking[^.]{{0,40}}{_NOT}|{_NOT}[^.]{{0,40}}\bthinking\b|only supports adaptive"
+        rf"|thinking\.(?:type|budget_tokens)[^;]{{0,120}}(?:{_NOT}|does not match any|{_EXTRA})|\bthinking: {_EXTRA}"
+    ),
     "temperature": re.compile(
         rf"{_NOT}[^.]{{0,40}}\btemperature\b|\btemperature\b[^.]{{0,30}}(?:{_NOT}|deprecated)"
-        r"|unrecognized[^.]{0,40}\btemperature\b"
+        r"|unrecognized[^.]{0,40}\btemperature\b|\btemperature\b[^.]{0,12}only 1\b|only supports? temperature"
+        r"|\btemperature\b[^.]{0,40}(?:only be|must be|should be) (?:set to )?1\b"
     ),
     "reasoning_effort": re.compile(
-        rf"{_NOT}[^.]{{0,40}}(?:reasoning[_. ]effort|\bthinking\b)|reasoning[_. ]effort[^.]{{0,30}}{_NOT}"
-        r"|unrecognized[^.]{0,40}reasoning[_.]effort"
+        rf"{_NOT}[^.]{{0,40}}{_EFFORT}|{_EFFORT}[^.]{{0,30}}(?:{_NOT}|{_EXTRA})|unrecognized[^.]{{0,40}}{_EFFORT}"
+        rf"|{_EFFORT}[^.;]{{0,40}}(?:must be one of|input should be)"
+        rf"|\A(?=.*\"param\": \"{_EFFORT}).*?(?:invalid|unsupported) value"
     ),
     "system_role": re.compile(
         rf"system (?:role|message|prompt|instruction)s?[^.]{{0,20}}{_NOT}|{_NOT}[^.]{{0,30}}\bsystem\b"
@@ -59,6 +69,33 @@ def refused_feature(lowered: str) -> Feature | None:
     return next((feature for feature, wording in _WORDINGS.items() if wording.search(lowered)), None)
 
 
+_ONE_OF: Final = re.compile(
+    r"(?:supported values are|must be one of|input should be|expected one of)\W{1,4}([^.\]}]{1,200})"
+)
+_VALUE: Final = re.compile(r"['\"`]([a-z]{2,12})['\"`]")
+
+
+def allowed_values(feature: Feature, lowered: str) -> tuple[str, ...]:
+    """The values of a feature that a refusal lists; none if it lists none."""
+    if feature == "thinking":
+        only_adaptive = re.search(r"use \W{0,3}thinking\.type\.adaptive|only supports adaptive", lowered)
+        return ("adaptive",) if only_adaptive else ()
+    listed = _ONE_OF.search(lowered) if feature == "reasoning_effort" else None
+    return tuple(_VALUE.findall(listed[1])) if listed else ()
+
+
+_EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+
+
+def nearest_effort(wanted: str, allowed: Sequence[str]) -> str | None:
+    """The allowed effort that is nearest to a wanted one, rather more than less; None if nobody can tell."""
+    known = [each for each in _EFFORTS if each in allowed and each != wanted]
+    if wanted not in _EFFORTS or not known:
+        return None
+    at = _EFFORTS.index(wanted)
+    return min(known, key=lambda each: (abs(_EFFORTS.index(each) - at), -_EFFORTS.index(each)))
+
+
 def without(request: ModelRequest, omitted: frozenset[Feature]) -> ModelRequest:
     """The request without these features; those of them that only an API's own codec can leave out stand in `omit`."""
     if not omitted:
@@ -72,7 +109,20 @@ def without(request: ModelRequest, omitted: frozenset[Feature]) -> ModelRequest:
         tools = [_plain_tool(tool) for tool in tools]
     if "system_role" in omitted:
         messages = merged(_system_in_words(messages))
+    if "cache_marks" in omitted:
+        messages = [_unmarked(message) for message in messages]
     return replace(request, messages=messages, tools=tools, omit=omitted)
+
+
+def _unmarked(message: Message) -> Message:
+    """A message without marks for a cache."""
+    plain: Any = {key: value for key, value in message.items() if key != "cache_control"}
+    if isinstance(content := plain.get("content"), list):
+        plain["content"] = [
+            {key: value for key, value in part.items() if key != "cache_control"} if isinstance(part, Mapping) else part
+            for part in content
+        ]
+    return cast(Message, plain)
 
 
 def _calls_in_words(messages: Sequence[Message]) -> Iterator[Message]:

@@ -54,6 +54,8 @@ def judge_length(text: str) -> PromptTooLong | OutputTooLong | None:
         return OutputTooLong(available=window - used, because=told)
     if window and used and used > window:
         return PromptTooLong(limit=window, because=told)
+    if _OF_BOTH.search(plain) and not numbers.parts:  # what is asked for is small beside a window
+        return PromptTooLong(limit=window, because=f"input and output together; {told}")
     if numbers.caps:
         return OutputTooLong(available=min(numbers.caps) or None, because="a cap of the output")
     if (window and asked and asked >= window) or _OUTPUT_TOO_MUCH.search(plain) or _advises_less_output(plain):
@@ -352,6 +354,11 @@ _OUTPUT_TOO_MUCH: Final = re.compile(
 _NO_ROOM: Final = re.compile(rf"{_MAX_TOKENS}[^.;]{{0,60}}(?:\bgot|:|=|\() ?-\d")
 # A field that stands alone, as in "param": "max_tokens", or that has a wrong value.
 _BLAMES_OUTPUT: Final = re.compile(rf"\. {_MAX_TOKENS}\.? ?[.}}]|\binvalid value for {_MAX_TOKENS}")
+# "the estimated number of input and maximum output tokens (35000) exceeded this model context window limit"
+_OF_BOTH: Final = re.compile(
+    r"\binput (?:tokens )?(?:and|plus|\+) (?:the )?(?:max(?:imum)? )?(?:output|completion|generated) tokens"
+    r"[^.;]{0,30}\bexceed"
+)
 _LESS_OUTPUT: Final = re.compile(r"\b(?:lower|reduce|decrease) (?:the )?max tokens|\bmax tokens to a (?:lower|smaller)")
 _LESS_INPUT: Final = re.compile(r"\b(?:reduce|shorten|decrease|shorter)\b[^.;]{0,60}?\b(?:messages|prompt|input)\b")
 _THE_OUTPUT: Final = re.compile(rf"{_MAX_TOKENS}|\b(?:output|completion) tokens?(?: limit)?\b")

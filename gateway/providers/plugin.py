@@ -132,7 +132,8 @@ def request_settings(spec: ModelSpec, request: ModelRequest) -> dict[str, Any]:
     settings: ModelSettings | None = spec.settings
     if settings is None:
         return {}
-    chosen = {"temperature": settings.temperature, "reasoning_effort": settings.reasoning_effort}
+    effort = settings.reasoning_effort and request.instead.get("reasoning_effort", settings.reasoning_effort)
+    chosen = {"temperature": settings.temperature, "reasoning_effort": effort}
     kept = {key: value for key, value in chosen.items() if value is not None and key not in request.omit}
     return kept | settings.extra_body
 

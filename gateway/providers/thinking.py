@@ -9,8 +9,8 @@ Servers that do not know a model's format pass its text on as it is. Three thing
   the channel `final` says is the answer. Some servers lose the marks: `analysisWe need…assistantfinalHello.`
 - Calls of tools: `<tool_call>{"name": …, "arguments": …}</tool_call>`, or with `<function=…>` and `<parameter=…>`.
 
-A person may write about tags, and so may a model: a tag in the middle of a line, between backticks or in a block of
-code is text. Pure.
+A person may write about tags, and so may a model: a tag in the middle of a line, with space around it, between
+backticks or in a block of code is text. Pure.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ _MARK_BEGINS: Final = frozenset(mark[0] for mark in _MARKS)
 _MARK_ENDS: Final = frozenset(mark[-1] for mark in (*_MARKS, *_ENDS, _CALL_END, *_OPENINGS))
 _ALONE: Final = (*_CLOSING.values(), _CALL)
 _LONGEST: Final = max(map(len, _MARKS))
+_SENTENCE_ENDS: Final = ".!?…。！？"
+_AROUND_A_QUOTED_MARK: Final = " \t`\"'’)]>.,;:"
 _LINE: Final = 64  # characters of the text that are remembered to see where a line begins
 
 
@@ -210,7 +212,9 @@ class Thinking:
             return False
         else:
             first = not self._tail.strip()  # servers that take the thoughts out may leave the mark
-            meant = first or (not self._thought and (self._begins_line() or behind[0] == "\n"))
+            meant = first or (
+                not self._thought and (self._begins_line() or behind[0] == "\n" or self._is_glued(behind[0]))
+            )
             step = self._gap
         if not meant or self._in_code():
             self._say(mark)
@@ -234,6 +238,14 @@ class Thinking:
     def _begins_line(self) -> bool:
         line = self._tail.rstrip(" \t")
         return not line or line.endswith("\n")
+
+    def _is_glued(self, behind: str) -> bool:
+        """Say whether words stand right before and behind a mark, as in `so it is 4.</think>4`."""
+        before = self._tail[-1:]
+        if not (before.isalnum() or before in _SENTENCE_ENDS) or behind in _AROUND_A_QUOTED_MARK:
+            return False
+        said = "".join(self._said)
+        return not any(opening in said for opening in _CLOSING)
 
     def _in_code(self) -> bool:
         return self._fences % 2 == 1 or self._tail.endswith("`")

@@ -183,12 +183,13 @@ class ProviderRateLimited(ProviderError):
 
 class ProviderRejected(ProviderError):
     """The provider refused the request itself (bad request, bad key, unknown model). `unexplained`: it named no fault,
-    so the request may be too long."""
+    so the request may be too long. `away`: it would refuse any request, of this account or to this model."""
 
-    def __init__(self, text: str, *, status: int | None = None, unexplained: bool = False) -> None:
+    def __init__(self, text: str, *, status: int | None = None, unexplained: bool = False, away: bool = False) -> None:
         super().__init__(text)
         self.status = status
         self.unexplained = unexplained
+        self.away = away
 
 
 class QuotaExceeded(ProviderRejected):
@@ -204,11 +205,13 @@ class ContentRefused(ProviderRejected):
 
 
 class FeatureRefused(ProviderRejected):
-    """The model, or its server, does not know a feature of the request, such as tools; it may answer without."""
+    """The model, or its server, does not know a feature of the request, such as tools; it may answer without.
+    `allowed`: the values that it takes, as it listed them."""
 
-    def __init__(self, text: str, *, feature: str, status: int | None = None) -> None:
+    def __init__(self, text: str, *, feature: str, allowed: Sequence[str] = (), status: int | None = None) -> None:
         super().__init__(text, status=status)
         self.feature = feature
+        self.allowed = allowed
 
 
 class ContextOverflow(ProviderError):

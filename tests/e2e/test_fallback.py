@@ -61,6 +61,9 @@ def settings(folder: Path, *fallbacks: ModelSettings | str, **sections: Any) -> 
     return config_in(folder, **{"model": MAIN, **sections}).model_copy(update={"fallback_models": chain})
 
 
+LATER = "I ask main again in 5 minutes"
+
+
 def asked(model: FakeModel) -> list[str]:
     """The names of the models that were asked, in order."""
     return [spec.name for spec in model.specs]
@@ -69,12 +72,13 @@ def asked(model: FakeModel) -> list[str]:
 @pytest.mark.parametrize(
     ("error", "why"),
     [
-        (AWAY, "cannot be reached or has a problem"),
+        (AWAY, "cannot be reached or has a problem. I ask main again in 60 seconds"),
         (ProviderUnavailable("No JSON.", malformed=True), "gave no usable answer"),
-        (ProviderRejected("The key is refused.", status=401), "is refused by its provider"),
-        (ProviderRejected("The model is gone.", status=404), "is refused by its provider"),
-        (QuotaExceeded("No credit.", status=402), "has no credit left"),
-        (ProviderRateLimited("Too often.", retry_after=9), "is asked too often"),
+        (ProviderRejected("The key is refused.", status=401), f"is refused by its provider. {LATER}"),
+        (ProviderRejected("The model is gone.", status=404), f"is refused by its provider. {LATER}"),
+        (ProviderRejected("It was decommissioned.", status=400, away=True), f"is refused by its provider. {LATER}"),
+        (QuotaExceeded("No credit.", status=402), f"has no credit left. {LATER}"),
+        (ProviderRateLimited("Too often.", retry_after=9), "is asked too often. I ask main again in 60 seconds"),
     ],
 )
 async def test_the_next_model_answers_and_one_line_says_so(tmp_path: Path, error: ProviderError, why: str) -> None:
@@ -83,6 +87,8 @@ async def test_the_next_model_answers_and_one_line_says_so(tmp_path: Path, error
         assert await live.ask("hello") == "first: hello"
         await live.quiet()
         assert live.adapter.shown("c", "notice") == [f"first answers for now, because main {why}."]
+        shown = [sent.text for sent in live.adapter.sent]
+        assert shown.index(f"first answers for now, because main {why}.") < shown.index("first: hello")
         tip = await live.tip()
         assert tip is not None
         assert tip.model == "main"
@@ -106,7 +112,7 @@ async def test_a_model_that_is_away_is_not_waited_for_and_comes_back_by_itself(t
 
 async def test_a_change_of_the_model_that_answers_is_told_once(tmp_path: Path) -> None:
     clock, model = ManualClock(), FakeModel(by_name(main=AWAY))
-    away = "{} answers for now, because main cannot be reached or has a problem."
+    away = "{} answers for now, because main cannot be reached or has a problem. I ask main again in 60 seconds."
     async with running(tmp_path, config=settings(tmp_path), model=model, clock=clock) as live:
         for failing in ({"main": AWAY}, {"main": AWAY}, {"main": AWAY, "first": AWAY}, {}, {}):
             model.script = by_name(**failing)
@@ -120,7 +126,7 @@ async def test_a_change_of_the_model_that_answers_is_told_once(tmp_path: Path) -
 
 async def test_a_chosen_model_is_not_taken_for_the_one_that_was_away(tmp_path: Path) -> None:
     model = FakeModel(by_name(main=AWAY, other=AWAY))
-    away = "first answers for now, because {} cannot be reached or has a problem."
+    away = "first answers for now, because {0} cannot be reached or has a problem. I ask {0} again in 60 seconds."
     async with running(tmp_path, config=settings(tmp_path), model=model) as live:
         for chosen in ("main", "other", "another"):
             await live.ask(f"/model {chosen}")
@@ -172,7 +178,9 @@ async def test_a_server_that_accepts_and_says_nothing_is_replaced_and_comes_back
             assert await answering == "echo: hello"
             assert (main.calls, other.calls) == (1, 1), "a silent model is not asked again"
             await live.quiet()
-            assert live.adapter.shown("c", "notice") == ["spare answers for now, because main did not answer in time."]
+            assert live.adapter.shown("c", "notice") == [
+                f"spare answers for now, because main did not answer in time. {LATER}."
+            ]
             assert await live.ask("and now?") == "echo: and now?"
             assert main.calls == 1, "nobody waits for it a second time"
             await clock.advance(301)

@@ -192,7 +192,8 @@ async def test_the_offline_model_is_free_and_asks_nothing(tmp_path: Path) -> Non
 
 
 async def test_a_model_without_a_price_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    nameless = MODEL.model_copy(update={"name": "nobody-knows-this-model", "prices": None})
+    far = {"base_url": "https://models.example/v1"}
+    nameless = MODEL.model_copy(update={"name": "nobody-knows-this-model", "prices": None, **far})
     with pytest.raises(ConfigError, match=r"model\.prices: no price is known for nobody-knows-this-model"):
         bootstrap.build(capped(tmp_path, nameless, daily_usd=1), [FakeAdapter()])
     gateway = bootstrap.build(capped(tmp_path, nameless), [FakeAdapter()])

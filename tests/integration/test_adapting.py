@@ -88,6 +88,14 @@ async def test_a_setting_says_so_beforehand(provider: Adapting) -> None:
     assert not {"tools", "stream", "stream_options"} & request.keys()
 
 
+async def test_a_model_of_the_newer_api_alone_is_told_by_name(provider: Adapting) -> None:
+    text = "This model is only supported in v1/responses and not in v1/chat/completions."
+    async with LlmServer(lambda _: Refuse(status=404, body=error_body(text))) as server:
+        with pytest.raises(ProviderRejected, match="Set model.provider to openai-responses") as caught:
+            await ask(provider, ModelSpec(provider="openai", name="test", base_url=server.url))
+    assert caught.value.away
+
+
 async def test_a_header_that_cannot_be_sent_is_named(provider: Adapting) -> None:
     settings = ModelSettings(headers={"X-Title": "line\nbreak"})
     with pytest.raises(ProviderRejected, match="X-Title"):

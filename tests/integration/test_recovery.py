@@ -71,6 +71,7 @@ async def test_a_dead_server_is_replaced_and_comes_back(tmp_path: Path, provider
             assert await live.ask("two") == "spare here"
             await live.quiet()
             away = "spare answers for now, because main cannot be reached or has a problem."
+            away += " I ask main again in 60 seconds."
             assert live.adapter.shown("c", "notice") == [away]
             async with LlmServer(lambda body: Reply(text=f"{body['model']} here"), port=port) as back:
                 await clock.advance(61)

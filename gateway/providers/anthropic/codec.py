@@ -66,7 +66,8 @@ def encode_request(
         body["tools"] = [_tool(tool["function"]) for tool in request.tools]
         if request.tool_choice != "auto":
             body["tool_choice"] = {"type": request.tool_choice}
-    body |= _thinking(spec, body)
+    if "thinking" not in request.omit:
+        body |= _thinking(spec, body, request.instead.get("thinking"))
     if "stream" not in request.omit:
         body["stream"] = True
     more = request_settings(spec, request)
@@ -87,11 +88,12 @@ def _tool(function: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in made.items() if value} | {"input_schema": schema}
 
 
-def _thinking(spec: ModelSpec, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the request's fields about thinking. With a budget, an answer that calls tools must begin with thoughts,
-    so a turn that began without any (with another model, say) goes on without."""
+def _thinking(spec: ModelSpec, body: Mapping[str, Any], instead: str | None) -> dict[str, Any]:
+    """Return the request's fields about thinking. `instead`: the one way to think that the model has. With a budget, an
+    answer that calls tools must begin with thoughts, so a turn that began without any (with another model, say) goes
+    on without."""
     mode, budget = getattr(spec.settings, "thinking", "auto"), getattr(spec.settings, "thinking_tokens", None)
-    if mode == "adaptive":
+    if mode == "adaptive" or (instead == "adaptive" and budget is not None):
         return {"thinking": {"type": "adaptive"}}
     if mode == "off":
         return {"thinking": {"type": "disabled"}}

@@ -16,7 +16,15 @@ import httpx
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, OfferedModel
 from gateway.providers.http import http_client
 from gateway.providers.openai.answer import ChatAnswer
-from gateway.providers.openai.codec import Habits, at_path, encode_request, endpoint, learn, thinks_by_name
+from gateway.providers.openai.codec import (
+    Habits,
+    at_path,
+    encode_request,
+    endpoint,
+    learn,
+    speaks_responses,
+    thinks_by_name,
+)
 from gateway.providers.openai.local import running_window
 from gateway.providers.plugin import ProviderHost
 from gateway.providers.server import ModelServer, Refused, bearer
@@ -60,7 +68,7 @@ class ChatCompletions:
             except Refused as refused:
                 learned = learn(habits, body, refused.body)
                 if learned is None:
-                    raise refused.error from None
+                    raise (speaks_responses(refused.body) or refused.error) from None
                 self._habits[model] = habits = learned
 
     async def reported_window(self, spec: ModelSpec) -> int | None:

@@ -30,6 +30,7 @@ from gateway.providers.base import BEGINNING, ModelRequest, ModelSpec
 from gateway.providers.calls import arguments_text, short_id
 from gateway.providers.openai.attached import ID_LIMIT, OF_ANSWERS, OF_CALLS, UNSIGNED, attached_to
 from gateway.providers.plugin import request_settings
+from gateway.runtime.errors import ProviderRejected
 
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
 
@@ -263,6 +264,14 @@ def learn(habits: Habits, body: Mapping[str, Any], refusal: str) -> Habits | Non
         other = "max_completion_tokens" if named.group() == "max_tokens" else "max_tokens"
         return replace(habits, cap_name=other)
     return _learn_returns(habits, body, text)
+
+
+def speaks_responses(refusal: str) -> ProviderRejected | None:
+    """The error for a model that only answers over OpenAI's newer API; None for any other refusal."""
+    if "v1/responses" not in (text := refusal.lower()) or "only" not in text:
+        return None
+    answers = "This model answers over the Responses API alone"
+    return ProviderRejected(f"{answers}. Set model.provider to openai-responses.", status=404, away=True)
 
 
 def _learn_returns(habits: Habits, body: Mapping[str, Any], text: str) -> Habits | None:

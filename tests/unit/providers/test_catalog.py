@@ -66,9 +66,10 @@ def test_what_runs_near_by_is_free_and_its_window_is_its_own() -> None:
     near = "http://127.0.0.1:11434/v1"
     own = {("openai", near, "priced"): ModelPrices(input=1, output=2)}
     table = PriceTable(providers(), own)
-    for provider in ("openai", "ollama", "vllm"):
+    for provider in ("anthropic", "ollama", "vllm"):
         assert table.cost_usd(spec(provider, "deepseek-chat", near), USAGE) == 0.0
     assert table.cost_usd(spec("openai", "priced", near), USAGE) == pytest.approx(0.0012)
+    assert table.cost_usd(spec("openai", "nobody-knows", near), USAGE) is None  # a server that charges for others
     passed_on = table.cost_usd(spec("litellm", "gpt-4o", "http://127.0.0.1:4000/v1"), USAGE)
     assert passed_on == table.cost_usd(spec("openai", "gpt-4o"), USAGE)
     assert table.context_window("deepseek-chat", near) is None

@@ -54,7 +54,7 @@ REFUSALS: list[tuple[Feature, int, str]] = [
     ("temperature", 400, "Unsupported value: 'temperature' does not support 0.0 with this model. Only 1 is supported."),
     ("temperature", 400, "`temperature` is deprecated for this model."),
     ("reasoning_effort", 400, "Unsupported parameter: 'reasoning_effort' is not supported with this model."),
-    ("reasoning_effort", 400, '"llama3.2:1b" does not support thinking'),
+    ("thinking", 400, '"llama3.2:1b" does not support thinking'),
     ("system_role", 400, "System role not supported"),
     ("system_role", 400, "Developer instruction is not enabled for models/gemma-3-27b-it"),
     ("system_role", 400, "Unsupported value: 'messages[0].role' does not support 'system' with this model."),

@@ -65,6 +65,9 @@ FURTHER = [
     ("I should greet.\n</think>\n\nHello.", ("Hello.", "I should greet.\n", [])),
     ("I should greet.</think>\nHello.", ("Hello.", "I should greet.", [])),
     ("</think>\n\nHello.", ("Hello.", "", [])),
+    ("thought</think>answer", ("answer", "thought", [])),
+    ("So it is 4.</think>4", ("4", "So it is 4.", [])),
+    ("我应该打招呼。</think>你好。", ("你好。", "我应该打招呼。", [])),
     ("only thoughts\n</think>", ("", "only thoughts\n", [])),
     ("a\n</think>\n\nb\n</think>\n\nc", ("b\n</think>\n\nc", "a\n", [])),
     # other tags
@@ -92,6 +95,8 @@ FURTHER = [
 TEXTS = [
     "The mark `</think>` closes thoughts.",
     "Templates end with </think> and then go on.",
+    "They write a <think>thought</think>answer into it.",
+    "It closes (</think>) them, or '</think>'.",
     "Like so:\n```\nhm\n</think>\n\nHello.\n```\nDone.",
     "A line with <tool_call>{} in it",
     "Write it so:\n<tool_call> and then the name",

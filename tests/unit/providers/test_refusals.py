@@ -1,0 +1,501 @@
+"""Refusals that teach something, or that send a question to the next model: what vendors say, and what is meant."""
+
+# ruff: noqa: E501 - a body is easier to compare with the real one on few lines
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gateway.agent.fallback import is_away
+from gateway.providers.errors import classify
+from gateway.runtime.errors import (
+    ContextOverflow,
+    FeatureRefused,
+    OutputCapTooLarge,
+    ProviderError,
+    ProviderRateLimited,
+    ProviderUnavailable,
+    QuotaExceeded,
+)
+
+
+def openai(message: str, code: str | None = None, kind: str = "invalid_request_error", param: str | None = None) -> str:
+    return json.dumps({"error": {"message": message, "type": kind, "param": param, "code": code}})
+
+
+def anthropic(message: str, kind: str = "invalid_request_error") -> str:
+    return json.dumps({"type": "error", "error": {"type": kind, "message": message}})
+
+
+KINDS = {
+    QuotaExceeded: "quota",
+    ContextOverflow: "overflow",
+    OutputCapTooLarge: "output",
+    ProviderRateLimited: "rate",
+    ProviderUnavailable: "unavailable",
+}
+SENTENCES = {"country or region": "region", "refused the API key": "key", "does not have this model": "away"}
+
+
+def meaning(error: ProviderError) -> str:
+    """What a refusal was taken for."""
+    if isinstance(error, FeatureRefused):
+        return f"feature {error.feature}"
+    said = (word for sentence, word in SENTENCES.items() if sentence in str(error))
+    return KINDS.get(type(error)) or next(said, "other")
+
+
+# Each: (meaning, status, body).
+WORDINGS = [
+    # effort
+    (
+        "feature reasoning_effort",
+        400,
+        openai(
+            "Unsupported value: 'reasoning_effort' does not support 'minimal' with this model. Supported values are: 'low', 'medium', and 'high'.",
+            "unsupported_value",
+            param="reasoning_effort",
+        ),
+    ),
+    (
+        "feature reasoning_effort",
+        400,
+        openai(
+            "Unsupported value: 'minimal' is not supported with the 'gpt-5.1' model. Supported values are: 'none', 'low', 'medium', and 'high'.",
+            "unsupported_value",
+            param="reasoning.effort",
+        ),
+    ),
+    (
+        "feature reasoning_effort",
+        400,
+        openai(
+            "Invalid value: 'xhigh'. Supported values are: 'none', 'minimal', 'low', 'medium', and 'high'.",
+            "invalid_value",
+            param="reasoning.effort",
+        ),
+    ),
+    ("feature reasoning_effort", 400, openai("`reasoning_effort` must be one of `none` or `default`")),
+    (
+        "feature reasoning_effort",
+        400,
+        json.dumps(
+            {
+                "code": "Client specified an invalid argument",
+                "error": "Argument not supported on this model: reasoningEffort",
+            }
+        ),
+    ),
+    ("feature reasoning_effort", 400, openai("Unrecognized request argument supplied: reasoning_effort")),
+    ("feature reasoning_effort", 400, anthropic("output_config.effort: Input should be 'low', 'medium' or 'high'")),
+    ("feature reasoning_effort", 400, anthropic("This model does not support the effort parameter.")),
+    ("feature reasoning_effort", 400, anthropic("output_config: Extra inputs are not permitted")),
+    (
+        "feature reasoning_effort",
+        422,
+        json.dumps(
+            {
+                "detail": [
+                    {
+                        "type": "enum",
+                        "loc": ["body", "reasoning_effort"],
+                        "msg": "Input should be 'low', 'medium' or 'high'",
+                    }
+                ]
+            }
+        ),
+    ),
+    # thinking
+    ("feature thinking", 400, anthropic("adaptive thinking is not supported on this model")),
+    (
+        "feature thinking",
+        400,
+        anthropic(
+            "thinking.type: Input tag 'adaptive' found using 'type' does not match any of the expected tags: 'disabled', 'enabled'"
+        ),
+    ),
+    (
+        "feature thinking",
+        400,
+        anthropic(
+            '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.'
+        ),
+    ),
+    ("feature thinking", 400, anthropic("thinking.budget_tokens: this model only supports adaptive thinking")),
+    ("feature thinking", 400, anthropic("thinking: Extra inputs are not permitted")),
+    # cache
+    ("feature cache_marks", 400, anthropic("system.0.cache_control: Extra inputs are not permitted")),
+    ("feature cache_marks", 400, anthropic("messages.3.content.0.text.cache_control: Extra inputs are not permitted")),
+    ("feature cache_marks", 400, openai("Unknown parameter: 'messages[0].content[0].cache_control'.")),
+    (
+        "feature cache_marks",
+        422,
+        json.dumps({"detail": [{"loc": ["body", "system", 0, "cache_control"], "msg": "extra fields not permitted"}]}),
+    ),
+    ("feature cache_marks", 400, anthropic("cache_control.ttl: Extra inputs are not permitted")),
+    # temperature
+    (
+        "feature temperature",
+        400,
+        openai(
+            "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is supported.",
+            "unsupported_value",
+            param="temperature",
+        ),
+    ),
+    ("feature temperature", 400, openai("invalid temperature: only 1 is allowed for this model")),
+    ("feature temperature", 400, anthropic("`temperature` may only be set to 1 when thinking is enabled.")),
+    ("feature temperature", 400, anthropic("temperature: this model only supports temperature 1")),
+    ("feature temperature", 400, openai("temperature must be 1 for this model")),
+    # stream
+    ("feature stream", 400, openai("This model only supports non-streaming requests.")),
+    ("feature stream", 400, openai("only non-streaming is supported for this model")),
+    ("feature stream", 400, openai("stream must be false for this model")),
+    (
+        "not feature stream",
+        400,
+        json.dumps(
+            {
+                "code": "InvalidParameter",
+                "message": "This model only support stream mode, please enable the stream parameter to access the model.",
+            }
+        ),
+    ),
+    # responses only
+    # dead models / accounts worded as 400
+    (
+        "away",
+        400,
+        openai(
+            "The model `llama3-70b-8192` has been decommissioned and is no longer supported. Please refer to https://console.groq.com/docs/deprecations for a recommendation on which model to use instead.",
+            "model_decommissioned",
+        ),
+    ),
+    ("away", 400, openai("Model Not Exist")),
+    ("away", 400, openai("Invalid model: mistral-foo", "1500", "invalid_model")),
+    (
+        "away",
+        400,
+        json.dumps({"object": "error", "message": "Invalid model: x", "type": "invalid_model", "code": "1500"}),
+    ),
+    ("away", 400, openai("model 'foo' not found")),
+    ("away", 400, openai("The model gpt-foo does not exist or you do not have access to it.")),
+    ("away", 400, openai("模型不存在，请检查模型代码。", "1211")),
+    ("away", 400, openai("foo is not a valid model ID")),
+    (
+        "key",
+        400,
+        json.dumps(
+            [
+                {
+                    "error": {
+                        "code": 400,
+                        "message": "API key not valid. Please pass a valid API key.",
+                        "status": "INVALID_ARGUMENT",
+                    }
+                }
+            ]
+        ),
+    ),
+    (
+        "key",
+        400,
+        json.dumps(
+            {
+                "code": "Client specified an invalid argument",
+                "error": "Incorrect API key provided: xa***AB. You can obtain an API key from https://console.x.ai.",
+            }
+        ),
+    ),
+    (
+        "key",
+        400,
+        json.dumps(
+            {
+                "error": {
+                    "code": 400,
+                    "message": "API key expired. Please renew the API key.",
+                    "status": "INVALID_ARGUMENT",
+                }
+            }
+        ),
+    ),
+    (
+        "quota",
+        400,
+        anthropic(
+            "You have reached your specified API usage limits. You will regain access on 2026-12-01 at 00:00 UTC."
+        ),
+    ),
+    ("quota", 400, anthropic("Your credit balance is too low to access the Anthropic API.")),
+    (
+        "quota",
+        429,
+        openai(
+            "You exceeded your current quota, please check your plan and billing details.",
+            "insufficient_quota",
+            "insufficient_quota",
+        ),
+    ),
+    (
+        "quota",
+        429,
+        openai("Your team 1234 has either used all available credits or reached its monthly spending limit."),
+    ),
+    (
+        "quota",
+        429,
+        json.dumps(
+            {"error": {"code": "1113", "message": "Insufficient balance or no resource package. Please recharge."}}
+        ),
+    ),
+    (
+        "quota",
+        403,
+        json.dumps(
+            {"code": "AllocationQuota.FreeTierOnly", "message": "The free tier of the model has been exhausted."}
+        ),
+    ),
+    (
+        "quota",
+        429,
+        openai(
+            "Your account org-x has been suspended due to insufficient balance, please recharge your account",
+            "exceeded_current_quota_error",
+            "exceeded_current_quota_error",
+        ),
+    ),
+    ("quota", 429, json.dumps({"error": {"message": "Daily free allocation used up", "code": "quota_exhausted"}})),
+    (
+        "rate",
+        429,
+        json.dumps(
+            {
+                "error": {
+                    "code": 429,
+                    "message": "You exceeded your current quota, please check your plan and billing details. * Quota exceeded for metric: generate_content_free_tier_requests, limit: 10 Please retry in 23.5s.",
+                    "status": "RESOURCE_EXHAUSTED",
+                }
+            }
+        ),
+    ),
+    (
+        "rate",
+        429,
+        openai(
+            "Rate limit reached for gpt-4 in organization on requests per min. Limit: 3 / min. Please try again in 20s.",
+            "rate_limit_exceeded",
+            "requests",
+        ),
+    ),
+    # region
+    (
+        "region",
+        403,
+        openai(
+            "Country, region, or territory not supported", "unsupported_country_region_territory", "request_forbidden"
+        ),
+    ),
+    (
+        "region",
+        400,
+        json.dumps(
+            {
+                "error": {
+                    "code": 400,
+                    "message": "User location is not supported for the API use.",
+                    "status": "FAILED_PRECONDITION",
+                }
+            }
+        ),
+    ),
+    (
+        "region",
+        403,
+        anthropic(
+            "Access to Anthropic models is not allowed from unsupported countries, regions, or territories.",
+            "forbidden",
+        ),
+    ),
+    ("region", 403, json.dumps({"error": "The model grok-4 is not available in your region"})),
+    # 498
+    (
+        "unavailable",
+        498,
+        json.dumps({"error": {"message": "Flex tier capacity exceeded", "type": "capacity_exceeded"}}),
+    ),
+    ("unavailable", 529, anthropic("Overloaded", "overloaded_error")),
+    # length
+    (
+        "overflow",
+        400,
+        openai(
+            "This model's maximum context length is 8192 tokens. However, you requested 12000 tokens (9000 in your prompt; 3000 for the completion). Please reduce your prompt; or completion length."
+        ),
+    ),
+    (
+        "overflow",
+        400,
+        openai(
+            "'max_tokens' or 'max_completion_tokens' is too large: 4096. This model's maximum context length is 8192 tokens and your request has 9000 input tokens (4096 > 8192 - 9000)."
+        ),
+    ),
+    (
+        "overflow",
+        422,
+        json.dumps(
+            {
+                "error": {
+                    "message": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9000 `inputs` tokens and 512 `max_new_tokens`"
+                }
+            }
+        ),
+    ),
+    (
+        "overflow",
+        400,
+        json.dumps(
+            {
+                "errors": [
+                    {
+                        "message": "AiError: The estimated number of input and maximum output tokens (35000) exceeded this model context window limit (24000).",
+                        "code": 5021,
+                    }
+                ]
+            }
+        ),
+    ),
+    (
+        "output",
+        400,
+        openai(
+            "This model's maximum context length is 8192 tokens. However, you requested 12000 tokens (2000 in your prompt; 10000 for the completion)."
+        ),
+    ),
+    (
+        "overflow",
+        400,
+        json.dumps(
+            {
+                "error": {
+                    "message": "Provider returned error",
+                    "code": 400,
+                    "metadata": {
+                        "raw": json.dumps({"error": {"message": "prompt is too long: 210000 tokens > 200000 maximum"}})
+                    },
+                }
+            }
+        ),
+    ),
+    (
+        "away",
+        400,
+        json.dumps(
+            {
+                "error": {
+                    "message": "Provider returned error",
+                    "code": 400,
+                    "metadata": {"raw": json.dumps({"error": {"message": "The model `x` has been decommissioned"}})},
+                }
+            }
+        ),
+    ),
+    (
+        "rate",
+        429,
+        json.dumps(
+            {
+                "error": {
+                    "message": "Provider returned error",
+                    "code": 429,
+                    "metadata": {"raw": "x/y:free is temporarily rate-limited upstream. Please retry shortly."},
+                }
+            }
+        ),
+    ),
+    (
+        "unavailable",
+        400,
+        json.dumps(
+            {
+                "error": {
+                    "message": "Provider returned error",
+                    "code": 400,
+                    "metadata": {"raw": json.dumps({"error": {"message": "overloaded", "code": 503}})},
+                }
+            }
+        ),
+    ),
+    (
+        "quota",
+        402,
+        json.dumps(
+            {
+                "error": {
+                    "message": "This request requires more credits, or fewer max_tokens. You requested up to 8192 tokens, but can only afford 300.",
+                    "code": 402,
+                }
+            }
+        ),
+    ),
+    # array too long
+    (
+        "other",
+        400,
+        openai(
+            "Invalid 'messages': array too long. Expected an array with maximum length 2048, but got an array with length 2049 instead.",
+            "array_above_max_length",
+        ),
+    ),
+    (
+        "other",
+        400,
+        openai(
+            "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length 200 instead.",
+            "array_above_max_length",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("wanted", "status", "body"), WORDINGS, ids=[body[:60] for _, _, body in WORDINGS])
+def test_a_refusal_is_understood(wanted: str, status: int, body: str) -> None:
+    error = classify(status, body, {})
+    if wanted.startswith("not "):
+        assert meaning(error) != wanted.removeprefix("not ")
+        return
+    assert meaning(error) == wanted
+    assert is_away(error) == (wanted in ("away", "key", "region", "quota", "rate", "unavailable"))
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, anthropic("A maximum of 4 blocks with cache_control may be provided. Found 5.")),
+        (400, anthropic("messages.1: cache_control cannot be set for empty text blocks")),
+        (400, openai("Invalid 'temperature': decimal above maximum value. Expected a value <= 2, but got 3 instead.")),
+        (400, openai("temperature must be between 0 and 1")),
+        (400, openai("No tool output found for function call call_abc.")),
+        (400, openai("messages with role 'tool' must be a response to a preceding message with 'tool_calls'.")),
+        (400, openai("The file 'notes.txt' that the model was given does not exist.".replace("the model", "you"))),
+        (
+            400,
+            openai("Invalid value: 'developer'. Supported values are: 'system' and 'user'.", param="messages[0].role"),
+        ),
+        (429, openai("Rate limit reached on tokens per day (TPD): Limit 200000, Used 190000, Requested 1000.")),
+        (400, anthropic("messages.5.content.0.thinking: each thinking block must contain thinking")),
+    ],
+)
+def test_what_only_sounds_like_one_is_not_taken_for_one(status: int, body: str) -> None:
+    error = classify(status, body, {})
+    assert not isinstance(error, FeatureRefused | QuotaExceeded)
+    assert "does not have this model" not in str(error)
+    assert "refused the API key" not in str(error)
+
+
+def test_a_routers_copy_of_the_vendors_answer_is_what_is_told() -> None:
+    raw = json.dumps({"error": {"message": "messages: odd shape", "type": "invalid_request_error"}})
+    body = json.dumps({"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": raw}}})
+    assert "messages: odd shape" in str(classify(400, body, {}))
