@@ -184,31 +184,54 @@ class Asking:
             tool_choice="none" if last else "auto",
             pausing=self.observer.pausing,
         )
-        text, completed, bound = "", None, Bound(max_tokens)
+        text, thoughts, completed, bound = "", list[str](), None, Bound(max_tokens)
         asked_at = self.clock.monotonic()
         prompt_tokens = conversation.prompt_tokens()
         call = self.metering.call(spec, request, conversation.session, "turn", prompt_tokens=prompt_tokens, least=least)
-        async with call as events:
-            async for event in events:
-                if isinstance(event, TextDelta):
-                    if not text:
-                        await self._tell_who_answers(conversation)
-                    text += event.text
-                    if (kept := bound.cut(text)) is not None:
-                        completed = self._cut(text[:kept], repeats=bound.repeats)
-                        break
-                    # Only new words take the place of earlier ones: a person may see those already.
-                    self.partial_text = text
-                    await self.observer.text(text)
-                elif isinstance(event, Completed):
-                    completed = event
-                else:
-                    self.observer.alive()
-                    text = text if isinstance(event, ReasoningDelta) else ""
+        answered = False
+        try:
+            async with call as events:
+                async for event in events:
+                    if isinstance(event, TextDelta):
+                        if not text:
+                            await self._tell_who_answers(conversation)
+                        text += event.text
+                        if (kept := bound.cut(text)) is not None:
+                            completed = self._cut(text[:kept], repeats=bound.repeats)
+                            break
+                        # Only new words take the place of earlier ones: a person may see those already.
+                        self.partial_text = text
+                        await self.observer.text(text)
+                    elif isinstance(event, Completed):
+                        completed, answered = event, True
+                    elif isinstance(event, ReasoningDelta):
+                        self.observer.alive()
+                        thoughts.append(event.text)
+                    else:
+                        self.observer.alive()
+                        if event.broke_off:
+                            self._lost(conversation, spec, prompt_tokens, text, thoughts)
+                        text = ""
+                        thoughts.clear()
+        except ProviderUnavailable as error:
+            if error.billable and not (text or thoughts):
+                self._lost(conversation, spec, prompt_tokens, text, thoughts)
+            raise
+        finally:
+            if not answered and (text or thoughts):
+                self._lost(conversation, spec, prompt_tokens, text, thoughts)
         if completed is None:
             raise ProviderUnavailable("The model's answer ended without a result.", malformed=True)
         await self._note(conversation, request, completed.usage or CanonicalUsage(), asked_at)
         return completed
+
+    def _lost(
+        self, conversation: Conversation, spec: ModelSpec, prompt_tokens: int, text: str, thoughts: Sequence[str]
+    ) -> None:
+        """Enter an attempt that broke off into the ledger."""
+        entry = self.metering.lost(spec, prompt_tokens, "".join((*thoughts, text)))
+        conversation.ledger.append(entry)
+        self.spent.append(entry)
 
     def _cut(self, text: str, *, repeats: bool) -> Completed:
         """Return an answer that had to be ended; what the call cost is not known then."""

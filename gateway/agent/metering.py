@@ -2,12 +2,13 @@
 
 Where a cap is configured, a call's worst case is reserved under each cap that applies before the call is sent, and
 replaced by its real cost when the answer is there. So no number of turns and processes overruns a cap, as far as the
-prompt is counted right: the reservation adds a quarter to our count. Without a cap the store is not asked.
+prompt is counted right: the reservation adds a quarter to what the model's reports let expect, and more before the
+first report. Without a cap the store is not asked.
 
 The usage in an answer tells the cost of a call. A call that was refused, or failed before its first event, cost
 nothing. A call that was broken off or reported no usage stays at its worst case, and so does a call whose process
-died, because the money may have been spent. Attempts that `providers.retry` repeats are one call here, so a bill for
-an unanswered attempt goes unseen.
+died, because the money may have been spent. Attempts that broke off are entered into the ledger by an estimate
+(`lost`), those that `providers.retry` repeats, too.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from gateway.agent.models import Models
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message
 from gateway.domain.session import Session
-from gateway.domain.usage import CanonicalUsage, Purpose
+from gateway.domain.usage import BROKEN_OFF, CanonicalUsage, LedgerEntry, Purpose
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Restarted
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.errors import (
@@ -67,7 +68,8 @@ from gateway.store.records import Cap, Reservation
 log = structlog.get_logger(__name__)
 
 _PATIENCE: Final = 60.0  # seconds for which a call waits for the ends of others that have set money aside
-_MARGIN: Final = 1.25  # of the prompt's count: a provider may count more than we do
+_MARGIN: Final = 1.25  # of the prompt's count: a provider may count more than its last reports let expect
+_UNKNOWN_MARGIN: Final = 2.5  # before a model's first report; vendors' tokenizers cut Chinese up to as fine as that
 _MOST_ROOTS: Final = 10_000  # sessions whose lineage's root is remembered
 LEAST_OUTPUT: Final = 1_024  # tokens of an answer that a cap has shortened; models that think need some for that
 _REFUSED: Final = (ProviderRejected, ProviderRateLimited, ContextOverflow, OutputCapTooLarge)
@@ -201,7 +203,7 @@ class Metering:
         try:
             async with aclosing(stream) as events:
                 async for event in events:
-                    begun = not isinstance(event, Restarted)
+                    begun = not (isinstance(event, Restarted) and event.broke_off)
                     if not begun:  # the half that broke off may be billed: it stays set aside
                         self._ended(reservation)
                         reservation = await self._reserve(worst, session)
@@ -349,8 +351,10 @@ class Metering:
         self, spec: ModelSpec, request: ModelRequest, prompt_tokens: int | None, least: int | None
     ) -> WorstCase:
         """Raises UserError for a model without a known price, which somebody chose and nobody configured."""
-        counted = self.count(request.messages, request.tools) if prompt_tokens is None else prompt_tokens
-        prompt, output = ceil(_MARGIN * counted), request.max_tokens or 0
+        if prompt_tokens is None:
+            counted = self.count(request.messages, request.tools)
+            prompt_tokens = self.models.calibration.correct(spec.name, counted)
+        prompt, output = self._at_most(spec, prompt_tokens), request.max_tokens or 0
         amount = self._dearest(spec, prompt, output)
         if amount is None and not self.has_caps:
             return WorstCase(amount=0)
@@ -361,6 +365,16 @@ class Metering:
             amount=amount, prompt=alone, output=output, least=output if least is None else min(least, output)
         )
 
+    def _at_most(self, spec: ModelSpec, prompt_tokens: int) -> int:
+        """The most tokens that a provider may count where we expect so many."""
+        return ceil((_MARGIN if self.models.calibration.knows(spec.name) else _UNKNOWN_MARGIN) * prompt_tokens)
+
+    def lost(self, spec: ModelSpec, prompt_tokens: int, said: str) -> LedgerEntry:
+        """Return the ledger line of an attempt that broke off: what was sent, and what came of the answer, both by our
+        own count. Its vendor may bill it."""
+        usage = CanonicalUsage(input_tokens=prompt_tokens, output_tokens=self.counter.text(said))
+        return self.models.entry(self.clock.now(), BROKEN_OFF, spec, usage)
+
     def _dearest(self, spec: ModelSpec, prompt: int, output: int) -> int | None:
         plain = self._price(spec, CanonicalUsage(input_tokens=prompt, output_tokens=output))
         stored = self._price(spec, CanonicalUsage(cache_write_tokens=prompt, output_tokens=output))
@@ -368,7 +382,7 @@ class Metering:
 
     def short_answer(self, spec: ModelSpec, prompt_tokens: int) -> int:
         """Return the most that an answer of the fewest tokens that do can cost, in millionths of a US dollar."""
-        return self._dearest(spec, ceil(_MARGIN * prompt_tokens), min(LEAST_OUTPUT, spec.reserved_output)) or 0
+        return self._dearest(spec, self._at_most(spec, prompt_tokens), min(LEAST_OUTPUT, spec.reserved_output)) or 0
 
     def count(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()) -> int:
         """Return our own count of a request, in tokens."""

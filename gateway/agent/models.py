@@ -59,6 +59,10 @@ class Calibration:
         """Learn from one call: the provider's prompt tokens beside our own count of the same request."""
         self._corrections[model] = self._of(model).observed(counted, reported)
 
+    def knows(self, model: str) -> bool:
+        """Say whether the model has reported a prompt's size."""
+        return self._of(model).samples > 0
+
     def correct(self, model: str, counted: int) -> int:
         """Return our count as the provider would probably count it."""
         return self._of(model).apply(counted)

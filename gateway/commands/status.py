@@ -20,7 +20,7 @@ from gateway.domain.chat import is_shared
 from gateway.domain.message import is_summary, noted_tokens, text_of
 from gateway.domain.place import names
 from gateway.domain.titles import clipped
-from gateway.domain.usage import UsageTotal
+from gateway.domain.usage import BROKEN_OFF, UsageTotal
 from gateway.domain.wording import counted, lasting, moment
 from gateway.people.approvals import listed
 from gateway.runtime.errors import UserError
@@ -157,10 +157,17 @@ async def usage(ctx: CommandContext) -> str:
     lines.append(f"Last 24 hours: {total_line(day)}")
     if len(day) > 1:
         lines += [f"  {total.label}: {total_line([total])}" for total in day]
+    lines += _estimated(await ctx.store.usage(ctx.clock.now() - _DAY, "purpose", key=ctx.key))
     now = ctx.clock.now()
     metering = ctx.metering.answering(ctx.inbound.source.user)
     lines += [_left(standing, now) for standing in await metering.standings(ctx.key, session)]
     return "\n".join(lines)
+
+
+def _estimated(by_purpose: Sequence[UsageTotal]) -> list[str]:
+    """Say which part of a day's cost is an estimate."""
+    lost = [total for total in by_purpose if total.label == BROKEN_OFF]
+    return [f"  Of that, estimated for answers that broke off: {total_line(lost)}"] if lost else []
 
 
 def _left(standing: Standing, now: float) -> str:
@@ -180,7 +187,10 @@ def total_line(totals: Sequence[UsageTotal]) -> str:
     text = f"{counted(calls, 'call')}, {read:,} tokens in"
     if cached:
         text += f" ({cached:,} cached)"
+    thought = sum(total.usage.reasoning_tokens for total in totals)
     text += f", {out:,} out"
+    if thought:
+        text += f" ({thought:,} thinking)"
     if calls and unpriced == calls:
         return f"{text}, no price known"
     text += f", {written(round(1_000_000 * sum(total.cost_usd for total in totals)))}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
-Purpose = Literal["turn", "compression", "memory", "title", "transcription"]
+Purpose = Literal["turn", "compression", "memory", "title", "transcription", "broken off"]
+BROKEN_OFF: Final[Purpose] = "broken off"  # an attempt at an answer that did not end; its figures are our estimate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

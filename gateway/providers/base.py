@@ -107,8 +107,10 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restarted:
-    """The answer begins anew: everything before this event is void. It broke off, or the words turned out to be
-    thoughts."""
+    """The answer begins anew: everything before this event is void. It broke off, with or without words, or the words
+    turned out to be thoughts."""
+
+    broke_off: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,6 +50,7 @@ _BAD_ADDRESS: Final = (
     aiohttp.InvalidURL,
     UnicodeError,
 )
+_NOT_ASKED: Final = (aiohttp.ConnectionTimeoutError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _UNREADABLE: Final = (
     httpx.ProtocolError,
     httpx.DecodingError,
@@ -97,7 +98,8 @@ def transport_error(error: BaseException, redact: Callable[[str], str] = str) ->
     if isinstance(error, httpx.TooManyRedirects):
         return ProviderRejected("The model's address redirects in circles; check model.base_url.")
     if _timed_out(error):
-        return ProviderUnavailable("The model did not answer in time; try again.", timed_out=True)
+        asked = not isinstance(error.__cause__ or error, _NOT_ASKED)
+        return ProviderUnavailable("The model did not answer in time; try again.", timed_out=True, billable=asked)
     if isinstance(error, _UNREADABLE):
         return ProviderUnavailable(
             f"The model's answer was not readable ({_detail(error, redact)}); try again.", malformed=True

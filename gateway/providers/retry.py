@@ -41,7 +41,7 @@ class Retrying:
 
     async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """As the inner provider's, with ProviderUnavailable and ProviderRateLimited retried. Yields `Restarted` before
-        the pause where words came before the failure."""
+        the pause where words came before the failure, or the vendor may bill some."""
         latest = self._clock.monotonic() + self._deadline
         backoff = Backoff(FIRST_DELAY, LONGEST_DELAY)
         while True:
@@ -56,12 +56,13 @@ class Retrying:
                 pause, now = self._pause(backoff.pause(), error), self._clock.monotonic()
                 if begun:
                     latest = now + self._deadline
-                timed_out = not begun and isinstance(error, ProviderUnavailable) and error.timed_out
+                unavailable = error if isinstance(error, ProviderUnavailable) else None
+                timed_out = not begun and unavailable is not None and unavailable.timed_out
                 was_silent = timed_out and now - began >= min(spec.silence or math.inf, spec.whole_answer)
                 if was_silent or backoff.failures >= self._attempts or now + pause > latest:
                     raise
-            if begun:
-                yield Restarted()
+            if begun or (unavailable is not None and unavailable.billable):
+                yield Restarted(broke_off=True)
             if request.pausing is not None:
                 request.pausing(pause)
             await self._clock.sleep(pause)

@@ -154,15 +154,22 @@ class ProviderUnavailable(ProviderError):
     """The provider could not be reached or answered garbage; it may work later.
 
     `malformed` is true where an answer came but could not be understood. `retry_after`: the seconds that the provider
-    asks to wait (None: it did not say how long).
+    asks to wait (None: it did not say how long). `billable`: it had the request, and may have begun an answer.
     """
 
     def __init__(
-        self, text: str, *, malformed: bool = False, timed_out: bool = False, retry_after: float | None = None
+        self,
+        text: str,
+        *,
+        malformed: bool = False,
+        timed_out: bool = False,
+        billable: bool = False,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(text)
         self.malformed = malformed
         self.timed_out = timed_out
+        self.billable = billable
         self.retry_after = retry_after
 
 

@@ -11,11 +11,14 @@ from gateway.agent.caps import Caps
 from gateway.agent.fallback import CHEAPER
 from gateway.agent.metering import LEAST_OUTPUT
 from gateway.app.config import Config
+from gateway.commands.status import total_line
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey
+from gateway.domain.usage import BROKEN_OFF, CanonicalUsage, UsageTotal
 from gateway.people.access import AccessSettings
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelPrices, ModelSettings
+from gateway.runtime.errors import ProviderUnavailable
 from gateway.store.records import Cap, Reservation
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, KillAt, config_in, running
@@ -105,6 +108,34 @@ async def test_who_is_no_admin_sees_the_own_conversation(tmp_path: Path) -> None
         told = await live.ask("/insights")
         assert told.startswith("Last 7 days, this conversation: 1 call")
         assert "By person" not in told
+
+
+async def test_an_attempt_that_broke_off_is_counted_by_an_estimate(tmp_path: Path) -> None:
+    cut = ProviderUnavailable("It broke off.")
+    script = in_turn(
+        Say(broken="half of an answer " * 20, text="whole", prompt=1_000),
+        Say(first="these words come, and then", error=cut),
+        Say(error=ProviderUnavailable("silent", timed_out=True, billable=True)),
+        Say(error=ProviderUnavailable("not there", timed_out=True)),
+        then=lambda spec, request: Say(text="well", prompt=1_000),
+    )
+    async with running(tmp_path, config=settings(tmp_path, Caps()), model=FakeModel(script)) as live:
+        for _ in range(5):
+            await live.ask("hello")
+        totals = {total.label: total for total in await live.store.usage(0.0, "purpose")}
+        lost, whole = totals[BROKEN_OFF], totals["turn"]
+        assert (lost.calls, whole.calls) == (3, 2)
+        assert lost.usage.output_tokens > 60  # of the half, and of the words before the second break
+        assert lost.usage.prompt_tokens > 3 * 200
+        assert lost.cost_usd > 0
+        shown = (await live.ask("/usage")).splitlines()
+        assert any(line.startswith("  Of that, estimated for answers that broke off: 3 calls") for line in shown)
+
+
+async def test_the_tokens_of_thoughts_are_shown(tmp_path: Path) -> None:
+    totals = [UsageTotal(label="m", calls=1, usage=CanonicalUsage(output_tokens=50, reasoning_tokens=40),
+                         cost_usd=0.0, unpriced_calls=0)]  # fmt: skip
+    assert "50 out (40 thinking)" in total_line(totals)
 
 
 async def test_a_footer_by_choice(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ async def test_a_persons_day_spans_their_conversations_and_ends(tmp_path: Path) 
 async def test_many_chats_at_once_never_overrun_the_whole_bots_day(tmp_path: Path) -> None:
     gate = Gate()
     model = FakeModel(lambda spec, request: Say(text="yes", gate=gate, prompt=100))
-    config = capped(tmp_path, daily_usd=0.25)
+    config = capped(tmp_path, daily_usd=1.25)
     async with running(tmp_path, config=config, model=model) as live:
         events = [await live.tell("hi", chat=f"c{number}") for number in range(30)]
         await gate.until_waiting()
@@ -99,7 +99,7 @@ async def test_many_chats_at_once_never_overrun_the_whole_bots_day(tmp_path: Pat
         assert answers.count("yes") == len(model.requests)
         assert all(answer == "yes" or answer.startswith("This bot's daily spend cap") for answer in answers)
         (total,) = await live.store.usage(0.0, "model")
-        assert total.cost_usd <= 0.25
+        assert total.cost_usd <= 1.25
 
 
 async def test_a_compaction_that_cannot_be_paid_is_made_by_rule(tmp_path: Path) -> None:

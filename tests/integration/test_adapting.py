@@ -91,7 +91,7 @@ async def test_a_setting_says_so_beforehand(provider: Adapting) -> None:
 async def test_a_model_of_the_newer_api_alone_is_told_by_name(provider: Adapting) -> None:
     text = "This model is only supported in v1/responses and not in v1/chat/completions."
     async with LlmServer(lambda _: Refuse(status=404, body=error_body(text))) as server:
-        with pytest.raises(ProviderRejected, match="Set model.provider to openai-responses") as caught:
+        with pytest.raises(ProviderRejected, match=r"Set model\.provider to openai-responses") as caught:
             await ask(provider, ModelSpec(provider="openai", name="test", base_url=server.url))
     assert caught.value.away
 

@@ -43,7 +43,7 @@ async def test_a_stream_that_breaks_begins_anew(provider: Retrying) -> None:
     async with LlmServer(lambda body: answers.pop(0)) as server:
         spec = ModelSpec(provider="openai", name="test", base_url=server.url)
         events = [event async for event in provider.stream(spec, ModelRequest(messages=[user("Hello.")]))]
-    restarted = events.index(Restarted())
+    restarted = events.index(Restarted(broke_off=True))
     assert any(isinstance(event, TextDelta) for event in events[:restarted])
     assert "".join(each.text for each in events[restarted:] if isinstance(each, TextDelta)) == "One two three four."
     assert isinstance(events[-1], Completed)

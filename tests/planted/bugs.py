@@ -314,8 +314,8 @@ BUGS: Final = (
     Bug(
         name="an answer that begins anew keeps the words of the broken one",
         file="gateway/providers/retry.py",
-        old="            if begun:\n                yield Restarted()\n",
-        new="",
+        old="                yield Restarted(broke_off=True)\n",
+        new="                pass\n",
         tests=("tests/unit/providers/test_retry.py",),
     ),
     Bug(

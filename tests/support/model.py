@@ -155,7 +155,7 @@ class FakeModel(Changing):
         self.changed()
         if answer.broken:
             yield TextDelta(text=answer.broken)
-            yield Restarted()
+            yield Restarted(broke_off=True)
         if answer.first:
             yield TextDelta(text=answer.first)
         if answer.pause and request.pausing is not None:

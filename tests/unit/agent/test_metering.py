@@ -11,7 +11,7 @@ import pytest
 
 from gateway.agent.caps import Caps, millionths, written
 from gateway.agent.metering import Metering
-from gateway.agent.models import Models
+from gateway.agent.models import Calibration, Models
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import user
 from gateway.domain.session import Session
@@ -131,6 +131,7 @@ def metering(
     models = Models(
         main=main, providers={"openai": provider}, plugins={"openai": PLUGIN}, windows=Table(), prices=Table()
     )
+    models.calibration.learn(main.name, reported=1_000, counted=1_000)
     return Metering(
         models=models,
         store=cast(Store, store),
@@ -230,6 +231,22 @@ async def test_a_call_that_may_be_shorter_is_told_for_how_much_there_is_room() -
     with pytest.raises(SpendCapReached) as caught:
         await call(over, least=1)
     assert caught.value.available == 0
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0, 2.5])
+async def test_a_server_that_counts_otherwise_spends_no_more_than_was_set_aside(factor: float) -> None:
+    """Its first call, of which nobody knows how it counts, and the later ones."""
+    store, counted = Accounts(), 10_000
+    bill = CanonicalUsage(input_tokens=round(counted * factor), output_tokens=1_025)
+    over = metering(store, Script(Completed(text="h", usage=bill)), daily_usd=1)
+    over.models.calibration = Calibration()
+    for _ in range(5):
+        expected = over.models.calibration.correct(SPEC.name, counted)
+        worst = over._worst_case(SPEC, replace(REQUEST, max_tokens=1_025), expected, None).amount
+        cost = over._price(SPEC, bill)
+        assert cost is not None
+        assert worst >= cost
+        over.models.calibration.learn(SPEC.name, reported=bill.prompt_tokens, counted=counted)
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def test_timeouts_say_so(kind: type[httpx.TimeoutException]) -> None:
     error = transport_error(kind("slow"))
     assert isinstance(error, ProviderUnavailable)
     assert error.timed_out
+    assert error.billable is (kind in (httpx.ReadTimeout, httpx.TimeoutException))  # the others asked nobody
 
 
 def test_a_dropped_connection_is_not_a_timeout_whatever_the_transport_calls_it() -> None:

@@ -91,11 +91,17 @@ async def test_what_cannot_work_is_not(error: ProviderError) -> None:
     assert len(flaky.began_at) == 1
 
 
+async def test_a_silent_attempt_that_may_be_billed_is_told() -> None:
+    clock = ManualClock()
+    flaky = Flaky(clock, ProviderUnavailable("x", timed_out=True, billable=True), ProviderUnavailable("x"))
+    assert await run(clock, retrying(clock, flaky)) == [Restarted(broke_off=True), Completed(text="done")]
+
+
 async def test_an_answer_that_breaks_off_begins_anew() -> None:
     clock = ManualClock()
     flaky = Flaky(clock, ProviderUnavailable("x"), after=1)
     said = TextDelta(text="x")
-    assert await run(clock, retrying(clock, flaky)) == [said, Restarted(), said, Completed(text="done")]
+    assert await run(clock, retrying(clock, flaky)) == [said, Restarted(broke_off=True), said, Completed(text="done")]
 
 
 async def test_an_answer_that_always_breaks_off_is_given_up() -> None:
