@@ -5,6 +5,8 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := build/peers/.installed
+LLAMACPP := build/llamacpp/.installed
+LITELLM := build/litellm/.installed
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
 CODE  := gateway adapters tests
 
@@ -33,7 +35,7 @@ run: $(STAMP) ## talk to Legato in this terminal; needs no key
 test: $(STAMP) ## run the tests
 	$(BIN)/python -m pytest $(PARALLEL)
 
-slow: $(STAMP) ## the tests that take longer than anybody waits for, and more examples of the others
+slow: $(STAMP) $(LLAMACPP) $(LITELLM) ## the tests that take longer than anybody waits for, and more examples of the others
 	$(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile thorough $(PARALLEL)
 
 check: lint test ## everything a commit must pass
@@ -67,6 +69,18 @@ bench-memory: $(STAMP) ## measure what memory keeps of seeded lives, and whether
 
 bench-peers: $(PEERS) ## the same transcripts through our compressor and hermes-agent's; takes five minutes
 	$(BIN)/python -m tests.bench_peers
+
+# llama.cpp's server in a wheel, and what writes a model for it (both MIT); for the slow tests alone.
+$(LLAMACPP): | $(STAMP)
+	$(BIN)/python -m venv build/llamacpp
+	build/llamacpp/bin/python -m pip --disable-pip-version-check install --quiet xllamacpp==2026.10.11549 gguf==0.19.0
+	@touch $@
+
+# A proxy that speaks three APIs (MIT), for the slow tests alone.
+$(LITELLM): | $(STAMP)
+	$(BIN)/python -m venv build/litellm
+	build/litellm/bin/python -m pip --disable-pip-version-check install --quiet "litellm[proxy]==1.108.7"
+	@touch $@
 
 # Nothing of Legato needs this package; it is only measured, in an environment of its own.
 $(PEERS): | $(STAMP)

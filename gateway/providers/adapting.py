@@ -47,6 +47,8 @@ class Adapting:
                 return
             except FeatureRefused as error:
                 feature = _asked_for(spec, cast(Feature, error.feature))
+                if feature == "schema_extras" and feature in omitted:  # nor the plain schemas: no tools at all
+                    feature = "tools"
                 if not begun and feature not in instead and (value := _another(spec, feature, error.allowed)):
                     log.info("tried_instead", model=spec.name, feature=feature, value=value, cause=str(error))
                     self._instead[model] = instead = {**instead, feature: value}

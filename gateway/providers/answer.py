@@ -111,6 +111,7 @@ class _Halves:
         return "\ufffd" if half else ""
 
 
+_LONGEST_ARGUMENTS: Final = 2_000_000  # characters; no tool takes a longer text, and four of these streams took 300 MB
 _MOST_LOOKS: Final = 64  # at one call
 
 
@@ -123,6 +124,14 @@ class PendingCall:
     pieces: list[str] = field(default_factory=list)  # joined once: a long file comes in thousands
     attached: dict[str, Any] = field(default_factory=dict)  # what only its server understands
     _looks: int = 0
+    _size: int = 0
+
+    def add(self, piece: str) -> None:
+        """Take a piece of the arguments. Raises ProviderUnavailable (malformed) for arguments without an end."""
+        self.pieces.append(piece)
+        self._size += len(piece)
+        if self._size > _LONGEST_ARGUMENTS:
+            raise ProviderUnavailable("The model's call of a tool does not end. Try again.", malformed=True)
 
     @property
     def arguments(self) -> str:

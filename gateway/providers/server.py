@@ -30,7 +30,7 @@ _SAID: Final = 8_000_000  # characters of words and thoughts
 # Characters of one event, or of an answer in one piece: the last event of some APIs repeats the answer, the prompt and
 # the tools, escaped. Its JSON is read in 50 ms, for which everybody else waits.
 _AT_ONCE: Final = 4_000_000
-_IN_ONE_GO: Final = 0.01  # seconds of events that have come already, until others have their turn
+_IN_ONE_GO: Final = 0.002  # seconds of events that have come already, until others have their turn
 _LINE_END: Final = re.compile(rb"[\r\n]")
 
 

@@ -152,7 +152,7 @@ class MessagesAnswer:
             if isinstance(piece, str):
                 block.added.setdefault("partial_json", []).append(piece)
                 if block.call is not None and piece:
-                    block.call.pieces.append(piece)
+                    block.call.add(piece)
             return []
         if kind == "citations_delta":
             block.citations.append(delta.get("citation"))

@@ -141,7 +141,7 @@ class ChatAnswer:
         if name != call.name and not call.pieces:
             call.name += name
         if arguments:
-            call.pieces.append(arguments)
+            call.add(arguments)
         attach(call.attached, piece, OF_CALLS)
 
     def _call_for(self, index: Any, call_id: str, name: str, arguments: str) -> PendingCall:

@@ -86,7 +86,7 @@ class ResponsesAnswer:
             if kind == "response.output_text.delta":
                 return self._say(place, delta)
             if kind == "response.function_call_arguments.delta":
-                self._calls.setdefault(place, PendingCall()).pieces.append(delta)
+                self._calls.setdefault(place, PendingCall()).add(delta)
                 return []
             if kind in _THOUGHTS:
                 self._thought.add(place)

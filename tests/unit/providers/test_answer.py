@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.providers.answer import Speech
+from gateway.providers.answer import PendingCall, Speech
 from gateway.providers.base import ReasoningDelta, Restarted, TextDelta
 from gateway.providers.calls import CallNames
 from gateway.providers.ends import stop_reason
@@ -106,3 +106,11 @@ def test_an_answer_that_broke_off_may_work_later(word: str) -> None:
     with pytest.raises(ProviderUnavailable) as caught:
         stop_reason(word)
     assert caught.value.malformed
+
+
+def test_arguments_without_an_end_are_given_up() -> None:
+    call = PendingCall(name="look")
+    for _ in range(2_000):
+        call.add("x" * 1_000)
+    with pytest.raises(ProviderUnavailable, match="does not end"):
+        call.add("x")
