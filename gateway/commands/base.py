@@ -98,7 +98,8 @@ class Answer:
 
     The model answers `then` as if a person had sent it, with `files` beside those of the command's own message; the
     text is not shown. Everything in `conversation` that is not stored yet is stored with the answer. `again`: rows
-    that a command which bypasses its lane shows once more, under ids of their own.
+    that a command which bypasses its lane shows once more, under ids of their own. `choices`: commands that
+    buttons call.
     """
 
     text: str = ""
@@ -107,6 +108,7 @@ class Answer:
     files: tuple[Attachment, ...] = ()
     conversation: Conversation | None = None
     again: tuple[Outbound, ...] = ()
+    choices: tuple[Proposal, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

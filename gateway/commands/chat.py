@@ -12,7 +12,7 @@ from typing import Final
 
 from gateway.agent.choices import Choice, Held, What, choose
 from gateway.agent.models import Models
-from gateway.commands.base import Command, CommandContext
+from gateway.commands.base import Answer, Command, CommandContext
 from gateway.commands.pins import pins_room, pins_tokens
 from gateway.domain.chat import one_line, speaker
 from gateway.domain.command import Proposal
@@ -25,6 +25,8 @@ from gateway.runtime.errors import ProviderError, UserError
 from gateway.store.shared.documents import storable
 
 LONGEST_PERSONA: Final = 2_000  # characters
+_BUTTONS: Final = 8
+_LONGEST_CALL: Final = 64  # bytes that platforms let a button carry
 _NAMED: Final = 30  # models in one message
 _BRIEF: Final = 60  # characters of a persona in a line
 _NOT_YOURS: Final = "In a group only an admin of this bot can choose that. In a private chat with me, you can."
@@ -47,7 +49,7 @@ async def _models_to_use(ctx: CommandContext) -> list[Proposal]:
     elsewhere=("models",),
     proposals=_models_to_use,
 )
-async def model(ctx: CommandContext) -> str:
+async def model(ctx: CommandContext) -> Answer | str:
     """Show or switch the chat's model; budgets follow its window from the next message on."""
     models, session = ctx.metering.models, await ctx.present()
     home = _home(ctx)
@@ -61,7 +63,8 @@ async def model(ctx: CommandContext) -> str:
         if others := [name for name in offered if name != spec.name]:
             more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
             lines.append(f"There are also: {', '.join(others[:_NAMED])}{more}. /model <name> switches.")
-        return "\n".join([*lines, *([silent] if silent else [])])
+        text = "\n".join([*lines, *([silent] if silent else [])])
+        return Answer(text=text, choices=_choices(spec.name, others) if _may_choose(ctx) else ())
     name = _known(ctx.argument.split()[0], offered, models, home)
     spec = models.spec(name, home)
     pinned = pins_tokens(ctx, (await ctx.store.pins(ctx.key)).rules)
@@ -77,6 +80,15 @@ async def model(ctx: CommandContext) -> str:
     there = "This session now uses" if session else "This chat will use"
     told = f"{there} {name} ({_window(models, spec)})."
     return " ".join([told, *([silent] if silent else []), *await _to_be_compressed(ctx)])
+
+
+def _choices(present: str, others: Sequence[str]) -> tuple[Proposal, ...]:
+    """Buttons for the models whose names are most like the present one's: a router has hundreds."""
+    near = get_close_matches(present, others, n=_BUTTONS, cutoff=0.0)
+    calls = {name: f"/model {name}" for name in near}
+    return tuple(
+        Proposal(value=call, label=name) for name, call in calls.items() if len(call.encode()) <= _LONGEST_CALL
+    )
 
 
 def _window(models: Models, spec: ModelSpec) -> str:
@@ -177,9 +189,13 @@ def _home(ctx: CommandContext) -> ModelSpec:
 
 def _refuse_others(ctx: CommandContext) -> None:
     """Raise UserError unless the caller may choose for this chat."""
-    source = ctx.inbound.source
-    if source.chat_type != "direct" and not ctx.pairing.access.is_admin(source):
+    if not _may_choose(ctx):
         raise UserError(_NOT_YOURS)
+
+
+def _may_choose(ctx: CommandContext) -> bool:
+    source = ctx.inbound.source
+    return source.chat_type == "direct" or ctx.pairing.access.is_admin(source)
 
 
 async def _choose(ctx: CommandContext, what: What, value: str | None, provider: str = "") -> None:

@@ -31,7 +31,8 @@ _WORDINGS: Final[Mapping[Feature, re.Pattern[str]]] = {
         rf"|{_NOT}[^.]{{0,40}}(?:\bstream\b|streaming)|(?:\bstream\b|streaming)[^.]{{0,30}}{_NOT}"
     ),
     "schema_extras": re.compile(
-        rf"failed to parse grammar|unknown name \\*\"[$\w-]+\\*\" at '[\w.]*tools\[|{_NOT}[^.]{{0,60}}additionalproperties"
+        r"failed to parse grammar|"
+        rf"unknown name \\*\"[$\w-]+\\*\" at '[\w.]*tools\[|{_NOT}[^.]{{0,60}}additionalproperties"
         rf"|additionalproperties[^.]{{0,60}}{_NOT}"
     ),
     "cache_marks": re.compile(rf"cache_control[^;]{{0,60}}(?:{_NOT}|{_EXTRA})|{_EXTRA}[^;]{{0,80}}cache_control"),

@@ -19,7 +19,7 @@ from gateway.commands.base import Answer
 from gateway.commands.runner import CommandRunner
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Accepted, Adapter
-from gateway.domain.chat import Inbound, SessionKey
+from gateway.domain.chat import Button, Inbound, SessionKey
 from gateway.domain.command import Proposal
 from gateway.domain.quoting import CORRECTED
 from gateway.domain.turn import BusyMode, TurnRules
@@ -121,7 +121,7 @@ class Reception:
         for read in batch:
             if await self._is_about_the_chat(read):
                 continue
-            inbound = await self._at_home(read)
+            inbound = self._as_typed(await self._at_home(read))
             if inbound.kind == "withdrawn":
                 if not self._amends_one_of(arrivals, inbound):
                     await self._amends(inbound)
@@ -222,6 +222,14 @@ class Reception:
             at=self.clock.now(),
             bypass=inbound.kind == "press" or bool(command and call and command.bypasses(call)),
         )
+
+    def _as_typed(self, inbound: Inbound) -> Inbound:
+        """The press of a button that stands for a command with a proposed value, as if the presser had typed it: with
+        their rights alone."""
+        typed = replace(inbound, kind="message") if inbound.kind == "press" and inbound.text.startswith("/") else None
+        call = typed.command if typed is not None else None
+        command = self.commands.registry.get(call.name) if call is not None and call.argument else None
+        return typed if typed is not None and command is not None and command.proposals is not None else inbound
 
     async def _is_part(self, arrival: Arrival, before: Sequence[Arrival]) -> bool:
         """Say whether a message goes on with one that waits in its lane or comes `before` it in its batch. The store
@@ -408,6 +416,9 @@ class Reception:
         said.set_result(answer.text)
         # A platform has its own way to tell the person who pressed.
         rows = self.outbox.rows(item, answer.kind, answer.text) if call is not None and answer.text else []
+        if answer.choices and rows and self.outbox.has_buttons(item.inbound.source.platform):
+            lines = tuple((Button(label=each.label, token=each.value),) for each in answer.choices)
+            rows[-1] = replace(rows[-1], buttons=lines)
         rows += answer.again
         with suppress(SessionConflict):  # another process took this one for dead, and has answered
             answered = await insist(

@@ -15,6 +15,7 @@ from gateway.providers.base import ModelSpec, OfferedModel
 from gateway.providers.plugin import ModelPrices, ModelSettings
 from gateway.runtime.errors import ProviderUnavailable
 from gateway.store.port import Store
+from tests.support.asking import Buttoned, settings
 from tests.support.gateway import FakeModel, Live, config_in, running
 
 pytest_plugins = ["tests.support.redis_server"]
@@ -131,6 +132,25 @@ async def listing(folder: Path) -> AsyncIterator[Live]:
     async with running(folder) as live:
         live.gateway.metering.models.servers = {"offline": Listing()}
         yield live
+
+
+async def test_a_model_is_picked_with_a_button_by_who_may_choose_it(tmp_path: Path) -> None:
+    long = OfferedModel(name="n" * 80)
+    adapter = Buttoned()
+    async with running(tmp_path, config=settings(tmp_path), adapter=adapter) as live:
+        live.gateway.metering.models.servers = {"offline": Listing((*LISTED, long))}
+        await live.ask("/model")
+        (shown,) = [row for row in adapter.sent if row.text.startswith("Your first session")]
+        tokens = [button.token for line in shown.buttons for button in line]
+        assert sorted(tokens) == ["/model gpt-big", "/model small-2"]  # a longer name than a button carries has none
+        event = await live.tell("/model gpt-big", kind="press")
+        assert (await live.answer(event)).text == "This chat will use gpt-big (64,000 tokens of window)."
+        # In a group a member sees no buttons, and a press that was made up has the member's rights.
+        room: dict[str, Any] = {"chat": "room", "chat_type": "group", "user": "u"}
+        await live.ask("/model", **room)
+        assert adapter.sent[-1].buttons == ()
+        event = await live.tell("/model small-2", kind="press", **room)
+        assert (await live.answer(event)).text.startswith("In a group only an admin")
 
 
 async def test_a_model_is_checked_against_the_providers_list(tmp_path: Path) -> None:
