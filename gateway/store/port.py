@@ -37,6 +37,7 @@ from gateway.domain.usage import LedgerEntry, UsageTotal
 from gateway.runtime.errors import SessionNotFound
 from gateway.store.records import (
     Arrival,
+    Backlog,
     CapReached,
     Changed,
     Claim,
@@ -666,6 +667,11 @@ class Store(ABC):
     async def status(self, platforms: Collection[str] | None = None) -> StoreStatus:
         """Counts over everything, for which the store may be scanned. Waiting items and unsent rows are counted of
         these platforms alone, if they are given."""
+
+    @abstractmethod
+    async def backlog(self) -> Backlog:
+        """What waits, over all platforms; it costs no more because more was said, or more people talk. Where thousands
+        wait, the store may look at some of them alone, and give ages that are too small."""
 
     @abstractmethod
     async def outbox(

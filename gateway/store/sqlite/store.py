@@ -34,6 +34,7 @@ from gateway.store.records import (
     ATTEMPT_PAUSES,
     EXPIRY_CLAIM,
     Arrival,
+    Backlog,
     CapReached,
     Changed,
     Claim,
@@ -796,6 +797,9 @@ class SqliteStore(Store):
 
     async def status(self, platforms: Collection[str] | None = None) -> StoreStatus:
         return await self._database.read(reading.status, platforms)
+
+    async def backlog(self) -> Backlog:
+        return replace(await self._database.read(reading.backlog), idle=self._lanes.idle())
 
     async def outbox(
         self, address: ChatAddress | None, limit: int, states: Collection[OutboundState] = ()
