@@ -7,6 +7,7 @@ import errno
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
@@ -103,7 +104,9 @@ def ask(
 @app.command()
 def run(
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes on this host; more than one needs Redis.")] = 1,
-    worker: Annotated[bool, typer.Option("--worker", hidden=True, help="Started by another `run`.")] = False,
+    worker: Annotated[
+        int | None, typer.Option("--worker", hidden=True, help="Started by another `run`, as this number.")
+    ] = None,
     config: ConfigOption = None,
 ) -> None:
     """Serve the enabled platforms. It works without a terminal, and for every conversation of its store."""
@@ -117,12 +120,16 @@ def run(
     if workers > 1 and settings.database is not None:
         _misused("several workers need a Redis store (store.url); a SQLite file has one owner")
     _log_to(settings, None)
-    if not worker and sys.stderr.isatty():
+    if worker is None and sys.stderr.isatty():
         complain(announcement(settings, workers))
     if workers == 1:
-        parent_pipe = sys.stdin.fileno() if worker else None
-        raise typer.Exit(_guarded(lambda: serve_platforms(settings, parent_pipe=parent_pipe), settings))
-    command = [sys.executable, "-m", "gateway", "run", "--worker", *(["--config", str(config)] if config else [])]
+        serve = partial(serve_platforms, settings, parent_pipe=None if worker is None else sys.stdin.fileno())
+        if settings.monitor.address is not None:
+            from gateway.app.monitor import answering
+
+            serve = partial(serve, monitored=partial(answering, settings.monitor, worker or 0))
+        raise typer.Exit(_guarded(serve, settings))
+    command = [sys.executable, "-m", "gateway", "run", *(["--config", str(config)] if config else []), "--worker"]
     raise typer.Exit(_guarded(lambda: serve_fleet(command, workers), settings))
 
 
@@ -135,6 +142,23 @@ def check(config: ConfigOption = None) -> None:
     settings = found.config
     _log_to(settings, None)
     raise typer.Exit(_guarded(lambda: print_findings(found, _redactor(settings)), settings))
+
+
+@app.command()
+def status(as_json: JsonOption = False, config: ConfigOption = None) -> None:
+    """Say whether messages move: what the running gateway says of itself, and else what the store says.
+
+    The exit status is 0 if a gateway answers at monitor.address and messages move; else 1.
+    """
+    from gateway.cli.status import asked, is_well, nobody, of_store, status_text
+
+    settings = _settings(config)
+    reports = asked(settings.monitor)
+    if not reports:
+        complain(nobody(settings))
+    rows = reports or [_read(config, of_store)]
+    show_rows(rows, as_json, status_text)
+    raise typer.Exit(0 if is_well(reports) else 1)
 
 
 @app.command("config")

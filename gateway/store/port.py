@@ -66,14 +66,6 @@ from gateway.store.records import (
 
 
 @runtime_checkable
-class MayStandStill(Protocol):
-    """A store whose writes may hang without an error, as on a disk that does not answer."""
-
-    def stands_still(self) -> bool:
-        """Say whether the same writes are at work as at the last call."""
-
-
-@runtime_checkable
 class Remembers(Protocol):
     """A store that keeps in memory what it has read."""
 

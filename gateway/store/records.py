@@ -347,8 +347,8 @@ class Backlog:
     epoch.
 
     By platform: `waiting`, the items without an outcome; `idle`, since when the oldest item waits in a lane that
-    nobody runs, as far as this process can know. `unsent`: the rows that were not shown yet, by platform and state; no age is known of
-    those that stream. `dead`: the items that were given up."""
+    nobody runs, as far as this process can know. `unsent`: the rows that were not shown yet, by platform and state; no
+    age is known of those that stream. `dead`: the items that were given up."""
 
     waiting: Mapping[str, Pile] = field(default_factory=dict)
     idle: Mapping[str, float] = field(default_factory=dict)

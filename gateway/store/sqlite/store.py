@@ -138,10 +138,6 @@ class SqliteStore(Store):
         """Read the whole file. Raises StoreUnavailable where it is damaged."""
         await self._database.read(check_undamaged, self._database.path)
 
-    def stands_still(self) -> bool:
-        """Say whether the same writes are at work as at the last call."""
-        return self._database.is_open and self._database.writer.stands_still()
-
     def rest(self) -> int:
         """Forget the transcripts that nobody asked for since the last call; return their bytes."""
         return self._process.transcripts.rest()
