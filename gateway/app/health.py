@@ -42,7 +42,9 @@ _HEARD: Final = Gauge(
 _PENDING: Final = Gauge(
     name="outbox_pending", text="Messages that are not shown yet, by their state.", labels=("platform", "state")
 )
-_OUTBOX_AGE: Final = Gauge(name="outbox_oldest_seconds", text="For how long the oldest of them has waited.")
+_OUTBOX_AGE: Final = Gauge(
+    name="outbox_oldest_seconds", text="For how long the oldest message that is not shown waits."
+)
 _INBOX_AGE: Final = Gauge(name="inbox_oldest_seconds", text="For how long the oldest message without outcome waits.")
 _DEAD: Final = Gauge(name="dead_letters", text="Messages that were given up.")
 _LAG: Final = Gauge(name="event_loop_lag_seconds", text="By how much the last look of the watchdog came late.")
@@ -202,10 +204,6 @@ class Health:
             self._unread[name] = _Unread(first=now, last=now, heard=heard)
         else:
             self._unread[name] = _Unread(first=before.first, last=now, heard=heard)
-
-    def heard_again(self, name: str) -> None:
-        """A platform is read anew: what its server keeps is no sign until it is asked again."""
-        self._unread.pop(name, None)
 
     # -- for people and programs ----------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -53,9 +54,10 @@ class Monitor:
         try:
             listener = await asyncio.get_running_loop().create_server(server, self.host, self.port)
         except OSError as error:
+            why = os.strerror(error.errno) if error.errno else error
             raise UserError(
-                f"The monitor cannot listen at {self.host}:{self.port} ({error.strerror or error}): end the program "
-                "that has the port, or set another one in monitor.address."
+                f"The monitor cannot listen at {self.host}:{self.port} ({why}): end the program that has the port, or "
+                "set another one in monitor.address."
             ) from error
         try:
             yield

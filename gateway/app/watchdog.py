@@ -80,7 +80,6 @@ class Watchdog:
         if problem.kind in _MENDED_BY_RESTART and (last is None or now - last >= _AGAIN):
             self._restarted[problem.name] = now
             self.readers.restart(problem.about, "stood_still" if problem.kind == "reader_still" else problem.kind)
-            self.health.heard_again(problem.about)
 
 
 def _listed(found: Collection[Problem]) -> str:
