@@ -45,6 +45,7 @@ from gateway.app.config.models import ChatKey
 from gateway.app.gateway import Gateway
 from gateway.app.health import Health
 from gateway.app.models import configured_models, configured_transcriber
+from gateway.app.orders import Orders
 from gateway.app.plugins import all_commands, configured_tools, platforms
 from gateway.app.readers import Readers
 from gateway.app.store import configured_store
@@ -160,6 +161,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         mcp=tools.mcp,
         tool_counts=tools.toolbox.counts,
         readers=readers,
+        orders=Orders(store=base.store, outbox=base.outbox, clock=base.clock),
         health=health,
         watchdog=_watchdog(base, health, readers, parts.supervisor or Supervisor()),
         watched=parts.supervisor is not None,

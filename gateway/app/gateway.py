@@ -20,6 +20,8 @@ from gateway.agent.sessions import Sessions
 from gateway.agent.tools.counts import KEEP_EVERY, ToolCounts
 from gateway.app.accounts import AccountLeases
 from gateway.app.health import Health
+from gateway.app.orders import LOOK_EVERY as LOOK_FOR_ORDERS
+from gateway.app.orders import Orders
 from gateway.app.problems import LOOK_SECONDS
 from gateway.app.readers import Readers
 from gateway.app.watchdog import Watchdog
@@ -79,6 +81,7 @@ class Gateway:
     mcp: McpServers
     tool_counts: ToolCounts
     readers: Readers
+    orders: Orders
     health: Health
     watchdog: Watchdog
     metrics: Metrics
@@ -144,6 +147,7 @@ class Gateway:
         self._repeat(scheduler, partial(self.tool_counts.keep, self.store), KEEP_EVERY, name="tool counts")
         if self.watched:
             self.background.start(self._watch(), name="watchdog")
+        self._repeat(scheduler, self.orders.look, LOOK_FOR_ORDERS, name="orders")
         self._repeat(scheduler, self.rest, _REST_EVERY, name="rest")
         scheduler.start()
         reading = self.readers.begin()

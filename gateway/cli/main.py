@@ -17,11 +17,13 @@ from gateway import __version__
 from gateway.cli.access import access_app
 from gateway.cli.options import ConfigOption, JsonOption
 from gateway.cli.printing import complain, show, show_rows
+from gateway.cli.queues import dead_app, outbox_app
 from gateway.cli.trajectories import trajectories_app
 from gateway.runtime.errors import TOO_FEW_FILES, ConfigError, GatewayError
 
 if TYPE_CHECKING:
     from gateway.app.config import Config, Setup
+    from gateway.app.orders import Order
     from gateway.runtime.redaction import Redactor
     from gateway.store.port import Store
 
@@ -187,19 +189,6 @@ def usage(
     since = SystemClock().now() - days * 86_400
     rows = _read(config, lambda store: usage_rows(store, since, by))
     show_rows(rows, as_json, usage_text)
-
-
-@app.command()
-def outbox(
-    everything: Annotated[bool, typer.Option("--all", help="Also those that were shown.")] = False,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="How many at most.")] = 50,
-    as_json: JsonOption = False,
-    config: ConfigOption = None,
-) -> None:
-    """Messages that people are not shown yet, or never will be, newest first."""
-    from gateway.cli.reports import outbox_rows, outbox_text
-
-    show_rows(_read(config, lambda store: outbox_rows(store, limit, everything=everything)), as_json, outbox_text)
 
 
 @app.command()
@@ -440,6 +429,36 @@ def _read(path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T:
     return _guarded(run, settings)
 
 
+def _give(path: Path | None, orders: list[Order]) -> str:
+    """Carry out orders, or leave them to the gateway that has the store; a sentence about that."""
+    from gateway.app.orders import carry_out, leave
+    from gateway.app.store import configured_store
+    from gateway.runtime.clock import SystemClock
+    from gateway.runtime.errors import StoreLocked
+
+    settings = _settings(path)
+    _log_to(settings, None)
+
+    async def run() -> str:
+        store = configured_store(settings, waits=False)
+        store.serve(runs=(), sends=())  # what is due is for those who serve
+        try:
+            await store.open()
+        except StoreLocked:
+            return ""
+        try:
+            for order in orders:
+                await carry_out(store, order, SystemClock())
+        finally:
+            await store.aclose()
+        return "Done." if settings.database is None else "Done: it goes on as soon as Legato runs."
+
+    if said := _guarded(run, settings):
+        return said
+    _read(path, lambda store: leave(store, orders))
+    return "The gateway that runs does it within ten seconds."
+
+
 def _log_to(settings: Config, file: Path | None) -> None:
     """Logs go to `file`, else to stderr: stdout belongs to what was asked for."""
     from gateway.runtime.logs import configure_logs
@@ -460,4 +479,6 @@ def _check_address(name: str, url: str) -> None:
 
 
 app.add_typer(access_app(_read), name="access")
+app.add_typer(outbox_app(_read, _give), name="outbox")
+app.add_typer(dead_app(_read, _give), name="dead")
 app.add_typer(trajectories_app(_settings, _guarded), name="trajectories")

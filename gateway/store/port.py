@@ -587,7 +587,7 @@ class Store(ABC):
 
     @abstractmethod
     async def set_notes(self, account: str, changes: Mapping[str, str | None]) -> None:
-        """Write these notes, and forget those that are None."""
+        """Write these notes, and forget those that are None; in a store that is opened for reading, too."""
 
     # -- guests -------------------------------------------------------------------------------
     # The guest book says who was let in by a code, and who asks. Both steps work in a store that is opened for
@@ -664,6 +664,14 @@ class Store(ABC):
     async def backlog(self) -> Backlog:
         """What waits, over all platforms; it costs no more because more was said, or more people talk. Where thousands
         wait, the store may look at some of them alone, and give ages that are too small."""
+
+    @abstractmethod
+    async def dead(self, limit: int) -> list[InboxItem]:
+        """The items that were given up (outcome `dead`), newest first."""
+
+    @abstractmethod
+    async def bury(self, item: InboxItem) -> bool:
+        """Take an item off the dead ones: it counts as withdrawn. False: it was none of them."""
 
     @abstractmethod
     async def outbox(

@@ -394,6 +394,23 @@ async def test_a_backlog_says_what_waits_and_since_when(store: Store, bench: Ben
     assert found.unsent["test", "pending"].count == 2
 
 
+async def test_what_was_given_up_is_listed_until_it_is_buried(store: Store) -> None:
+    assert await store.dead(10) == []
+    for number in ("1", "2"):
+        await put(store, f"e{number}", chat=number)
+        claim = await store.claim_next("w")
+        await store.finish_turn(claim.lease, None, claim.item, None, "dead", [])
+    newest, oldest = await store.dead(10)
+    assert [(each.key.chat, each.inbound.text, each.attempts) for each in (newest, oldest)] == [
+        ("2", "hello", 1),
+        ("1", "hello", 1),
+    ]
+    assert await store.dead(1) == [newest]
+    assert [await store.bury(newest), await store.bury(newest)] == [True, False]
+    assert await store.dead(10) == [oldest]
+    assert ((await store.status()).dead, (await store.backlog()).dead) == (1, 1)
+
+
 async def test_a_common_word_lists_the_newest_and_a_rare_one_all(store: Store) -> None:
     claim, session = await in_session(store)
     for first in range(0, 4_500, 500):

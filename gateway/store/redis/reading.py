@@ -20,7 +20,7 @@ from gateway.store.redis import searching
 from gateway.store.redis.codec import approvals_from, document_in, message_from, number, pairs, row_from, session_from
 from gateway.store.redis.partitions import EVERYWHERE, address_name, partition_of, partition_of_key
 from gateway.store.redis.wire import Wire
-from gateway.store.shared.documents import intents_from
+from gateway.store.shared.documents import intents_from, item_from
 from gateway.store.shared.fields import USAGE
 from gateway.store.shared.platforms import Platforms, chat_name
 
@@ -149,6 +149,15 @@ def _heaped(pile: Pile | None, count: int, oldest: str) -> Pile:
     pile = pile or Pile()
     since = [each for each in (pile.oldest, float(oldest) if oldest else None) if each is not None]
     return Pile(count=pile.count + count, oldest=min(since, default=None))
+
+
+async def dead(wire: Wire, limit: int) -> list[InboxItem]:
+    """The items that were given up, newest first."""
+    lists = await wire.ask_all((each, ("LRANGE", "dead", str(-limit), "-1")) for each in EVERYWHERE)
+    newest = sorted(((int(item), where) for where, items in enumerate(lists) for item in items), reverse=True)[:limit]
+    asked = [(where, ("HMGET", f"item:{item}", "key", "inbound", "at", "attempts")) for item, where in newest]
+    found = await wire.ask_all(asked)
+    return [item_from((item, *facts)) for (item, _), facts in zip(newest, found, strict=True)]
 
 
 async def usage(

@@ -831,6 +831,12 @@ class RedisStore(Store):
     async def backlog(self) -> Backlog:
         return await reading.backlog(self._wire)
 
+    async def dead(self, limit: int) -> list[InboxItem]:
+        return await reading.dead(self._wire, limit)
+
+    async def bury(self, item: InboxItem) -> bool:
+        return await self._wire.run(partition_of_key(item.key), "bury", item.id, read=_whether)
+
     async def outbox(
         self, address: ChatAddress | None, limit: int, states: Collection[OutboundState] = ()
     ) -> list[Outbound]:

@@ -757,7 +757,7 @@ class SqliteStore(Store):
         return self._database.look(keeping.notes, account)
 
     async def set_notes(self, account: str, changes: Mapping[str, str | None]) -> None:
-        await self._database.write(keeping.set_notes, account, changes)
+        await self._database.write_beside(keeping.set_notes, account, changes)
 
     # -- guests -----------------------------------------------------------------------------
 
@@ -796,6 +796,12 @@ class SqliteStore(Store):
 
     async def backlog(self) -> Backlog:
         return replace(await self._database.read(reading.backlog), idle=self._lanes.idle())
+
+    async def dead(self, limit: int) -> list[InboxItem]:
+        return await self._database.read(inbox.dead, limit)
+
+    async def bury(self, item: InboxItem) -> bool:
+        return await self._database.write(inbox.bury, item)
 
     async def outbox(
         self, address: ChatAddress | None, limit: int, states: Collection[OutboundState] = ()
