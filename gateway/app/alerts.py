@@ -14,6 +14,7 @@ from gateway.domain.chat import ChatAddress, SessionKey
 from gateway.domain.wording import counted
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.errors import StoreError
+from gateway.runtime.tasks import Background
 
 log = structlog.get_logger(__name__)
 
@@ -26,19 +27,22 @@ class Alerts:
 
     to: ChatAddress | None
     outbox: Outbox
+    background: Background
     clock: Clock
     _before: Signs | None = None
     _told: dict[str, float] = field(default_factory=dict)  # when each kind was told last
 
-    async def tell(self, new: Iterable[Problem], signs: Signs) -> None:
-        """Tell of problems that were not there at the last look, and of what has risen since."""
+    def tell(self, new: Iterable[Problem], signs: Signs) -> None:
+        """Tell of problems that were not there at the last look, and of what has risen since. Nobody waits for it: the
+        store may be what is wrong."""
         before, self._before = self._before or signs, signs
         news = {each.kind: f"{each.about}: {each.text}".removeprefix(": ") for each in new} | _risen(before, signs)
         if self.to is None:
             return
         for kind, text in news.items():
             if self.clock.monotonic() - self._told.get(kind, -_EVERY) >= _EVERY:
-                await self._tell(self.to, kind, text)
+                self._told[kind] = self.clock.monotonic()
+                self.background.start(self._tell(self.to, kind, text), name=f"alert {kind}")
 
     async def _tell(self, to: ChatAddress, kind: str, text: str) -> None:
         # Several processes, and a new start, make the same row: the store keeps it once.
@@ -46,8 +50,8 @@ class Alerts:
         key = SessionKey(platform=to.platform, chat=to.chat)
         try:
             await self.outbox.emit(self.outbox.compose(key, to, "notice", f"Legato — {text}", first_id=row_id))
-            self._told[kind] = self.clock.monotonic()
         except StoreError as error:
+            self._told.pop(kind, None)  # the next of its kind is told
             log.warning("alert_not_told", kind=kind, error=str(error))
 
 

@@ -564,7 +564,7 @@ def _watchdog(base: _Base, health: Health, readers: Readers, supervisor: Supervi
     return Watchdog(
         health=health,
         readers=readers,
-        alerts=Alerts(to=to, outbox=base.outbox, clock=base.clock),
+        alerts=Alerts(to=to, outbox=base.outbox, background=base.background, clock=base.clock),
         supervisor=supervisor,
         clock=base.clock,
     )

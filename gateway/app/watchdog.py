@@ -58,7 +58,7 @@ class Watchdog:
             log.error("watchdog", kind=each.kind, about=each.about, text=each.text)
         for each in found.values():
             self._mend(each, signs.at)
-        await self.alerts.tell(new, signs)
+        self.alerts.tell(new, signs)
         self.supervisor.alive(f"{counted(len(found), 'problem')}: {_listed(found.values())}" if found else "serving")
         if is_hopeless(signs):
             log.critical("watchdog_ends_process", kind="writer_still")

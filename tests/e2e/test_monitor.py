@@ -6,6 +6,8 @@ import asyncio
 import json
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ from tests.support.gateway import running
 from tests.support.model import PATIENCE
 from tests.support.program import KEY, legato, legato_run, write_config
 from tests.support.redis_server import free_port
+from tests.support.source_tree import ROOT
 
 
 def listening_at(port: int) -> MonitorSettings:
@@ -121,3 +124,12 @@ def test_a_supervisor_that_is_not_there_costs_nothing(tmp_path: Path) -> None:
         supervisor.alive("serving")
         supervisor.stopping()
         supervisor.end("and goes on")
+
+
+def test_a_process_whose_loop_hangs_ends_with_a_traceback() -> None:
+    hangs = "import time; from gateway.runtime.supervisor import Supervisor; "
+    hangs += "Supervisor(ends=True, patience=0.2).alive('serving'); time.sleep(60)"
+    done = subprocess.run(
+        [sys.executable, "-c", hangs], cwd=ROOT, capture_output=True, text=True, timeout=50, check=False
+    )
+    assert (done.returncode, "most recent call first" in done.stderr) == (1, True)

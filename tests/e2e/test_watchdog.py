@@ -146,7 +146,12 @@ async def test_the_operators_chat_hears_of_each_kind_once_an_hour(tmp_path: Path
         for _ in range(3):  # three times within the hour
             await looked(live, clock, 15.0)
             await looked(live, clock)
-        told = [row.text for row in adapter.sent if row.to.chat == "boss"]
-        assert told == ["Legato — everything stood still for 5 seconds"]
+
+        def told() -> list[str]:
+            return [row.text for row in adapter.sent if row.to.chat == "boss"]
+
+        await adapter.until(told)
+        await live.quiet()
+        assert told() == ["Legato — everything stood still for 5 seconds"]
         await looked(live, clock, 3_610.0)
-        assert len([row for row in adapter.sent if row.to.chat == "boss"]) == 2
+        await adapter.until(lambda: len(told()) == 2)
