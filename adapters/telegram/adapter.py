@@ -192,6 +192,15 @@ class TelegramBot:
         except UNREADABLE:  # it answers, whatever it says
             return
 
+    async def unread(self) -> int:
+        """Return how many updates Telegram keeps for the bot. Raises AdapterError."""
+        try:
+            return (await self._bot.get_webhook_info()).pending_update_count
+        except TelegramError as error:
+            raise failures.mapped(error) from error
+        except UNREADABLE:
+            return 0
+
     # -- showing ----------------------------------------------------------------------------
 
     def rates(self, to: ChatAddress) -> Sequence[Rate]:

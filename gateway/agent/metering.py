@@ -14,7 +14,8 @@ died, because the money may have been spent. Attempts that broke off are entered
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter as Tally
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from copy import copy
@@ -59,7 +60,7 @@ from gateway.runtime.errors import (
     TranscriptionFailed,
     UserError,
 )
-from gateway.runtime.metrics import Histogram, outcome_of
+from gateway.runtime.metrics import Counter, Histogram, outcome_of
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.insist import insist
 from gateway.store.port import Store
@@ -79,6 +80,7 @@ CALLS: Final = Histogram(
     text="How long model calls took, with the attempts that were repeated.",
     labels=("provider", "model", "purpose", "outcome"),
 )
+CAPS_MET: Final = Counter(name="caps_met", text="Model calls that a spend cap refused.", labels=("cap",))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -100,7 +102,7 @@ class Metering:
     view: FileView = field(init=False)
     _roots: dict[str, str] = field(default_factory=dict)
     _until_look: dict[str, int] = field(default_factory=dict)  # may be spent here before a cap is looked at again
-    _under_way: Counter[str] = field(default_factory=Counter)  # by account: set aside for calls that still run here
+    _under_way: Tally[str] = field(default_factory=Tally)  # by account: set aside for calls that still run here
     _waiting: deque[asyncio.Future[None]] = field(default_factory=deque)  # calls that wait for the end of others
 
     def __post_init__(self) -> None:
@@ -298,6 +300,7 @@ class Metering:
             left = until - self.clock.monotonic()
             if spent + worst.amount > cap.limit or not self._under_way[cap.account] or left <= 0:
                 self._wake_next()
+                CAPS_MET.count(cap.name)
                 raise refusal(reached, worst, self.clock.now())
             await self._wait_for_an_end(left, first=first)
             first = True

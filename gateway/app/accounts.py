@@ -82,6 +82,11 @@ class AccountLeases:
         self._runs = runs
         self._sends: set[str] = set()
         self._keepers: dict[str, asyncio.Task[None]] = {}  # account → the task that renews its lease
+        self._owned: set[str] = set()
+
+    def owns(self, adapter: Adapter) -> bool:
+        """Say whether this process may read the adapter's platform now."""
+        return not isinstance(adapter, HasAccount) or account_of(adapter) in self._owned
 
     def begin(self, adapters: Iterable[Adapter]) -> None:
         """Take the store's work for these adapters; before it is opened, so that it looks for no other."""
@@ -156,6 +161,7 @@ class AccountLeases:
                 log.warning("waiting_for_account", account=name)
             await self._clock.sleep(_LOOK_SECONDS)
         log.info("account_owned", account=name)
+        self._owned.add(name)
         self._may_send(adapter)
 
     async def _keep(self, name: str, adapter: Adapter) -> None:
@@ -174,6 +180,7 @@ class AccountLeases:
                     good_until = asked + LEASE_SECONDS
         except TimeoutError:
             log.warning("lease_not_renewed", account=name)
+        self._owned.discard(name)
         self._may_send(adapter, no_more=True)
 
     def _may_send(self, adapter: Adapter, *, no_more: bool = False) -> None:

@@ -39,12 +39,17 @@ from gateway.agent.steps import ToolSteps
 from gateway.agent.tools.base import Tool, ToolHost
 from gateway.agent.tools.offer import OfferRule, PlaceRule, Toolbox
 from gateway.app.accounts import AccountLeases, AccountNotes
+from gateway.app.alerts import Alerts
 from gateway.app.config import Config
 from gateway.app.config.models import ChatKey
 from gateway.app.gateway import Gateway
+from gateway.app.health import Health
 from gateway.app.models import configured_models, configured_transcriber
+from gateway.app.orders import Orders
 from gateway.app.plugins import all_commands, configured_tools, platforms
+from gateway.app.readers import Readers
 from gateway.app.store import configured_store
+from gateway.app.watchdog import Watchdog
 from gateway.commands.base import CommandContext
 from gateway.commands.runner import CommandRunner
 from gateway.context.compressor import Compressor
@@ -52,6 +57,7 @@ from gateway.context.engine import ContextEngine
 from gateway.context.registry import EngineRegistry, builtin_engines
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter, AsksFirst, LearnsNames, Limits, ShowsProposals, TakesNotes, account_of
+from gateway.domain.chat import ChatAddress
 from gateway.domain.recurrence import zone_named
 from gateway.domain.settings import Section
 from gateway.domain.turn import TurnRules
@@ -65,8 +71,10 @@ from gateway.providers.plugin import ProviderHost
 from gateway.runtime.aside import Aside, RunsAside, at_once
 from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.runtime.errors import ConfigError
+from gateway.runtime.metrics import Metrics
 from gateway.runtime.points import Points, TimedPoints, ignore_points
 from gateway.runtime.redaction import Redactor
+from gateway.runtime.supervisor import Supervisor
 from gateway.runtime.tasks import Background
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.port import Store
@@ -96,6 +104,7 @@ class Parts:
     also_runs: Mapping[str, Limits] = field(default_factory=dict)
     told: Callable[[str], None] = lambda _: None  # what to say before an adapter can say anything
     aside: RunsAside = at_once  # what reads Markdown; `legato run` has a process for that
+    supervisor: Supervisor | None = None  # with one, the watchdog runs
     pace: float = 0.0  # seconds between two words of a model that writes faster than people read
 
 
@@ -111,18 +120,30 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     turns = _turns(base, models, tools, talks, people, commands)
     _connect(base, reception)
     worker = base.ids.new("w")
+    lanes = Lanes(
+        store=base.store,
+        run=turns.run,
+        worker=worker,
+        concurrent=config.turns.concurrent,
+        background=base.background,
+        clock=base.clock,
+        rest=reception.rest,
+    )
+    accounts = AccountLeases(
+        store=base.store, clock=base.clock, worker=worker, background=base.background, runs=tuple(base.limits)
+    )
+    readers = Readers(
+        adapters=base.adapters,
+        accounts=accounts,
+        reception=reception,
+        background=base.background,
+        clock=base.clock,
+    )
+    health = _health(base, models, reception, lanes, readers)
     return Gateway(
         store=base.store,
         reception=reception,
-        lanes=Lanes(
-            store=base.store,
-            run=turns.run,
-            worker=worker,
-            concurrent=config.turns.concurrent,
-            background=base.background,
-            clock=base.clock,
-            rest=reception.rest,
-        ),
+        lanes=lanes,
         outbox=base.outbox,
         sessions=talks.sessions,
         forgetter=talks.forgetter,
@@ -135,12 +156,16 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         background=base.background,
         adapters=base.adapters,
         clock=base.clock,
-        accounts=AccountLeases(
-            store=base.store, clock=base.clock, worker=worker, background=base.background, runs=tuple(base.limits)
-        ),
+        accounts=accounts,
         worker=worker,
         mcp=tools.mcp,
         tool_counts=tools.toolbox.counts,
+        readers=readers,
+        orders=Orders(store=base.store, outbox=base.outbox, clock=base.clock),
+        health=health,
+        watchdog=_watchdog(base, health, readers, parts.supervisor or Supervisor()),
+        watched=parts.supervisor is not None,
+        metrics=health.metrics,
         close=(*models.close, tools.pages.aclose),
     )
 
@@ -513,6 +538,35 @@ def _turns(
         clock=clock,
         began=clock.monotonic(),
         points=base.points,
+    )
+
+
+def _health(base: _Base, models: _ModelParts, reception: Reception, lanes: Lanes, readers: Readers) -> Health:
+    return Health(
+        store=base.store,
+        adapters=base.adapters,
+        readers=readers,
+        reception=reception,
+        lanes=lanes,
+        models=models.models,
+        metrics=Metrics(),
+        clock=base.clock,
+        background=base.background,
+        worker=lanes.worker,
+        runs=tuple(base.limits),
+        folder=None if base.config.database is None else base.config.database.parent,
+    )
+
+
+def _watchdog(base: _Base, health: Health, readers: Readers, supervisor: Supervisor) -> Watchdog:
+    platform, colon, chat = (base.config.alerts.to or "").partition(":")
+    to = ChatAddress(platform=platform, chat=chat) if colon else None
+    return Watchdog(
+        health=health,
+        readers=readers,
+        alerts=Alerts(to=to, outbox=base.outbox, background=base.background, clock=base.clock),
+        supervisor=supervisor,
+        clock=base.clock,
     )
 
 

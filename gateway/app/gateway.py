@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
 from functools import partial
-from typing import Final
 
 import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
@@ -20,40 +19,36 @@ from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions
 from gateway.agent.tools.counts import KEEP_EVERY, ToolCounts
 from gateway.app.accounts import AccountLeases
+from gateway.app.health import Health
+from gateway.app.orders import LOOK_EVERY as LOOK_FOR_ORDERS
+from gateway.app.orders import Orders
+from gateway.app.problems import LOOK_SECONDS
+from gateway.app.readers import Readers
+from gateway.app.watchdog import Watchdog
 from gateway.delivery.outbox import Outbox
-from gateway.domain.adapter import Adapter, HasAccount, ShowsLife
+from gateway.domain.adapter import Adapter
 from gateway.people.approvals import Approvals
 from gateway.people.welcome import LOOK_EVERY, Welcome
-from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import GatewayError, StoreUnavailable
+from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.heap import give_back
-from gateway.runtime.metrics import Counter, Metrics
+from gateway.runtime.metrics import Metrics
 from gateway.runtime.tasks import Background, best_effort, ended_before
 from gateway.store.insist import insist
-from gateway.store.port import MayStandStill, Remembers, Store
+from gateway.store.port import Remembers, Store
 from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
-from gateway.turns.poison import PoisonGuard
 from gateway.turns.reception import Reception
 from gateway.turns.reminders import LOOK_EVERY as LOOK_FOR_REMINDERS
 from gateway.turns.reminders import ReminderSweep
 
 log = structlog.get_logger(__name__)
 
-READERS_RESTARTED: Final = Counter(
-    name="readers_restarted", text="Readings of a platform that were begun anew.", labels=("platform", "why")
-)
-
 DRAIN_SECONDS = 30.0  # running turns may finish that long after a stop was asked for; the next start does the rest
 _SWEEP_SECONDS = 60.0
 _MOST_HOOKS = 1_000  # that are counted
 _LOOK_AGAIN = 0.02  # seconds between two looks at whether everything has settled
 _ASK_AGAIN = 1.0  # the same, after the store could not be asked
-_READ_AGAIN = (1.0, 300.0)  # seconds before a platform is read again after a bug
-_READ_WELL = 600.0  # the same, after which the pauses begin anew
-_LOOK_AT_READERS = 30.0
-_LOOK_AT_WRITER = 60.0
 _REST_EVERY = 1_800.0  # as long as a turn may take
 _WORTH_GIVING_BACK = 4_000_000  # bytes
 _MANY_ENGINES = 100
@@ -85,28 +80,37 @@ class Gateway:
     worker: str
     mcp: McpServers
     tool_counts: ToolCounts
+    readers: Readers
+    orders: Orders
+    health: Health
+    watchdog: Watchdog
+    metrics: Metrics
+    watched: bool = False  # by the watchdog
     close: Sequence[Callable[[], Awaitable[None]]] = ()
     leaves_questions: bool = False
-    metrics: Metrics = field(default_factory=Metrics)
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _grace: float = DRAIN_SECONDS
-    failure: str | None = None  # why an adapter stopped, as a sentence for the person
     _failed: bool = False
-    _stalled: dict[str, asyncio.Event] = field(default_factory=dict)  # by adapter
 
     def stop(self, *, grace: float = DRAIN_SECONDS) -> None:
         """Ask `run` to drain and return (SIGTERM, SIGINT). Turns that are not done after `grace` seconds are cut short;
         the next start goes on with them. Of several calls the shortest grace counts."""
         self._grace = min(self._grace, grace)
+        self.health.state = "draining"
         self._stop.set()
+
+    @property
+    def failure(self) -> str | None:
+        """Why an adapter stopped, as a sentence for the person."""
+        return self.readers.failure
 
     async def run(self) -> bool:
         """Serve until `stop` is called, or until every adapter has read all there is; then finish the
         accepted messages. False if an adapter failed. Raises StoreLocked, StoreUnavailable."""
-        self.metrics.refresh_with(self.lanes.measure)
+        self.metrics.refresh_with(self.health.measure)
         with self.metrics.counting():
             await self._run()
-        return not self._failed
+        return not (self._failed or self.readers.failed)
 
     async def _run(self) -> None:
         # The machine's own time zone may be unreadable. A late or overlapping run of a job is not doubled.
@@ -117,6 +121,7 @@ class Gateway:
             if await ended_before(self.store.open, self._stop):  # a server that is away is waited for
                 await self._serve(scheduler)
         finally:
+            self.watchdog.supervisor.stopping()
             if scheduler.running:
                 scheduler.shutdown(wait=False)
             await self._shut_down()
@@ -132,8 +137,7 @@ class Gateway:
             return
         if self.mcp.servers:  # nobody waits for them
             self.background.start(self.mcp.serve(), name="mcp")
-        self.background.start(self.outbox.serve(), name="outbox")
-        self.background.start(self.lanes.serve(), name="lanes")
+        self._keep_serving()
         await self.expiry.sweep()
         self._repeat(scheduler, self.expiry.sweep, _SWEEP_SECONDS, name="expiry")
         await self.reminders.sweep()
@@ -141,15 +145,14 @@ class Gateway:
         await self.welcome.look()
         self._repeat(scheduler, self.welcome.look, LOOK_EVERY, name="welcome")
         self._repeat(scheduler, partial(self.tool_counts.keep, self.store), KEEP_EVERY, name="tool counts")
-        self._repeat(scheduler, self._look_at_readers, _LOOK_AT_READERS, name="readers")
-        if isinstance(self.store, MayStandStill):
-            self._repeat(scheduler, partial(self._look_at_writer, self.store), _LOOK_AT_WRITER, name="writer")
+        if self.watched:
+            self.background.start(self._watch(), name="watchdog")
+        self._repeat(scheduler, self.orders.look, LOOK_FOR_ORDERS, name="orders")
         self._repeat(scheduler, self.rest, _REST_EVERY, name="rest")
         scheduler.start()
-        reading = [
-            self.background.start(self._read(adapter), name=f"adapter {name}")
-            for name, adapter in self.adapters.items()
-        ]
+        reading = self.readers.begin()
+        self.health.state = "serving"
+        self.watchdog.supervisor.ready()
         if await ended_before(lambda: _wait_all(reading), self._stop):
             await ended_before(self._settle, self._stop)
         for task in reading:
@@ -169,6 +172,28 @@ class Gateway:
 
         scheduler.add_job(begin, "interval", seconds=seconds)
 
+    def _keep_serving(self) -> Sequence[str]:
+        """Start what answers people; the names of those that did not run."""
+        jobs = {"outbox": self.outbox.serve, "lanes": self.lanes.serve}
+        return [name for name, serve in jobs.items() if self.background.start_once(serve(), name=name)]
+
+    async def _watch(self) -> None:
+        """Look every few seconds. By the clock that nobody sets: looks that stay away end the process."""
+        self.watchdog.begin()
+        while True:
+            await self.clock.sleep(LOOK_SECONDS)
+            try:
+                await self.look()
+            except Exception:
+                # A bug in the watchdog must end neither the looks nor the process.
+                log.exception("watchdog_broke")
+                self.watchdog.supervisor.alive("the watchdog itself meets an error")
+
+    async def look(self) -> None:
+        """Look whether messages move, and mend what can be mended."""
+        ended = () if self._stop.is_set() else self._keep_serving()
+        await self.watchdog.look(ended)
+
     def _take_over(self) -> None:
         """Another process died: go on with what it left."""
         self.background.start_once(self._recover(), name="recovery")
@@ -185,57 +210,12 @@ class Gateway:
             log.info("hooks_owed", count=len(owed))
             self.sessions.hooks.pay()  # one may be slow: nobody has to wait for the hooks of yesterday
 
-    async def _read(self, adapter: Adapter) -> None:
-        """Read a platform until it has nothing more to say. One whose reading a bug ended, or that stands still, is
-        read again after a pause; but for a person's own terminal, where the error has to be seen."""
-        backoff = Backoff(*_READ_AGAIN)
-        stalled = self._stalled[adapter.name] = asyncio.Event()
-        read = partial(self.accounts.read, adapter, PoisonGuard(self.reception, adapter).accept)
-        while True:
-            stalled.clear()
-            began = self.clock.monotonic()
-            try:
-                if await ended_before(read, stalled):
-                    return
-            except GatewayError as error:
-                self._failed, self.failure = True, str(error)
-                log.info("adapter_stopped", adapter=adapter.name, error=str(error))
-                return
-            except Exception:
-                # One platform's bug must not take the others down.
-                if isinstance(adapter, HasAccount) and adapter.reader_sends:
-                    self._failed = True
-                    log.exception("adapter_broke", adapter=adapter.name)
-                    return
-                if self.clock.monotonic() - began > _READ_WELL:
-                    backoff.reset()
-                wait = backoff.pause()
-                log.exception("adapter_broke", adapter=adapter.name, again_in=wait)
-                READERS_RESTARTED.count(adapter.name, "broke")
-                await self.clock.sleep(wait)
-
-    async def _look_at_readers(self) -> None:
-        """A library whose own task has died reads nothing more, and says nothing."""
-        for name, adapter in self.adapters.items():
-            if not isinstance(adapter, ShowsLife) or adapter.alive_at is None:
-                continue
-            silent = self.clock.monotonic() - adapter.alive_at
-            if silent > adapter.longest_silence:
-                log.error("reader_stands_still", adapter=name, seconds=round(silent))
-                READERS_RESTARTED.count(name, "stood_still")
-                self._stalled[name].set()
-
     async def rest(self) -> None:
         """Forget the conversations in which nothing was said for a while: they are read again when it is."""
         engines = self.sessions.engines.rest()
         freed = self.store.rest() if isinstance(self.store, Remembers) else 0
         if freed > _WORTH_GIVING_BACK or engines > _MANY_ENGINES:
             await give_back()
-
-    async def _look_at_writer(self, store: MayStandStill) -> None:
-        """A disk that never answers holds up every chat, and raises no error."""
-        if store.stands_still():
-            log.error("store_writer_stands_still", seconds=_LOOK_AT_WRITER)
 
     async def _settle(self) -> None:
         """Return when everything accepted here is answered and shown, or cannot be shown now."""

@@ -6,10 +6,11 @@ Which adapters there are is decided here, from the configuration and from how th
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import aclosing, suppress
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from gateway.app.config import Config
 from gateway.app.gateway import DRAIN_SECONDS, Gateway, collect_seldom
 from gateway.app.models import model_in_full
 from gateway.app.plugins import all_commands, platforms
+from gateway.app.problems import HOPELESS
 from gateway.app.store import make_folders
 from gateway.app.workers import Workers, asked_to_end, when_alone
 from gateway.commands.sessions import greeting
@@ -31,6 +33,7 @@ from gateway.runtime.aside import Aside, RunsAside, at_once
 from gateway.runtime.clock import SystemClock, SystemIds
 from gateway.runtime.errors import ConfigError, StoreUnavailable, UserError
 from gateway.runtime.plugins import imported, refuse_incomplete
+from gateway.runtime.supervisor import Supervisor
 
 _PACE = 0.02  # seconds between two words of a model that writes faster than people read
 
@@ -129,20 +132,28 @@ def _listens(config: Config, platform: str) -> ListenRules:
     return ListenRules({name: rule for where, _, name, rule in said if where == platform})
 
 
-async def serve_platforms(config: Config, *, parent_pipe: int | None = None) -> int:
-    """`legato run`: the exit status. `parent_pipe` is the pipe of a parent that keeps this worker."""
+async def serve_platforms(
+    config: Config,
+    *,
+    parent_pipe: int | None = None,
+    monitored: Callable[[Gateway], AbstractAsyncContextManager[None]] = lambda _: nullcontext(),
+) -> int:
+    """`legato run`: the exit status. `parent_pipe` is the pipe of a parent that keeps this worker. Monitors are
+    answered inside `monitored`."""
     collect_seldom()
     with suppress(UserError):  # the part that needs the folder says why there is none
         make_folders(config)  # before an engine makes it, open to all
     # The turns of a `legato chat` go on here when its own process dies; it shows the answers when it is back.
     elsewhere = {each.name: each.limits for each in platforms().values() if each.in_shell and each.limits}
     async with aclosing(Aside(clock=SystemClock())) as aside:
-        gateway = build(config, adapters(config, aside), Parts(also_runs=elsewhere, aside=aside))
+        supervisor = Supervisor(address=os.environ.get("NOTIFY_SOCKET"), ends=True, patience=HOPELESS)
+        gateway = build(config, adapters(config, aside), Parts(also_runs=elsewhere, aside=aside, supervisor=supervisor))
         for number in asked_to_end():
             asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
         if parent_pipe is not None:
             when_alone(parent_pipe, gateway.stop)
-        return await _until_ended(gateway)
+        async with monitored(gateway):
+            return await _until_ended(gateway)
 
 
 async def serve_fleet(command: Sequence[str], workers: int) -> int:

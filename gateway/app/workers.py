@@ -32,7 +32,7 @@ def asked_to_end() -> tuple[signal.Signals, ...]:
 
 @dataclass(slots=True, kw_only=True)
 class Workers:
-    """Runs `command` in `size` processes until asked to stop."""
+    """Runs `command` in `size` processes until asked to stop; each is given its number, from 0, behind it."""
 
     command: Sequence[str]
     size: int
@@ -67,7 +67,7 @@ class Workers:
         backoff = Backoff(0.5, 30.0)
         while not self._stopping.is_set():
             began = self.clock.monotonic()
-            worker = await asyncio.create_subprocess_exec(*self.command, stdin=parent_pipe)
+            worker = await asyncio.create_subprocess_exec(*self.command, str(index), stdin=parent_pipe)
             self._workers[index] = worker
             if self._stopping.is_set():  # asked while it was being started
                 worker.send_signal(signal.SIGTERM)

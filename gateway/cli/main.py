@@ -7,6 +7,7 @@ import errno
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
@@ -16,11 +17,13 @@ from gateway import __version__
 from gateway.cli.access import access_app
 from gateway.cli.options import ConfigOption, JsonOption
 from gateway.cli.printing import complain, show, show_rows
+from gateway.cli.queues import dead_app, outbox_app
 from gateway.cli.trajectories import trajectories_app
 from gateway.runtime.errors import TOO_FEW_FILES, ConfigError, GatewayError
 
 if TYPE_CHECKING:
     from gateway.app.config import Config, Setup
+    from gateway.app.orders import Order
     from gateway.runtime.redaction import Redactor
     from gateway.store.port import Store
 
@@ -103,7 +106,9 @@ def ask(
 @app.command()
 def run(
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes on this host; more than one needs Redis.")] = 1,
-    worker: Annotated[bool, typer.Option("--worker", hidden=True, help="Started by another `run`.")] = False,
+    worker: Annotated[
+        int | None, typer.Option("--worker", hidden=True, help="Started by another `run`, as this number.")
+    ] = None,
     config: ConfigOption = None,
 ) -> None:
     """Serve the enabled platforms. It works without a terminal, and for every conversation of its store."""
@@ -117,12 +122,16 @@ def run(
     if workers > 1 and settings.database is not None:
         _misused("several workers need a Redis store (store.url); a SQLite file has one owner")
     _log_to(settings, None)
-    if not worker and sys.stderr.isatty():
+    if worker is None and sys.stderr.isatty():
         complain(announcement(settings, workers))
     if workers == 1:
-        parent_pipe = sys.stdin.fileno() if worker else None
-        raise typer.Exit(_guarded(lambda: serve_platforms(settings, parent_pipe=parent_pipe), settings))
-    command = [sys.executable, "-m", "gateway", "run", "--worker", *(["--config", str(config)] if config else [])]
+        serve = partial(serve_platforms, settings, parent_pipe=None if worker is None else sys.stdin.fileno())
+        if settings.monitor.address is not None:
+            from gateway.app.monitor import answering
+
+            serve = partial(serve, monitored=partial(answering, settings.monitor, worker or 0))
+        raise typer.Exit(_guarded(serve, settings))
+    command = [sys.executable, "-m", "gateway", "run", *(["--config", str(config)] if config else []), "--worker"]
     raise typer.Exit(_guarded(lambda: serve_fleet(command, workers), settings))
 
 
@@ -166,6 +175,23 @@ def models(
     show_rows(rows, as_json, listed.models_text)
 
 
+@app.command()
+def status(as_json: JsonOption = False, config: ConfigOption = None) -> None:
+    """Say whether messages move: what the running gateway says of itself, and else what the store says.
+
+    The exit status is 0 if a gateway answers at monitor.address and messages move; else 1.
+    """
+    from gateway.cli.status import asked, is_well, nobody, of_store, status_text
+
+    settings = _settings(config)
+    reports = asked(settings.monitor)
+    if not reports:
+        complain(nobody(settings))
+    rows = reports or [_read(config, of_store)]
+    show_rows(rows, as_json, status_text)
+    raise typer.Exit(0 if is_well(reports) else 1)
+
+
 @app.command("config")
 def config_(
     markdown: Annotated[bool, typer.Option("--markdown", help="As tables, for the documentation.")] = False,
@@ -192,19 +218,6 @@ def usage(
     since = SystemClock().now() - days * 86_400
     rows = _read(config, lambda store: usage_rows(store, since, by))
     show_rows(rows, as_json, usage_text)
-
-
-@app.command()
-def outbox(
-    everything: Annotated[bool, typer.Option("--all", help="Also those that were shown.")] = False,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="How many at most.")] = 50,
-    as_json: JsonOption = False,
-    config: ConfigOption = None,
-) -> None:
-    """Messages that people are not shown yet, or never will be, newest first."""
-    from gateway.cli.reports import outbox_rows, outbox_text
-
-    show_rows(_read(config, lambda store: outbox_rows(store, limit, everything=everything)), as_json, outbox_text)
 
 
 @app.command()
@@ -445,6 +458,36 @@ def _read(path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T:
     return _guarded(run, settings)
 
 
+def _give(path: Path | None, orders: list[Order]) -> str:
+    """Carry out orders, or leave them to the gateway that has the store; a sentence about that."""
+    from gateway.app.orders import carry_out, leave
+    from gateway.app.store import configured_store
+    from gateway.runtime.clock import SystemClock
+    from gateway.runtime.errors import StoreLocked
+
+    settings = _settings(path)
+    _log_to(settings, None)
+
+    async def run() -> str:
+        store = configured_store(settings, waits=False)
+        store.serve(runs=(), sends=())  # what is due is for those who serve
+        try:
+            await store.open()
+        except StoreLocked:
+            return ""
+        try:
+            for order in orders:
+                await carry_out(store, order, SystemClock())
+        finally:
+            await store.aclose()
+        return "Done." if settings.database is None else "Done: it goes on as soon as Legato runs."
+
+    if said := _guarded(run, settings):
+        return said
+    _read(path, lambda store: leave(store, orders))
+    return "The gateway that runs does it within ten seconds."
+
+
 def _log_to(settings: Config, file: Path | None) -> None:
     """Logs go to `file`, else to stderr: stdout belongs to what was asked for."""
     from gateway.runtime.logs import configure_logs
@@ -465,4 +508,6 @@ def _check_address(name: str, url: str) -> None:
 
 
 app.add_typer(access_app(_read), name="access")
+app.add_typer(outbox_app(_read, _give), name="outbox")
+app.add_typer(dead_app(_read, _give), name="dead")
 app.add_typer(trajectories_app(_settings, _guarded), name="trajectories")

@@ -16,6 +16,7 @@ from typing import Any, cast
 from gateway.domain.chat import UNSENT, OutboundState
 from gateway.domain.message import is_summary, note_of, text_of, wire
 from gateway.domain.session import Session
+from gateway.domain.wording import counted
 from gateway.runtime.errors import SessionNotFound
 from gateway.store.port import Store
 from gateway.store.records import Found, UsageBy
@@ -125,6 +126,40 @@ async def outbox_rows(store: Store, limit: int, *, everything: bool) -> list[Row
     ]
 
 
+async def dead_rows(store: Store, limit: int) -> list[Row]:
+    """Messages that were given up, newest first: id, platform, chat, kind, user, text, event, attempts, created_at."""
+    return [
+        {
+            "id": item.id,
+            "platform": item.key.platform,
+            "chat": item.key.chat,
+            "kind": "message" if item.inbound.kind in ("message", "queue", "steer") else item.inbound.kind,
+            "user": item.inbound.source.user,
+            "text": item.inbound.text,
+            "event": item.inbound.event_id,
+            "attempts": item.attempts,
+            "created_at": _time(item.accepted_at),
+        }
+        for item in await store.dead(limit)
+    ]
+
+
+def dead_text(rows: list[Row]) -> str:
+    """Messages to be read."""
+    if not rows:
+        return "There is nothing to list: no message was given up."
+    return "\n".join(
+        f"{row['created_at'][:16].replace('T', ' ')}  {row['id']}  {row['platform']}:{row['chat']}\n"
+        f"  {_one_line(row['text'])}\n  given up after {counted(row['attempts'], 'attempt')}"
+        for row in rows
+    )
+
+
+def _one_line(text: str) -> str:
+    joined = " ".join(text.split())
+    return joined if len(joined) <= _LINE_WIDTH else f"{joined[: _LINE_WIDTH - 1]}…"
+
+
 def sessions_text(rows: list[Row]) -> str:
     """A table of sessions."""
     if not rows:
@@ -183,10 +218,11 @@ def outbox_text(rows: list[Row]) -> str:
     blocks = []
     for row in rows:
         place = f"{row['platform']}:{row['chat']}" + (f"/{row['thread']}" if row["thread"] else "")
-        text = " ".join(row["text"].split())
-        shown = text if len(text) <= _LINE_WIDTH else f"{text[: _LINE_WIDTH - 1]}…"
         created = row["created_at"][:16].replace("T", " ")
-        blocks.append(f"{created}  {row['state']:<9} {row['kind']:<8} {place}\n  {shown}{_reason(row)}")
+        blocks.append(
+            f"{created}  {row['state']:<9} {row['kind']:<8} {place}  {row['id']}\n"
+            f"  {_one_line(row['text'])}{_reason(row)}"
+        )
     return "\n".join(blocks)
 
 

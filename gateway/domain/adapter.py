@@ -195,6 +195,15 @@ class ShowsLife(Protocol):
 
 
 @runtime_checkable
+class CountsUnread(Protocol):
+    """Can ask its platform's server what it keeps for the bot. Where it keeps something for a while and nothing
+    arrives, the reader is begun anew."""
+
+    async def unread(self) -> int:
+        """Return how many updates nobody has read. Raises AdapterError."""
+
+
+@runtime_checkable
 class IsWatched(Protocol):
     """Shows everything at once to a person in front of it. Nothing else may be written there, a reply may take its
     time, and at the end of the input nobody is there to answer questions."""

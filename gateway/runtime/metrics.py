@@ -113,6 +113,17 @@ class Metrics:
             if not sample.name.endswith(("_bucket", "_created"))
         }
 
+    def counts(self, metric: Counter | Histogram) -> dict[tuple[str, ...], float]:
+        """How often each series of a metric was counted, or observed, by its labels in the metric's order."""
+        ending = "_count" if isinstance(metric, Histogram) else "_total"
+        family = self._families.get(metric)
+        samples = (each for found in family.collect() for each in found.samples) if family else ()
+        return {
+            tuple(each.labels[name] for name in metric.labels): each.value
+            for each in samples
+            if each.name.endswith(ending)
+        }
+
     def series(self, metric: _Metric, labels: tuple[str, ...]) -> Any:
         """Return Prometheus's object for a metric with these labels. Raises ValueError if another metric has its
         name."""

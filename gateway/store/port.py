@@ -37,6 +37,7 @@ from gateway.domain.usage import LedgerEntry, UsageTotal
 from gateway.runtime.errors import SessionNotFound
 from gateway.store.records import (
     Arrival,
+    Backlog,
     CapReached,
     Changed,
     Claim,
@@ -62,14 +63,6 @@ from gateway.store.records import (
     TurnJournal,
     UsageBy,
 )
-
-
-@runtime_checkable
-class MayStandStill(Protocol):
-    """A store whose writes may hang without an error, as on a disk that does not answer."""
-
-    def stands_still(self) -> bool:
-        """Say whether the same writes are at work as at the last call."""
 
 
 @runtime_checkable
@@ -594,7 +587,7 @@ class Store(ABC):
 
     @abstractmethod
     async def set_notes(self, account: str, changes: Mapping[str, str | None]) -> None:
-        """Write these notes, and forget those that are None."""
+        """Write these notes, and forget those that are None; in a store that is opened for reading, too."""
 
     # -- guests -------------------------------------------------------------------------------
     # The guest book says who was let in by a code, and who asks. Both steps work in a store that is opened for
@@ -666,6 +659,19 @@ class Store(ABC):
     async def status(self, platforms: Collection[str] | None = None) -> StoreStatus:
         """Counts over everything, for which the store may be scanned. Waiting items and unsent rows are counted of
         these platforms alone, if they are given."""
+
+    @abstractmethod
+    async def backlog(self) -> Backlog:
+        """What waits, over all platforms; it costs no more because more was said, or more people talk. Where thousands
+        wait, the store may look at some of them alone, and give ages that are too small."""
+
+    @abstractmethod
+    async def dead(self, limit: int) -> list[InboxItem]:
+        """The items that were given up (outcome `dead`), newest first."""
+
+    @abstractmethod
+    async def bury(self, item: InboxItem) -> bool:
+        """Take an item off the dead ones: it counts as withdrawn. False: it was none of them."""
 
     @abstractmethod
     async def outbox(

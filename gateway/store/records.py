@@ -334,6 +334,29 @@ class StoreStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pile:
+    """Things that wait. `oldest`: since when the oldest does (seconds since the epoch); None: nothing waits."""
+
+    count: int = 0
+    oldest: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """What waits in the store, for a monitor that asks often: nothing is scanned for it. Moments are seconds since the
+    epoch.
+
+    By platform: `waiting`, the items without an outcome; `idle`, since when the oldest item waits in a lane that
+    nobody runs, as far as this process can know. `unsent`: the rows that were not shown yet, by platform and state; no
+    age is known of those that stream. `dead`: the items that were given up."""
+
+    waiting: Mapping[str, Pile] = field(default_factory=dict)
+    idle: Mapping[str, float] = field(default_factory=dict)
+    unsent: Mapping[tuple[str, str], Pile] = field(default_factory=dict)
+    dead: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cap:
     """A spend cap in force: `account` may not be charged beyond `limit`, in millionths of a US
     dollar. `resets_at`: when another account takes over (a day's end, seconds since the epoch);

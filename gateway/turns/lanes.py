@@ -16,7 +16,6 @@ from structlog.contextvars import bound_contextvars
 from gateway.domain.chat import SessionKey
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict, StoreError, StoreUnavailable
-from gateway.runtime.metrics import Gauge
 from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
 from gateway.store.port import Store
@@ -25,9 +24,6 @@ from gateway.store.records import Claim, InboxItem, Lease
 RunItem = Callable[[Lease, InboxItem], Awaitable[InboxItem | None]]
 
 log = structlog.get_logger(__name__)
-
-WAITING = Gauge(name="messages_waiting", text="Messages that are accepted and have no outcome yet.")
-RUNNING = Gauge(name="lanes_running", text="Lanes that this process drains.")
 
 _RETRY_SECONDS = 1.0
 # Claims on their way at once. One after the other would wait for the store's answer each, and a store behind a network
@@ -52,7 +48,7 @@ class Lanes:
     ) -> None:
         self._store = store
         self._run = run
-        self._worker = worker
+        self.worker = worker
         self._slots = asyncio.Semaphore(concurrent)
         self._background = background
         self._clock = clock
@@ -66,6 +62,11 @@ class Lanes:
     def active(self) -> int:
         """Return how many lanes are being drained."""
         return len(self._running)
+
+    @property
+    def is_full(self) -> bool:
+        """Say whether no more lanes may be drained at once."""
+        return self._slots.locked()
 
     async def serve(self) -> None:
         """Claim and drain lanes until cancelled, or until `stop` was called."""
@@ -109,16 +110,10 @@ class Lanes:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
-    async def measure(self) -> None:
-        """Note how many lanes run, and how many messages wait."""
-        RUNNING.note(self.active)
-        with suppress(StoreError):
-            WAITING.note((await self._store.status()).waiting)
-
     async def _claim(self) -> Claim:
         while True:
             try:
-                return await self._store.claim_next(self._worker)
+                return await self._store.claim_next(self.worker)
             except StoreError as error:  # of any kind: without claims nobody is ever answered again
                 log.error("claim_failed", error=str(error))
                 await self._clock.sleep(_RETRY_SECONDS)

@@ -59,7 +59,8 @@ PASSED_ON = "Noted: it joins what I am doing right now, or comes right after it.
 
 @dataclass(slots=True, kw_only=True)
 class Reception:
-    """Receives for all adapters. Seven fields change. `_told`, `_full` and `_reminded` note when each key was last told
+    """Receives for all adapters. `heard_at`: when each platform handed something over last (monotonic). Seven more
+    fields change. `_told`, `_full` and `_reminded` note when each key was last told
     that the bot is busy, that its lane is full, and that the bot waits for a yes or no. `_overflowed` has the keys
     whose adapter was told of a full lane, `_answered` counts a key's commands beside its lane, `_overheard` keeps
     files of albums, and `_beside` has what is carried out beside the lanes."""
@@ -75,6 +76,7 @@ class Reception:
     clock: Clock
     points: Points
     rules: TurnRules
+    heard_at: dict[str, float] = field(default_factory=dict)
     _told: Throttle = field(default_factory=Throttle)
     _full: Throttle = field(default_factory=Throttle)
     _reminded: Throttle = field(default_factory=Throttle)
@@ -117,6 +119,8 @@ class Reception:
     async def _arrivals(self, batch: Sequence[Inbound]) -> list[Arrival]:
         """The messages of a batch that are for the bot."""
         now = self.clock.monotonic()
+        if batch:
+            self.heard_at[batch[0].source.platform] = now
         arrivals: list[Arrival] = []
         for read in batch:
             if await self._is_about_the_chat(read):

@@ -11,6 +11,7 @@ WHERE_ALL_IS_CAUGHT = {
     "gateway/turns/turn.py",
     "gateway/turns/poison.py",
     "gateway/app/gateway.py",
+    "gateway/app/readers.py",
     "gateway/runtime/plugins.py",
     "gateway/runtime/tasks.py",
     "gateway/store/sqlite/writer.py",

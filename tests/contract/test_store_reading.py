@@ -12,7 +12,7 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message, assistant, note_of, noted, text_of, tool_result, user
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
 from gateway.store.port import Store
-from gateway.store.records import Opening, Patch, StepRecord
+from gateway.store.records import Backlog, Opening, Patch, Pile, StepRecord
 from gateway.store.shared import text as searched
 from tests.support.store_kit import (
     START,
@@ -367,6 +367,48 @@ async def test_figures_count_everything(store: Store) -> None:
     await store.mark_sent(end.outbound[0].id, "m")
     figures = await store.status()
     assert (figures.waiting, figures.unsent, figures.dead, figures.sessions) == (2, 1, 1, 1)
+
+
+async def test_a_backlog_says_what_waits_and_since_when(store: Store, bench: Bench) -> None:
+    assert await store.backlog() == Backlog()
+    begun = bench.clock.now()
+    claim, _ = await in_session(store)
+    await bench.clock.advance(10.0)
+    await put(store, "e2")  # behind the one that runs
+    await bench.clock.advance(10.0)
+    await put(store, "e3", chat="2")
+    found = await store.backlog()
+    assert (found.waiting["test"].count, found.unsent, found.dead) == (3, {}, 0)
+    assert found.idle == {"test": START}  # the lane of e3 alone is nobody's
+    assert found.waiting["test"].oldest is not None
+    rows = [outbound("o1", created_at=begun), outbound("o2", created_at=begun + 5)]
+    end = await store.finish_turn(claim.lease, None, claim.item, None, "dead", rows)
+    await store.emit([outbound("o3", chat="2", created_at=begun - 5)])
+    found = await store.backlog()
+    assert (found.waiting["test"].count, found.dead) == (2, 1)
+    assert sum(pile.count for pile in found.unsent.values()) == 3
+    assert found.unsent["test", "sending"] == Pile(count=2, oldest=begun - 5)
+    await store.mark_retry(end.outbound[0].id, 60.0, ambiguous=False)
+    found = await store.backlog()
+    assert found.unsent["test", "sending"] == Pile(count=1, oldest=begun - 5)
+    assert found.unsent["test", "pending"].count == 2
+
+
+async def test_what_was_given_up_is_listed_until_it_is_buried(store: Store) -> None:
+    assert await store.dead(10) == []
+    for number in ("1", "2"):
+        await put(store, f"e{number}", chat=number)
+        claim = await store.claim_next("w")
+        await store.finish_turn(claim.lease, None, claim.item, None, "dead", [])
+    newest, oldest = await store.dead(10)
+    assert [(each.key.chat, each.inbound.text, each.attempts) for each in (newest, oldest)] == [
+        ("2", "hello", 1),
+        ("1", "hello", 1),
+    ]
+    assert await store.dead(1) == [newest]
+    assert [await store.bury(newest), await store.bury(newest)] == [True, False]
+    assert await store.dead(10) == [oldest]
+    assert ((await store.status()).dead, (await store.backlog()).dead) == (1, 1)
 
 
 async def test_a_common_word_lists_the_newest_and_a_rare_one_all(store: Store) -> None:

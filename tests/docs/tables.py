@@ -54,12 +54,12 @@ def _quoted(name: str) -> str:
 
 def metrics() -> str:
     """Every metric that a room counts, as Prometheus shows it."""
-    found = {_shown(metric): metric for metric in _declared()}
+    found = {_shown(metric): metric for metric in all_metrics()}
     rows = ((f"`{name}`", ", ".join(metric.labels) or "–", metric.text) for name, metric in sorted(found.items()))
     return table(("Name", "Labels", "Meaning"), rows)
 
 
-def _declared() -> Iterator[Counter | Gauge | Histogram]:
+def all_metrics() -> Iterator[Counter | Gauge | Histogram]:
     """The metrics are constants of the modules that count them."""
     for module in pkgutil.walk_packages(gateway.__path__, "gateway."):
         if not module.name.endswith("__main__"):

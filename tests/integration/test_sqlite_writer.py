@@ -146,21 +146,3 @@ async def test_a_thread_that_cannot_go_on_tells_everybody_who_waits_and_its_owne
         assert told.endswith("x.db has ended (Panic: no memory for a batch): start Legato again.")
         with pytest.raises(StoreUnavailable):
             await writer.run(put("later"))
-
-
-async def test_writes_that_hang_are_noticed(tmp_path: Path) -> None:
-    async with writing(tmp_path / "x.db") as (_, writer):
-        assert not writer.stands_still()
-        held, go = threading.Event(), threading.Event()
-
-        def hold(_: apsw.Connection) -> None:
-            held.set()
-            assert go.wait(60)
-
-        running = asyncio.ensure_future(writer.run(hold))
-        await eventually(held.is_set)
-        assert [writer.stands_still(), writer.stands_still()] == [False, True]
-        go.set()
-        await running
-        await writer.run(put("next"))
-        assert not writer.stands_still()

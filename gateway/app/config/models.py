@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, Self
 from urllib.parse import unquote, urlsplit
@@ -226,6 +227,57 @@ class Log(Section):
     format: Literal["console", "json"] = Field("console", description="for people, or for programs")
 
 
+def is_loopback(host: str) -> bool:
+    """Say whether a host is this machine, and nobody else can reach it."""
+    try:
+        return host == "localhost" or ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _listening_address(value: str) -> str:
+    host, _, port = value.rpartition(":")
+    if not (host and port.isascii() and port.isdigit() and 1 <= int(port) <= 65_535):
+        raise ValueError('must be HOST:PORT, such as "127.0.0.1:9464"')
+    return value
+
+
+class MonitorSettings(Section):
+    """An address where `legato run` answers monitors: /healthz, /readyz, /statusz and /metrics (docs/operations.md).
+    With `--workers N` the first worker has this port, and each other one the next.
+
+        address: "127.0.0.1:9464"
+    """
+
+    address: Annotated[str, Field(strict=True), AfterValidator(_listening_address)] | None = Field(
+        None, description="host and port; null: nobody is answered"
+    )
+    public: Flag = Field(False, description="whether others than this machine may reach the address")
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Strangers are not told by accident."""
+        if self.address is not None and not self.public and not is_loopback(self.place(0)[0]):
+            yield (
+                ("address", "public"),
+                "is reached from other machines: say so with monitor.public: true, or listen at 127.0.0.1",
+            )
+
+    def place(self, worker: int) -> tuple[str, int]:
+        """The host and the port of a worker; the first is number 0."""
+        host, _, port = (self.address or "").rpartition(":")
+        return host.strip("[]"), int(port) + worker
+
+
+class AlertSettings(Section):
+    """A chat that hears of trouble: messages that were given up, platforms that are down, findings of the watchdog,
+    spend caps that were met, a disk that is nearly full. Each kind is told at most once an hour.
+
+        to: telegram:4711
+    """
+
+    to: Text | None = Field(None, description="PLATFORM:CHAT, as /whoami tells it there; null: nobody")
+
+
 class Config(Section):
     """The settings of Legato, each at its default. Your own go into a file of the same form, config.yaml in Legato's
     folder (~/.legato, or the one that LEGATO_HOME names), and only those that differ: changes to this file would be in
@@ -260,6 +312,8 @@ class Config(Section):
     budgets: Caps = Caps()
     chats: dict[str, Chat] = Field(default_factory=dict)  # by place
     adapters: Platforms = Field(default_factory=dict)  # those that are named, by name
+    monitor: MonitorSettings = MonitorSettings()
+    alerts: AlertSettings = AlertSettings()
     log: Log = Log()
     _folder: Path = PrivateAttr(default_factory=Path)
 
@@ -291,6 +345,13 @@ class Config(Section):
             yield (
                 ("transcription.usd_per_minute", "budgets"),
                 "is needed, or the spend caps could not be kept: say what a minute costs (0 for a server of your own)",
+            )
+        platform, colon, chat = (self.alerts.to or "").partition(":")
+        known = self.adapters.get(platform)
+        if self.alerts.to is not None and not (colon and chat and known is not None and known.enabled):
+            yield (
+                ("alerts.to",),
+                "must be PLATFORM:CHAT, on a platform that is enabled in adapters",
             )
         patience, deadline = self.tools.approval_deadline, self.turns.deadline
         if patience >= deadline:

@@ -15,16 +15,17 @@ from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey
 from gateway.domain.message import Message
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, UsageTotal
-from gateway.store.records import InboxItem, SignalKind, StoreStatus, TurnJournal, UsageBy
+from gateway.store.records import Backlog, InboxItem, Pile, SignalKind, StoreStatus, TurnJournal, UsageBy
 from gateway.store.redis import searching
 from gateway.store.redis.codec import approvals_from, document_in, message_from, number, pairs, row_from, session_from
 from gateway.store.redis.partitions import EVERYWHERE, address_name, partition_of, partition_of_key
 from gateway.store.redis.wire import Wire
-from gateway.store.shared.documents import intents_from
+from gateway.store.shared.documents import intents_from, item_from
 from gateway.store.shared.fields import USAGE
 from gateway.store.shared.platforms import Platforms, chat_name
 
 _PAGE: Final = 1_000  # messages, rows or ledger entries read at a time
+_LOOKED_AT: Final = 50  # lanes, chats and rows of a platform in a partition, for their ages
 
 
 async def signals(wire: Wire, item: InboxItem) -> tuple[SignalKind, ...]:
@@ -120,6 +121,43 @@ async def status(wire: Wire, platforms: Platforms, old: Collection[int]) -> Stor
         sessions=sum(known),
         unindexed=await searching.left(wire, old),
     )
+
+
+async def backlog(wire: Wire) -> Backlog:
+    """What waits, over all platforms. A reply that streams counts as a row that waits for its turn."""
+    waiting, idle, unsent = dict[str, Pile](), dict[str, float](), dict[tuple[str, str], Pile]()
+    dead = 0
+    for given_up, *platforms in await wire.look_everywhere("backlog", str(_LOOKED_AT)):
+        dead += int(given_up)
+        for platform, items, oldest, untouched, rows, sending, made in platforms:
+            waiting[platform] = _heaped(waiting.get(platform), int(items), oldest)
+            if untouched:
+                idle[platform] = min(idle.get(platform, float(untouched)), float(untouched))
+            busy = int(sending)
+            for state, count in ((OutboundState.SENDING, busy), (OutboundState.PENDING, max(0, int(rows) - busy))):
+                unsent[platform, state] = _heaped(unsent.get((platform, state)), count, made if count else "")
+    return Backlog(
+        waiting={platform: pile for platform, pile in waiting.items() if pile.count},
+        idle=idle,
+        unsent={place: pile for place, pile in unsent.items() if pile.count},
+        dead=dead,
+    )
+
+
+def _heaped(pile: Pile | None, count: int, oldest: str) -> Pile:
+    """A pile and what one more partition has."""
+    pile = pile or Pile()
+    since = [each for each in (pile.oldest, float(oldest) if oldest else None) if each is not None]
+    return Pile(count=pile.count + count, oldest=min(since, default=None))
+
+
+async def dead(wire: Wire, limit: int) -> list[InboxItem]:
+    """The items that were given up, newest first."""
+    lists = await wire.ask_all((each, ("LRANGE", "dead", str(-limit), "-1")) for each in EVERYWHERE)
+    newest = sorted(((int(item), where) for where, items in enumerate(lists) for item in items), reverse=True)[:limit]
+    asked = [(where, ("HMGET", f"item:{item}", "key", "inbound", "at", "attempts")) for item, where in newest]
+    found = await wire.ask_all(asked)
+    return [item_from((item, *facts)) for (item, _), facts in zip(newest, found, strict=True)]
 
 
 async def usage(

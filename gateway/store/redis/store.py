@@ -33,6 +33,7 @@ from gateway.store.records import (
     EXPIRY_CLAIM,
     LEASE_SECONDS,
     Arrival,
+    Backlog,
     CapReached,
     Changed,
     Claim,
@@ -826,6 +827,15 @@ class RedisStore(Store):
 
     async def status(self, platforms: Collection[str] | None = None) -> StoreStatus:
         return await reading.status(self._wire, Platforms(platforms), self._old_search)
+
+    async def backlog(self) -> Backlog:
+        return await reading.backlog(self._wire)
+
+    async def dead(self, limit: int) -> list[InboxItem]:
+        return await reading.dead(self._wire, limit)
+
+    async def bury(self, item: InboxItem) -> bool:
+        return await self._wire.run(partition_of_key(item.key), "bury", item.id, read=_whether)
 
     async def outbox(
         self, address: ChatAddress | None, limit: int, states: Collection[OutboundState] = ()

@@ -233,3 +233,16 @@ def signals(connection: apsw.Connection, item: int) -> tuple[SignalKind, ...]:
     """Signals left for an item, oldest first."""
     rows = many(connection, "SELECT kind FROM signals WHERE item = ? ORDER BY at, kind", (item,))
     return tuple(row[0] for row in rows)
+
+
+def dead(connection: apsw.Connection, limit: int) -> list[InboxItem]:
+    """The items that were given up, newest first."""
+    rows = many(connection, f"SELECT {_COLUMNS} FROM inbox WHERE outcome = 'dead' ORDER BY id DESC LIMIT ?", (limit,))
+    return [item_from(row) for row in rows]
+
+
+def bury(connection: apsw.Connection, item: InboxItem) -> bool:
+    """Take an item off the dead ones, and say whether it was one."""
+    return bool(
+        change(connection, "UPDATE inbox SET outcome = 'withdrawn' WHERE id = ? AND outcome = 'dead'", (int(item.id),))
+    )

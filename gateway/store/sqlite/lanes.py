@@ -271,6 +271,15 @@ class Lanes:
             return lane.queue[0]
         return lane.head
 
+    def idle(self) -> dict[str, float]:
+        """By platform: since when the oldest item waits in a lane that nobody runs. A suspect waits for its time."""
+        oldest: dict[str, float] = {}
+        for lane in self._lanes.values():
+            if lane.phase is Phase.READY and (lane.head is not None or lane.queue[0].attempts < SUSPECT_ATTEMPTS):
+                since, platform = (lane.head or lane.queue[0]).accepted_at, lane.key.platform
+                oldest[platform] = min(since, oldest.get(platform, since))
+        return oldest
+
     def runs(self, key: SessionKey) -> bool:
         """Say whether this process has claimed an item of the lane."""
         lane = self._lanes.get(key)

@@ -7,10 +7,10 @@ from typing import Final
 
 import apsw
 
-from gateway.domain.chat import SessionKey
+from gateway.domain.chat import OutboundState, SessionKey
 from gateway.domain.session import Compaction, Session
 from gateway.domain.usage import UsageTotal
-from gateway.store.records import ItemOutcome, StoreStatus, UsageBy
+from gateway.store.records import Backlog, ItemOutcome, Pile, StoreStatus, UsageBy
 from gateway.store.shared.fields import COMPACTION, SESSION, USAGE
 from gateway.store.sqlite import search, sessions
 from gateway.store.sqlite.connection import many, one
@@ -69,6 +69,32 @@ def usage(
     ]
 
 
+# Each walks an index that holds nothing but what waits.
+_WAITING: Final = (
+    "SELECT platform, count(*), min(accepted_at) FROM inbox INDEXED BY inbox_unfinished WHERE outcome IS NULL"
+    " GROUP BY platform"
+)
+_UNSENT: Final = (
+    f"SELECT platform, state, count(*), min(iif(state = '{OutboundState.STREAMING}', NULL, created_at))"
+    f" FROM outbox INDEXED BY outbox_unfinished WHERE {UNFINISHED} GROUP BY platform, state"
+)
+_DEAD: Final = f"SELECT count(*) FROM inbox INDEXED BY inbox_dead WHERE outcome = '{DEAD}'"
+
+
+def backlog(connection: apsw.Connection) -> Backlog:
+    """What waits, over all platforms; which lanes are idle only the process knows that runs them."""
+    waiting = many(connection, _WAITING, ())
+    dead = one(connection, _DEAD)
+    return Backlog(
+        waiting={platform: Pile(count=count, oldest=oldest) for platform, count, oldest in waiting},
+        unsent={
+            (platform, state): Pile(count=count, oldest=oldest)
+            for platform, state, count, oldest in many(connection, _UNSENT, ())
+        },
+        dead=dead[0] if dead else 0,
+    )
+
+
 def status(connection: apsw.Connection, platforms: Collection[str] | None) -> StoreStatus:
     """Counts over everything; what waits and what is unsent of these platforms (None: of all)."""
     among = "" if platforms is None else f" AND platform IN ({', '.join('?' * len(platforms))})"
@@ -76,9 +102,9 @@ def status(connection: apsw.Connection, platforms: Collection[str] | None) -> St
         connection,
         f"SELECT (SELECT count(*) FROM inbox WHERE outcome IS NULL{among}),"
         f" (SELECT count(*) FROM outbox WHERE {UNFINISHED}{among}),"
-        " (SELECT count(*) FROM inbox WHERE outcome = ?),"
+        f" ({_DEAD}),"
         " (SELECT count(*) FROM sessions)",
-        (*(platforms or ()), *(platforms or ()), DEAD),
+        (*(platforms or ()), *(platforms or ())),
     )
     assert row is not None
     return StoreStatus(waiting=row[0], unsent=row[1], dead=row[2], sessions=row[3], unindexed=search.left(connection))

@@ -34,6 +34,7 @@ from gateway.store.records import (
     ATTEMPT_PAUSES,
     EXPIRY_CLAIM,
     Arrival,
+    Backlog,
     CapReached,
     Changed,
     Claim,
@@ -136,10 +137,6 @@ class SqliteStore(Store):
     async def check(self) -> None:
         """Read the whole file. Raises StoreUnavailable where it is damaged."""
         await self._database.read(check_undamaged, self._database.path)
-
-    def stands_still(self) -> bool:
-        """Say whether the same writes are at work as at the last call."""
-        return self._database.is_open and self._database.writer.stands_still()
 
     def rest(self) -> int:
         """Forget the transcripts that nobody asked for since the last call; return their bytes."""
@@ -760,7 +757,7 @@ class SqliteStore(Store):
         return self._database.look(keeping.notes, account)
 
     async def set_notes(self, account: str, changes: Mapping[str, str | None]) -> None:
-        await self._database.write(keeping.set_notes, account, changes)
+        await self._database.write_beside(keeping.set_notes, account, changes)
 
     # -- guests -----------------------------------------------------------------------------
 
@@ -796,6 +793,15 @@ class SqliteStore(Store):
 
     async def status(self, platforms: Collection[str] | None = None) -> StoreStatus:
         return await self._database.read(reading.status, platforms)
+
+    async def backlog(self) -> Backlog:
+        return replace(await self._database.read(reading.backlog), idle=self._lanes.idle())
+
+    async def dead(self, limit: int) -> list[InboxItem]:
+        return await self._database.read(inbox.dead, limit)
+
+    async def bury(self, item: InboxItem) -> bool:
+        return await self._database.write(inbox.bury, item)
 
     async def outbox(
         self, address: ChatAddress | None, limit: int, states: Collection[OutboundState] = ()

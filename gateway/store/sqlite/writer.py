@@ -80,7 +80,6 @@ class Writer:
         self._path = path
         self._around = around
         self._broken = broken
-        self._taken = self._done = self._looked_at = 0  # batches
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
         self._closing = False
@@ -123,12 +122,6 @@ class Writer:
         self._queue.put(_Job(work, future, outside=True))
         return await future
 
-    def stands_still(self) -> bool:
-        """Say whether the batch is still at work that was at work at the last call."""
-        taken, before = self._taken, self._looked_at
-        self._looked_at = taken
-        return taken > self._done and taken == before
-
     async def aclose(self) -> None:
         """Finish all operations that wait and end the thread. Idempotent; the connection stays open."""
         if not self._closing:
@@ -144,14 +137,12 @@ class Writer:
         try:
             while going:
                 batch, going = self._take()
-                self._taken += 1
                 if inside := [job for job in batch if not job.outside]:
                     self._commit(inside)
                     self._hand_over(self._deliver, inside)
                 if outside := [job for job in batch if job.outside]:
                     self._run(outside)
                     self._hand_over(self._deliver, outside)
-                self._done += 1
                 batch = []
         except BaseException as error:
             self._closing = True  # whoever comes from now on is refused

@@ -1,0 +1,64 @@
+"""What the operator's chat hears: each kind of news once an hour at most, through the outbox like everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from gateway.app.problems import Problem, Signs
+from gateway.delivery.outbox import Outbox
+from gateway.domain.chat import ChatAddress, SessionKey
+from gateway.domain.wording import counted
+from gateway.runtime.clock import Clock, lasting_id
+from gateway.runtime.errors import StoreError
+from gateway.runtime.tasks import Background
+
+log = structlog.get_logger(__name__)
+
+_EVERY: Final = 3_600.0  # seconds
+
+
+@dataclass(slots=True, kw_only=True)
+class Alerts:
+    """Tells the chat `to`; None: nobody. What had happened before the first look is no news."""
+
+    to: ChatAddress | None
+    outbox: Outbox
+    background: Background
+    clock: Clock
+    _before: Signs | None = None
+    _told: dict[str, float] = field(default_factory=dict)  # when each kind was told last
+
+    def tell(self, new: Iterable[Problem], signs: Signs) -> None:
+        """Tell of problems that were not there at the last look, and of what has risen since. Nobody waits for it: the
+        store may be what is wrong."""
+        before, self._before = self._before or signs, signs
+        news = {each.kind: f"{each.about}: {each.text}".removeprefix(": ") for each in new} | _risen(before, signs)
+        if self.to is None:
+            return
+        for kind, text in news.items():
+            if self.clock.monotonic() - self._told.get(kind, -_EVERY) >= _EVERY:
+                self._told[kind] = self.clock.monotonic()
+                self.background.start(self._tell(self.to, kind, text), name=f"alert {kind}")
+
+    async def _tell(self, to: ChatAddress, kind: str, text: str) -> None:
+        # Several processes, and a new start, make the same row: the store keeps it once.
+        row_id = lasting_id("o", "alert", to, kind, int(self.clock.now() // _EVERY))
+        key = SessionKey(platform=to.platform, chat=to.chat)
+        try:
+            await self.outbox.emit(self.outbox.compose(key, to, "notice", f"Legato — {text}", first_id=row_id))
+        except StoreError as error:
+            self._told.pop(kind, None)  # the next of its kind is told
+            log.warning("alert_not_told", kind=kind, error=str(error))
+
+
+def _risen(before: Signs, signs: Signs) -> dict[str, str]:
+    news: dict[str, str] = {}
+    if (dead := signs.dead - before.dead) > 0:
+        news["dead_letters"] = f"{counted(dead, 'message')} could not be answered, and were given up"
+    if (met := signs.caps_met - before.caps_met) > 0:
+        news["cap_met"] = f"a spend cap refused {counted(round(met), 'model call')}"
+    return news

@@ -1,0 +1,86 @@
+"""The address for monitors: whether the process lives, whether it takes messages, what it does, and its numbers.
+
+    /healthz   200 as long as the event loop comes to its turn
+    /readyz    200 while messages are taken: the store is reached and migrated; else 503 with the reason
+    /statusz   JSON for people; `legato status` prints the same
+    /metrics   every number, in Prometheus's text format
+
+On loopback only requests to this machine's own names are answered: a page in a browser here reaches loopback, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import web
+
+from gateway.app.config.models import MonitorSettings, is_loopback
+from gateway.app.gateway import Gateway
+from gateway.app.health import Health
+from gateway.runtime.errors import UserError
+from gateway.runtime.metrics import Metrics
+
+_LAST_WORDS: Final = 1.0  # seconds for running requests at the end
+_PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def answering(settings: MonitorSettings, worker: int, gateway: Gateway) -> AbstractAsyncContextManager[None]:
+    """Answer monitors of this worker's gateway in the block. Raises UserError if the address cannot be had."""
+    host, port = settings.place(worker)
+    monitor = Monitor(health=gateway.health, metrics=gateway.metrics, host=host, port=port, public=settings.public)
+    return monitor.listening()
+
+
+@dataclass(slots=True, kw_only=True)
+class Monitor:
+    """Answers at `host` and `port`. `public`: whoever reaches it is answered, under any name."""
+
+    health: Health
+    metrics: Metrics
+    host: str
+    port: int
+    public: bool = False
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[None]:
+        """Answer until the block ends. Raises UserError if the address cannot be had."""
+        server = web.Server(self._asked, access_log=None)
+        try:
+            listener = await asyncio.get_running_loop().create_server(server, self.host, self.port)
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else error
+            raise UserError(
+                f"The monitor cannot listen at {self.host}:{self.port} ({why}): end the program that has the port, or "
+                "set another one in monitor.address."
+            ) from error
+        try:
+            yield
+        finally:
+            listener.close()
+            server.pre_shutdown()
+            await server.shutdown(_LAST_WORDS)
+
+    async def _asked(self, request: web.BaseRequest) -> web.Response:
+        if request.method not in ("GET", "HEAD"):
+            return web.Response(status=405, headers={"Allow": "GET, HEAD"})
+        if not (self.public or is_loopback(request.host.rpartition(":")[0] or request.host)):
+            return web.Response(status=403, text="Ask for this machine by a name of its own, such as 127.0.0.1.\n")
+        match request.path:
+            case "/healthz":
+                return web.Response(text="ok\n")
+            case "/readyz":
+                reason = await self.health.is_ready()
+                return web.Response(status=503 if reason else 200, text=f"{reason or 'ok'}\n")
+            case "/statusz":
+                report = json.dumps(await self.health.report(), ensure_ascii=False, indent=2)
+                return web.Response(text=f"{report}\n", content_type="application/json")
+            case "/metrics":
+                text = await self.metrics.exposition()
+                return web.Response(body=text.encode(), headers={"Content-Type": _PROMETHEUS})
+        return web.Response(status=404, text="Here are /healthz, /readyz, /statusz and /metrics.\n")

@@ -1,0 +1,128 @@
+"""What is wrong with a gateway that runs, as far as the signs of a look say so. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final, Literal, get_args
+
+from gateway.app.readers import ReaderState
+from gateway.domain.wording import counted, lasting
+
+Kind = Literal[
+    "platform_down",
+    "reader_still",
+    "deaf",
+    "lane_still",
+    "job_ended",
+    "outbox_grows",
+    "loop_lags",
+    "writer_still",
+    "store_away",
+    "disk_low",
+]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+SLOWS_ALONE: Final = frozenset[Kind]({"loop_lags", "disk_low"})  # messages move all the same
+
+LOOK_SECONDS: Final = 10.0  # between two looks
+ASK_SECONDS: Final = 20.0  # a platform was silent for so long before its server is asked, and between two questions
+HOPELESS: Final = 300.0  # seconds without an end of a write, or without a look: then the process ends
+_LAGS: Final = 2.0  # seconds of a look that comes late
+_LANE_STILL: Final = 45.0  # seconds in a lane that nobody runs
+_WRITER_STILL: Final = 30.0
+_GROWS_FOR, _GROWS_BY = 300.0, 10  # seconds, and rows
+_LEAST_FREE: Final = 500_000_000  # bytes
+MOST_LOOKS: Final = int(_GROWS_FOR / LOOK_SECONDS) + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlatformSigns:
+    """One platform at a look. `still_for`: since when its library gave no sign, if that is too long. `deaf_for`: for
+    how many seconds its server was seen to keep updates, while nothing was heard of it."""
+
+    state: ReaderState
+    still_for: float | None = None
+    deaf_for: float = 0.0
+    unsent: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signs:
+    """A look at the gateway, at a monotonic time. `idle`: for how many seconds the oldest message waits in a lane that
+    nobody runs, by platform; nothing while no more lanes may run at once. `lag`: by how much the look came late.
+    `writes_for`: for how long a small write has been under way. `ended`: jobs that had ended and were begun anew."""
+
+    at: float
+    platforms: Mapping[str, PlatformSigns] = field(default_factory=dict)
+    idle: Mapping[str, float] = field(default_factory=dict)
+    lag: float = 0.0
+    writes_for: float = 0.0
+    store_error: str | None = None
+    free: int | None = None  # bytes of the disk
+    ended: tuple[str, ...] = ()
+    dead: int = 0  # items that were given up, ever
+    caps_met: float = 0.0  # model calls that a spend cap refused, since the start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something that is wrong. `about`: the platform or the job. `text` is for people, and names none of them."""
+
+    kind: Kind
+    about: str
+    text: str
+
+    @property
+    def name(self) -> tuple[Kind, str]:
+        """The same problem has it at each look."""
+        return self.kind, self.about
+
+
+def problems(signs: Signs, before: Sequence[Signs]) -> list[Problem]:
+    """What is wrong; `before` are the looks of the last minutes, oldest first."""
+    return [Problem(kind=kind, about=about, text=text) for kind, about, text in _found(signs, before)]
+
+
+def is_hopeless(signs: Signs) -> bool:
+    """Say whether only another start may help."""
+    return signs.writes_for >= HOPELESS
+
+
+def _found(signs: Signs, before: Sequence[Signs]) -> Iterator[tuple[Kind, str, str]]:
+    for name, platform in signs.platforms.items():
+        yield from _of_platform(name, platform)
+        if _grows([*(each.platforms.get(name) for each in before), platform], signs.at - before[0].at if before else 0):
+            yield "outbox_grows", name, f"{counted(platform.unsent, 'message')} wait to be shown, and none goes out"
+    for name, seconds in signs.idle.items():
+        if seconds >= _LANE_STILL:
+            yield "lane_still", name, f"a message has waited {lasting(seconds)}, and nobody answers it"
+    for job in signs.ended:
+        yield "job_ended", job, "had ended by an error in Legato, and was begun anew; the log has more"
+    if signs.lag >= _LAGS:
+        yield "loop_lags", "", f"everything stood still for {signs.lag:.0f} seconds"
+    if signs.writes_for >= _WRITER_STILL:
+        yield "writer_still", "", f"a write to the store has not ended for {lasting(signs.writes_for)}"
+    if signs.store_error is not None:
+        yield "store_away", "", signs.store_error
+    if signs.free is not None and signs.free < _LEAST_FREE:
+        yield "disk_low", "", f"the store's disk has {signs.free // 1_000_000:,} MB left"
+
+
+def _of_platform(name: str, platform: PlatformSigns) -> Iterator[tuple[Kind, str, str]]:
+    if platform.state == "ended":
+        yield "platform_down", name, "is read no more; the log says why"
+    elif platform.state == "pauses":
+        yield "platform_down", name, "its reader met an error, and pauses; the log says which"
+    elif platform.still_for is not None:
+        yield "reader_still", name, f"its reader has given no sign for {lasting(platform.still_for)}"
+    elif platform.deaf_for >= ASK_SECONDS:
+        yield "deaf", name, "its server has messages for the bot, and none of them arrives"
+
+
+def _grows(looks: Sequence[PlatformSigns | None], seconds: float) -> bool:
+    """Say whether in so many seconds no row went out, and many came."""
+    counts = [each.unsent for each in looks if each is not None]
+    if seconds < _GROWS_FOR or len(counts) < 2:
+        return False
+    return all(a <= b for a, b in pairwise(counts)) and counts[-1] - counts[0] >= _GROWS_BY

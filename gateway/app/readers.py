@@ -1,0 +1,109 @@
+"""The readers of the platforms: each reads until there is nothing more, and is begun anew where a bug ended it or where
+it stands still."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, Literal
+
+import structlog
+
+from gateway.app.accounts import AccountLeases
+from gateway.domain.adapter import Adapter, HasAccount, ShowsLife
+from gateway.runtime.backoff import Backoff
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import GatewayError
+from gateway.runtime.metrics import Counter
+from gateway.runtime.tasks import Background, ended_before
+from gateway.turns.poison import PoisonGuard
+from gateway.turns.reception import Reception
+
+log = structlog.get_logger(__name__)
+
+READERS_RESTARTED: Final = Counter(
+    name="readers_restarted", text="Readings of a platform that were begun anew.", labels=("platform", "why")
+)
+
+ReaderState = Literal["not started", "reads", "stands by", "pauses", "ended"]
+"""`stands by`: another process reads the account. `pauses`: after a bug, before it reads again."""
+
+_READ_AGAIN = (1.0, 300.0)  # seconds before a platform is read again after a bug
+_READ_WELL = 600.0  # the same, after which the pauses begin anew
+
+
+@dataclass(slots=True, kw_only=True)
+class Readers:
+    """Reads the platforms of `adapters`. `failure`: why one stopped, as a sentence for the person."""
+
+    adapters: Mapping[str, Adapter]
+    accounts: AccountLeases
+    reception: Reception
+    background: Background
+    clock: Clock
+    failed: bool = False
+    failure: str | None = None
+    _states: dict[str, ReaderState] = field(default_factory=dict)
+    _stalled: dict[str, asyncio.Event] = field(default_factory=dict)
+
+    def begin(self) -> list[asyncio.Task[None]]:
+        """Read all of them; the tasks end with their platforms."""
+        return [
+            self.background.start(self._read(adapter), name=f"adapter {name}")
+            for name, adapter in self.adapters.items()
+        ]
+
+    def state(self, name: str) -> ReaderState:
+        """Return what the reader of a platform does now."""
+        state = self._states.get(name, "not started")
+        return "stands by" if state == "reads" and not self.accounts.owns(self.adapters[name]) else state
+
+    def silent_for(self, name: str) -> float | None:
+        """Return the seconds since the reader's library gave a sign, if that is longer than it may take."""
+        adapter = self.adapters[name]
+        if not isinstance(adapter, ShowsLife) or adapter.alive_at is None:
+            return None
+        silent = self.clock.monotonic() - adapter.alive_at
+        return silent if silent > adapter.longest_silence else None
+
+    def restart(self, name: str, why: str) -> None:
+        """End the present reading of a platform, and begin anew."""
+        if (stalled := self._stalled.get(name)) is not None and self._states.get(name) == "reads":
+            READERS_RESTARTED.count(name, why)
+            stalled.set()
+
+    async def _read(self, adapter: Adapter) -> None:
+        """Read a platform until it has nothing more to say. One whose reading a bug ended, or that stands still, is
+        read again after a pause; but for a person's own terminal, where the error has to be seen."""
+        backoff = Backoff(*_READ_AGAIN)
+        stalled = self._stalled[adapter.name] = asyncio.Event()
+        read = partial(self.accounts.read, adapter, PoisonGuard(self.reception, adapter).accept)
+        try:
+            while True:
+                stalled.clear()
+                self._states[adapter.name] = "reads"
+                began = self.clock.monotonic()
+                try:
+                    if await ended_before(read, stalled):
+                        return
+                except GatewayError as error:
+                    self.failed, self.failure = True, str(error)
+                    log.info("adapter_stopped", adapter=adapter.name, error=str(error))
+                    return
+                except Exception:
+                    # One platform's bug must not take the others down.
+                    if isinstance(adapter, HasAccount) and adapter.reader_sends:
+                        self.failed = True
+                        log.exception("adapter_broke", adapter=adapter.name)
+                        return
+                    if self.clock.monotonic() - began > _READ_WELL:
+                        backoff.reset()
+                    wait = backoff.pause()
+                    log.exception("adapter_broke", adapter=adapter.name, again_in=wait)
+                    READERS_RESTARTED.count(adapter.name, "broke")
+                    self._states[adapter.name] = "pauses"
+                    await self.clock.sleep(wait)
+        finally:
+            self._states[adapter.name] = "ended"
