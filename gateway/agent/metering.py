@@ -71,6 +71,7 @@ log = structlog.get_logger(__name__)
 _PATIENCE: Final = 60.0  # seconds for which a call waits for the ends of others that have set money aside
 _MARGIN: Final = 1.25  # of the prompt's count: a provider may count more than its last reports let expect
 _UNKNOWN_MARGIN: Final = 2.5  # before a model's first report; vendors' tokenizers cut Chinese up to as fine as that
+_BYTES_OF_A_TOKEN: Final = 4  # in nearly any language
 _MOST_ROOTS: Final = 10_000  # sessions whose lineage's root is remembered
 LEAST_OUTPUT: Final = 1_024  # tokens of an answer that a cap has shortened; models that think need some for that
 _REFUSED: Final = (ProviderRejected, ProviderRateLimited, ContextOverflow, OutputCapTooLarge)
@@ -373,9 +374,10 @@ class Metering:
         return ceil((_MARGIN if self.models.calibration.knows(spec.name) else _UNKNOWN_MARGIN) * prompt_tokens)
 
     def lost(self, spec: ModelSpec, prompt_tokens: int, said: str) -> LedgerEntry:
-        """Return the ledger line of an attempt that broke off: what was sent, and what came of the answer, both by our
-        own count. Its vendor may bill it."""
-        usage = CanonicalUsage(input_tokens=prompt_tokens, output_tokens=self.counter.text(said))
+        """Return the ledger line of an attempt that broke off: what was sent, by our own count, and what came of the
+        answer, by its bytes, because the event loop waits for this. Its vendor may bill it."""
+        size = len(said.encode("utf-8", "replace"))
+        usage = CanonicalUsage(input_tokens=prompt_tokens, output_tokens=ceil(size / _BYTES_OF_A_TOKEN))
         return self.models.entry(self.clock.now(), BROKEN_OFF, spec, usage)
 
     def _dearest(self, spec: ModelSpec, prompt: int, output: int) -> int | None:

@@ -12,7 +12,7 @@ import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -22,9 +22,11 @@ from gateway.providers.adapting import Adapting
 from gateway.providers.anthropic.messages import Messages
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Provider, ReasoningDelta, TextDelta
 from gateway.providers.http import http_client
+from gateway.providers.keyring import Keyring
 from gateway.providers.offline.model import Offline
 from gateway.providers.openai.chat_completions import ChatCompletions
 from gateway.providers.openai_responses.responses import Responses
+from gateway.providers.plugin import ServedModel
 from gateway.providers.retry import Retrying
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import ContextOverflow
@@ -105,8 +107,16 @@ async def adapting() -> AsyncIterator[Bench]:
         yield Bench(Adapting(bench.provider), bench.spec, bench.valid)
 
 
+@asynccontextmanager
+async def with_keys() -> AsyncIterator[Bench]:
+    async with offline() as bench:
+        settings = ServedModel.model_validate({"provider": "offline", "name": "offline", "api_keys": ["a", "b"]})
+        yield Bench(Keyring(bench.provider, SystemClock()), replace(bench.spec, settings=settings), bench.valid)
+
+
 HARNESSES = {
     Adapting: adapting,
+    Keyring: with_keys,
     Offline: offline,
     ChatCompletions: served(ChatCompletions),
     Messages: served(Messages),

@@ -10,7 +10,7 @@ import pytest
 from tests.support.program import ROOT, legato, legato_run
 from tests.support.waiting import eventually
 
-PAGES = ("docs/adding-a-platform.md", "docs/adding-a-provider.md")
+PAGES = {"docs/adding-a-platform.md": (2, 1), "docs/adding-a-provider.md": (3, 2)}  # modules, and entry points
 _MODULE = re.compile(r"^`(legato_\w+/\w+\.py)` [^`]*?^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _POINTS = re.compile(r"^\[project\.entry-points\.\"([\w.]+)\"\]\n((?:\w+ = .*\n)+)", re.MULTILINE)
 
@@ -19,11 +19,10 @@ _POINTS = re.compile(r"^\[project\.entry-points\.\"([\w.]+)\"\]\n((?:\w+ = .*\n)
 def installed(tmp_path: Path) -> dict[str, str]:
     """The environment of a program that has the pages' packages installed, as pip would leave them."""
     site = tmp_path / "site"
-    for page in PAGES:
+    for page, numbers in PAGES.items():
         text = (ROOT / page).read_text(encoding="utf-8")
         modules, points = _MODULE.findall(text), _POINTS.findall(text)
-        assert len(modules) == 2, page
-        assert len(points) == 1, page
+        assert (len(modules), len(points)) == numbers, page
         for name, code in modules:
             path = site / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,6 +61,9 @@ async def test_a_platform_and_a_provider_are_added_from_the_documents(
     status, out, _ = await legato(tmp_path, "check", fresh=True, **installed)
     assert status == 0
     assert "echo, window 32,000 tokens (as is known of it), answers" in out
+    status, _, err = await legato(tmp_path, "models", "acme", fresh=True, **installed)
+    assert status == 2
+    assert "set the variable ACME_API_KEY" in err
     async with legato_run(tmp_path, fresh=True, **installed):
         await eventually(lambda: sorted(said()) == ["GOOD", "Legato"])
     assert list(letters.iterdir()) == []
