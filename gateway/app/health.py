@@ -211,7 +211,8 @@ class Health:
         """Return why the gateway cannot take messages now; None: it can."""
         if self.state != "serving":
             return f"The gateway is {self.state}."
-        return (await self._backlog())[1]
+        unwritable = (each.text for each in self.problems if each.kind in ("store_away", "writer_still"))
+        return next(unwritable, None) or (await self._backlog())[1]
 
     async def measure(self) -> None:
         """Note every gauge."""

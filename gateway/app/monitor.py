@@ -53,8 +53,8 @@ class Monitor:
         server = web.Server(self._asked, access_log=None)
         try:
             listener = await asyncio.get_running_loop().create_server(server, self.host, self.port)
-        except OSError as error:
-            why = os.strerror(error.errno) if error.errno else error
+        except (OSError, OverflowError) as error:  # the port of a late worker may be beyond the last one
+            why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
             raise UserError(
                 f"The monitor cannot listen at {self.host}:{self.port} ({why}): end the program that has the port, or "
                 "set another one in monitor.address."

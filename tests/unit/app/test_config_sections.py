@@ -149,3 +149,31 @@ def test_a_mistake_in_transcription_is_told_with_its_line(problems, text, proble
 def test_its_key_is_a_secret(load):
     config = load(f"transcription: {{{SERVER}, api_key: '${{KEY}}'}}", KEY="sk-abc")
     assert "sk-abc" in config.secrets()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("monitor: {address: '9464'}", ':1: monitor.address must be HOST:PORT, such as "127.0.0.1:9464"'),
+        ("monitor: {address: '127.0.0.1:99999'}", ":1: monitor.address must be HOST:PORT"),
+        ("monitor: {address: '0.0.0.0:9464'}", ":1: monitor.address is reached from other machines: say so with "),
+        ("monitor: {adress: '127.0.0.1:9464'}", ":1: monitor.adress is not a known key; did you mean address?"),
+        ("alerts: {to: 'telegram:1'}", ":1: alerts.to must be PLATFORM:CHAT, on a platform that is enabled"),
+    ],
+)
+def test_a_mistake_in_what_monitors_are_told_is_told_with_its_line(problems, text, problem):
+    (told,) = problems(text)
+    assert problem in told
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("{address: '127.0.0.1:9464'}", ("127.0.0.1", 9465)),
+        ("{address: 'localhost:9464'}", ("localhost", 9465)),
+        ("{address: '[::1]:9464'}", ("::1", 9465)),
+        ("{address: '0.0.0.0:9464', public: true}", ("0.0.0.0", 9465)),
+    ],
+)
+def test_each_worker_listens_at_a_port_of_its_own(load, text, place):
+    assert load(f"monitor: {text}").monitor.place(1) == place
