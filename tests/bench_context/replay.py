@@ -105,7 +105,9 @@ class _Player:
         return bool(self._model.asleep) and any(turn.phase == "compacting" for turn in turns)
 
     async def pause(self, seconds: float) -> None:
-        """The person thinks; what is prepared meanwhile gets as far as it does in this time."""
+        """The person thinks; what is prepared meanwhile gets as far as it does in this time. It begins when the answer
+        has been shown, which on a busy machine takes a moment."""
+        await self._live.quiet()
         await self._settled()
         await self._clock.advance(seconds)
         await self._settled()
