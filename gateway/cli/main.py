@@ -39,6 +39,9 @@ sessions_app = typer.Typer(
     help="Look at sessions, beside a running gateway if need be.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(sessions_app, name="sessions")
+config_app = typer.Typer(help="Settings: all of them, yours, and changes.", rich_markup_mode=None)
+app.add_typer(config_app, name="config")
+KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="With dots between sections and keys.")]
 
 SessionArgument = Annotated[str, typer.Argument(metavar="ID", help="A session, as `legato sessions list` names it.")]
 
@@ -136,6 +139,56 @@ def run(
 
 
 @app.command()
+def init(
+    provider: Annotated[str, typer.Option(metavar="NAME", help="Who has the model; `legato models` lists them.")] = "",
+    model: Annotated[str, typer.Option(metavar="NAME", help="The model.")] = "",
+    base_url: Annotated[str, typer.Option(metavar="URL", help="The address of a server of your own.")] = "",
+    allow: Annotated[
+        list[str] | None, typer.Option(metavar="PLATFORM:PERSON", help="Who may talk; may be repeated.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing: take the flags and the environment.")] = False,
+    config: ConfigOption = None,
+) -> None:
+    """Set Legato up by a few answers, and check what they name. Run it again to change one of them."""
+    from gateway.app.config import set_up
+    from gateway.cli import init as setting_up
+    from gateway.cli.check import print_findings
+
+    found = _setup(config)
+    try:
+        if yes or provider or model or base_url or allow:
+            draft = setting_up.by_flags(
+                found, os.environ, provider=provider, model=model, base_url=base_url, allow=allow or ()
+            )
+        elif sys.stdin.isatty():
+            talk = setting_up.Dialogue(ask=_ask, secret=_ask_secret, tell=show)
+            draft = setting_up.by_answers(talk, found, os.environ, lambda run: asyncio.run(run()))
+        else:
+            _misused("there is nobody to ask: give --provider and --model, or --yes")
+        files = setting_up.write(draft, found, os.environ)
+        settings = set_up(config, os.environ)
+    except ConfigError as error:
+        _tell_problems(error, found.config)
+        raise typer.Exit(2) from None
+    except GatewayError as error:
+        _misused(str(error))
+    show("\n".join(f"Written: {file}" for file in files) or "Nothing has changed.")
+    _log_to(settings.config, None)
+    status = _guarded(lambda: print_findings(settings, _redactor(settings.config)), settings.config)
+    served = any(each.enabled for each in settings.config.adapters.values())
+    show(f"Start it with `legato {'run' if served else 'chat'}`." if status == 0 else "Mend what FAILs, then start it.")
+    raise typer.Exit(status)
+
+
+def _ask(question: str, usual: str) -> str:
+    return str(typer.prompt(question, default=usual)).strip()
+
+
+def _ask_secret(question: str) -> str:
+    return str(typer.prompt(question, default="", show_default=False, hide_input=True))
+
+
+@app.command()
 def check(config: ConfigOption = None) -> None:
     """Validate the configuration and probe what it names."""
     from gateway.cli.check import print_findings
@@ -192,14 +245,58 @@ def status(as_json: JsonOption = False, config: ConfigOption = None) -> None:
     raise typer.Exit(0 if is_well(reports) else 1)
 
 
-@app.command("config")
+@config_app.callback(invoke_without_command=True)
 def config_(
+    ctx: typer.Context,
     markdown: Annotated[bool, typer.Option("--markdown", help="As tables, for the documentation.")] = False,
 ) -> None:
-    """Print every setting with its default and its meaning, as a config.yaml."""
+    """Print every setting with its default and its meaning, as a config.yaml; or look at yours, and change them."""
     from gateway.cli.reference import as_markdown, as_yaml
 
-    show((as_markdown() if markdown else as_yaml()).removesuffix("\n"))
+    if ctx.invoked_subcommand is None:
+        show((as_markdown() if markdown else as_yaml()).removesuffix("\n"))
+
+
+@config_app.command("show")
+def config_show(as_json: JsonOption = False, config: ConfigOption = None) -> None:
+    """What is set, and where each value was written. All others are defaults."""
+    from gateway.cli.settings import in_force_text, rows_in_force
+
+    show_rows(rows_in_force(_setup(config), os.environ), as_json, in_force_text)
+
+
+@config_app.command("get")
+def config_get(key: KeyArgument, config: ConfigOption = None) -> None:
+    """Print the value of KEY that is in force, such as sessions.busy_mode."""
+    import json
+
+    from gateway.cli.settings import value_of
+
+    try:
+        value = value_of(_setup(config), key)
+    except GatewayError as error:
+        _misused(str(error))
+    show(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+
+
+@config_app.command("set")
+def config_set(
+    key: KeyArgument,
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="As it would stand in the file.")],
+    config: ConfigOption = None,
+) -> None:
+    """Write VALUE into your own settings; comments stay, and what would not load is refused."""
+    from gateway.cli.settings import change
+
+    found = _setup(config)
+    try:
+        file = change(found, os.environ, {key: value})
+    except ConfigError as error:
+        _tell_problems(error, found.config)
+        raise typer.Exit(2) from None
+    except GatewayError as error:
+        _misused(str(error))
+    show(f"{key} is set in {file}. A gateway that runs takes it at its next start.")
 
 
 @app.command()

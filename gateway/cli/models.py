@@ -71,15 +71,15 @@ def vendors_text(rows: Sequence[Row]) -> str:
     return "\n".join([*lines, "`legato models PROVIDER` lists the models of one."])
 
 
-def asked_of(named: str, setup: Setup, environ: Mapping[str, str]) -> Config:
-    """Return the settings with which a provider is asked: those of the configured model if it is that one's, else what
-    the provider's own row says. Raises ConfigError."""
-    if setup.config.model.provider == named:
+def asked_of(named: str, setup: Setup, environ: Mapping[str, str], *, anew: bool = False, **more: str) -> Config:
+    """Return the settings with which a provider is asked: those of the configured model if it is that one's, unless it
+    is to be asked `anew`; else what the provider's own row says. `more`: further variables. Raises ConfigError."""
+    if setup.config.model.provider == named and not anew:
         return setup.config
     known = variables([setup.folder], environ)
     given = {name: value for name, value in known.items() if not name.startswith(PREFIX)}
     try:
-        return load_config(None, given | {f"{PREFIX}MODEL__PROVIDER": named, f"{PREFIX}MODEL__NAME": "any"})
+        return load_config(None, given | {f"{PREFIX}MODEL__PROVIDER": named, f"{PREFIX}MODEL__NAME": "any"} | more)
     except ConfigError as error:
         raise ConfigError([problem.partition(": ")[2] for problem in error.problems]) from None
 

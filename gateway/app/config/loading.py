@@ -14,7 +14,7 @@ from gateway.app.config.rules import contradictions, nobody, nowhere
 from gateway.app.config.sentences import choice, sentence
 from gateway.app.config.shape import Shape
 from gateway.app.config.source import KeyPath, Tree, dotted, lay_over, read_file
-from gateway.app.config.vendors import complete_models
+from gateway.app.config.vendors import complete_models, complete_platforms
 from gateway.app.plugins import platforms, providers
 from gateway.runtime.errors import ConfigError
 
@@ -25,6 +25,16 @@ def load_config(path: Path | None, environ: Mapping[str, str], *, below: Path | 
 
     Raises ConfigError with one line per problem, such as
     `config.yaml:12: compression.treshold is not a known key; did you mean threshold?`.
+    """
+    return load_with_origins(path, environ, below=below)[0]
+
+
+def load_with_origins(
+    path: Path | None, environ: Mapping[str, str], *, below: Path | None = None
+) -> tuple[Config, Shape, Tree]:
+    """The same, with the declared keys, and the values that somebody wrote with the place of each.
+
+    Raises ConfigError as it does.
     """
     files = [each for each in (below, path) if each is not None]
     tree = Tree(name="configuration")
@@ -40,6 +50,7 @@ def load_config(path: Path | None, environ: Mapping[str, str], *, below: Path | 
     interpolate(tree, shape, environ)
     _check_providers(tree, shape)
     missing = complete_models(tree, shape, environ)
+    complete_platforms(tree, shape, environ)
     config = _validated(tree, shape, files)
     wrong = {where for where, _ in tree.problems}
     for keys, text in (
@@ -55,7 +66,7 @@ def load_config(path: Path | None, environ: Mapping[str, str], *, below: Path | 
             tree.problems.append((next((key for key in keys if key in tree.origins), keys[0]), text))
     if tree.problems:
         raise ConfigError(_lines(tree, files))
-    return config
+    return config, shape, tree
 
 
 def _forget_empty_sections(tree: Tree, shape: Shape) -> None:

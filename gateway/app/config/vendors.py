@@ -1,4 +1,4 @@
-"""What the rows of vendors add to the models of a configuration: an address, the key of a variable, what is lacking."""
+"""What a configuration need not say: the addresses and the keys of vendors, and the tokens of platforms."""
 
 from __future__ import annotations
 
@@ -50,3 +50,19 @@ def _complete(
         keys = f"{vendor.keys_at} has keys" if vendor.keys_at else "its pages tell where there are keys"
         text = f"is needed by {vendor.name}: set the variable {vendor.key}, in the environment or in .env; {keys}"
         yield (key, path), f"{dotted(key)} {text}"
+
+
+def complete_platforms(tree: Tree, shape: Shape, environ: Mapping[str, str]) -> None:
+    """Give each platform that is switched on the tokens of its usual variables, where nobody wrote another one."""
+    sections = tree.values.get("adapters")
+    for name, section in sections.items() if isinstance(sections, dict) else ():
+        kind = shape.section(("adapters", name))
+        if kind is None or not isinstance(section, dict) or section.get("enabled") is not True:
+            continue
+        for key, field in kind.model_fields.items():
+            extra = field.json_schema_extra
+            variable = str(extra.get("variable", "")) if isinstance(extra, dict) else ""
+            if variable and section.get(key) is None and (held := environ.get(variable, "").strip()):
+                section[key] = held
+                tree.from_environment.add(("adapters", name, key))
+                tree.referred.add(("adapters", name, key))

@@ -1,0 +1,106 @@
+"""One value of a file of settings, changed in its text: comments, order and everything else stay as they are. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from gateway.runtime.errors import UserError
+
+_WIDE = 10_000  # characters: no value is broken over lines
+
+
+def with_value(text: str, path: Sequence[str], value: Any) -> str:
+    """The text of a YAML file with `value` at `path`; sections that are missing are added at the end of theirs. Raises
+    UserError where something else stands in the way, or the text is too unusual to be changed safely."""
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    if root is None:
+        return _at_the_end(text, _block(path, value, 0))
+    if not isinstance(root, yaml.MappingNode):
+        raise UserError("The file holds no sections: change it by hand.")
+    changed = _changed(text, root, list(path), value)
+    if yaml.safe_load(changed) != _expected(yaml.safe_load(text) or {}, path, value):
+        raise UserError(f"{'.'.join(path)} cannot be changed safely in this file: change it by hand.")
+    return changed
+
+
+def _changed(text: str, node: yaml.MappingNode, path: list[str], value: Any) -> str:
+    name, *rest = path
+    found = next((pair for pair in node.value if pair[0].value == name), None)
+    if found is not None:
+        key, held = found
+        if rest and isinstance(held, yaml.MappingNode):
+            return _changed(text, held, rest, value)
+        empty = held.start_mark.index == held.end_mark.index  # `model:` with nothing behind it
+        if rest and not empty:
+            raise UserError(f"{name} is no section in this file: change it by hand.")
+        if empty:
+            if rest:
+                return _inserted(
+                    text, _line_end(text, key.end_mark.index), _block(rest, value, key.start_mark.column + 2)
+                )
+            return f"{text[: held.start_mark.index].rstrip()} {_flow(value)}{text[held.end_mark.index :]}"
+        return text[: held.start_mark.index] + _flow(value) + text[_end(text, held) :]
+    if node.flow_style:
+        inner = _flow(_nested(rest, value))
+        at = node.end_mark.index - 1
+        before = "" if not node.value else ", "
+        return f"{text[:at].rstrip()}{before}{name}: {inner}{text[at:]}"
+    last = node.value[-1]
+    at = _line_end(text, max(last[0].end_mark.index, _end(text, last[1]) - 1))
+    return _inserted(text, at, _block(path, value, node.value[0][0].start_mark.column))
+
+
+def _end(text: str, node: yaml.Node) -> int:
+    """The end of a node's own characters: PyYAML has a block end where the next one begins, behind comments."""
+    if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
+        last = node.value[-1]
+        return _end(text, last[1] if isinstance(last, tuple) else last)
+    end = node.end_mark.index
+    while end > node.start_mark.index and text[end - 1 : end].isspace():
+        end -= 1
+    return int(end)
+
+
+def _line_end(text: str, at: int) -> int:
+    """The place behind the line that holds this place."""
+    found = text.find("\n", at)
+    return len(text) if found == -1 else found + 1
+
+
+def _inserted(text: str, at: int, lines: str) -> str:
+    before = text[:at]
+    return f"{before}{'' if not before or before.endswith(chr(10)) else chr(10)}{lines}{text[at:]}"
+
+
+def _at_the_end(text: str, lines: str) -> str:
+    return _inserted(text, len(text), lines)
+
+
+def _block(path: Sequence[str], value: Any, column: int) -> str:
+    """The lines of a key below its sections."""
+    *above, name = path
+    lines = [f"{' ' * (column + 2 * depth)}{each}:" for depth, each in enumerate(above)]
+    return "\n".join([*lines, f"{' ' * (column + 2 * len(above))}{name}: {_flow(value)}"]) + "\n"
+
+
+def _flow(value: Any) -> str:
+    """A value in a line."""
+    written = str(yaml.safe_dump(value, default_flow_style=True, width=_WIDE, allow_unicode=True, sort_keys=False))
+    return written.removesuffix("...\n").strip()
+
+
+def _nested(path: Sequence[str], value: Any) -> Any:
+    for name in reversed(path):
+        value = {name: value}
+    return value
+
+
+def _expected(values: dict[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
+    name, *rest = path
+    inner = values.get(name)
+    if rest:
+        value = _expected(inner if isinstance(inner, dict) else {}, rest, value)
+    return {**values, name: value}

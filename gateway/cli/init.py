@@ -1,0 +1,249 @@
+"""`legato init`: a person's settings and keys, by a few answers; or by flags alone, for a script.
+
+Each question has the present value as its default, so who runs it again changes one thing and keeps the others. Keys
+and tokens go into `.env`, readable by their owner alone, and everything else into `config.yaml`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+from gateway.app.config import Config, Setup
+from gateway.app.config.sentences import did_you_mean
+from gateway.app.config.variables import FILE, variables
+from gateway.app.plugins import platforms, providers
+from gateway.cli.models import asked_of, model_rows
+from gateway.cli.settings import change
+from gateway.domain.platform import Platform
+from gateway.domain.wording import counted
+from gateway.providers.plugin import ProviderPlugin, Vendor
+from gateway.runtime.errors import ConfigError, GatewayError, UserError
+
+_SHOWN: Final = 12  # models of a vendor's list
+
+Run = Callable[[Callable[[], Any]], Any]
+"""Runs an asynchronous function to its end, and returns its result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialogue:
+    """How a person is asked. `ask` gives the answer to a question, or the default where only Enter was pressed;
+    `secret` does not show what is typed. `tell` prints a line."""
+
+    ask: Callable[[str, str], str]
+    secret: Callable[[str], str]
+    tell: Callable[[str], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """What is going to be written: settings by key, and secrets by variable."""
+
+    settings: dict[str, Any] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict)
+
+
+def by_answers(talk: Dialogue, setup: Setup, environ: Mapping[str, str], run: Run) -> Draft:
+    """Ask for everything. Raises UserError where an answer leads nowhere."""
+    draft, known = Draft(), dict(variables([setup.folder], environ))
+    talk.tell("Enter keeps what stands in brackets. Keys and tokens are not shown while you type them.\n")
+    _ask_model(talk, draft, setup, known, run)
+    for platform in platforms().values():
+        if variable := _token_of(platform):
+            _ask_platform(talk, draft, setup.config, platform, variable, known)
+    _ask_people(talk, draft, setup.config)
+    return draft
+
+
+def by_flags(
+    setup: Setup, environ: Mapping[str, str], *, provider: str, model: str, base_url: str, allow: Sequence[str]
+) -> Draft:
+    """The same from flags: keys and tokens are those of the environment, and a platform whose token is there is
+    enabled. Raises UserError."""
+    draft, known = Draft(), variables([setup.folder], environ)
+    if provider:
+        plugin = _plugin(provider)
+        section: dict[str, Any] = {"provider": provider}
+        if plugin.vendor is not None:
+            section["name"] = model or plugin.vendor.example
+        draft.settings["model"] = section | ({"base_url": base_url} if base_url else {})
+    elif model or base_url:
+        raise UserError("--model and --base-url need --provider, too.")
+    for platform in platforms().values():
+        variable = _token_of(platform)
+        if variable and known.get(variable):
+            draft.settings[f"adapters.{platform.name}.enabled"] = True
+    if allow:
+        draft.settings["access.allow"] = list(allow)
+    return draft
+
+
+def write(draft: Draft, setup: Setup, environ: Mapping[str, str]) -> list[Path]:
+    """Write it, and return the files. Raises ConfigError if the settings would not load."""
+    files: list[Path] = []
+    secrets = setup.folder / FILE
+    if draft.secrets:
+        setup.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        before = secrets.read_bytes() if secrets.exists() else None
+        _write_secrets(secrets, draft.secrets)
+        files.append(secrets)
+    if draft.settings:
+        try:
+            files.append(change(setup, environ, draft.settings))
+        except GatewayError:
+            if draft.secrets:  # all or nothing
+                secrets.unlink() if before is None else secrets.write_bytes(before)
+            raise
+    return files
+
+
+def _write_secrets(path: Path, secrets: Mapping[str, str]) -> None:
+    """Put NAME=value lines into the file, in the place of older ones."""
+    lines = path.read_text(encoding="utf-8-sig").splitlines() if path.exists() else []
+    kept = [line for line in lines if line.partition("=")[0].strip().removeprefix("export ") not in secrets]
+    text = "\n".join([*kept, *(f"{name}={value}" for name, value in secrets.items())]) + "\n"
+    with suppress(FileNotFoundError):
+        path.chmod(0o600)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+# -- the model --------------------------------------------------------------------------------
+
+
+def _ask_model(talk: Dialogue, draft: Draft, setup: Setup, known: dict[str, str], run: Run) -> None:
+    present = setup.config.model
+    talk.tell(f"Who has the model? One of {', '.join(providers())}; `legato models` says where keys are.")
+    plugin = _answered(talk, "Provider", present.provider, _plugin)
+    if plugin.vendor is None:
+        if present.provider != plugin.name:
+            draft.settings["model"] = {"provider": plugin.name}
+        return
+    section: dict[str, Any] = {"provider": plugin.name}
+    is_present = present.provider == plugin.name
+    if address := _ask_address(talk, plugin.vendor, present.base_url if is_present else None):
+        section["base_url"] = address
+    _ask_key(talk, draft, plugin.vendor, known)
+    offered = _offered(talk, setup, section, known, run)
+    usual = (present.name if is_present else None) or plugin.vendor.example
+    if offered:
+        near = get_close_matches(usual, offered, n=_SHOWN, cutoff=0.0)
+        talk.tell(f"It offers {counted(len(offered), 'model')}, such as {', '.join(near)}.")
+        usual = usual if usual in offered or is_present else near[0]
+    name = talk.ask("Model", usual)
+    if section | {"name": name} != {"provider": present.provider, "name": present.name}:
+        draft.settings["model"] = {"provider": section.pop("provider"), "name": name, **section}
+
+
+def _plugin(name: str) -> ProviderPlugin:
+    found = providers().get(name)
+    if found is None:
+        raise UserError(f"There is no provider {name!r}{did_you_mean(name, providers())}")
+    return found
+
+
+def _ask_address(talk: Dialogue, vendor: Vendor, present: str | None) -> str:
+    """The address of a server of one's own, or of a customer's; "" for the vendor's own."""
+    if "{" in vendor.address:
+        return talk.ask(
+            "Its address, with your own word for what stands in capitals",
+            present or vendor.address.replace("{", "").replace("}", ""),
+        )
+    if not vendor.own:
+        return present or ""
+    address = talk.ask("Its address", present or vendor.address)
+    return "" if address == vendor.address else address
+
+
+def _ask_key(talk: Dialogue, draft: Draft, vendor: Vendor, known: dict[str, str]) -> None:
+    if not vendor.key:
+        return
+    if known.get(vendor.key):
+        talk.tell(f"The key is in {vendor.key}.")
+        return
+    optional = " (Enter: it needs none)" if vendor.own else ""
+    if key := talk.secret(f"Key for {vendor.title}, from {vendor.keys_at or 'its owner'}{optional}").strip():
+        draft.secrets[vendor.key] = known[vendor.key] = key
+
+
+def _offered(talk: Dialogue, setup: Setup, section: Mapping[str, Any], known: Mapping[str, str], run: Run) -> list[str]:
+    """The names of the models that the server lists; none if it cannot be asked, which is told."""
+    more = {"LEGATO__MODEL__BASE_URL": section["base_url"]} if "base_url" in section else {}
+    try:
+        config = asked_of(str(section["provider"]), setup, known, anew=True, **more)
+        rows = run(lambda: model_rows(config, str))
+    except GatewayError as error:
+        told = error.problems[0] if isinstance(error, ConfigError) else str(error)
+        talk.tell(f"Its models could not be listed: {told}")
+        return []
+    return [str(row["name"]) for row in rows]
+
+
+# -- platforms and people ---------------------------------------------------------------------
+
+
+def _token_of(platform: Platform) -> str:
+    """The variable of a platform's token; "" for a platform without one."""
+    fields = platform.settings.model_fields if platform.settings else {}
+    extras = (each.json_schema_extra for each in fields.values())
+    return next((str(each["variable"]) for each in extras if isinstance(each, dict) and "variable" in each), "")
+
+
+def _ask_platform(
+    talk: Dialogue, draft: Draft, config: Config, platform: Platform, variable: str, known: dict[str, str]
+) -> None:
+    present = config.adapters.get(platform.name)
+    is_on = present is not None and present.enabled
+    if not _yes(talk, f"Talk on {platform.title}?", usual=is_on):
+        if is_on:
+            draft.settings[f"adapters.{platform.name}.enabled"] = False
+        return
+    if known.get(variable):
+        talk.tell(f"The token is in {variable}.")
+    elif token := talk.secret(f"Token of the bot on {platform.title}").strip():
+        draft.secrets[variable] = known[variable] = token
+    if known.get(variable):
+        draft.settings[f"adapters.{platform.name}.enabled"] = True
+    else:
+        talk.tell(f"Without a token {platform.title} stays off.")
+
+
+def _ask_people(talk: Dialogue, draft: Draft, config: Config) -> None:
+    is_public = any(key.endswith(".enabled") and value for key, value in draft.settings.items())
+    if not is_public and not any(each.enabled for each in config.adapters.values()):
+        return
+    on = [each for each in platforms().values() if draft.settings.get(f"adapters.{each.name}.enabled")]
+    example = next((f"{each.name}:{each.person}" for each in (*on, *platforms().values()) if _token_of(each)), "")
+    present = ", ".join(config.access.allow)
+    talk.tell("Nobody else can use the bot unless you let them in; who writes to it can ask for a pairing code.")
+    said = talk.ask(f"Who may talk, such as {example}, several with commas (- for nobody yet)", present or "-")
+    allowed = [each.strip() for each in said.split(",") if each.strip() not in ("", "-")]
+    if allowed != list(config.access.allow):
+        draft.settings["access.allow"] = allowed
+
+
+# -- answers ----------------------------------------------------------------------------------
+
+
+def _answered(talk: Dialogue, question: str, usual: str, read: Callable[[str], ProviderPlugin]) -> ProviderPlugin:
+    """The first answer that can be used."""
+    for _ in _attempts():
+        try:
+            return read(talk.ask(question, usual).lower())
+        except UserError as error:
+            talk.tell(str(error))
+    raise UserError("No answer could be used: nothing was written.")
+
+
+def _yes(talk: Dialogue, question: str, *, usual: bool) -> bool:
+    return talk.ask(f"{question} (y/n)", "y" if usual else "n").lower().startswith("y")
+
+
+def _attempts() -> Iterator[int]:
+    return iter(range(5))

@@ -1,0 +1,117 @@
+"""`legato config show`, `get` and `set`: what is in force, where it was written, and one value changed.
+
+Fields of a row: key, value (of a secret only whether it is set), origin (a file and line, or a variable).
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, SecretStr
+
+from gateway.app.config import Setup
+from gateway.app.config.editing import with_value
+from gateway.app.config.environment import typed
+from gateway.app.config.loading import load_config, load_with_origins
+from gateway.app.config.sentences import did_you_mean
+from gateway.app.config.setup import FILE
+from gateway.app.config.shape import Shape
+from gateway.app.config.source import KeyPath, dotted
+from gateway.app.config.variables import variables
+from gateway.runtime.errors import ConfigError, UserError
+
+Row = dict[str, Any]
+
+_SECRET: Final = "(set, and secret)"
+
+
+def rows_in_force(setup: Setup, environ: Mapping[str, str]) -> list[Row]:
+    """Every value that somebody wrote, in the order of the sections. Raises ConfigError."""
+    _, shape, tree = load_with_origins(setup.file, _known(setup, environ), below=setup.below)
+    return [
+        {
+            "key": dotted(path),
+            "value": _SECRET if shape.is_secret(path) or shape.sounds_secret(path) else value,
+            "origin": tree.origins.get(path) or ("the vendor's row" if path[0] == "model" else tree.origin(path)),
+        }
+        for path, value in tree.leaves()
+    ]
+
+
+def in_force_text(rows: Sequence[Row]) -> str:
+    """A line for each value."""
+    if not rows:
+        return "Nothing is set: all values are defaults, which `legato config` prints."
+    wide = max(len(f"{row['key']}: {row['value']}") for row in rows)
+    return "\n".join(f"{row['key']}: {row['value']}".ljust(min(wide, 60)) + f"  # {row['origin']}" for row in rows)
+
+
+def value_of(setup: Setup, key: str) -> Any:
+    """The value in force of a key, as JSON has it. Raises UserError."""
+    value: Any = setup.config
+    for name in key.split("."):
+        inner = _inner(value)
+        if name not in inner:
+            raise UserError(f"{key} is not a known key{did_you_mean(name, list(inner))}")
+        value = inner[name]
+    if isinstance(value, SecretStr):
+        return _SECRET
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+
+
+def _inner(value: Any) -> Mapping[str, Any]:
+    """The keys of a section, or of values by name."""
+    if isinstance(value, BaseModel):
+        return {name: getattr(value, name) for name in type(value).model_fields}
+    return value if isinstance(value, dict) else {}
+
+
+def change(setup: Setup, environ: Mapping[str, str], changes: Mapping[str, Any]) -> Path:
+    """Write values into the person's own file, made where it is missing, and return its path. The values are Python's,
+    or texts that are read as their keys want them. Raises ConfigError if the file would not load with them, and
+    UserError if its text cannot be changed."""
+    path = setup.file or setup.folder / FILE
+    text = path.read_text(encoding="utf-8-sig") if path.exists() else ""
+    _, shape, _ = load_with_origins(setup.file, _known(setup, environ), below=setup.below)
+    for key, value in changes.items():
+        where: KeyPath = tuple(key.split("."))
+        _refuse_secret(shape, where)
+        text = with_value(
+            text, [str(part) for part in where], typed(shape.kind(where), value) if isinstance(value, str) else value
+        )
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _replace(path, text, _known(setup, environ), setup.below)
+    return path
+
+
+def _refuse_secret(shape: Shape, path: KeyPath) -> None:
+    if shape.is_secret(path):
+        variable = shape.variable(path)
+        raise UserError(f"Secrets stand in no such file: put {variable}=… into .env beside it.")
+
+
+def _replace(path: Path, text: str, environ: Mapping[str, str], below: Path | None) -> None:
+    """Put the text into the file's place, if it can be loaded."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".config-", suffix=".yaml")
+    tried = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        try:
+            load_config(tried, environ, below=below)
+        except ConfigError as error:
+            raise ConfigError([problem.replace(str(tried), str(path)) for problem in error.problems]) from None
+        if path.exists():
+            tried.chmod(path.stat().st_mode & 0o777)
+        tried.replace(path.resolve() if path.is_symlink() else path)
+    finally:
+        tried.unlink(missing_ok=True)
+
+
+def _known(setup: Setup, environ: Mapping[str, str]) -> Mapping[str, str]:
+    folders = [setup.folder, *([setup.file.parent] if setup.file else [])]
+    return variables(folders, environ)

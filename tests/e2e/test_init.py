@@ -1,0 +1,180 @@
+"""`legato init` and `legato config`: from an empty folder to settings that work, and one of them changed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.app.config import Setup, set_up
+from gateway.cli import init, settings
+from gateway.cli.init import Dialogue, by_answers, by_flags, write
+from gateway.runtime.errors import ConfigError, ProviderUnavailable, UserError
+from tests.emulators.llm import LlmServer
+from tests.emulators.llm_replies import Reply
+from tests.support.program import legato
+
+TOKEN = "123456789:AAF-not-a-real-token-but-long-enough12"
+
+
+def set_up_in(folder: Path, **environ: str) -> tuple[Setup, dict[str, str]]:
+    known = {"LEGATO_HOME": str(folder), **environ}
+    return set_up(None, known), known
+
+
+def talking(*answers: str) -> tuple[Dialogue, list[str]]:
+    """A person who gives these answers; "" is Enter. What they read."""
+    given: Iterator[str] = iter(answers)
+    seen: list[str] = []
+
+    def ask(question: str, usual: str) -> str:
+        seen.append(f"{question} [{usual}]")
+        return next(given) or usual
+
+    def secret(question: str) -> str:
+        seen.append(question)
+        return next(given)
+
+    return Dialogue(ask=ask, secret=secret, tell=seen.append), seen
+
+
+def offering(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Vendors that list these models; none: they cannot be asked."""
+
+    async def rows(config: Any, redact: Any) -> list[dict[str, Any]]:
+        if not names:
+            raise ProviderUnavailable("It cannot be reached.")
+        return [{"name": name} for name in names]
+
+    monkeypatch.setattr(init, "model_rows", rows)
+
+
+def run(work: Any) -> Any:
+    return asyncio.run(work())
+
+
+def test_answers_become_settings_and_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    offering(monkeypatch, "llama-a", "openai/gpt-oss-120b")
+    setup, known = set_up_in(tmp_path)
+    talk, seen = talking("grok", "groq", "gsk-my-key", "", "n", "y", TOKEN, "telegram:4711, telegram:12")
+    draft = by_answers(talk, setup, known, run)
+    assert any("did you mean groq?" in line for line in seen)
+    assert any("https://console.groq.com/keys" in line for line in seen)
+    files = write(draft, setup, known)
+    assert [file.name for file in files] == [".env", "config.yaml"]
+    assert (tmp_path / ".env").stat().st_mode & 0o077 == 0
+    text = (tmp_path / "config.yaml").read_text()
+    assert "gsk-my-key" not in text
+    assert TOKEN not in text
+    config = set_up_in(tmp_path)[0].config
+    assert (config.model.provider, config.model.name) == ("groq", "openai/gpt-oss-120b")
+    assert config.adapters["telegram"].enabled
+    assert config.access.allow == ("telegram:4711", "telegram:12")
+    assert {"gsk-my-key", TOKEN} <= set(config.secrets())
+
+
+def test_enter_keeps_all_and_one_answer_changes_one_thing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    offering(monkeypatch)
+    (tmp_path / "config.yaml").write_text(
+        "# mine\nmodel: {provider: ollama, name: qwen3}  # good\nlog: {level: info}\n"
+    )
+    setup, known = set_up_in(tmp_path)
+    talk, seen = talking("", "", "", "", "")
+    draft = by_answers(talk, setup, known, run)
+    assert write(draft, setup, known) == []
+    assert any("could not be listed" in line for line in seen)
+    talk, _ = talking("", "", "qwen3:32b", "", "")
+    write(by_answers(talk, setup, known, run), setup, known)
+    assert (tmp_path / "config.yaml").read_text() == (
+        "# mine\nmodel: {provider: ollama, name: 'qwen3:32b'}  # good\nlog: {level: info}\n"
+    )
+
+
+def test_who_never_gives_a_usable_answer_is_told_and_nothing_is_written(tmp_path: Path) -> None:
+    setup, known = set_up_in(tmp_path)
+    talk, _ = talking(*["nobody"] * 5)
+    with pytest.raises(UserError, match="nothing was written"):
+        by_answers(talk, setup, known, run)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_flags_take_tokens_from_the_environment(tmp_path: Path) -> None:
+    setup, known = set_up_in(tmp_path, GROQ_API_KEY="k", TELEGRAM_BOT_TOKEN=TOKEN)
+    draft = by_flags(setup, known, provider="groq", model="m", base_url="", allow=["telegram:1"])
+    write(draft, setup, known)
+    assert not (tmp_path / ".env").exists()
+    config = set_up_in(tmp_path, GROQ_API_KEY="k", TELEGRAM_BOT_TOKEN=TOKEN)[0].config
+    assert (config.model.name, config.adapters["telegram"].enabled, config.access.allow) == ("m", True, ("telegram:1",))
+    with pytest.raises(UserError, match="did you mean groq"):
+        by_flags(setup, known, provider="grok", model="", base_url="", allow=[])
+    with pytest.raises(UserError, match="need --provider"):
+        by_flags(setup, known, provider="", model="m", base_url="", allow=[])
+
+
+def test_what_would_not_load_is_not_written_and_no_secret_is_left(tmp_path: Path) -> None:
+    setup, known = set_up_in(tmp_path)
+    draft = init.Draft(settings={"access.allow": ["no such form"]}, secrets={"GROQ_API_KEY": "k"})
+    with pytest.raises(ConfigError, match=r"access\.allow"):
+        write(draft, setup, known)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_older_secrets_are_replaced_and_others_stay(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("# keys\nGROQ_API_KEY=old\nOTHER=x\n")
+    setup, known = set_up_in(tmp_path)
+    write(init.Draft(secrets={"GROQ_API_KEY": "new"}), setup, known)
+    assert (tmp_path / ".env").read_text() == "# keys\nOTHER=x\nGROQ_API_KEY=new\n"
+
+
+def test_what_is_in_force_and_where_it_was_written(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("model:\n  provider: groq\n  name: m\nlog: {level: info}\n")
+    setup, known = set_up_in(tmp_path, GROQ_API_KEY="gsk-hidden-1", LEGATO__LOG__FORMAT="json")
+    rows = {row["key"]: (row["value"], row["origin"]) for row in settings.rows_in_force(setup, known)}
+    assert rows["model.name"] == ("m", f"{tmp_path}/config.yaml:3")
+    assert rows["log.format"] == ("json", "LEGATO__LOG__FORMAT")
+    assert rows["model.base_url"] == ("https://api.groq.com/openai/v1", "the vendor's row")
+    assert rows["model.api_key"][0] == "(set, and secret)"
+    assert "gsk-hidden-1" not in settings.in_force_text(settings.rows_in_force(setup, known))
+    assert settings.value_of(setup, "sessions.busy_mode") == "queue"
+    assert settings.value_of(setup, "model.api_key") == "(set, and secret)"
+    with pytest.raises(UserError, match="did you mean busy_mode"):
+        settings.value_of(setup, "sessions.busymode")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("sessions.busy_mode", "colect", "did you mean collect?"),
+        ("sesions.busy_mode", "collect", "is not a known key"),
+        ("model.api_key", "sk-1", "put MODEL_API_KEY=… into .env"),
+        ("turns.max_steps", "many", "must be a whole number"),
+    ],
+)
+def test_a_change_that_would_not_load_is_refused(tmp_path: Path, key: str, value: str, said: str) -> None:
+    setup, known = set_up_in(tmp_path)
+    with pytest.raises((ConfigError, UserError), match=said.replace("?", r"\?")):
+        settings.change(setup, known, {key: value})
+    assert [each for each in tmp_path.iterdir() if each.name != "config.yaml"] == []
+    assert not (tmp_path / "config.yaml").exists()
+
+
+async def test_the_commands_from_an_empty_folder_to_an_answer(tmp_path: Path) -> None:
+    async with LlmServer(lambda body: Reply(text="ready, and glad to be")) as server:
+        status, out, err = await legato(
+            tmp_path, "init", "--provider", "vllm", "--model", "test-model", "--base-url", server.url
+        )
+        assert (status, err) == (0, "")
+        assert "Start it with `legato chat`." in out
+        status, out, _ = await legato(tmp_path, "ask", "hello")
+        assert (status, out.strip()) == (0, "ready, and glad to be")
+        assert (await legato(tmp_path, "config", "set", "sessions.busy_mode", "collect"))[0] == 0
+        assert (await legato(tmp_path, "config", "get", "sessions.busy_mode"))[1] == "collect\n"
+        rows = json.loads((await legato(tmp_path, "config", "show", "--json"))[1])
+        assert [row["key"] for row in rows] == ["model.provider", "model.name", "model.base_url", "sessions.busy_mode"]
+        status, _, err = await legato(tmp_path, "init")
+        assert status == 2
+        assert "there is nobody to ask" in err

@@ -1,0 +1,79 @@
+"""One value changed in the text of a file of settings: all else stays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.app.config.editing import with_value
+from gateway.runtime.errors import UserError
+
+FILE = """\
+# my settings
+model: {provider: groq, name: a}   # the best
+log:
+  level: info  # for now
+
+access:
+  allow:
+    - telegram:1   # Anna
+    - telegram:2
+# the end
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "before", "after"),
+    [
+        ("log.level", "debug", "level: info  # for now", "level: debug  # for now"),
+        ("log.format", "json", "  level: info  # for now\n", "  level: info  # for now\n  format: json\n"),
+        ("model.name", "b c", "name: a}   # the best", "name: b c}   # the best"),
+        ("model.stream", False, "name: a}   # the best", "name: a, stream: false}   # the best"),
+        ("turns.max_steps", 9, "    - telegram:2\n", "    - telegram:2\nturns:\n  max_steps: 9\n"),
+        ("access.admins", ["x"], "    - telegram:2\n", "    - telegram:2\n  admins: [x]\n"),
+    ],
+)
+def test_nothing_else_changes(key: str, value: Any, before: str, after: str) -> None:
+    assert with_value(FILE, key.split("."), value) == FILE.replace(before, after)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "# nothing yet\n", "model:\n", "model:\naccess: {}\n", "access: {}", "a: 1\n\n\n"]
+)
+def test_sections_are_made_where_they_are_missing(text: str) -> None:
+    changed = with_value(text, ["model", "provider"], "groq")
+    assert yaml.safe_load(changed) == {**(yaml.safe_load(text) or {}), "model": {"provider": "groq"}}
+    assert text.strip() == "" or text.splitlines()[0].rstrip() in changed
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [("model: groq\n", "model.name"), ("- a\n", "model.name"), ("x: &a {n: 1}\nmodel: *a\n", "model.name")],
+)
+def test_what_cannot_be_changed_safely_is_refused(text: str, key: str) -> None:
+    with pytest.raises(UserError, match="by hand"):
+        with_value(text, key.split("."), 1)
+
+
+words = st.text(alphabet="abcé你 :#-'\"{}[],&*!|>%@`\n", max_size=12)
+names = st.sampled_from(["model", "log", "access", "new"])
+
+
+@given(
+    value=st.one_of(words, st.integers(), st.booleans(), st.lists(words, max_size=3)),
+    path=st.lists(names, min_size=1, max_size=3),
+)
+def test_the_value_is_what_is_read_back(value: Any, path: list[str]) -> None:
+    try:
+        changed = with_value(FILE, path, value)
+    except UserError:
+        return
+    read: Any = yaml.safe_load(changed)
+    for name in path:
+        read = read[name]
+    assert read == value
+    assert "# my settings" in changed
