@@ -25,6 +25,7 @@ from gateway.app.serving import adapters
 from gateway.app.store import configured_store
 from gateway.cli.printing import show
 from gateway.context.engine import ContextEngine
+from gateway.context.guard import is_ours
 from gateway.domain.adapter import Adapter, CanBeProbed, Finding
 from gateway.domain.message import Message, user
 from gateway.domain.speech import Transcriber
@@ -190,8 +191,7 @@ def of_files(setup: Setup, environ: Mapping[str, str]) -> Iterator[Finding]:
 
 def of_engine(engine: ContextEngine) -> Finding:
     """Say which context engine compacts, and what a stranger's can do."""
-    module = type(engine).__module__
-    if module.startswith("gateway."):
+    if is_ours(engine):
         return Finding(what="context engine", ok=True, detail=engine.name)
     version = getattr(engine, "version", None)
     can = [
@@ -202,7 +202,12 @@ def of_engine(engine: ContextEngine) -> Finding:
         }.items()
         if getattr(engine, name, False)
     ]
-    told = [engine.name, *([str(version)] if version else []), f"from {module.partition('.')[0]}", *can]
+    told = [
+        engine.name,
+        *([str(version)] if version else []),
+        f"from {type(engine).__module__.partition('.')[0]}",
+        *can,
+    ]
     return Finding(what="context engine", ok=True, detail=", ".join(told))
 
 
