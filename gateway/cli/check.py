@@ -41,6 +41,7 @@ from gateway.runtime.errors import (
 )
 from gateway.runtime.plugins import held_to
 from gateway.store.port import CanBeDamaged, Store
+from gateway.store.sqlite.database import kept_copies
 
 _PROBE_TOKENS = 1_024  # of an answer: one word, and the thoughts before it; some servers refuse to give few
 _NUMBER_REFUSED = (400, 422)
@@ -214,12 +215,9 @@ def of_engine(engine: ContextEngine) -> Finding:
 def _copies(database: Path | None) -> Iterator[Finding]:
     """Point at the copies that upgrades kept: `/forget` reaches none of them."""
     if database is not None:
-        for copy in sorted(database.parent.glob(f"{database.name}.version-*")):
-            if copy.suffix.removeprefix(".version-").isdecimal():
-                detail = (
-                    f"{copy} is from before an upgrade, and holds what was forgotten since: delete it when all is well"
-                )
-                yield Finding(what="store's copy", ok=None, detail=detail)
+        for copy in kept_copies(database):
+            detail = f"{copy} is from before an upgrade, and holds what was forgotten since: delete it when all is well"
+            yield Finding(what="store's copy", ok=None, detail=detail)
 
 
 async def of_transcription(transcriber: Transcriber) -> Finding:
