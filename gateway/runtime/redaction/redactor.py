@@ -154,7 +154,7 @@ def _found(text: str) -> Iterator[Span]:
     longest = max((end - start for start, end in spans), default=0)
     if plain is not text:
         spans = _runs(text)  # no token has such a sign, but it may end at one
-    runs = " ".join([text[start:end] for start, end in spans])
+    runs = " ".join(dict.fromkeys([text[start:end] for start, end in spans]))
     around = ""
     rest = _rest(plain)
     # Plain lists: this is asked for every text there is.
@@ -201,9 +201,10 @@ def _found(text: str) -> Iterator[Span]:
     if KEY in held:
         yield from cut_keys(text)
     if not held.isdisjoint(_ASSIGNED):
-        named = assigned(lower)
+        named = assigned(lower, held.intersection(NAMES))
         for kind in NAMED:
-            yield from _groups(kind, matches(text, named, kind.pattern))
+            if kind.needs in lower:
+                yield from _groups(kind, matches(text, named, kind.pattern))
         yield from _values(matches(text, named, ASSIGNMENT))
         yield from held_in_blocks(text, lower, named)
 
