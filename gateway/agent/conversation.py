@@ -31,8 +31,8 @@ class Quotes:
     tokens: int
 
 
-RESCUED_MARK: Final = "compaction-rescued"  # the same: that the built-in engine helps out
 BLOCKED_MARK: Final = "compaction-blocked"  # in `announced`: it was said that compaction does not help any more
+RESCUED_MARK: Final = "compaction-rescued"  # the same: that the built-in engine helps out
 
 
 @dataclass(slots=True, kw_only=True)

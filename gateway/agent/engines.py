@@ -16,7 +16,7 @@ from gateway.agent.conversation import Conversation
 from gateway.agent.files.references import References
 from gateway.agent.metering import Metering
 from gateway.context.engine import ContextEngine
-from gateway.context.guard import GuardedEngine
+from gateway.context.guard import GuardedEngine, is_ours
 from gateway.domain.session import Session
 from gateway.domain.usage import LedgerEntry
 from gateway.providers.base import ModelSpec
@@ -118,7 +118,7 @@ class Engines:
 
     async def forget(self, session: Session, texts: Sequence[str]) -> str:
         """Have a session's engine forget texts, if it keeps any; the name of a stranger's that has no way to."""
-        if type(self.factory()).__module__.startswith("gateway."):
+        if is_ours(self.factory()):
             return ""
         engine = (await self.of(session)).engine
         await engine.forget(texts)

@@ -298,8 +298,7 @@ class Forgetter:
         ]
         kept = await self.store.kept_files(forgetting.key, _EVERY) if forgetting.files else ()
         counts = await self.store.forget(lease, replace(forgetting, sessions=tuple(rewritings)))
-        gone = [each for each in kept if each.ref in forgetting.files]
-        await give_back(self.store, forgetting.key, gone, _senders(forgetting.key, contents.history))
+        await self._give_back(forgetting.key, kept, contents.history)
         self._forget_typed(forgetting.key, lambda typed: _was_typed(deed, typed))
         return counts
 
@@ -360,10 +359,13 @@ class Forgetter:
             return await self.store.erase(lease, erasure)
         contents = contents or await self.contents(key)
         counts = await self.store.erase(lease, erasure)
-        left = {each.ref for each in await self.store.kept_files(key, _EVERY)}
-        gone = [each for each in kept if each.ref not in left]
-        await give_back(self.store, key, gone, _senders(key, contents.history))
+        await self._give_back(key, kept, contents.history)
         return counts
+
+    async def _give_back(self, key: SessionKey, kept: Sequence[KeptFile], history: History) -> None:
+        """Give back the room of those `kept` files that the store has no more."""
+        left = {each.ref for each in await self.store.kept_files(key, _EVERY)} if kept else set[str]()
+        await give_back(self.store, key, [each for each in kept if each.ref not in left], _senders(key, history))
 
     async def forget_memory(self, scope: SessionKey, person: str | None = None) -> None:
         """Remember nothing any more that this person said (None: nothing at all)."""

@@ -54,7 +54,7 @@ from gateway.commands.base import CommandContext
 from gateway.commands.runner import CommandRunner
 from gateway.context.compressor import Compressor
 from gateway.context.engine import ContextEngine
-from gateway.context.registry import EngineRegistry, builtin_engines
+from gateway.context.registry import EngineRegistry, Factory, builtin_engines
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter, AsksFirst, LearnsNames, Limits, ShowsProposals, TakesNotes, account_of
 from gateway.domain.chat import ChatAddress
@@ -328,9 +328,10 @@ class _TalkParts:
 
 def _talk_parts(base: _Base, models: _ModelParts, tools: _ToolParts, parts: Parts) -> _TalkParts:
     config, store, clock = base.config, base.store, base.clock
+    builtin = builtin_engines(config.compression, counter=base.counter, clock=clock, redact=base.redact)
     engines = Engines(
-        factory=parts.engine or _engine_factory(config, base.counter, clock, base.redact),
-        builtin=partial(Compressor, config.compression, counter=base.counter, clock=clock, redact=base.redact),
+        factory=parts.engine or _engine_factory(config, builtin),
+        builtin=builtin[Compressor.name],
         metering=models.metering,
         clock=clock,
         home=config.home / "engines",
@@ -592,10 +593,7 @@ def machine_zone() -> str:
     return name if name not in (None, "Etc/UTC") and zone_named(name) else "UTC"
 
 
-def _engine_factory(
-    config: Config, counter: TokenCounter, clock: Clock, redact: Redactor
-) -> Callable[[], ContextEngine]:
-    builtin = builtin_engines(config.compression, counter=counter, clock=clock, redact=redact)
+def _engine_factory(config: Config, builtin: Mapping[str, Factory]) -> Factory:
     return EngineRegistry(builtin, config.at(config.plugins.dir)).factory(config.context.engine)
 
 

@@ -25,6 +25,7 @@ from gateway.app.serving import adapters
 from gateway.app.store import configured_store
 from gateway.cli.printing import show
 from gateway.context.engine import ContextEngine
+from gateway.context.guard import is_ours
 from gateway.domain.adapter import Adapter, CanBeProbed, Finding
 from gateway.domain.message import Message, user
 from gateway.domain.speech import Transcriber
@@ -40,6 +41,7 @@ from gateway.runtime.errors import (
 )
 from gateway.runtime.plugins import held_to
 from gateway.store.port import CanBeDamaged, Store
+from gateway.store.sqlite.database import kept_copies
 
 _PROBE_TOKENS = 1_024  # of an answer: one word, and the thoughts before it; some servers refuse to give few
 _NUMBER_REFUSED = (400, 422)
@@ -192,8 +194,7 @@ def of_files(setup: Setup, environ: Mapping[str, str]) -> Iterator[Finding]:
 
 def of_engine(engine: ContextEngine) -> Finding:
     """Say which context engine compacts, and what a stranger's can do."""
-    module = type(engine).__module__
-    if module.startswith("gateway."):
+    if is_ours(engine):
         return Finding(what="context engine", ok=True, detail=engine.name)
     version = getattr(engine, "version", None)
     can = [
@@ -204,19 +205,21 @@ def of_engine(engine: ContextEngine) -> Finding:
         }.items()
         if getattr(engine, name, False)
     ]
-    told = [engine.name, *([str(version)] if version else []), f"from {module.partition('.')[0]}", *can]
+    told = [
+        engine.name,
+        *([str(version)] if version else []),
+        f"from {type(engine).__module__.partition('.')[0]}",
+        *can,
+    ]
     return Finding(what="context engine", ok=True, detail=", ".join(told))
 
 
 def _copies(database: Path | None) -> Iterator[Finding]:
     """Point at the copies that upgrades kept: `/forget` reaches none of them."""
     if database is not None:
-        for copy in sorted(database.parent.glob(f"{database.name}.version-*")):
-            if copy.suffix.removeprefix(".version-").isdecimal():
-                detail = (
-                    f"{copy} is from before an upgrade, and holds what was forgotten since: delete it when all is well"
-                )
-                yield Finding(what="store's copy", ok=None, detail=detail)
+        for copy in kept_copies(database):
+            detail = f"{copy} is from before an upgrade, and holds what was forgotten since: delete it when all is well"
+            yield Finding(what="store's copy", ok=None, detail=detail)
 
 
 async def of_transcription(transcriber: Transcriber) -> Finding:

@@ -79,8 +79,6 @@ async def forget(ctx: CommandContext) -> str:
         return await _everything(ctx)
     chosen, held = await _chosen(ctx, contents, listed)
     if isinstance(chosen, str):
-        if chosen.startswith(_NONE):  # who looks whether words are gone leaves them nowhere
-            await ctx.forgetter.forget_line(ctx.owned(), contents, ctx.item)
         return chosen
     ids = {name for exchange in chosen for name in exchange.ids}
     deed = await ctx.forgetter.deed(contents, ctx.key, deed_of(ctx.item), ids, ctx.item.id, held=held)
@@ -187,7 +185,8 @@ async def _answered(ctx: CommandContext, contents: Contents, reply_to: str) -> E
 async def _found(ctx: CommandContext, contents: Contents, words: str) -> str:
     """A numbered list of the exchanges that hold the words, newest first, which is remembered."""
     held = await ctx.forgetter.holding(contents, ctx.item, words, own=_owns_part(ctx))
-    if not held:
+    if not held:  # who looks whether words are gone leaves them nowhere
+        await ctx.forgetter.forget_line(ctx.owned(), contents, ctx.item)
         return f"{_NONE} {_OTHERS}" if held.others else _NONE
     shown = held.exchanges[:_MOST]
     await ctx.forgetter.keep_list(ctx.key, words, [each.ids[0] for each in shown])

@@ -13,11 +13,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from gateway.context.instructions import parted, stands, unfenced
+from gateway.context.identifiers import ends
+from gateway.context.instructions import read, stands
 from gateway.context.personal import KIN, LASTING, LONGEST, PLAIN, worth
-from gateway.context.statements import sentences, tells_of_change
+from gateway.context.statements import DENSE, sentences, tells_of_change
 from gateway.domain.message import Message, is_request, own_words
 from gateway.domain.notes import FACTS, section
 from gateway.runtime.tokens import TokenCounter
@@ -28,14 +29,13 @@ SHARE: Final = 0.12  # of a summary's room: the most that they take
 FADING: Final = 0.97  # of a weight at each further compaction
 _SAID: Final = "Said by the people here, word for word and in this order: what stands below may have changed it."
 _READ: Final = 1_000  # newest messages of a middle that are read
-_EDGES: Final = 4_000  # characters of one message that are read
+_EDGE: Final = 2_000  # characters that are read at either end of a longer message
 _EACH: Final = 6  # facts of one message
 _LEAST_ROOM: Final = 4  # tokens; no fact is shorter
 _ALIKE: Final = 0.5  # of the older fact's words are in the newer one, which tells of a change
 _ABBREVIATED: Final = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|St|Prof|Nr|No|Sr|Sra|Str|Hr|Fr|Mme|ca|approx)\.\Z", re.IGNORECASE)
 _QUOTE: Final = re.compile(r"[ \t]{0,8}[>|]")
 _WORDS: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_DENSE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]")
 # "My … is …", "I live …": such a thing has one value at a time, unless it is a person.
 _SINGLE: Final = re.compile(
     r"(?:\A\W*|[,;:] )(?:(?:my|our) ((?:[\w’'-]+ ){1,4}?)(?:is|are)\b|i (?:now )?(live|work|weigh|go by)\b"
@@ -86,14 +86,23 @@ def earlier(note: Mapping[str, Any]) -> list[PersonalFact]:
 
 def carried(before: Iterable[PersonalFact], middle: Sequence[Message]) -> list[PersonalFact]:
     """Return the facts of the summaries `before` and of the `middle`, oldest first, at most `MOST`."""
-    held = [replace(each, weight=each.weight * FADING) for each in before]
+    held = [_subject(replace(each, weight=each.weight * FADING)) for each in before]
+    seen = {key for each in held for key in each.keys}
     requests = [each for each in middle if is_request(each)]
     for message in requests[-_READ:]:
-        for said in found(message):
-            held = [each for each in held if each.by != said.by or not _replaces(said.text, each.text)]
+        for said in map(_subject, found(message)):
+            changes = tells_of_change(said.fact.text)
+            if changes or not seen.isdisjoint(said.keys):
+                held = [each for each in held if not said.replaces(each, changes=changes)]
             held.append(said)
-    best = _by_worth(held)[:MOST]
-    return [each for place, each in enumerate(held) if place in best]
+            seen.update(said.keys)
+    return _best([each.fact for each in held], MOST)
+
+
+def _best(facts: Sequence[PersonalFact], most: int) -> list[PersonalFact]:
+    """Return the best of facts in their order."""
+    best = set(_by_worth(facts)[:most])
+    return [each for place, each in enumerate(facts) if place in best]
 
 
 def _by_worth(facts: Sequence[PersonalFact]) -> list[int]:
@@ -103,26 +112,18 @@ def _by_worth(facts: Sequence[PersonalFact]) -> list[int]:
 
 def found(message: Mapping[str, Any]) -> list[PersonalFact]:
     """Return the facts that a person states in a message."""
-    text = own_words(message)
-    text = text if len(text) <= _EDGES else f"{text[: _EDGES // 2]}\n{text[-_EDGES // 2 :]}"
-    by, told = "", list[PersonalFact]()
-    for line in unfenced(text).splitlines():
-        speaker, line = parted(line)
-        by = speaker or by
-        if _QUOTE.match(line):
-            continue
-        for sentence in _whole(sentences(line)):
-            said = " ".join(sentence.split()).lstrip("-*•– ")
-            if (weight := worth(said)) and not stands(said):
-                told.append(PersonalFact(text=said, weight=weight, by=by))
-    best = _by_worth(told)[:_EACH]
-    return [each for place, each in enumerate(told) if place in best]
+    told = [
+        PersonalFact(text=said, weight=weight, by=by)
+        for by, said in read(ends(own_words(message), _EDGE), _QUOTE, _whole)
+        if (weight := worth(said)) and not stands(said)
+    ]
+    return _best(told, _EACH)
 
 
-def _whole(parts: Iterable[str]) -> Iterator[str]:
-    """Return sentences, of which none ends in an abbreviation."""
+def _whole(line: str) -> Iterator[str]:
+    """Return the sentences of a line, of which none ends in an abbreviation."""
     begun = ""
-    for part in parts:
+    for part in sentences(line):
         begun = f"{begun} {part}" if begun else part
         if not _ABBREVIATED.search(begun):
             yield begun
@@ -148,16 +149,28 @@ def listed(facts: Sequence[PersonalFact], *, room: int, counter: TokenCounter, c
     return "\n".join([HEADING, _SAID, *(lines[place] for place in sorted(lines))]) if lines else ""
 
 
-def _replaces(newer: str, older: str) -> bool:
-    """Say whether the newer of two facts of one person says the same, or another value of the same."""
-    one, other = _telling(newer), _telling(older)
-    changes = tells_of_change(newer)
-    if other and other <= one and (changes or one == other):
-        return True
-    about = _single(newer)
-    if about and about == _single(older):
-        return True
-    return changes and len(one & other) >= max(2, _ALIKE * len(other))
+class _Subject(NamedTuple):
+    """A fact and its telling words. `keys`: of its speaker, these words, and what it gives its one value of; of two
+    facts with a key in common the newer one replaces the other."""
+
+    fact: PersonalFact
+    words: frozenset[str]
+    keys: frozenset[tuple[str, object]]
+
+    def replaces(self, older: _Subject, *, changes: bool) -> bool:
+        """Say whether this says the same as an older one of its person, or another value of the same. `changes`:
+        whether it tells of a change."""
+        if self.fact.by != older.fact.by:
+            return False
+        if not self.keys.isdisjoint(older.keys):
+            return True
+        alike = len(self.words & older.words)
+        return changes and (0 < alike == len(older.words) or alike >= max(2, _ALIKE * len(older.words)))
+
+
+def _subject(fact: PersonalFact) -> _Subject:
+    words = _telling(fact.text)
+    return _Subject(fact, words, frozenset((fact.by, each) for each in (words, _single(fact.text)) if each))
 
 
 def _single(said: str) -> str:
@@ -171,7 +184,7 @@ def _single(said: str) -> str:
 def _telling(text: str) -> frozenset[str]:
     words = set[str]()
     for run in _WORDS.findall(text.lower()):
-        if _DENSE.search(run):
+        if DENSE.search(run):
             words.update(run[place : place + 2] for place in range(len(run) - 1))
         elif run not in _EMPTY:
             words.add(run)

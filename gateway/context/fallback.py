@@ -9,7 +9,7 @@ with the transcript. Rules pick from redacted text, because a piece of a credent
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Final
@@ -142,8 +142,8 @@ def _notes(request: str, previous: str, gone: str, turns: Sequence[_Turn], chars
         (RULES, _listed(rules, 8), 3),
         (_EARLIER, rest.splitlines(), 2),
         (DONE, _listed((turn.result() for turn in turns if turn.message.get("role") == "tool"), 12), 2),
-        (ASKED, _listed((each for each in _asks(turns, answered=False) if each not in known_of), 6), 2),
-        (_ANSWERED, _listed((each for each in _asks(turns, answered=True) if each not in known_of), 6), 2),
+        (ASKED, _listed(_asks(turns, known_of, answered=False), 6), 2),
+        (_ANSWERED, _listed(_asks(turns, known_of, answered=True), 6), 2),
         (FILES, _listed(_files(turns), 15), 2),
     ]
     for title, lines, share in shared:
@@ -190,16 +190,16 @@ def _chats(line: str) -> bool:
     return len(line.split()) <= _MOST_WORDS and _CHATS.match(line) is not None
 
 
-def _asks(turns: Iterable[_Turn], *, answered: bool) -> Iterator[str]:
-    """Yield the requests that were answered before the next one, or those that were not, newest first. Requests side by
-    side have one answer."""
+def _asks(turns: Iterable[_Turn], known: Collection[str], *, answered: bool) -> Iterator[str]:
+    """Yield the requests that were answered before the next one, or those that were not, newest first, without the
+    `known` lines. Requests side by side have one answer."""
     has_answer = after_request = False
     for turn in turns:
         if turn.asked:
             after_request = True
             line = " ".join(turn.text.split())
-            if has_answer is answered and line and not _chats(line):
-                yield _clip(line, 160)
+            if has_answer is answered and line and not _chats(line) and (clipped := _clip(line, 160)) not in known:
+                yield clipped
             continue
         says = turn.message.get("role") == "assistant" and not turn.message.get("tool_calls")
         has_answer, after_request = says or (has_answer and not after_request), False

@@ -20,6 +20,7 @@ from gateway.context.assembly import Noted, counted, merged, summary_message
 from gateway.context.prompts import CONTINUED, RESULT_MISSING
 from gateway.context.shapes import calls_by_id
 from gateway.context.standing import carried, listed
+from gateway.context.verification import Lists
 from gateway.domain.handles import handle, named_in
 from gateway.domain.message import HOST, Message, is_request, is_summary, note_of, text_of
 from gateway.runtime.redaction import Redact
@@ -236,9 +237,11 @@ def _anew(
     ids = [note_of(each)["id"] for each in middle]
     told_of = [replace(each, text=redact(each.text)) for each in facts.carried((), middle)]
     said = Noted(standing=carried((), middle), facts=told_of)
-    lists = listed(said.standing, redact, room=_LEAST_TOKENS, counter=counter)
-    told = facts.listed(said.facts, room=_LEAST_TOKENS, counter=counter)
-    notes = "\n\n".join(filter(None, (notes, told, lists)))
+    lists = Lists(
+        standing=listed(said.standing, redact, room=_LEAST_TOKENS, counter=counter),
+        facts=facts.listed(said.facts, room=_LEAST_TOKENS, counter=counter),
+    )
+    notes = "\n\n".join(filter(None, (notes, lists.text)))
     summary = summary_message(notes, ids, Archive().grown(middle), fallback=True, kept=said)
     if kept is None:
         summary = counted(summary, counter)

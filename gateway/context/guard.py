@@ -27,12 +27,16 @@ from gateway.domain.message import HOST, Message, Role
 from gateway.runtime.clock import Clock, SystemClock
 
 _ROLES: Final = frozenset(get_args(Role))
-_OURS: Final = "gateway."
 _SECONDS: Final = 20.0  # for the methods that every turn waits for
 _LONGER: Final = {"on_session_end": 120.0}  # may ask a model
 _UNLIMITED: Final = ("compress", "handle_tool_call")  # their callers have limits of their own
 _MOST_CHARACTERS: Final = 16_000_000  # of a transcript, a state or a tool's result; the longest window holds far less
 _MOST_PLACES: Final = 2_000_000  # of values in it
+
+
+def is_ours(engine: ContextEngine) -> bool:
+    """Say whether an engine comes with Legato."""
+    return type(engine).__module__.startswith("gateway.")
 
 
 class Log(Protocol):
@@ -50,7 +54,7 @@ class GuardedEngine:
         self._log = log
         self._clock = clock or SystemClock()
         self._hung: set[str] = set()  # methods that overran their limit
-        self._ours = type(engine).__module__.startswith(_OURS)  # spares copies, threads and limits
+        self._ours = is_ours(engine)  # spares copies, threads and limits
         self._blocking: BlockingModel | None = None
         self._thread = OwnThread()
         weakref.finalize(self, self._thread.end)

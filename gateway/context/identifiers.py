@@ -221,9 +221,9 @@ def find(text: str, *, names: bool = True) -> list[str]:
     return list(dict.fromkeys(value for _, value in places if len(value) <= LONGEST and len(value.splitlines()) == 1))
 
 
-def ends(text: str) -> str:
-    """Return the part of a text that is read: all of it, or the two ends of a long text."""
-    return text if len(text) <= 2 * _EDGE else f"{text[:_EDGE]}\n{text[-_EDGE:]}"
+def ends(text: str, edge: int = _EDGE) -> str:
+    """Return the part of a text that is read: all of it, or the two ends of a long text, `edge` characters each."""
+    return text if len(text) <= 2 * edge else f"{text[:edge]}\n{text[-edge:]}"
 
 
 def _is_grouped(value: str) -> bool:

@@ -11,7 +11,7 @@ only the edges of a long text are read, sentence by sentence, and each pattern b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -174,14 +174,8 @@ def found(message: Mapping[str, Any]) -> list[str]:
     text = ends(own_words(message))
     if not _hints(text):
         return []
-    by, told = "", list[str]()
-    for line in unfenced(text).splitlines():
-        speaker, line = parted(line)
-        by = speaker or by
-        if line.strip() and not _QUOTE.match(line):
-            plain = (" ".join(sentence.split()).lstrip("-*•– ") for sentence in sentences(line))
-            told += [f"[{by}] {said}" if by else said for said in plain if stands(said) or withdraws(said)]
-    return list(dict.fromkeys(told))[:_EACH]
+    told = ((by, said) for by, said in read(text, _QUOTE, sentences) if stands(said) or withdraws(said))
+    return list(dict.fromkeys(f"[{by}] {said}" if by else said for by, said in told))[:_EACH]
 
 
 def of(message: Mapping[str, Any]) -> list[str]:
@@ -228,7 +222,13 @@ def parted(said: str) -> tuple[str, str]:
     return (named[1], said[named.end() :]) if named else ("", said)
 
 
-def unfenced(text: str) -> str:
-    """Return a text without its blocks of code."""
-    parts = _FENCE.split(text)
-    return "\n".join(parts[::2]) if len(parts) > 1 else text
+def read(text: str, quote: re.Pattern[str], cut: Callable[[str], Iterable[str]]) -> Iterator[tuple[str, str]]:
+    """Yield (its speaker, "" for nobody named; the plain sentence) for each sentence of a text, as `cut` tells them.
+    Blocks of code and lines that begin with a `quote` are left out."""
+    by = ""
+    for line in "\n".join(_FENCE.split(text)[::2]).splitlines():
+        speaker, line = parted(line)
+        by = speaker or by
+        if line and not quote.match(line):
+            for sentence in cut(line):
+                yield by, " ".join(sentence.split()).lstrip("-*•– ")

@@ -2,7 +2,7 @@
 
 A value that a person said is worth more than one that a tool printed, and newer and repeated mentions more than old
 ones. What earlier notes held fades with each compaction, if nobody mentions it again. People say few values and tools
-print many, so each fourth place is kept for the values of people, which fade more slowly there.
+print many, so each eighth place is kept for the values of people, which fade more slowly there.
 """
 
 from __future__ import annotations
@@ -65,11 +65,10 @@ def ledger(
     """Return the identifiers that a summary of `middle` should hold, best first; the room decides how many it lists.
 
     They are up to `most` of the middle's own and those of `earlier` notes with their weights, of which people said
-    those `owned`. Each is worth as much
-    as the highest role among its speakers, halved by every four compactions since; of equals, those with more and
-    newer mentions come first. So the words of a person long ago outlive later results of tools. Rows and values only
-    passed to a tool come last. `corrections` come first and do not fade. Since a long value takes the room of several
-    short ones, the worth is divided by the root of the length at the end.
+    those `owned`. Each is worth as much as the highest role among its speakers, halved by every four compactions since;
+    of equals, those with more and newer mentions come first. So the words of a person long ago outlive later results of
+    tools. Rows and values only passed to a tool come last. `corrections` come first and do not fade. Since a long value
+    takes the room of several short ones, the worth is divided by the root of the length at the end.
     """
     tally = _tally(middle, most)
     weights = tally.weights
@@ -97,7 +96,7 @@ def ledger(
 
 
 def _mixed(best: Sequence[str], kept: Sequence[str]) -> Iterator[str]:
-    """Return the `best` in their order, and in every fourth place the next one that is `kept`; each once."""
+    """Return the `best` in their order, and in every eighth place the next one that is `kept`; each once."""
     seen: set[str] = set()
     ranked, spare = iter(best), iter(kept)
     for place in range(1, len(best) + 1):

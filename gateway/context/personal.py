@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from gateway.context.statements import DENSE
+
 LASTING, PLAIN, NAMED, TOLD = 2.0, 1.25, 0.75, 0.5
 LONGEST: Final = 240  # characters of a sentence
 _LEAST: Final = 3  # words
@@ -86,7 +88,7 @@ _PLAIN: Final = (
     r"(?:i|we)(?:['’](?:m|ve|re)| am| are| have)? (?!(?:think|guess|hope|wonder|mean|know|believe|suppose"
     r"|understand|can|want|need|would|['’]d|wanted|was wondering|tried|asked|just|could|should|might|am trying"
     r"|got it)\b)\w",
-    r"(?:my|our) (?!(?:bad|mistake|apolog\w+|question|problem|guess|point|pleasure|god|goodness|turn)\b)\w",
+    r"(?:my|our) \w",
     r"(?:ich|wir) (?!(?:denke|glaube|meine|hoffe|möchte|will|wollte|weiß|brauche|verstehe|frage|hätte|würde|finde|bin"
     r"|habe (?:eine|noch) frage)\b)\w",
     r"(?:mein|unser)e?[rsnm]? (?!(?:frage|problem|fehler)\b)\w",
@@ -141,14 +143,13 @@ _REQUESTS: Final = re.compile(
 _NAMED: Final = re.compile(r"\d|(?<=[^.!?\s]\s)[A-ZÄÖÜÉÈÀА-Я][\w’'-]+")
 _IS_LASTING: Final = re.compile(rf"{_LEAD}{_CLAUSE}(?:{'|'.join(_LASTING)})", re.IGNORECASE)
 _IS_PLAIN: Final = re.compile(rf"{_LEAD}(?:{'|'.join(_PLAIN)})", re.IGNORECASE)
-_DENSE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]")
 
 
 def worth(said: str) -> float:
     """Return `LASTING`, `PLAIN`, `NAMED` or `TOLD` for a sentence that tells something, else 0.0."""
     if len(said) > LONGEST or _ASKS.search(said):
         return 0.0
-    dense, words = _DENSE.search(said) is not None, len(said.split())
+    dense, words = DENSE.search(said) is not None, len(said.split())
     if words < _LEAST and not dense:
         return 0.0
     if _IS_LASTING.match(said):

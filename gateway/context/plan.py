@@ -38,7 +38,7 @@ class Plan:
     the first message behind the middle. `requests`: the newest requests of people, oldest first. `identifiers`: those
     of the earlier notes, and their weights; `owned`: those of people among them. `archive`: the messages out of view
     after this compaction. `standing`: the instructions in them that still hold, oldest first. `facts`: what people
-    said of themselves there, the best first. All counts are those of our tokenizer.
+    said of themselves there, oldest first. All counts are those of our tokenizer.
     """
 
     lead: list[Message]

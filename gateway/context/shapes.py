@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, cast, get_args
 
-from gateway.domain.message import HOST, Message, Role, note_of
+from gateway.domain.message import HOST, SUMMARY_NOTES, Message, Role, note_of
 from gateway.runtime.tokens import IMAGE_TYPES, TokenCounter
 
 _ROLES: Final = frozenset(get_args(Role))
@@ -30,10 +30,7 @@ _PARTS: Final = frozenset({
 })  # fmt: skip
 UNKNOWN_PART: Final = "[A part of the kind {kind} was here; it cannot be shown.]"
 _KIND_CHARS: Final = 40
-_KEPT: Final = (
-    "at", "summary", "fallback", "merged", "identifiers", "weights", "archive", "instructions", "standing", "facts",
-    "owned", "own_weights", "recalled", "reminded", "said", "files",
-)  # fmt: skip
+_KEPT: Final = ("at", *SUMMARY_NOTES, "instructions", "recalled", "reminded", "said", "files")
 
 
 class Call(NamedTuple):

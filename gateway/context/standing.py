@@ -71,13 +71,12 @@ def carried(
     return held[-MOST:]
 
 
-def ended(transcript: Iterable[Message], said: Message) -> list[Instruction]:
+def ended(transcript: Sequence[Message], said: Message) -> list[Instruction]:
     """Return the instructions of a transcript that a message after it takes back."""
     if not any(withdraws(parted(sentence)[1]) for sentence in of(said)):
         return []
-    messages = list(transcript)
-    before = [each for message in messages if is_summary(message) for each in earlier(note_of(message))]
-    held = carried(before, messages)
+    before = [each for message in transcript if is_summary(message) for each in earlier(note_of(message))]
+    held = carried(before, transcript)
     left = carried(held, (), [said])
     return [each for each in held if each not in left]
 

@@ -103,7 +103,7 @@ _EMPTY: Final = frozenset(
         "सुधार अब नहीं बदलकर कर दिया"
     )
 )
-_DENSE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]")  # written without spaces between words
+DENSE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]")  # written without spaces between words
 # The same in scripts without spaces, where a word cannot be told from its neighbours.
 _EMPTY_DENSE: Final = re.compile(
     r"请?(?:注意|记住|记一下|记得)|备注|更正|现在|目前|已经?从|改为|改成|换成|不再是?|而是|用的是|使用的?是|是|ください|です|である"
@@ -256,7 +256,7 @@ def around(value: str, text: str) -> str:
     sentence = next((one.strip() for one in sentences(text) if mentions(one, value)), "")
     before, after = _parted(" ".join(sentence.split()), value)
     words = [word[0] for word in itertools.islice(_WORD.finditer(before + after), _LEAST_WORDS)]
-    if len(sentence) > _LONGEST or (len(words) < _LEAST_WORDS and not any(map(_DENSE.search, words))):
+    if len(sentence) > _LONGEST or (len(words) < _LEAST_WORDS and not any(map(DENSE.search, words))):
         return ""
     before = before if len(before) <= _AROUND else f"{GAP} {before[-_AROUND:].partition(' ')[2]}"
     after = after if len(after) <= _AROUND else f"{after[:_AROUND].rpartition(' ')[0]} {GAP}"
@@ -355,7 +355,7 @@ def _is_ruled_out(value: str, sentence: str) -> bool:
 def _words(text: str) -> Iterator[str]:
     """Return the words of a text; pairs of characters where it is written without spaces."""
     for run in _WORD.findall(_EMPTY_DENSE.sub(" ", text.lower())):
-        if _DENSE.search(run) and len(run) > 1:
+        if DENSE.search(run) and len(run) > 1:
             yield from (run[index : index + 2] for index in range(len(run) - 1))
         elif run not in _EMPTY:
             yield run
@@ -375,7 +375,7 @@ def _same(older: Statement, newer: Statement, weights: Mapping[str, float]) -> b
     if len(shared) < 2 or (_has_own(older, newer) and _has_own(newer, older)):
         return False
     missing = {word: weights[word] for word in older.words - newer.words}
-    telling = max((weight for word, weight in missing.items() if not _DENSE.search(word)), default=0.0)
+    telling = max((weight for word, weight in missing.items() if not DENSE.search(word)), default=0.0)
     return sum(shared) >= _ALIKE * (sum(shared) + sum(missing.values())) and telling < shared[1] / 2
 
 
@@ -384,5 +384,5 @@ def _has_own(one: Statement, other: Statement) -> bool:
     where a name stands."""
     shared = max((place for place, word in enumerate(one.order) if word in other.words), default=0)
     return any(
-        word not in other.words and (place < shared or not _DENSE.search(word)) for place, word in enumerate(one.order)
+        word not in other.words and (place < shared or not DENSE.search(word)) for place, word in enumerate(one.order)
     )

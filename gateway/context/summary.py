@@ -15,7 +15,7 @@ from gateway.context.archive import Archive, without_line
 from gateway.context.prompts import END_MARKER, unframed
 from gateway.context.shapes import rewritten, sources
 from gateway.context.standing import Instruction, earlier
-from gateway.domain.message import HOST, Message, is_summary, note_of, text_of
+from gateway.domain.message import HOST, SUMMARY_NOTES, Message, is_summary, note_of, text_of
 from gateway.runtime.tokens import TokenCounter
 
 
@@ -140,18 +140,5 @@ def _weight(noted: Any) -> float:
 
 def _restored(message: Message, content: Any, counter: TokenCounter) -> Message:
     restored = rewritten(message, counter, content=content if content != "" else None)
-    gone = (
-        "summary",
-        "fallback",
-        "merged",
-        "identifiers",
-        "weights",
-        "archive",
-        "standing",
-        "facts",
-        "owned",
-        "own_weights",
-    )
-    return cast(
-        Message, {**restored, HOST: {key: value for key, value in note_of(restored).items() if key not in gone}}
-    )
+    note = {key: value for key, value in note_of(restored).items() if key not in SUMMARY_NOTES}
+    return cast(Message, {**restored, HOST: note})

@@ -47,7 +47,7 @@ _SORRY: Final = re.compile(
 )
 _SORRY_CHARS: Final = 1_500  # a longer text, or a text with headings, is no refusal
 _SECTION: Final = re.compile(rf"(?:(?<!\n)\n++)?+^{re.escape(listing.HEADING)}\n((?:- [^\n]*(?:\n|\Z))*)", re.MULTILINE)
-_STANDING: Final = re.compile(
+_WORD_FOR_WORD: Final = re.compile(
     rf"(?:(?<!\n)\n++)?+^(?:{re.escape(HEADING)}|{re.escape(facts.HEADING)})\n"
     r"(?:(?!- |#)[^\n]++\n)?((?:- [^\n]*(?:\n|\Z))*)",
     re.MULTILINE,
@@ -172,7 +172,7 @@ def held(notes: str, ledger: Ledger) -> dict[str, float]:
 
 def without_lists(notes: str) -> str:
     """Return notes without the lists that `completed` appends."""
-    bare = _STANDING.sub("\n", notes) if HEADING in notes or facts.HEADING in notes else notes
+    bare = _WORD_FOR_WORD.sub("\n", notes) if HEADING in notes or facts.HEADING in notes else notes
     bare = _SECTION.sub("\n", bare) if listing.HEADING in bare else bare
     return notes if bare == notes else bare.strip()
 

@@ -12,6 +12,11 @@ from typing import Any, Final, Literal, NotRequired, TypedDict
 
 HOST: Final = "_legato"
 
+# What a summary alone notes.
+SUMMARY_NOTES: Final = (
+    "summary", "fallback", "merged", "identifiers", "weights", "archive", "standing", "facts", "owned", "own_weights",
+)  # fmt: skip
+
 Role = Literal["system", "user", "assistant", "tool"]
 
 

@@ -48,16 +48,17 @@ def measure(seeds: Sequence[int], window: int, talk: Path = TALK) -> dict[str, C
     found: dict[str, Counts] = {}
     counter = TokenCounter()
     for seed in seeds:
-        things, messages, told = conversation(seed, window, talk, counter)
+        life = write(seed, span_of(window), counter, length=_LENGTH)
+        things, messages, told = conversation(seed, life, talk, counter)
         for policy in POLICIES:
             if policy.name in JUDGED:
                 counts = found.setdefault(policy.name, {})
-                keeper = policy.keeper(_life(seed, window, counter), window, counter)
+                keeper = policy.keeper(life, window, counter)
                 asyncio.run(_lead(keeper, messages, told, things, counts))
     return found
 
 
-def conversation(seed: int, window: int, talk: Path, counter: TokenCounter) -> tuple[list[Thing], list[Message], int]:
+def conversation(seed: int, life: Any, talk: Path, counter: TokenCounter) -> tuple[list[Thing], list[Message], int]:
     """The things of a first hour, all messages, and how many of these are said until the last thing was."""
     random = Random(seed)
     given: Mapping[str, Any] = yaml.safe_load(talk.read_text(encoding="utf-8"))
@@ -71,7 +72,7 @@ def conversation(seed: int, window: int, talk: Path, counter: TokenCounter) -> t
     said = [*(each.said for each in things), *later]
     messages: list[Message] = []
     told = 0
-    for number, turn in enumerate(_life(seed, window, counter).turns):
+    for number, turn in enumerate(life.turns):
         at = 1_780_000_000.0 + 60 * number
         if said:
             messages += [_counted(user(said.pop(0)), at, counter), _counted(assistant("All right."), at + 5, counter)]
@@ -81,10 +82,6 @@ def conversation(seed: int, window: int, talk: Path, counter: TokenCounter) -> t
             for each in turn.messages
         ]
     return things, messages, told
-
-
-def _life(seed: int, window: int, counter: TokenCounter) -> Any:
-    return write(seed, span_of(window), counter, length=_LENGTH)
 
 
 def _counted(message: Message, at: float, counter: TokenCounter) -> Message:

@@ -15,7 +15,7 @@ from gateway.agent.files.quota import FileSettings
 from gateway.agent.memory.snapshot import MemorySettings
 from gateway.cli.reports import found_rows
 from gateway.domain.adapter import Limits
-from gateway.domain.chat import Attachment, Outbound
+from gateway.domain.chat import Attachment
 from gateway.domain.message import text_of
 from gateway.domain.turn import SessionSettings
 from gateway.people.access import AccessSettings
@@ -24,7 +24,7 @@ from gateway.runtime.errors import SessionConflict
 from gateway.store.redis import RedisStore
 from tests.support.asking import Buttoned
 from tests.support.fakes import ManualClock
-from tests.support.gateway import FakeAdapter, Live, Say, config_in, in_turn, running
+from tests.support.gateway import FakeAdapter, Fetching, Live, Say, config_in, in_turn, running
 from tests.support.remains import in_files, in_keys, in_server, left_in_the_end
 
 if TYPE_CHECKING:
@@ -59,20 +59,6 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
             yield live
 
     return Place(run=run, remains=lambda word: in_server(server, word) or in_keys(server, word))
-
-
-class Fetching(FakeAdapter):
-    """Hands over the same content for every file."""
-
-    def __init__(self, content: bytes) -> None:
-        super().__init__(limits=Limits(trusted=True, file_bytes=1_000_000))
-        self.content = content
-
-    async def fetch(self, file: Attachment) -> bytes:
-        return self.content
-
-    async def send_file(self, outbound: Outbound, content: bytes) -> str:
-        return await self.send(outbound)
 
 
 async def say(live: Live, text: str, answer: str = "fine", **where: Any) -> str:

@@ -11,14 +11,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from gateway.cli.main import app
-from gateway.domain.adapter import Limits
 from gateway.domain.chat import Attachment
 from gateway.domain.turn import SessionSettings
 from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
 from gateway.store.redis import RedisStore
 from gateway.store.sqlite import SqliteStore
-from tests.support.gateway import FakeAdapter, config_in, running
+from tests.support.gateway import Fetching, config_in, running
 from tests.support.remains import in_files
 
 if TYPE_CHECKING:
@@ -27,17 +26,6 @@ if TYPE_CHECKING:
 pytest_plugins = ["tests.support.redis_server"]
 
 WORD = "quizzaciously"
-
-
-class Fetching(FakeAdapter):
-    """Hands over the same content for every file."""
-
-    def __init__(self, content: bytes) -> None:
-        super().__init__(limits=Limits(trusted=True, file_bytes=1_000_000))
-        self.content = content
-
-    async def fetch(self, file: Attachment) -> bytes:
-        return self.content
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from gateway.app.config.models import StoreSettings, ToolSettings
 from gateway.app.gateway import Gateway
 from gateway.context.engine import ContextEngine, Outcome
 from gateway.domain.adapter import Accept, Accepted, Limits
-from gateway.domain.chat import ChatType, Inbound, InboundKind, Outbound, Source
+from gateway.domain.chat import Attachment, ChatType, Inbound, InboundKind, Outbound, Source
 from gateway.domain.message import Message, text_of, user
 from gateway.domain.session import Session
 from gateway.providers.base import Provider
@@ -38,6 +38,7 @@ from tests.support.model import PATIENCE, Changing, FakeModel, Gate, Say, echo, 
 __all__ = [
     "FakeAdapter",
     "FakeModel",
+    "Fetching",
     "Gate",
     "KillAt",
     "Killed",
@@ -107,6 +108,20 @@ class FakeAdapter(Changing):
     def shown(self, chat: str = "c", *kinds: str) -> list[str]:
         """The texts shown in a chat, of these kinds (none given: all)."""
         return [row.text for row in self.sent if row.to.chat == chat and (not kinds or row.kind in kinds)]
+
+
+class Fetching(FakeAdapter):
+    """Hands over the same content for every file, and takes files."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(limits=Limits(trusted=True, file_bytes=1_000_000))
+        self.content = content
+
+    async def fetch(self, file: Attachment) -> bytes:
+        return self.content
+
+    async def send_file(self, outbound: Outbound, content: bytes) -> str:
+        return await self.send(outbound)
 
 
 class RecordingEngine(ContextEngine):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from gateway.runtime.redaction.places import Span, places_of
@@ -41,16 +42,17 @@ _TEST: Final = re.compile(r"(?i)\Atest|\Atests?/|::|/|\A:\w+:")
 _FARTHEST: Final = 600  # characters before a line in which the heading of its section is looked for
 
 
-def assigned(folded: str) -> list[int]:
-    """Return the places in a folded text (`places.folded`) where an assigned name may begin, in order."""
-    places = {place for name in NAMES for place in places_of(name, folded)}
+def assigned(folded: str, names: Iterable[str] = NAMES) -> list[int]:
+    """Return the places in a folded text (`places.folded`) where an assigned name may begin, in order. `names`: those
+    of `NAMES` that the text holds, if that is known."""
+    places = {place for name in names for place in places_of(name, folded)}
     for place in places_of(KEY, folded):
         places.add(place)
         before = folded[max(0, place - _LONGEST_BEFORE_KEY) : place]
         joint = before[-1:] in ("_", "-")
         if before.endswith(_BEFORE_KEY, 0, len(before) - joint):
-            names = (name for name in _BEFORE_KEY if before.endswith(name, 0, len(before) - joint))
-            places.update(place - joint - len(name) for name in names)
+            befores = (name for name in _BEFORE_KEY if before.endswith(name, 0, len(before) - joint))
+            places.update(place - joint - len(name) for name in befores)
     return sorted(places)
 
 

@@ -230,7 +230,8 @@ KINDS: Final[tuple[Kind, ...]] = (
         _FRESH_START + r"((?:[a-z][a-z0-9]{1,9}[_-]){0,2}(?:sk|rk|pat|oat|secret|apikey|live|prod)"
         r"(?:[_-](?:live|test|prod|dev|user|apikey))?[_-][A-Za-z0-9]{16,}+(?:[_-][A-Za-z0-9]{1,64}+){0,8})(?![.(])",
         run=17,
-        probe=r"(?:sk|rk|pat|oat|secret|apikey|live|prod|dev|user|test)[_-][A-Za-z0-9]{16}",
+        probe=r"[_-](?=[A-Za-z0-9]{16})(?:(?<=[sr]k.)|(?<=[po]at.)|(?<=dev.)|(?<=live.|prod.|user.|test.)"
+        r"|(?<=secret.|apikey.))",
         plausible=is_strewn,
     ),
     kind(

@@ -29,18 +29,21 @@ NAMED: Final[tuple[Kind, ...]] = (
         "",
         rf"(?i){_SECRET_NAME}[\w.:-]{{0,20}}+>\s{{0,3}}([^<>{{}}\s][^<>{{}}\n]{{3,200}}+)</",
         plausible=holds_chosen,
+        needs="</",
     ),
     kind(
         "attribute",
         "",
         rf"(?i){_SECRET_NAME}[\w.-]{{0,20}}+\"\s{{1,3}}value=\"([^\"<>{{}}\n]{{4,200}}+)\"",
         plausible=holds_chosen,
+        needs='value="',
     ),
     kind(
         "property",
         "",
         rf"(?i){_SECRET_NAME}[\w.-]{{0,20}}+\">\s{{0,3}}([^<>{{}}\s]{{4,200}}+)\s{{0,3}}</",
         plausible=holds_mixed,
+        needs="</",
     ),
     kind(
         "cell of a table",
@@ -54,6 +57,7 @@ NAMED: Final[tuple[Kind, ...]] = (
         "",
         rf"(?i){_SECRET_NAME}[\w-]{{0,20}}+\"\s{{0,3}}\{{(?:(?!default)[^}}]){{0,200}}+default\s{{0,20}}=\s{{0,20}}\"([^\"\n]{{4,200}}+)\"",
         plausible=holds_chosen,
+        needs="default",
     ),
     kind(
         "option",
@@ -65,5 +69,6 @@ NAMED: Final[tuple[Kind, ...]] = (
         "passphrase of words",
         "",
         r"(?im)passphrase\\?[\"']?\s{0,3}[:=]\s{0,3}((?:[a-z]{3,12}[ -]){3,9}+[a-z]{3,12})(?=\s{0,3}$|\\[nr])",
+        needs="passphrase",
     ),
 )

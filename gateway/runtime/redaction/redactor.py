@@ -150,9 +150,12 @@ def _found(text: str) -> Iterator[Span]:
     plain = text.translate(_PLAIN) if not text.isascii() and any(sign in text for sign in _ODD) else text
     lower = folded(plain)
     held = {needed for needed in _NEEDED if needed in lower}
-    runs, longest, around = _runs(plain)
+    spans = _runs(plain)
+    longest = max((end - start for start, end in spans), default=0)
     if plain is not text:
-        runs, _, around = _runs(text)  # no token has such a sign, but it may end at one
+        spans = _runs(text)  # no token has such a sign, but it may end at one
+    runs = " ".join(dict.fromkeys([text[start:end] for start, end in spans]))
+    around = ""
     rest = _rest(plain)
     # Plain lists: this is asked for every text there is.
     seen = [
@@ -188,20 +191,20 @@ def _found(text: str) -> Iterator[Span]:
         if kind.run <= longest:
             yield from _groups(kind, matches(text, _places(kind, plain, lower), kind.pattern))
     for kind in _PROBED:
-        if (
-            kind.run <= longest
-            and kind.needs in held
-            and kind.probe is not None
-            and kind.probe.search(runs if kind.is_run else text)
-            and (not kind.is_run or kind.pattern.search(around))
-        ):
-            yield from _groups(kind, kind.pattern.finditer(text))
+        if kind.run > longest or kind.needs not in held or kind.probe is None:
+            continue
+        if kind.probe.search(runs if kind.is_run else text):
+            if kind.is_run:  # each run, behind the two characters in front of it
+                around = around or " ".join([text[max(0, start - 2) : end] for start, end in spans])
+            if not kind.is_run or kind.pattern.search(around):
+                yield from _groups(kind, kind.pattern.finditer(text))
     if KEY in held:
         yield from cut_keys(text)
     if not held.isdisjoint(_ASSIGNED):
-        named = assigned(lower)
+        named = assigned(lower, held.intersection(NAMES))
         for kind in NAMED:
-            yield from _groups(kind, matches(text, named, kind.pattern))
+            if kind.needs in lower:
+                yield from _groups(kind, matches(text, named, kind.pattern))
         yield from _values(matches(text, named, ASSIGNMENT))
         yield from held_in_blocks(text, lower, named)
 
@@ -249,20 +252,16 @@ def _lowered(text: str) -> str:
     return ""
 
 
-def _runs(text: str) -> tuple[str, int, str]:
-    """(the runs of a text, apart from each other, the length of the longest; 0 if there is none; the runs, each behind
-    the two characters in front of it)."""
+def _runs(text: str) -> list[Span]:
+    """The spans of a text's runs, in order."""
     marked = text.encode("ascii", "replace").translate(_RUNS)
-    found: list[str] = []
-    around: list[str] = []
-    longest = end = 0
+    found: list[Span] = []
+    end = 0
     while (start := marked.find(_RUN, end)) >= 0:
         end = marked.find(b" ", start)
         end = len(marked) if end < 0 else end
-        found.append(text[start:end])
-        around.append(text[max(0, start - 2) : end])
-        longest = max(longest, end - start)
-    return " ".join(found), longest, " ".join(around)
+        found.append((start, end))
+    return found
 
 
 def _places(kind: Kind, text: str, lower: str) -> list[int]:

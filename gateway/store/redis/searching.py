@@ -112,9 +112,13 @@ async def leave_all(wire: Wire, endpoint: Endpoint, partition: int, key: Session
     """Take all messages of a key out of the index."""
     await wire.settled()
     for owner in (owner_of(str(key)), owner_of(str(key), "returned")):
-        await remove(endpoint, f"{prefix(partition)}stem:{owner}:*")
-        await remove(endpoint, f"{prefix(partition)}words:{owner}")
-        await wire.run(partition, "leave_index", owner, "0", "0")
+        await _leave_owner(wire, endpoint, partition, owner)
+
+
+async def _leave_owner(wire: Wire, endpoint: Endpoint, partition: int, owner: str) -> None:
+    await remove(endpoint, f"{prefix(partition)}stem:{owner}:*")
+    await remove(endpoint, f"{prefix(partition)}words:{owner}")
+    await wire.run(partition, "leave_index", owner, "0", "0")
 
 
 async def make_good(wire: Wire, partition: int) -> None:
@@ -161,9 +165,7 @@ async def renew(wire: Wire, endpoint: Endpoint, old: set[int]) -> None:
             for page in await _pages_of(wire, partition, [session]):
                 owners |= await _renewed(wire, partition, page)
         for owner in before - owners:
-            await remove(endpoint, f"{prefix(partition)}stem:{owner}:*")
-            await remove(endpoint, f"{prefix(partition)}words:{owner}")
-            await wire.run(partition, "leave_index", owner, "0", "0")
+            await _leave_owner(wire, endpoint, partition, owner)
         old.discard(partition)
         log.info("search_index_outdated", partitions=len(old))
     async with used(connect_meta(endpoint)) as connection:

@@ -368,9 +368,7 @@ def _chosen(
         if number in shown:
             continue
         own = parts_of(hits.texts[number].text[:_COMPARED])
-        shared = (
-            0.0 if again else max((len(own & other) / len(own | other) for other in parts if own | other), default=0.0)
-        )
+        shared = 0.0 if again else _shared(own, parts)
         if shared >= _ALIKE:
             heappush(queue, (score * (1 - _AGAIN * (1.0 if shared >= _REPEATS else shared)), -number, True))
             continue
@@ -380,6 +378,11 @@ def _chosen(
         parts.append(own)
         chosen.append((number, part, -score))
     return chosen
+
+
+def _shared(own: frozenset[str], others: Iterable[frozenset[str]]) -> float:
+    """The greatest share of its parts that a message has in common with another."""
+    return max((len(own & other) / len(own | other) for other in others if own | other), default=0.0)
 
 
 async def _passages(index: Index, chosen: Sequence[_Choice]) -> list[Passage]:

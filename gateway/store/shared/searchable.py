@@ -61,8 +61,7 @@ def every_term_of(message: Message) -> list[str]:
     others of a long result: no entry of a message is under any other term."""
     if kind_of(message) != "returned":
         return text.terms(said_in(message))
-    content = text_of(message)
-    found = text.terms(content if len(content) <= 2 * _EDGE else f"{content[:_EDGE]}\n{content[-_EDGE:]}")
+    found = text.terms(text.ends(text_of(message), _EDGE))
     return list(dict.fromkeys([*text.terms("\n".join(_noted(message))), *_ends_first(found)]))
 
 

@@ -48,8 +48,8 @@ _HUMPED: Final = re.compile(r"(?<![^\W_])(?=[A-Za-z]*[a-z][A-Z])[A-Za-z]{3,64}(?
 _INSIDE: Final = re.compile(r"[a-z][A-Z]")
 _HUMP: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _QUESTION_MARKS: Final = ("?", "？", "؟")
-_ENDS: Final = re.compile(r"[.!?](?=\s)|[。！？؟\n]")  # of sentences
-_SENTENCE: Final = re.compile(r"(?:[^.!?。！？؟\n]|[.!?](?!\s|\Z))+(?:[.!?。！？؟\n]|\Z)?")
+_END_MARKS: Final = frozenset(".!?。！？؟")
+_ENDS: Final = re.compile(r"(?<=[.!?])(?=\s)|(?<=[。！？؟\n])")  # of sentences
 _QUOTED: Final = re.compile(r'"([^"]{2,200})"|“([^”]{2,200})”|«([^»]{2,200})»|„([^“]{2,200})“|「([^」]{2,200})」')
 
 
@@ -130,14 +130,19 @@ def _wanted(runs: Iterable[tuple[str, str]], language: str) -> dict[tuple[str, .
 
 def _asking_in(text: str) -> str:
     """Return the sentences of a text that ask, if others stand beside them; "" otherwise."""
-    said = [each for each in _SENTENCE.findall(text) if each.strip()]
+    said = [each for each in _ENDS.split(text) if each.strip() and each not in _END_MARKS]
     asking = [each for each in said if each.rstrip().endswith(_QUESTION_MARKS)]
     return "\n".join(asking) if 0 < len(asking) < len(said) else ""
 
 
 def asked_in(words: str) -> str:
     """Return the part of a question that is read: of a very long one its two ends."""
-    return words if len(words) <= _ASKED else f"{words[: _ASKED // 2]}\n{words[-_ASKED // 2 :]}"
+    return ends(words, _ASKED // 2)
+
+
+def ends(text: str, edge: int) -> str:
+    """Return a text, or the two ends of a longer one, `edge` characters each."""
+    return text if len(text) <= 2 * edge else f"{text[:edge]}\n{text[-edge:]}"
 
 
 def asks(text: str) -> bool:

@@ -39,10 +39,17 @@ Query: TypeAlias = Callable[Concatenate[apsw.Connection, P], T]
 _READERS = 3  # connections: for single rows, for long queries, for searches
 _HALF = ".partial"  # the end of the name of a backup that is being made
 _LEFT = 3_600.0  # seconds in which nobody wrote to it, so nobody is making it
+_COPY = ".version-"  # and a number: the end of the name of a copy that an upgrade kept
 
 
 def _nothing(_: str) -> None:
     """The default of a callback."""
+
+
+def kept_copies(path: Path) -> list[Path]:
+    """Return the copies of a store's file that upgrades kept."""
+    found = sorted(path.parent.glob(f"{path.name}{_COPY}*"))
+    return [each for each in found if each.suffix.removeprefix(_COPY).isdecimal()]
 
 
 class Database:
@@ -170,7 +177,7 @@ class Database:
     def _keep(self, version: int) -> None:
         """Keep a copy of the file before it is brought to this version, where that is wanted. Raises
         StoreUnavailable."""
-        copy = self._path.with_name(f"{self._path.name}.version-{version}") if self._keeps_copy else None
+        copy = self._path.with_name(f"{self._path.name}{_COPY}{version}") if self._keeps_copy else None
         kept = ""
         if copy is not None:
             self._copy(copy)
