@@ -23,6 +23,7 @@ from tests.support.console_person import Person, Screen
 from tests.support.console_terminal import chatting
 from tests.support.fakes import ManualClock, SequentialIds
 from tests.support.program import write_config
+from tests.support.waiting import eventually
 
 MAIN = ChatAddress(platform="console", chat="main")
 ENTER, ALT_ENTER, CTRL_C, CTRL_D, CTRL_R = "\r", "\x1b\r", "\x03", "\x04", "\x12"
@@ -144,7 +145,7 @@ class TestTalking:
             await person.console.send(outbound("a long story\n" * 2_000, kind, id_=kind))
         assert len(readers) == 2
         assert threading.get_ident() not in readers
-        assert person.screen.text.count("a long story") == 4_000
+        await eventually(lambda: person.screen.text.count("a long story") == 4_000)
 
     async def test_alt_enter_begins_a_line(self, person: Person) -> None:
         assert (await person.says(f"one{ALT_ENTER}two{ENTER}")).text == "one\ntwo"
