@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from gateway.runtime.errors import ProviderUnavailable
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeModel, Gate, KillAt, Live, RecordingEngine, Say, config_in, running
 from tests.support.model import Script, echo, in_turn, newest, remembering
+from tests.support.waiting import eventually
 
 HOME = SessionKey(platform="fake", chat="c")
 
@@ -274,6 +276,10 @@ async def test_the_end_of_a_session_fills_memory_and_leaves_no_trace_in_it(tmp_p
         assert purposes == {"turn": 2, "memory": 1}
         (request,) = model.flushes
         assert [tool["function"]["name"] for tool in request.tools] == ["memory"]
+        # Somebody read the session before its flush ended, and comes with that only now.
+        live.gateway.sessions.flushes.at_end(replace(ended, flushed_messages=0))
+        await eventually(lambda: not live.gateway.sessions.flushes._running)
+        assert len(model.flushes) == 1
 
 
 async def test_a_session_is_given_to_memory_once(tmp_path: Path) -> None:

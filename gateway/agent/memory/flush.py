@@ -122,6 +122,9 @@ class Flushes:
             await self._elsewhere(session)
             return
         try:
+            session = await store.session(session.id)
+            if session.flushed_messages >= session.message_count:
+                return  # by a flush that ended after the session was read
             transcript = await store.transcript(session)
             await self._flush(Started(session), transcript, session.flushed_messages)
         finally:
