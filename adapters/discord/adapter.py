@@ -118,6 +118,11 @@ class DiscordAdapter:
         finally:
             writing.cancel()
 
+    @property
+    def unreached_since(self) -> float | None:
+        """Since when Discord cannot be reached (monotonic); None: it can."""
+        return self._connection.unreached_since
+
     async def _introduced(self) -> codec.Me:
         """Return the bot's own facts as soon as Discord can be reached."""
         backoff = Backoff(1.0, 30.0)
@@ -132,6 +137,7 @@ class DiscordAdapter:
             except failures.Foreign as error:
                 mapped = failures.mapped(error)
                 wait = max(backoff.pause(), getattr(mapped, "retry_after", 0.0))
+                self._connection.lost()
                 log.warning("discord_unreachable", error=str(mapped), again_in=wait)
             await self._clock.sleep(wait)
 

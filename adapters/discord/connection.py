@@ -211,6 +211,7 @@ class Connection(Client):
         self._short, self._long = Backoff(*_PAUSES), Backoff(*_LONG_PAUSES)
         self._looked_at = 0.0  # the portal's switches (monotonic seconds)
         self.connected_at: float | None = None  # seconds since the epoch; None: not now
+        self.unreached_since: float | None = None  # monotonic: since when no connection came about
 
     def _get_state(self, **options: Any) -> Any:
         state = _State(dispatch=self.dispatch, handlers=self._handlers, hooks=self._hooks, http=self.http, **options)
@@ -299,6 +300,8 @@ class Connection(Client):
         try:
             while True:
                 how, wait = await self._once(how)
+                if self.connected_at is None:
+                    self.lost()
                 self.connected_at = None
                 await self._hang_up()
                 if wait:
@@ -306,6 +309,11 @@ class Connection(Client):
         finally:
             self.connected_at = None
             await self._hang_up(code=1000)
+
+    def lost(self) -> None:
+        """An attempt to reach Discord has failed."""
+        if self.unreached_since is None:
+            self.unreached_since = self._clock.monotonic()
 
     async def _once(self, how: dict[str, Any]) -> tuple[dict[str, Any], float]:
         """One connection, to its end. Gives how the next one is to begin, and the seconds before it."""
@@ -343,6 +351,7 @@ class Connection(Client):
                 await self.ws.poll_event()
             if self.connected_at is None and self.ws.session_id is not None:
                 self.connected_at = self._clock.now()
+                self.unreached_since = None
                 self._long.reset()
             if await self._is_switched_on():
                 log.info("message_content_on")

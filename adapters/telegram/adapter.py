@@ -138,11 +138,13 @@ class TelegramBot:
         while True:
             try:
                 await self._opened()
+                self._receiver.reached(yes=True)
                 return codec.Me(id=self._bot.id, username=self._bot.username)
             except InvalidToken:
                 raise
             except TelegramError as error:
                 wait = backoff.pause()
+                self._receiver.reached(yes=False)
                 log.warning("telegram_unreachable", error=error.message, again_in=wait)
             await self._clock.sleep(wait)
 
@@ -191,6 +193,11 @@ class TelegramBot:
             raise failures.mapped(error) from error
         except UNREADABLE:  # it answers, whatever it says
             return
+
+    @property
+    def unreached_since(self) -> float | None:
+        """Since when Telegram cannot be reached (monotonic); None: it can."""
+        return self._receiver.unreached_since
 
     async def unread(self) -> int:
         """Return how many updates Telegram keeps for the bot. Raises AdapterError."""

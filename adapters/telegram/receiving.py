@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import structlog
 from telegram import Bot, Update, WebhookInfo
-from telegram.error import Conflict, InvalidToken, NetworkError, TelegramError
+from telegram.error import BadRequest, Conflict, InvalidToken, NetworkError, TelegramError
 from telegram.ext import ExtBot, Updater
 
 from adapters.telegram.codec import Me, inbound
@@ -60,10 +60,18 @@ class Receiver:
         self._wordings = Wordings()
         self.has_polled = False  # since `begin`: no webhook of an earlier program is in the way any more
         self.asked_at: float | None = None  # monotonic: when Telegram was asked for updates last
+        self.unreached_since: float | None = None  # the same: since when it could not be reached
 
     def asked(self) -> None:
         """Telegram is asked for updates now."""
         self.asked_at = self._clock.monotonic()
+
+    def reached(self, *, yes: bool) -> None:
+        """An attempt to reach Telegram has ended."""
+        if yes:
+            self.unreached_since = None
+        elif self.unreached_since is None:
+            self.unreached_since = self._clock.monotonic()
 
     def begin(self, accept: Accept, me: Me) -> None:
         """Store updates with `accept` from now on."""
@@ -157,7 +165,11 @@ class ReceivingBot(ExtBot[None]):
         try:
             updates = await super().get_updates(*arguments, **options)
             self._receiver.has_polled = True
+            self._receiver.reached(yes=True)
             return updates
+        except NetworkError as error:
+            self._receiver.reached(yes=isinstance(error, BadRequest))
+            raise
         except Conflict:
             if not await self._end_webhook():
                 raise

@@ -112,6 +112,8 @@ def _found(signs: Signs, before: Sequence[Signs]) -> Iterator[tuple[Kind, str, s
 def _of_platform(name: str, platform: PlatformSigns) -> Iterator[tuple[Kind, str, str]]:
     if platform.state == "ended":
         yield "platform_down", name, "is read no more; the log says why"
+    elif platform.state == "unreached":
+        yield "platform_down", name, "cannot be reached; the log says why"
     elif platform.state == "pauses":
         yield "platform_down", name, "its reader met an error, and pauses; the log says which"
     elif platform.still_for is not None:

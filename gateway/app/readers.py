@@ -12,7 +12,7 @@ from typing import Final, Literal
 import structlog
 
 from gateway.app.accounts import AccountLeases
-from gateway.domain.adapter import Adapter, HasAccount, ShowsLife
+from gateway.domain.adapter import Adapter, HasAccount, ShowsLife, TellsReach
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError
@@ -27,9 +27,11 @@ READERS_RESTARTED: Final = Counter(
     name="readers_restarted", text="Readings of a platform that were begun anew.", labels=("platform", "why")
 )
 
-ReaderState = Literal["not started", "reads", "stands by", "pauses", "ended"]
-"""`stands by`: another process reads the account. `pauses`: after a bug, before it reads again."""
+ReaderState = Literal["not started", "reads", "stands by", "unreached", "pauses", "ended"]
+"""`stands by`: another process reads the account. `unreached`: no attempt got to the platform for half a minute.
+`pauses`: after a bug, before it reads again."""
 
+_UNREACHED: Final = 30.0  # seconds; networks and platforms have shorter troubles every day
 _READ_AGAIN = (1.0, 300.0)  # seconds before a platform is read again after a bug
 _READ_WELL = 600.0  # the same, after which the pauses begin anew
 
@@ -57,8 +59,13 @@ class Readers:
 
     def state(self, name: str) -> ReaderState:
         """Return what the reader of a platform does now."""
-        state = self._states.get(name, "not started")
-        return "stands by" if state == "reads" and not self.accounts.owns(self.adapters[name]) else state
+        state, adapter = self._states.get(name, "not started"), self.adapters[name]
+        if state != "reads":
+            return state
+        if not self.accounts.owns(adapter):
+            return "stands by"
+        since = adapter.unreached_since if isinstance(adapter, TellsReach) else None
+        return "unreached" if since is not None and self.clock.monotonic() - since >= _UNREACHED else "reads"
 
     def silent_for(self, name: str) -> float | None:
         """Return the seconds since the reader's library gave a sign, if that is longer than it may take."""

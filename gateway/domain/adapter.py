@@ -195,6 +195,14 @@ class ShowsLife(Protocol):
 
 
 @runtime_checkable
+class TellsReach(Protocol):
+    """Knows whether its platform can be reached. `unreached_since`: since when no attempt got there (seconds,
+    monotonic); None: the last one did, or none was made."""
+
+    unreached_since: float | None
+
+
+@runtime_checkable
 class CountsUnread(Protocol):
     """Can ask its platform's server what it keeps for the bot. Where it keeps something for a while and nothing
     arrives, the reader is begun anew."""

@@ -24,6 +24,7 @@ class Begun(FakeAdapter):
 
     begun = 0
     kept = 0
+    unreached_since: float | None = None
 
     async def run(self, accept: Any) -> None:
         self.begun += 1
@@ -71,6 +72,17 @@ async def test_all_is_well(tmp_path: Path, clock: ManualClock) -> None:
         assert report["platforms"]["fake"]["last_update"] == "2023-11-14T22:13:20+00:00"
         assert await live.gateway.health.is_ready() is None
         assert "hello" not in str(report)
+
+
+async def test_a_platform_that_cannot_be_reached_is_down_until_it_can(tmp_path: Path, clock: ManualClock) -> None:
+    adapter = Begun()
+    async with running(tmp_path, adapter=adapter, clock=clock) as live:
+        adapter.unreached_since = clock.monotonic()
+        assert [await looked(live, clock) for _ in range(2)] == [[], []]  # a short trouble
+        assert await looked(live, clock) == [("platform_down", "fake")]
+        assert (await live.gateway.health.report())["platforms"]["fake"]["reader"] == "unreached"
+        adapter.unreached_since = None
+        assert await looked(live, clock) == []
 
 
 async def test_a_platform_whose_server_keeps_messages_is_read_anew(tmp_path: Path, clock: ManualClock) -> None:
