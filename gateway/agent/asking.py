@@ -63,6 +63,7 @@ class Asking:
     spent: list[LedgerEntry] = field(default_factory=list)  # the turn's calls
     _home: ModelSpec | None = None  # the conversation's own model, which another one may stand in for
     _absence: str = ""  # why that one does not answer
+    _told: bool = False  # who gives the present answer
 
     async def answer(self, conversation: Conversation, step: int, *, last: bool) -> Completed:
         """Ask the conversation's model; while it is away, ask those that may stand in for it."""
@@ -92,7 +93,7 @@ class Asking:
                 failures.insert(len(failures) if stands_in else 0, error)
                 self._absence = self._absence if stands_in else reason(error)
                 continue
-            if not completed.tool_calls:
+            if not completed.tool_calls and not self._told:  # it came without a first piece
                 await self._tell_who_answers(conversation)
             return completed
         raise unpaid or explained(failures[0], self.metering.models.fallbacks)
@@ -104,7 +105,7 @@ class Asking:
 
     async def _tell_who_answers(self, conversation: Conversation) -> None:
         """Say before the answer's first words that another model gives it than the answer before."""
-        home = self._home or conversation.spec
+        home, self._told = self._home or conversation.spec, True
         absence = self._absence if self.fitting.details or not self._absence else NOT_AVAILABLE
         again = self.metering.models.away_for(home) if absence else 0.0
         conversation.announced, sentence = told(conversation.announced, conversation.spec, home, absence, again)
@@ -184,6 +185,7 @@ class Asking:
             tool_choice="none" if last else "auto",
             pausing=self.observer.pausing,
         )
+        self._told = False
         text, thoughts, completed, bound = "", list[str](), None, Bound(max_tokens)
         asked_at = self.clock.monotonic()
         prompt_tokens = conversation.prompt_tokens()
@@ -193,7 +195,7 @@ class Asking:
             async with call as events:
                 async for event in events:
                     if isinstance(event, TextDelta):
-                        if not text:
+                        if not self._told:
                             await self._tell_who_answers(conversation)
                         text += event.text
                         if (kept := bound.cut(text)) is not None:
