@@ -48,8 +48,8 @@ def classify(
         _more_than_a_minute,
         _rate_limited,
         _not_served_here,
-        _key_refused,
         _model_gone,
+        _key_refused,
         _too_long,
         _pictures_refused,
         _feature_refused,
@@ -89,7 +89,7 @@ _QUOTA: Final = re.compile(
     r"|requires? more credits|out of credits|exceeded your current quota|quota[_ ]exceeded|payment required"
     r"|spend(?:ing)? limit|account is not active|arrear|allocationquota|quota[_ ]exhausted|allocation used up"
     r"|usage limits?\b[^.]{0,40}\b(?:reached|exceeded|exhausted)|(?:reached|exceeded|hit) your\b[^.]{0,40}\busage limit"
-    r"|free (?:tier|quota)[^.]{0,60}exhausted|余额不足|欠费|额度已用(?:完|尽)"
+    r"|\bkey limit exceeded|free (?:tier|quota)[^.]{0,60}exhausted|余额不足|欠费|额度已用(?:完|尽)"
 )
 _PER_TIME: Final = re.compile(r"per[_ -]?(?:minute|day|hour)|retrydelay|retry in \d")
 
@@ -202,7 +202,8 @@ def _not_served_here(refusal: _Refusal) -> ProviderError | None:
 
 # Gemini and xAI answer a wrong key with 400.
 _KEY: Final = re.compile(
-    r"(?:invalid|incorrect|wrong|expired|missing) api[_ -]?key|api[_ -]?key (?:not valid|expired|is invalid)"
+    r"(?:invalid|incorrect|wrong|expired|missing) api[_ -]?key"
+    r"|api[_ -]?key (?:not valid|expired|is (?:invalid|missing))"
 )
 
 
@@ -218,10 +219,11 @@ def _key_refused(refusal: _Refusal) -> ProviderError | None:
 # Vendors' words for a model that is not there, or not any more: Groq, DeepSeek, Mistral, OpenRouter, Z.ai, OpenAI.
 _GONE: Final = re.compile(
     r"model[_ ]decommissioned|has been (?:decommissioned|retired|shut down)|\bmodel_not_found\b|model not exist\b"
-    r"|\binvalid[_ ]model\b|is not a valid model|模型不存在"
-    r"|\bmodel\b[^.:{}]{0,80}(?:\bnot found\b|does not exist|no longer (?:available|supported|exists))"
+    r"|\binvalid[_ ]model\b|is not a valid model|模型不存在|no endpoints found for [\w-]+/"
+    r"|not have access to (?:the )?model"
+    r"|\bmodel\b[^.:{}]{0,80}(?:\bnot found\b|does not exist|not available on|no longer (?:available|supported|exists))"
 )
-_GONE_STATUS: Final = frozenset({0, 400, 404, 410, 422})
+_GONE_STATUS: Final = frozenset({0, 400, 403, 404, 410, 422})
 
 
 def _model_gone(refusal: _Refusal) -> ProviderError | None:

@@ -38,16 +38,17 @@ _WORDINGS: Final[Mapping[Feature, re.Pattern[str]]] = {
     "cache_marks": re.compile(rf"cache_control[^;]{{0,60}}(?:{_NOT}|{_EXTRA})|{_EXTRA}[^;]{{0,80}}cache_control"),
     "thinking": re.compile(
         rf"adaptive thinking[^.]{{0,40}}{_NOT}|{_NOT}[^.]{{0,40}}\bthinking\b|only supports adaptive"
-        rf"|thinking\.(?:type|budget_tokens)[^;]{{0,120}}(?:{_NOT}|does not match any|{_EXTRA})|\bthinking: {_EXTRA}"
+        rf"|thinking\.(?:type|budget_tokens)[^;]{{0,120}}(?:{_NOT}|does not match any|input should be|{_EXTRA})"
+        rf"|\bthinking: {_EXTRA}|\bthinking {_NOT}"
     ),
     "temperature": re.compile(
         rf"{_NOT}[^.]{{0,40}}\btemperature\b|\btemperature\b[^.]{{0,30}}(?:{_NOT}|deprecated)"
         r"|unrecognized[^.]{0,40}\btemperature\b|\btemperature\b[^.]{0,12}only 1\b|only supports? temperature"
-        r"|\btemperature\b[^.]{0,40}(?:only be|must be|should be) (?:set to )?1\b"
+        r"|\btemperature\b[^.]{0,40}(?:only be|must be|should be|fixed at) (?:set to )?1\b"
     ),
     "reasoning_effort": re.compile(
-        rf"{_NOT}[^.]{{0,40}}{_EFFORT}|{_EFFORT}[^.]{{0,30}}(?:{_NOT}|{_EXTRA})|unrecognized[^.]{{0,40}}{_EFFORT}"
-        rf"|{_EFFORT}[^.;]{{0,40}}(?:must be one of|input should be)"
+        rf"{_NOT}[^.]{{0,40}}{_EFFORT}|{_EFFORT}[^.]{{0,30}}(?:{_NOT}|{_EXTRA})|{_EXTRA}[^.]{{0,40}}{_EFFORT}"
+        rf"|{_EFFORT}[^.;]{{0,40}}(?:must be one of|input should be)|invalid value for \W?{_EFFORT}"
         rf"|\A(?=.*\"param\": \"{_EFFORT}).*?(?:invalid|unsupported) value"
     ),
     "system_role": re.compile(

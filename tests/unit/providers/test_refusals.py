@@ -457,6 +457,82 @@ WORDINGS = [
             "array_above_max_length",
         ),
     ),
+    # Written after the code: 21 of these 31 were understood at first sight.
+    (
+        "feature reasoning_effort",
+        400,
+        openai("Invalid value for 'reasoning_effort': 'minimal'. Expected one of 'low', 'medium', 'high'."),
+    ),
+    ("feature reasoning_effort", 400, openai("reasoning_effort is not supported for model grok-code-fast-1")),
+    ("feature reasoning_effort", 400, openai("Unknown parameter: 'reasoning_effort'.", param="reasoning_effort")),
+    (
+        "feature reasoning_effort",
+        422,
+        json.dumps({"error": {"message": 'parameter reasoning_effort: unsupported value "max"'}}),
+    ),
+    ("feature temperature", 400, openai("This model does not support custom temperature; use the default of 1.")),
+    ("feature temperature", 400, openai("temperature is fixed at 1 for reasoning models")),
+    ("feature stream", 400, openai("Streaming is not available for this deployment.")),
+    ("feature stream", 400, openai("stream=true is not supported with this model")),
+    (
+        "feature cache_marks",
+        400,
+        openai("Additional properties are not allowed ('cache_control' was unexpected) - messages.0.content.0"),
+    ),
+    ("feature cache_marks", 400, json.dumps({"error": {"message": "Unrecognized key(s) in object: 'cache_control'"}})),
+    ("feature thinking", 400, anthropic("thinking is not supported by this model")),
+    ("feature thinking", 400, anthropic("thinking.type: Input should be 'enabled' or 'disabled'")),
+    ("away", 400, openai("The model `gpt-4-32k` has been deprecated, learn more here", "model_not_found")),
+    ("away", 400, json.dumps({"message": "model 'foo' is not available on this server"})),
+    ("away", 404, openai("The requested model 'x' does not exist")),
+    ("away", 400, json.dumps({"error": {"message": "No endpoints found for foo/bar.", "code": 404}})),
+    ("away", 403, json.dumps({"error": {"message": "Project does not have access to model gpt-5"}})),
+    ("key", 401, openai("Incorrect API key provided: sk-ab***. You can find your API key at ...", "invalid_api_key")),
+    ("key", 400, json.dumps({"error": {"message": "Invalid API Key"}})),
+    ("key", 400, json.dumps({"msg": "API key is missing or invalid"})),
+    ("quota", 429, json.dumps({"error": {"message": "You have run out of credits. Please add funds."}})),
+    ("quota", 429, openai("Monthly quota exhausted for this key")),
+    (
+        "quota",
+        403,
+        json.dumps(
+            {
+                "error": {
+                    "message": "Key limit exceeded (total limit). Manage it using https://openrouter.ai/settings/keys",
+                    "code": 403,
+                }
+            }
+        ),
+    ),
+    (
+        "quota",
+        400,
+        json.dumps(
+            {"code": "Arrearage", "message": "Access denied, please make sure your account is in good standing."}
+        ),
+    ),
+    ("region", 403, json.dumps({"error": {"message": "This service is not available in your country"}})),
+    (
+        "unavailable",
+        503,
+        json.dumps({"error": {"message": "The model is overloaded. Please try again later.", "status": "UNAVAILABLE"}}),
+    ),
+    ("unavailable", 498, "{}"),
+    (
+        "overflow",
+        400,
+        openai(
+            "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 300123 tokens. Please reduce the length of the messages.",
+            "context_length_exceeded",
+        ),
+    ),
+    (
+        "overflow",
+        400,
+        json.dumps({"message": "The combined input and output tokens (40000) exceed the context window (32768)"}),
+    ),
+    ("rate", 429, json.dumps({"message": "Requests rate limit exceeded"})),
+    ("rate", 429, openai("You've hit your usage limit for requests per minute. Try again in 12s.")),
 ]
 
 
