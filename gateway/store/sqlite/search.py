@@ -92,7 +92,7 @@ def left(connection: apsw.Connection) -> int:
 
 
 def renew_some(connection: apsw.Connection) -> bool:
-    """Enter some messages anew whose entries another version made, the newest of them; False: there are none."""
+    """Enter some messages anew whose entries another version made, the newest of them; False: those were the last."""
     below = _below(connection)
     found = "SELECT id, key, body, note FROM messages WHERE id < ? ORDER BY id DESC LIMIT ?"
     rows = many(connection, found, (below, RENEWED))
@@ -100,12 +100,13 @@ def renew_some(connection: apsw.Connection) -> bool:
     for number, key, body, note in rows:
         enter(connection, number, key, message_of(body, note))
     put = "INSERT INTO meta(name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2"
-    if rows:
+    if len(rows) == RENEWED:
         change(connection, put, (_BELOW, rows[-1][0]))
-    else:
-        change(connection, put, (_MADE, searchable.MADE))
-        change(connection, "DELETE FROM meta WHERE name = ?", (_BELOW,))
-    return bool(rows)
+        return True
+    # With the last of them, or a search would still read all messages for a moment, and forgive no slip.
+    change(connection, put, (_MADE, searchable.MADE))
+    change(connection, "DELETE FROM meta WHERE name = ?", (_BELOW,))
+    return False
 
 
 def _below(connection: apsw.Connection) -> int:
