@@ -150,11 +150,8 @@ def _plugin(name: str) -> ProviderPlugin:
 
 def _ask_address(talk: Dialogue, vendor: Vendor, present: str | None) -> str:
     """The address of a server of one's own, or of a customer's; "" for the vendor's own."""
-    if "{" in vendor.address:
-        return talk.ask(
-            "Its address, with your own word for what stands in capitals",
-            present or vendor.address.replace("{", "").replace("}", ""),
-        )
+    if pattern := vendor.address_to_fill:
+        return talk.ask("Its address, with your own word for what stands in capitals", present or pattern)
     if not vendor.own:
         return present or ""
     address = talk.ask("Its address", present or vendor.address)

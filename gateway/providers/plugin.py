@@ -173,6 +173,11 @@ class Vendor:
     example: str = ""
     note: str = ""
 
+    @property
+    def address_to_fill(self) -> str:
+        """The address with a customer's own words to be filled in, in capitals; "" for an address that is whole."""
+        return self.address.replace("{", "").replace("}", "") if "{" in self.address else ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderPlugin:

@@ -43,8 +43,7 @@ def vendors() -> str:
 
 
 def _section(vendor: Vendor) -> str:
-    own = "{" in vendor.address
-    address = f', base_url: "{vendor.address.replace("{", "").replace("}", "")}"' if own else ""
+    address = f', base_url: "{vendor.address_to_fill}"' if vendor.address_to_fill else ""
     return f"{{provider: {vendor.name}, name: {_quoted(vendor.example)}{address}}}"
 
 

@@ -30,9 +30,8 @@ def _complete(
     for feature in vendor.lacks:
         section.setdefault(feature, False)
     at_home = not section.get("base_url")
-    if at_home and "{" in vendor.address:
-        where = vendor.address.replace("{", "").replace("}", "")
-        text = f'is needed by {vendor.name}: "{where}", with your own word for what stands in capitals'
+    if at_home and vendor.address_to_fill:
+        text = f'is needed by {vendor.name}: "{vendor.address_to_fill}", with your own word for what stands in capitals'
         yield (address, path), f"{dotted(address)} {text}"
     elif at_home and vendor.address:
         section["base_url"] = vendor.address
