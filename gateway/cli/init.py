@@ -21,6 +21,7 @@ from gateway.app.plugins import platforms, providers
 from gateway.cli.models import asked_of, model_rows
 from gateway.cli.settings import change
 from gateway.domain.platform import Platform
+from gateway.domain.settings import variable_of
 from gateway.domain.wording import counted
 from gateway.providers.plugin import ProviderPlugin, Vendor
 from gateway.runtime.errors import ConfigError, GatewayError, UserError
@@ -188,8 +189,7 @@ def _offered(talk: Dialogue, setup: Setup, section: Mapping[str, Any], known: Ma
 def _token_of(platform: Platform) -> str:
     """The variable of a platform's token; "" for a platform without one."""
     fields = platform.settings.model_fields if platform.settings else {}
-    extras = (each.json_schema_extra for each in fields.values())
-    return next((str(each["variable"]) for each in extras if isinstance(each, dict) and "variable" in each), "")
+    return next(filter(None, map(variable_of, fields.values())), "")
 
 
 def _ask_platform(

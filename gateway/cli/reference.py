@@ -17,6 +17,7 @@ from gateway.app.config.models import Config
 from gateway.app.config.shape import Shape, alternatives, is_section
 from gateway.app.config.source import KeyPath, Tree, dotted
 from gateway.app.plugins import platforms, providers
+from gateway.domain.settings import variable_of
 from gateway.providers.plugin import ModelSettings
 
 _WIDTH: Final = 120
@@ -111,9 +112,8 @@ def _choices(field: FieldInfo) -> str:
 
 def _default(field: FieldInfo) -> str:
     """As YAML has it. A secret is named by the variable in which people keep it."""
-    extra = field.json_schema_extra
-    if isinstance(extra, dict) and "variable" in extra:
-        return f'"${{{extra["variable"]}}}"'
+    if variable := variable_of(field):
+        return f'"${{{variable}}}"'
     value = field.get_default(call_default_factory=True)
     if isinstance(value, str) and value[:1].isdigit() and ":" in value:
         return f'"{value}"'  # YAML takes some times of day for numbers

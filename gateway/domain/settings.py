@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic.fields import FieldInfo
 
 Contradiction = tuple[tuple[str, ...], str]
 """Keys of a section that cannot go together, such as "webhook.url", the one to blame first; and what must be, said so
@@ -26,6 +27,12 @@ class Section(BaseModel):
     def contradictions(self) -> Iterator[Contradiction]:
         """Combinations of keys that cannot work. Sections inside this one are asked for theirs separately."""
         yield from ()
+
+
+def variable_of(field: FieldInfo) -> str:
+    """The variable in which people keep a platform's secret, as its field names it; "" where it names none."""
+    extra = field.json_schema_extra
+    return str(extra.get("variable", "")) if isinstance(extra, dict) else ""
 
 
 def tuple_of_list(value: Any) -> Any:

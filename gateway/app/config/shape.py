@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from gateway.app.config.models import Config
 from gateway.app.config.source import KeyPath, Tree
 from gateway.domain.platform import Platform
-from gateway.domain.settings import Section
+from gateway.domain.settings import Section, variable_of
 from gateway.providers.plugin import ModelSettings, ProviderPlugin, ServedModel
 from gateway.runtime.redaction import Redactor
 from gateway.runtime.redaction.plausible import looks_mixed
@@ -127,9 +127,8 @@ class Shape:
     def variable(self, path: KeyPath) -> str:
         """The variable in which people keep the secret at `path`."""
         section, field = self.section(path[:-1]), self.field(path)
-        extra = field.json_schema_extra if field else None
-        if isinstance(extra, dict) and "variable" in extra:
-            return str(extra["variable"])
+        if field and (named_there := variable_of(field)):
+            return named_there
         if section and issubclass(section, ServedModel):
             plugin = self.providers.get(str(self._tree.at((*path[:-1], "provider"))))
             return (plugin.vendor.key if plugin and plugin.vendor else "") or "API_KEY"

@@ -8,10 +8,11 @@ from typing import Any
 from gateway.app.config.rules import Finding
 from gateway.app.config.shape import Shape
 from gateway.app.config.source import KeyPath, Tree, dotted
+from gateway.domain.settings import variable_of
 from gateway.providers.plugin import Vendor
 
 
-def complete_models(tree: Tree, shape: Shape, environ: Mapping[str, str]) -> Iterator[Finding]:
+def complete_models(tree: Tree, shape: Shape, environ: Mapping[str, str]) -> list[Finding]:
     """Give each model what its vendor's row says and nobody wrote. Return what is missing then, to be told unless
     something is wrong with the same section."""
     missing: list[Finding] = []
@@ -20,7 +21,7 @@ def complete_models(tree: Tree, shape: Shape, environ: Mapping[str, str]) -> Ite
         plugin = shape.providers.get(str(section.get("provider"))) if isinstance(section, dict) else None
         if plugin is not None and plugin.vendor is not None and shape.is_used((*path, "base_url")):
             missing += _complete(tree, path, section, plugin.vendor, environ)
-    return iter(missing)
+    return missing
 
 
 def _complete(
@@ -39,10 +40,8 @@ def _complete(
     theirs = at_home or bool(vendor.address)
     if not theirs or any(section.get(name) for name in ("api_key", "api_keys", "api_key_command")):
         return
-    if held := environ.get(vendor.key, "").strip() if vendor.key else "":
-        section["api_key"] = held
-        tree.from_environment.add(key)
-        tree.referred.add(key)
+    if held := _held(environ, vendor.key):
+        _give(tree, key, section, held)
     elif vendor.token_command and not vendor.key:
         section["api_key_command"] = vendor.token_command
     elif not vendor.own:
@@ -59,9 +58,17 @@ def complete_platforms(tree: Tree, shape: Shape, environ: Mapping[str, str]) -> 
         if kind is None or not isinstance(section, dict) or section.get("enabled") is not True:
             continue
         for key, field in kind.model_fields.items():
-            extra = field.json_schema_extra
-            variable = str(extra.get("variable", "")) if isinstance(extra, dict) else ""
-            if variable and section.get(key) is None and (held := environ.get(variable, "").strip()):
-                section[key] = held
-                tree.from_environment.add(("adapters", name, key))
-                tree.referred.add(("adapters", name, key))
+            if section.get(key) is None and (held := _held(environ, variable_of(field))):
+                _give(tree, ("adapters", name, key), section, held)
+
+
+def _held(environ: Mapping[str, str], variable: str) -> str:
+    """What stands in a variable; "" where there is no such one."""
+    return environ.get(variable, "").strip() if variable else ""
+
+
+def _give(tree: Tree, path: KeyPath, section: dict[str, Any], held: str) -> None:
+    """Put what a variable holds at `path`, the last part of which is the key in its section."""
+    section[str(path[-1])] = held
+    tree.from_environment.add(path)
+    tree.referred.add(path)
