@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from gateway.app.config import Config, Setup
 from gateway.app.config.sentences import did_you_mean
-from gateway.app.config.variables import FILE, variables
+from gateway.app.config.variables import FILE
 from gateway.app.plugins import platforms, providers
 from gateway.cli.models import asked_of, model_rows
 from gateway.cli.settings import change
@@ -52,7 +52,7 @@ class Draft:
 
 def by_answers(talk: Dialogue, setup: Setup, environ: Mapping[str, str], run: Run) -> Draft:
     """Ask for everything. Raises UserError where an answer leads nowhere."""
-    draft, known = Draft(), dict(variables([setup.folder], environ))
+    draft, known = Draft(), dict(setup.variables(environ))
     talk.tell("Enter keeps what stands in brackets. Keys and tokens are not shown while you type them.\n")
     _ask_model(talk, draft, setup, known, run)
     for platform in platforms().values():
@@ -67,7 +67,7 @@ def by_flags(
 ) -> Draft:
     """The same from flags: keys and tokens are those of the environment, and a platform whose token is there is
     enabled. Raises UserError."""
-    draft, known = Draft(), variables([setup.folder], environ)
+    draft, known = Draft(), setup.variables(environ)
     if provider:
         plugin = _plugin(provider)
         section: dict[str, Any] = {"provider": provider}

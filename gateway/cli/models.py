@@ -14,7 +14,6 @@ from typing import Any, Final
 from gateway.app.config import Config, Setup
 from gateway.app.config.environment import PREFIX
 from gateway.app.config.loading import load_config
-from gateway.app.config.variables import variables
 from gateway.app.models import models_alone
 from gateway.app.plugins import providers
 from gateway.domain.usage import CanonicalUsage
@@ -76,8 +75,7 @@ def asked_of(named: str, setup: Setup, environ: Mapping[str, str], *, anew: bool
     is to be asked `anew`; else what the provider's own row says. `more`: further variables. Raises ConfigError."""
     if setup.config.model.provider == named and not anew:
         return setup.config
-    known = variables([setup.folder], environ)
-    given = {name: value for name, value in known.items() if not name.startswith(PREFIX)}
+    given = {name: value for name, value in setup.variables(environ).items() if not name.startswith(PREFIX)}
     try:
         return load_config(None, given | {f"{PREFIX}MODEL__PROVIDER": named, f"{PREFIX}MODEL__NAME": "any"} | more)
     except ConfigError as error:

@@ -21,7 +21,6 @@ from gateway.app.config.sentences import did_you_mean
 from gateway.app.config.setup import FILE
 from gateway.app.config.shape import Shape
 from gateway.app.config.source import KeyPath, dotted
-from gateway.app.config.variables import variables
 from gateway.runtime.errors import ConfigError, UserError
 
 Row = dict[str, Any]
@@ -31,7 +30,7 @@ _SECRET: Final = "(set, and secret)"
 
 def rows_in_force(setup: Setup, environ: Mapping[str, str]) -> list[Row]:
     """Every value that somebody wrote, in the order of the sections. Raises ConfigError."""
-    _, shape, tree = load_with_origins(setup.file, _known(setup, environ), below=setup.below)
+    _, shape, tree = load_with_origins(setup.file, setup.variables(environ), below=setup.below)
     return [
         {
             "key": dotted(path),
@@ -76,7 +75,8 @@ def change(setup: Setup, environ: Mapping[str, str], changes: Mapping[str, Any])
     UserError if its text cannot be changed."""
     path = setup.file or setup.folder / FILE
     text = path.read_text(encoding="utf-8-sig") if path.exists() else ""
-    _, shape, _ = load_with_origins(setup.file, _known(setup, environ), below=setup.below)
+    known = setup.variables(environ)
+    _, shape, _ = load_with_origins(setup.file, known, below=setup.below)
     for key, value in changes.items():
         where: KeyPath = tuple(key.split("."))
         _refuse_secret(shape, where)
@@ -84,7 +84,7 @@ def change(setup: Setup, environ: Mapping[str, str], changes: Mapping[str, Any])
             text, [str(part) for part in where], typed(shape.kind(where), value) if isinstance(value, str) else value
         )
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    _replace(path, text, _known(setup, environ), setup.below)
+    _replace(path, text, known, setup.below)
     return path
 
 
@@ -110,8 +110,3 @@ def _replace(path: Path, text: str, environ: Mapping[str, str], below: Path | No
         tried.replace(path.resolve() if path.is_symlink() else path)
     finally:
         tried.unlink(missing_ok=True)
-
-
-def _known(setup: Setup, environ: Mapping[str, str]) -> Mapping[str, str]:
-    folders = [setup.folder, *([setup.file.parent] if setup.file else [])]
-    return variables(folders, environ)

@@ -29,13 +29,19 @@ _OTHERS: Final = 0o077  # of a file's mode; Legato makes its files without
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
     """`config` was read from `file` (None: there is none), laid over the file `below`. `folder` is Legato's; `earlier`
-    is what lies in the working folder, as in earlier versions, and is used."""
+    is what lies in the working folder, as in earlier versions, and is used. `secrets`: the folders whose `.env` was
+    read, of which the last counts most."""
 
     config: Config
     folder: Path
     file: Path | None
     below: Path | None = None
     earlier: tuple[Path, ...] = ()
+    secrets: tuple[Path, ...] = ()
+
+    def variables(self, environ: Mapping[str, str]) -> Mapping[str, str]:
+        """The variables that the settings may name, as the files are now. Raises ConfigError."""
+        return variables(self.secrets, environ)
 
     @property
     def files(self) -> list[Path]:
@@ -61,7 +67,7 @@ def set_up(given: Path | None, environ: Mapping[str, str]) -> Setup:
     store_here = elsewhere and (_store_is_here(config, folder) or (below is not None and not folder.exists()))
     config = config.within(_HERE if store_here else folder)
     earlier = [*([below] if below else []), *([config.database or config.home] if store_here else [])]
-    return Setup(config=config, folder=folder, file=file, below=below, earlier=tuple(earlier))
+    return Setup(config=config, folder=folder, file=file, below=below, earlier=tuple(earlier), secrets=tuple(secrets))
 
 
 def legato_folder(environ: Mapping[str, str]) -> Path:
