@@ -57,7 +57,6 @@ from gateway.context.engine import ContextEngine
 from gateway.context.registry import EngineRegistry, Factory, builtin_engines
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter, AsksFirst, LearnsNames, Limits, ShowsProposals, TakesNotes, account_of
-from gateway.domain.chat import ChatAddress
 from gateway.domain.recurrence import zone_named
 from gateway.domain.settings import Section
 from gateway.domain.turn import TurnRules
@@ -165,7 +164,6 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         health=health,
         watchdog=_watchdog(base, health, readers, parts.supervisor or Supervisor()),
         watched=parts.supervisor is not None,
-        metrics=health.metrics,
         close=(*models.close, tools.pages.aclose),
     )
 
@@ -560,8 +558,7 @@ def _health(base: _Base, models: _ModelParts, reception: Reception, lanes: Lanes
 
 
 def _watchdog(base: _Base, health: Health, readers: Readers, supervisor: Supervisor) -> Watchdog:
-    platform, colon, chat = (base.config.alerts.to or "").partition(":")
-    to = ChatAddress(platform=platform, chat=chat) if colon else None
+    to = base.config.alerts.chat
     return Watchdog(
         health=health,
         readers=readers,

@@ -84,7 +84,6 @@ class Gateway:
     orders: Orders
     health: Health
     watchdog: Watchdog
-    metrics: Metrics
     watched: bool = False  # by the watchdog
     close: Sequence[Callable[[], Awaitable[None]]] = ()
     leaves_questions: bool = False
@@ -98,6 +97,11 @@ class Gateway:
         self._grace = min(self._grace, grace)
         self.health.state = "draining"
         self._stop.set()
+
+    @property
+    def metrics(self) -> Metrics:
+        """What is counted here."""
+        return self.health.metrics
 
     @property
     def failure(self) -> str | None:

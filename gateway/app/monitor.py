@@ -24,7 +24,6 @@ from gateway.app.config.models import MonitorSettings, is_loopback
 from gateway.app.gateway import Gateway
 from gateway.app.health import Health
 from gateway.runtime.errors import UserError
-from gateway.runtime.metrics import Metrics
 
 _LAST_WORDS: Final = 1.0  # seconds for running requests at the end
 _PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -33,7 +32,7 @@ _PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 def answering(settings: MonitorSettings, worker: int, gateway: Gateway) -> AbstractAsyncContextManager[None]:
     """Answer monitors of this worker's gateway in the block. Raises UserError if the address cannot be had."""
     host, port = settings.place(worker)
-    monitor = Monitor(health=gateway.health, metrics=gateway.metrics, host=host, port=port, public=settings.public)
+    monitor = Monitor(health=gateway.health, host=host, port=port, public=settings.public)
     return monitor.listening()
 
 
@@ -42,7 +41,6 @@ class Monitor:
     """Answers at `host` and `port`. `public`: whoever reaches it is answered, under any name."""
 
     health: Health
-    metrics: Metrics
     host: str
     port: int
     public: bool = False
@@ -81,6 +79,6 @@ class Monitor:
                 report = json.dumps(await self.health.report(), ensure_ascii=False, indent=2)
                 return web.Response(text=f"{report}\n", content_type="application/json")
             case "/metrics":
-                text = await self.metrics.exposition()
+                text = await self.health.metrics.exposition()
                 return web.Response(body=text.encode(), headers={"Content-Type": _PROMETHEUS})
         return web.Response(status=404, text="Here are /healthz, /readyz, /statusz and /metrics.\n")

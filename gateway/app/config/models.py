@@ -37,6 +37,7 @@ from gateway.agent.tools.outputs import OutputLimits
 from gateway.agent.tools.shell import ShellSettings
 from gateway.agent.tools.web_fetch import WebSettings
 from gateway.context.policy import CompressionSettings, HygieneRules
+from gateway.domain.chat import ChatAddress
 from gateway.domain.place import Listen
 from gateway.domain.platform import AdapterSettings
 from gateway.domain.reminder import ReminderRules
@@ -277,6 +278,12 @@ class AlertSettings(Section):
 
     to: Text | None = Field(None, description="PLATFORM:CHAT, as /whoami tells it there; null: nobody")
 
+    @property
+    def chat(self) -> ChatAddress | None:
+        """The chat that is told; None: nobody is, or `to` names no chat."""
+        platform, _, chat = (self.to or "").partition(":")
+        return ChatAddress(platform=platform, chat=chat) if platform and chat else None
+
 
 class Config(Section):
     """The settings of Legato, each at its default. Your own go into a file of the same form, config.yaml in Legato's
@@ -346,9 +353,9 @@ class Config(Section):
                 ("transcription.usd_per_minute", "budgets"),
                 "is needed, or the spend caps could not be kept: say what a minute costs (0 for a server of your own)",
             )
-        platform, colon, chat = (self.alerts.to or "").partition(":")
-        known = self.adapters.get(platform)
-        if self.alerts.to is not None and not (colon and chat and known is not None and known.enabled):
+        told = self.alerts.chat
+        known = self.adapters.get(told.platform) if told is not None else None
+        if self.alerts.to is not None and not (known is not None and known.enabled):
             yield (
                 ("alerts.to",),
                 "must be PLATFORM:CHAT, on a platform that is enabled in adapters",
