@@ -7,6 +7,7 @@ an order in it, and the gateway carries it out. Every order may be carried out t
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Final, Literal
 
@@ -24,6 +25,7 @@ Verb = Literal["retry", "drop", "replay", "bury"]
 
 LOOK_EVERY: Final = 5.0  # seconds
 MOST_DEAD: Final = 10_000  # that are looked through
+_OF_DEAD: Final[tuple[Verb, ...]] = ("replay", "bury")
 DROPPED: Final = "the operator dropped it"
 _ACCOUNT: Final = "orders"  # the notes that hold them
 _AGAIN: Final = "replay."  # before the id of an event whose message is tried once more
@@ -45,11 +47,17 @@ async def leave(store: Store, orders: list[Order]) -> None:
     await store.set_notes(_ACCOUNT, {f"{each.verb} {each.id}": json.dumps(asdict(each)) for each in orders})
 
 
-async def carry_out(store: Store, order: Order, clock: Clock) -> tuple[Outbound, ...]:
-    """Do it, and return the rows that this process must now send."""
-    if order.verb in ("replay", "bury"):
-        found = (each for each in await store.dead(MOST_DEAD) if each.id == order.id)
-        if (item := next(found, None)) is not None:
+async def dead_of(store: Store, orders: Iterable[Order]) -> dict[str, InboxItem]:
+    """The messages that were given up, by id, if any of the orders is about such a one. For all of them at once: each
+    look reads every one that there is."""
+    needed = any(order.verb in _OF_DEAD for order in orders)
+    return {each.id: each for each in await store.dead(MOST_DEAD)} if needed else {}
+
+
+async def carry_out(store: Store, order: Order, clock: Clock, dead: dict[str, InboxItem]) -> tuple[Outbound, ...]:
+    """Do it, and return the rows that this process must now send. `dead` (of `dead_of`) loses what is dead no more."""
+    if order.verb in _OF_DEAD:
+        if (item := dead.pop(order.id, None)) is not None:
             if order.verb == "replay":
                 await _replay(store, item, clock)
             await store.bury(item)
@@ -88,8 +96,9 @@ class Orders:
 
     async def look(self) -> None:
         """Carry out all orders that are there."""
-        for name, text in (await self.store.notes(_ACCOUNT)).items():
-            order = Order(**json.loads(text))
+        orders = {name: Order(**json.loads(text)) for name, text in (await self.store.notes(_ACCOUNT)).items()}
+        dead = await dead_of(self.store, orders.values())
+        for name, order in orders.items():
             log.info("order", verb=order.verb, id=order.id)
-            self.outbox.deliver(await carry_out(self.store, order, self.clock))
+            self.outbox.deliver(await carry_out(self.store, order, self.clock, dead))
             await self.store.set_notes(_ACCOUNT, {name: None})

@@ -557,7 +557,7 @@ def _read(path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T:
 
 def _give(path: Path | None, orders: list[Order]) -> str:
     """Carry out orders, or leave them to the gateway that has the store; a sentence about that."""
-    from gateway.app.orders import carry_out, leave
+    from gateway.app.orders import carry_out, dead_of, leave
     from gateway.app.store import configured_store
     from gateway.runtime.clock import SystemClock
     from gateway.runtime.errors import StoreLocked
@@ -573,8 +573,9 @@ def _give(path: Path | None, orders: list[Order]) -> str:
         except StoreLocked:
             return ""
         try:
+            dead = await dead_of(store, orders)
             for order in orders:
-                await carry_out(store, order, SystemClock())
+                await carry_out(store, order, SystemClock(), dead)
         finally:
             await store.aclose()
         return "Done." if settings.database is None else "Done: it goes on as soon as Legato runs."

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from gateway.app.orders import Order, carry_out
+from gateway.app.orders import Order, carry_out, dead_of
 from gateway.cli.main import app
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import DeliveryRefused
@@ -110,7 +110,7 @@ async def test_an_order_is_carried_out_once_on_every_store(store: Store, bench: 
     item = await a_dead_item(store)
     replay = Order(verb="replay", id=item, platform="test", chat="1")
     for _ in range(2):
-        assert await carry_out(store, replay, clock) == ()
+        assert await carry_out(store, replay, clock, await dead_of(store, [replay])) == ()
     claim = await store.claim_next("w")
     assert (claim.item.inbound.event_id, (await store.status()).waiting, await store.dead(9)) == ("replay.e1", 1, [])
     await store.emit([outbound("o1", "7"), outbound("o2", "7")])
@@ -118,10 +118,10 @@ async def test_an_order_is_carried_out_once_on_every_store(store: Store, bench: 
     assert [row.id for row in await store.outbox(None, 9) if row.state == "sending"] == ["o2"]
     retry = Order(verb="retry", id="o1", platform="test", chat="7")
     for _ in range(2):
-        await carry_out(store, retry, clock)
+        await carry_out(store, retry, clock, {})
     waiting = [row for row in await store.outbox(None, 9) if row.state == "pending"]
     assert len(waiting) == 1
     drop = Order(verb="drop", id=waiting[0].id, platform="test", chat="7")
     for _ in range(2):
-        await carry_out(store, drop, clock)
+        await carry_out(store, drop, clock, {})
     assert [str(row.state) for row in await store.outbox(None, 9) if row.id == waiting[0].id] == ["refused"]
