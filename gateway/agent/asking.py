@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 
 from gateway.agent.caching import BEFORE, prompt
@@ -186,14 +187,15 @@ class Asking:
             pausing=self.observer.pausing,
         )
         self._told = False
-        text, thoughts, completed, bound = "", list[str](), None, Bound(max_tokens)
+        text, completed, bound = "", None, Bound(max_tokens)
         asked_at = self.clock.monotonic()
         prompt_tokens = conversation.prompt_tokens()
         call = self.metering.call(spec, request, conversation.session, "turn", prompt_tokens=prompt_tokens, least=least)
-        answered = False
-        try:
+        enter = partial(self._enter, conversation)
+        with self.metering.attempts(spec, request, prompt_tokens, enter) as see:
             async with call as events:
                 async for event in events:
+                    see(event)
                     if isinstance(event, TextDelta):
                         if not self._told:
                             await self._tell_who_answers(conversation)
@@ -205,33 +207,16 @@ class Asking:
                         self.partial_text = text
                         await self.observer.text(text)
                     elif isinstance(event, Completed):
-                        completed, answered = event, True
-                    elif isinstance(event, ReasoningDelta):
-                        self.observer.alive()
-                        thoughts.append(event.text)
+                        completed = event
                     else:
                         self.observer.alive()
-                        if event.broke_off:
-                            self._lost(conversation, spec, prompt_tokens, text, thoughts)
-                        text = ""
-                        thoughts.clear()
-        except ProviderUnavailable as error:
-            if error.billable and not (text or thoughts):
-                self._lost(conversation, spec, prompt_tokens, text, thoughts)
-            raise
-        finally:
-            if not answered and (text or thoughts):
-                self._lost(conversation, spec, prompt_tokens, text, thoughts)
+                        text = text if isinstance(event, ReasoningDelta) else ""
         if completed is None:
             raise ProviderUnavailable("The model's answer ended without a result.", malformed=True)
         await self._note(conversation, request, completed.usage or CanonicalUsage(), asked_at)
         return completed
 
-    def _lost(
-        self, conversation: Conversation, spec: ModelSpec, prompt_tokens: int, text: str, thoughts: Sequence[str]
-    ) -> None:
-        """Enter an attempt that broke off into the ledger."""
-        entry = self.metering.lost(spec, prompt_tokens, "".join((*thoughts, text)))
+    def _enter(self, conversation: Conversation, entry: LedgerEntry) -> None:
         conversation.ledger.append(entry)
         self.spent.append(entry)
 
@@ -249,9 +234,7 @@ class Asking:
         conversation.sent(request, usage, asked_at)
         conversation.reported(usage)
         models.learned.fits(spec, usage.prompt_tokens)
-        entry = models.entry(self.clock.now(), "turn", spec, usage)
-        conversation.ledger.append(entry)
-        self.spent.append(entry)
+        self._enter(conversation, models.entry(self.clock.now(), "turn", spec, usage))
         if usage.prompt_tokens:
             await conversation.engine.learn({**usage.as_dict(), "estimated_prompt_tokens": counted})
 

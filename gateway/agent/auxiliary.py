@@ -18,7 +18,7 @@ from gateway.context.state import classify
 from gateway.domain.message import Message, user
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
-from gateway.providers.base import READ_TIMEOUT, Completed, ModelRequest, ModelSpec, ReasoningDelta, TextDelta
+from gateway.providers.base import READ_TIMEOUT, Completed, ModelRequest, ModelSpec
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import (
     ContextOverflow,
@@ -113,22 +113,13 @@ class AuxiliaryModel:
 
     async def _ask(self, spec: ModelSpec, request: ModelRequest, *, prompt_tokens: int | None = None) -> Completed:
         completed: Completed | None = None
-        said: list[str] = []
         call = self.metering.call(spec, request, self.session(), self.purpose, prompt_tokens=prompt_tokens)
-        try:
+        with self.metering.attempts(spec, request, prompt_tokens, self.charge) as see:
             async with call as events:
                 async for event in events:
+                    see(event)
                     if isinstance(event, Completed):
                         completed = event
-                    elif isinstance(event, TextDelta | ReasoningDelta):
-                        said.append(event.text)
-                    elif event.broke_off:
-                        self._lost(spec, request, said)
-                    else:
-                        said.clear()
-        finally:
-            if completed is None and said:
-                self._lost(spec, request, said)
         if completed is None:
             raise ProviderUnavailable("the model's answer ended without a result", malformed=True)
         self.charge(
@@ -139,14 +130,6 @@ class AuxiliaryModel:
         if completed.stop == "refused":
             raise SummaryRefused("the model refused to answer")
         return completed
-
-    def _lost(self, spec: ModelSpec, request: ModelRequest, said: list[str]) -> None:
-        """Enter an attempt that broke off into the ledger."""
-        counted = self.metering.count(request.messages, request.tools)
-        self.charge(
-            self.metering.lost(spec, self.metering.models.calibration.correct(spec.name, counted), "".join(said))
-        )
-        said.clear()
 
 
 def _unhurried(spec: ModelSpec) -> ModelSpec:

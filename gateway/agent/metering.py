@@ -8,7 +8,7 @@ first report. Without a cap the store is not asked.
 The usage in an answer tells the cost of a call. A call that was refused, or failed before its first event, cost
 nothing. A call that was broken off or reported no usage stays at its worst case, and so does a call whose process
 died, because the money may have been spent. Attempts that broke off are entered into the ledger by an estimate
-(`lost`), those that `providers.retry` repeats, too.
+(`attempts`), those that `providers.retry` repeats, too.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from __future__ import annotations
 import asyncio
 from collections import Counter as Tally
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from math import ceil
@@ -355,10 +355,8 @@ class Metering:
         self, spec: ModelSpec, request: ModelRequest, prompt_tokens: int | None, least: int | None
     ) -> WorstCase:
         """Raises UserError for a model without a known price, which somebody chose and nobody configured."""
-        if prompt_tokens is None:
-            counted = self.count(request.messages, request.tools)
-            prompt_tokens = self.models.calibration.correct(spec.name, counted)
-        prompt, output = self._at_most(spec, prompt_tokens), request.max_tokens or 0
+        prompt = self._at_most(spec, self._expected(spec, request, prompt_tokens))
+        output = request.max_tokens or 0
         amount = self._dearest(spec, prompt, output)
         if amount is None and not self.has_caps:
             return WorstCase(amount=0)
@@ -373,12 +371,49 @@ class Metering:
         """The most tokens that a provider may count where we expect so many."""
         return ceil((_MARGIN if self.models.calibration.knows(spec.name) else _UNKNOWN_MARGIN) * prompt_tokens)
 
-    def lost(self, spec: ModelSpec, prompt_tokens: int, said: str) -> LedgerEntry:
+    @contextmanager
+    def attempts(
+        self, spec: ModelSpec, request: ModelRequest, prompt_tokens: int | None, enter: Callable[[LedgerEntry], None]
+    ) -> Iterator[Callable[[ModelEvent], None]]:
+        """Around a call: gives a function that is to be shown each event, and has `enter` called with a ledger line
+        for each attempt that broke off and that its vendor may bill."""
+        said: list[str] = []
+        answered = billable = False
+
+        def see(event: ModelEvent) -> None:
+            nonlocal answered
+            if isinstance(event, Completed):
+                answered = True
+            elif isinstance(event, Restarted):
+                if event.broke_off:
+                    enter(self._lost(spec, request, prompt_tokens, "".join(said)))
+                said.clear()
+            else:
+                said.append(event.text)
+
+        try:
+            yield see
+        except ProviderUnavailable as error:
+            billable = error.billable
+            raise
+        finally:
+            if not answered and (said or billable):
+                enter(self._lost(spec, request, prompt_tokens, "".join(said)))
+
+    def _lost(self, spec: ModelSpec, request: ModelRequest, prompt_tokens: int | None, said: str) -> LedgerEntry:
         """Return the ledger line of an attempt that broke off: what was sent, by our own count, and what came of the
-        answer, by its bytes, because the event loop waits for this. Its vendor may bill it."""
+        answer, by its bytes, because the event loop waits for this."""
         size = len(said.encode("utf-8", "replace"))
-        usage = CanonicalUsage(input_tokens=prompt_tokens, output_tokens=ceil(size / _BYTES_OF_A_TOKEN))
+        usage = CanonicalUsage(
+            input_tokens=self._expected(spec, request, prompt_tokens), output_tokens=ceil(size / _BYTES_OF_A_TOKEN)
+        )
         return self.models.entry(self.clock.now(), BROKEN_OFF, spec, usage)
+
+    def _expected(self, spec: ModelSpec, request: ModelRequest, prompt_tokens: int | None) -> int:
+        """The tokens of a prompt as the provider probably counts them; those that are known, if any."""
+        if prompt_tokens is not None:
+            return prompt_tokens
+        return self.models.calibration.correct(spec.name, self.count(request.messages, request.tools))
 
     def _dearest(self, spec: ModelSpec, prompt: int, output: int) -> int | None:
         plain = self._price(spec, CanonicalUsage(input_tokens=prompt, output_tokens=output))

@@ -16,7 +16,7 @@ from gateway.agent.models import Models
 from gateway.app.models import NoTable
 from gateway.domain.message import assistant, text_of, user
 from gateway.domain.session import SessionRef
-from gateway.domain.usage import CanonicalUsage, LedgerEntry
+from gateway.domain.usage import BROKEN_OFF, CanonicalUsage, LedgerEntry
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, StopReason
 from gateway.providers.openai import PLUGIN
 from gateway.providers.openai.codec import encode_request
@@ -308,3 +308,12 @@ async def test_a_call_of_a_tool_is_refused_and_charged() -> None:
     with pytest.raises(SummaryRefused, match="called a tool"):
         await model.aligned(MESSAGES, "take notes", 500)
     assert len(charged) == 1
+
+
+async def test_a_silent_attempt_that_the_vendor_may_bill_is_charged_by_an_estimate() -> None:
+    charged: list[LedgerEntry] = []
+    silent = ProviderUnavailable("nothing came", timed_out=True, billable=True)
+    with pytest.raises(ProviderUnavailable):
+        await auxiliary(Answering(main=silent), charged, prefix=Prefix(JUST_NOW)).aligned(MESSAGES, "notes", 500)
+    assert [entry.purpose for entry in charged] == [BROKEN_OFF]
+    assert charged[0].usage.input_tokens >= SENT.tokens
