@@ -7,7 +7,7 @@ and tokens go into `.env`, readable by their owner alone, and everything else in
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -27,6 +27,7 @@ from gateway.providers.plugin import ProviderPlugin, Vendor
 from gateway.runtime.errors import ConfigError, GatewayError, UserError
 
 _SHOWN: Final = 12  # models of a vendor's list
+_MOST_ANSWERS: Final = 5  # to one question
 
 Run = Callable[[Callable[[], Any]], Any]
 """Runs an asynchronous function to its end, and returns its result."""
@@ -121,7 +122,7 @@ def _write_secrets(path: Path, secrets: Mapping[str, str]) -> None:
 def _ask_model(talk: Dialogue, draft: Draft, setup: Setup, known: dict[str, str], run: Run) -> None:
     present = setup.config.model
     talk.tell(f"Who has the model? One of {', '.join(providers())}; `legato models` says where keys are.")
-    plugin = _answered(talk, "Provider", present.provider, _plugin)
+    plugin = _ask_provider(talk, present.provider)
     if plugin.vendor is None:
         if present.provider != plugin.name:
             draft.settings["model"] = {"provider": plugin.name}
@@ -140,6 +141,16 @@ def _ask_model(talk: Dialogue, draft: Draft, setup: Setup, known: dict[str, str]
     name = talk.ask("Model", usual)
     if section | {"name": name} != {"provider": present.provider, "name": present.name}:
         draft.settings["model"] = {"provider": section.pop("provider"), "name": name, **section}
+
+
+def _ask_provider(talk: Dialogue, usual: str) -> ProviderPlugin:
+    """The first answer that can be used."""
+    for _ in range(_MOST_ANSWERS):
+        try:
+            return _plugin(talk.ask("Provider", usual).lower())
+        except UserError as error:
+            talk.tell(str(error))
+    raise UserError("No answer could be used: nothing was written.")
 
 
 def _plugin(name: str) -> ProviderPlugin:
@@ -225,22 +236,5 @@ def _ask_people(talk: Dialogue, draft: Draft, config: Config) -> None:
         draft.settings["access.allow"] = allowed
 
 
-# -- answers ----------------------------------------------------------------------------------
-
-
-def _answered(talk: Dialogue, question: str, usual: str, read: Callable[[str], ProviderPlugin]) -> ProviderPlugin:
-    """The first answer that can be used."""
-    for _ in _attempts():
-        try:
-            return read(talk.ask(question, usual).lower())
-        except UserError as error:
-            talk.tell(str(error))
-    raise UserError("No answer could be used: nothing was written.")
-
-
 def _yes(talk: Dialogue, question: str, *, usual: bool) -> bool:
     return talk.ask(f"{question} (y/n)", "y" if usual else "n").lower().startswith("y")
-
-
-def _attempts() -> Iterator[int]:
-    return iter(range(5))

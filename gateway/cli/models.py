@@ -8,7 +8,7 @@ source, seen (a day), old.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date
 from typing import Any, Final
 
 from gateway.app.config import Config, Setup
@@ -142,8 +142,8 @@ def known_text(rows: Sequence[Row]) -> str:
 
 
 def day(now: float) -> date:
-    """The day of a moment (seconds since the epoch), in UTC."""
-    return datetime.fromtimestamp(now).date()
+    """The day of a moment (seconds since the epoch), where this machine is."""
+    return date.fromtimestamp(now)
 
 
 def _told(value: bool | None) -> str:
