@@ -15,11 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from gateway.context.identifiers import ends
 from gateway.context.instructions import read, stands
 from gateway.context.personal import KIN, LASTING, LONGEST, PLAIN, worth
 from gateway.context.statements import DENSE, sentences, tells_of_change
-from gateway.domain.message import Message, is_request, own_words
+from gateway.domain.message import Message, ends, is_request, own_words
 from gateway.domain.notes import FACTS, section
 from gateway.runtime.tokens import TokenCounter
 

@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from gateway.context.shapes import calls_of
-from gateway.domain.message import HOST, note_of, said_in
+from gateway.domain.message import HOST, ends, note_of, said_in
 
 MOST: Final = 32  # identifiers of one message
 LONGEST: Final = 160  # characters of one
 SERIES: Final = 11  # more of one form in one message are rows of a table, and no row matters by itself
-_EDGE: Final = 6_000  # characters that are read at either end of a longer text
+EDGE: Final = 6_000  # characters that are read at either end of a longer text
 
 _RUN: Final = re.compile(r"[A-Za-z0-9_./:@#%~+\\=&?$€£¥-]{2,}+")
 _UNITS: Final = (
@@ -185,7 +185,7 @@ def of(message: Mapping[str, Any]) -> list[str]:
 
 def find(text: str, *, names: bool = True) -> list[str]:
     """Return the identifiers of a text, each once, in order. `names`: quoted and snake_case names as well."""
-    text = ends(text)
+    text = ends(text, EDGE)
     places: list[tuple[int, str]] = []
     seen: set[str] = set()
     fields = dict(_fields(text))
@@ -221,11 +221,6 @@ def find(text: str, *, names: bool = True) -> list[str]:
     return list(dict.fromkeys(value for _, value in places if len(value) <= LONGEST and len(value.splitlines()) == 1))
 
 
-def ends(text: str, edge: int = _EDGE) -> str:
-    """Return the part of a text that is read: all of it, or the two ends of a long text, `edge` characters each."""
-    return text if len(text) <= 2 * edge else f"{text[:edge]}\n{text[-edge:]}"
-
-
 def _is_grouped(value: str) -> bool:
     """Say whether numbers in groups are one value, and no date or reckoning."""
     return value[0].isalpha() or (sum(map(str.isdigit, value)) >= _LEAST_DIGITS and _DATED.fullmatch(value) is None)
@@ -253,7 +248,7 @@ def _fields(text: str) -> Iterator[tuple[int, str]]:
 
 def codes_in(text: str) -> list[str]:
     """Return the codes that stand under a JSON key."""
-    return [value for _, value in _fields(ends(text)) if value]
+    return [value for _, value in _fields(ends(text, EDGE)) if value]
 
 
 def _is_short_code(value: str) -> bool:

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from gateway.context.identifiers import ends
+from gateway.context.identifiers import EDGE
 from gateway.context.statements import sentences
-from gateway.domain.message import is_request, note_of, own_words
+from gateway.domain.message import ends, is_request, note_of, own_words
 from gateway.domain.rule import states_rule
 
 _LONGEST: Final = 300  # characters of a sentence; a longer one is no rule
@@ -171,7 +171,7 @@ def found(message: Mapping[str, Any]) -> list[str]:
     with the message. One of a shared chat begins with its speaker's name in brackets. Any shape is taken."""
     if not is_request(message):
         return []
-    text = ends(own_words(message))
+    text = ends(own_words(message), EDGE)
     if not _hints(text):
         return []
     told = ((by, said) for by, said in read(text, _QUOTE, sentences) if stands(said) or withdraws(said))

@@ -20,7 +20,7 @@ from typing import Any, Final
 from gateway.context.persisted import persisted
 from gateway.context.prompts import CUT, IMAGE_MARKER
 from gateway.context.shapes import Call, is_image, result_id, rewritten
-from gateway.domain.message import Message, text_of
+from gateway.domain.message import Message, ends, text_of
 from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter
 
@@ -236,7 +236,7 @@ def _scalar(value: Any) -> str:
 
 
 def _outcome(text: str, redact: Redact) -> str:
-    edges = text if len(text) <= 2 * _EDGE else f"{text[:_EDGE]}\n{text[-_EDGE:]}"
+    edges = ends(text, _EDGE)
     tests = ", ".join(dict.fromkeys(found.lower() for found in _TESTS.findall(edges)))
     found = _EXIT.search(edges)
     if found:

@@ -21,7 +21,7 @@ from typing import Final
 
 from gateway.context import identifiers
 from gateway.context.mentions import mentions, place_in
-from gateway.domain.message import Message, text_of
+from gateway.domain.message import Message, ends, text_of
 
 CONTEXT: Final = " · "  # in a list, between an identifier and the sentence around it
 SIDE: Final = " | "  # in a list, between identifiers that share a line
@@ -291,7 +291,7 @@ def _newest(spoken: Sequence[Message]) -> list[Statement]:
 def _of(message: Message) -> Iterator[Statement]:
     """Return the statements of a message, in order; of a long message those near its ends."""
     values = identifiers.of(message)
-    for sentence in sentences(identifiers.ends(text_of(message))):
+    for sentence in sentences(ends(text_of(message), identifiers.EDGE)):
         if len(sentence) <= _LONGEST:
             yield from _statement(sentence, values, said=True, asserted=message.get("role") == "user")
 

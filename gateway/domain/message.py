@@ -137,6 +137,11 @@ def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return wire(one) == wire(other)
 
 
+def ends(text: str, edge: int) -> str:
+    """The part of a text that is read: all of it, or the two ends of a long text, `edge` characters each."""
+    return text if len(text) <= 2 * edge else f"{text[:edge]}\n{text[-edge:]}"
+
+
 def text_of(message: Mapping[str, Any]) -> str:
     """All the text of a message's content; "" for none and for shapes that hold no text."""
     content = message.get("content")

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from itertools import chain, islice
 from typing import Final, Literal
 
-from gateway.domain.message import Message, note_of, said_in, text_of
+from gateway.domain.message import Message, ends, note_of, said_in, text_of
 from gateway.store.shared import text
 
 Kind = Literal["said", "returned"]
@@ -61,7 +61,7 @@ def every_term_of(message: Message) -> list[str]:
     others of a long result: no entry of a message is under any other term."""
     if kind_of(message) != "returned":
         return text.terms(said_in(message))
-    found = text.terms(text.ends(text_of(message), _EDGE))
+    found = text.terms(ends(text_of(message), _EDGE))
     return list(dict.fromkeys([*text.terms("\n".join(_noted(message))), *_ends_first(found)]))
 
 

@@ -17,6 +17,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final
 
+from gateway.domain.message import ends
 from gateway.store.shared.languages import ENGLISH, is_stop, language_of, stems
 
 _ASKED: Final = 2_000  # characters of a question: where there are more, those at its two ends
@@ -138,11 +139,6 @@ def _asking_in(text: str) -> str:
 def asked_in(words: str) -> str:
     """Return the part of a question that is read: of a very long one its two ends."""
     return ends(words, _ASKED // 2)
-
-
-def ends(text: str, edge: int) -> str:
-    """Return a text, or the two ends of a longer one, `edge` characters each."""
-    return text if len(text) <= 2 * edge else f"{text[:edge]}\n{text[-edge:]}"
 
 
 def asks(text: str) -> bool:
