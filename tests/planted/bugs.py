@@ -197,8 +197,8 @@ BUGS: Final = (
     Bug(
         name="a user id passes for a user in a chat",
         file="gateway/people/access.py",
-        old='(("", *suffixes) if self._is_person(source.platform, user) else suffixes)',
-        new='("", *suffixes)',
+        old="if person in entries and self._is_person(source.platform, user):",
+        new="if person in entries:",
         tests=("tests/unit/people/test_access.py",),
     ),
     Bug(
@@ -329,8 +329,8 @@ BUGS: Final = (
     Bug(
         name="a Chinese word within a sentence is not found",
         file="gateway/store/shared/text.py",
-        old="            found.update(dict.fromkeys(_pairs(dense)))\n            found[dense[-1]]",
-        new="            found[dense]",
+        old="            found += *_pairs(dense), dense[-1]",
+        new="            found.append(dense)",
         tests=("tests/unit/store/test_text.py", "tests/contract/test_store_reading.py"),
     ),
     Bug(

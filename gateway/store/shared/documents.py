@@ -20,14 +20,15 @@ from gateway.store.records import InboxItem, ToolIntent
 
 log = structlog.get_logger(__name__)
 
+_READABLE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _AT_ONCE: Final = 100_000  # characters: some 0.5 ms
 
 
 def dumps(value: Any) -> str:
     """Compact JSON. Text stays readable, unless it holds half a surrogate pair, which only an
     escape can carry."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text if storable(text) == text else json.dumps(value, separators=(",", ":"))
+    text = _READABLE.encode(value)
+    return text if text.isascii() or storable(text) == text else json.dumps(value, separators=(",", ":"))
 
 
 def parsed(documents: Iterable[str]) -> list[Any]:

@@ -97,23 +97,19 @@ def is_stop(word: str) -> bool:
     return word in _PAIRS or bool(_languages_of(word))
 
 
-def stem(word: str, language: str) -> str:
-    """The stem of a case-folded word, without accents. A word with a digit in it stays as it is."""
-    return _stem(word, _language_for(word, language))
-
-
+@lru_cache(maxsize=50_000)
 def stems(word: str, language: str) -> tuple[str, ...]:
-    """The stems under which a word is entered and looked for: that of `language` and that of English, because the
-    language of a short question may not be seen."""
-    return tuple(dict.fromkeys((stem(word, language), stem(word, ENGLISH))))
-
-
-def _language_for(word: str, language: str) -> str:
-    """A word's script decides first: a Russian text may hold English words."""
+    """The stems under which a case-folded word is entered and looked for, without accents: that of `language` and that
+    of English, because the language of a short question may not be seen. A word with a digit in it stays as it is. A
+    word's script decides first: a Russian text may hold English words."""
+    if any(map(str.isdigit, word)):
+        return (word,)
     first = ord(word[0])
     if first in _CYRILLIC:
-        return "russian"
-    return language if first < _LATIN_END and language != "russian" else ENGLISH
+        return (_stem(word, "russian"),)
+    if first >= _LATIN_END or language in ("russian", ENGLISH):
+        return (_stem(word, ENGLISH),)
+    return tuple(dict.fromkeys((_stem(word, language), _stem(word, ENGLISH))))
 
 
 @lru_cache(maxsize=50_000)
@@ -121,10 +117,7 @@ def _languages_of(word: str) -> tuple[str, ...]:
     return tuple(name for name, words in _STOPS.items() if word in words)
 
 
-@lru_cache(maxsize=50_000)
 def _stem(word: str, language: str) -> str:
-    if any(map(str.isdigit, word)):
-        return word
     # A stemmer works in fields of its own, and two threads stem: each word gets a stemmer.
     plain = unicodedata.normalize("NFD", snowballstemmer.stemmer(language).stemWord(word))
     bare = "".join(each for each in plain if not unicodedata.combining(each)) if plain[0] < "\u0250" else plain

@@ -63,19 +63,18 @@ def normalised(text: str) -> str:
 
 def terms(text: str) -> list[str]:
     """The distinct search terms of a text, in the order they first appear."""
-    runs = list(_runs(text))
-    language = language_of(word for _, word in runs if word)
-    found: dict[str, None] = {}
+    runs = _runs(text)
+    language = language_of([word for _, word in runs if word])
+    found: list[str] = []
     for dense, word in dict.fromkeys(runs):  # a long text says most of its words often
         if word:
-            found.update(dict.fromkeys(stems(word[:MAX_TERM], language)))
+            found += stems(word[:MAX_TERM], language)
         else:
-            found.update(dict.fromkeys(_pairs(dense)))
-            found[dense[-1]] = None
+            found += *_pairs(dense), dense[-1]
     for name in _HUMPED.findall(text) if _INSIDE.search(text) else ():
         for part in _HUMP.findall(name):
-            found.update(dict.fromkeys(stems(part[:MAX_TERM].casefold(), language)))
-    return list(found)
+            found += stems(part[:MAX_TERM].casefold(), language)
+    return list(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,8 +100,8 @@ def question(words: str, *, stops: bool = False) -> Question:
     """Return the terms of a search for `words`. Words that say nothing about a subject are left out, unless there are
     no others or `stops` asks for them, too. Of a very long question its two ends are read: people ask at the end."""
     asked = normalised(asked_in(words))
-    runs = list(_runs(asked))
-    language = language_of(word for _, word in runs if word)
+    runs = _runs(asked)
+    language = language_of([word for _, word in runs if word])
     wanted = _wanted(runs, language)
     telling = [alternatives for alternatives, is_one in wanted.items() if stops or not is_one] or list(wanted)
     asking = _wanted(_runs(_asking_in(asked)), language)
@@ -303,9 +302,9 @@ def is_dense(term: str) -> bool:
     return bool(_DENSE_START.match(term.removeprefix("^")))
 
 
-def _runs(text: str) -> Iterator[tuple[str, str]]:
+def _runs(text: str) -> list[tuple[str, str]]:
     """(run of a script without spaces, word of another script): one of the two is empty."""
-    return ((found[1] or "", found[2] or "") for found in _RUN.finditer(normalised(text)))
+    return _RUN.findall(normalised(text))
 
 
 def _pairs(run: str) -> Iterable[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from gateway.domain.message import Message
@@ -119,6 +119,6 @@ def size_of(message: Message) -> int:
 def _texts_of(value: object) -> int:
     if isinstance(value, str):
         return sys.getsizeof(value)
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return sum(map(_texts_of, value.values()))
     return sum(map(_texts_of, value)) if isinstance(value, list | tuple) else 0
