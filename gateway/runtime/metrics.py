@@ -14,13 +14,18 @@ of the process, so a label takes a few dozen values at most, and never a chat, a
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Final
+from itertools import accumulate
+from typing import Final
 
 import prometheus_client
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric as PrometheusMetric
+from prometheus_client.registry import Collector
 
 _SECONDS: Final = (0.005, 0.02, 0.1, 0.5, 2.0, 5.0, 15.0, 60.0, 300.0)
 
@@ -39,7 +44,7 @@ class Counter(_Metric):
     def count(self, *labels: str, by: float = 1) -> None:
         """Add to the number; `labels` in the metric's order."""
         if (metrics := _present.get()) is not None:
-            metrics.series(self, labels).inc(by)
+            metrics.series(self, labels)[0] += by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,7 +54,7 @@ class Gauge(_Metric):
     def note(self, value: float, *labels: str) -> None:
         """Set the number."""
         if (metrics := _present.get()) is not None:
-            metrics.series(self, labels).set(value)
+            metrics.series(self, labels)[0] = value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -61,23 +66,19 @@ class Histogram(_Metric):
     def observe(self, value: float, *labels: str) -> None:
         """Enter one value."""
         if (metrics := _present.get()) is not None:
-            metrics.series(self, labels).observe(value)
+            series = metrics.series(self, labels)
+            series[0] += value
+            series[1 + bisect_left(self.bounds, value)] += 1
 
 
-_KINDS: Final[Mapping[type[_Metric], Any]] = {
-    Counter: prometheus_client.Counter,
-    Gauge: prometheus_client.Gauge,
-    Histogram: prometheus_client.Histogram,
-}
-
-
-class Metrics:
-    """The numbers of one program."""
+class Metrics(Collector):
+    """The numbers of one program, counted on the thread of its event loop."""
 
     def __init__(self) -> None:
         self._registry = prometheus_client.CollectorRegistry()
-        self._families: dict[_Metric, Any] = {}
-        self._series: dict[tuple[_Metric, tuple[str, ...]], Any] = {}
+        self._registry.register(self)
+        # By metric and labels: the number; of a histogram the sum, then how many values lay in each interval.
+        self._series: dict[_Metric, dict[tuple[str, ...], list[float]]] = {}
         self._refreshers: list[Callable[[], Awaitable[None]]] = []
 
     @contextmanager
@@ -106,40 +107,51 @@ class Metrics:
 
     def totals(self) -> dict[str, float]:
         """The same in short, for a line of the log: a histogram is its count and its sum."""
-        samples = (sample for family in self._registry.collect() for sample in family.samples)
+        samples = (sample for family in self.collect() for sample in family.samples)
         return {
             " ".join((sample.name, *sample.labels.values())): sample.value
             for sample in samples
-            if not sample.name.endswith(("_bucket", "_created"))
+            if not sample.name.endswith("_bucket")
         }
 
     def counts(self, metric: Counter | Histogram) -> dict[tuple[str, ...], float]:
         """How often each series of a metric was counted, or observed, by its labels in the metric's order."""
-        ending = "_count" if isinstance(metric, Histogram) else "_total"
-        family = self._families.get(metric)
-        samples = (each for found in family.collect() for each in found.samples) if family else ()
-        return {
-            tuple(each.labels[name] for name in metric.labels): each.value
-            for each in samples
-            if each.name.endswith(ending)
-        }
+        first = 1 if isinstance(metric, Histogram) else 0
+        return {labels: sum(series[first:]) for labels, series in self._series.get(metric, {}).items()}
 
-    def series(self, metric: _Metric, labels: tuple[str, ...]) -> Any:
-        """Return Prometheus's object for a metric with these labels. Raises ValueError if another metric has its
-        name."""
-        series = self._series.get((metric, labels))
-        if series is None:
-            family = self._families.get(metric) or self._register(metric)
-            series = self._series[metric, labels] = family.labels(*labels) if labels else family
-        return series
+    def series(self, metric: _Metric, labels: tuple[str, ...]) -> list[float]:
+        """Return the numbers of a metric with these labels. Raises ValueError if another metric has its name, or if
+        the metric has another number of labels."""
+        try:
+            return self._series[metric][labels]
+        except KeyError:
+            return self._new(metric, labels)
 
-    def _register(self, metric: _Metric) -> Any:
-        more = {"buckets": metric.bounds} if isinstance(metric, Histogram) else {}
-        family = _KINDS[type(metric)](
-            metric.name, metric.text, metric.labels, namespace="legato", registry=self._registry, **more
-        )
-        self._families[metric] = family
-        return family
+    def _new(self, metric: _Metric, labels: tuple[str, ...]) -> list[float]:
+        if any(metric.name == other.name and metric is not other for other in self._series):
+            raise ValueError(f"two metrics are named legato_{metric.name}")
+        if len(labels) != len(metric.labels):
+            raise ValueError(f"{metric.name} has the labels {metric.labels}, and was given {labels}")
+        size = 2 + len(metric.bounds) if isinstance(metric, Histogram) else 1
+        return self._series.setdefault(metric, {}).setdefault(labels, [0.0] * size)
+
+    def collect(self) -> Iterator[PrometheusMetric]:
+        """Everything counted, for Prometheus's library."""
+        for metric, numbers in self._series.items():
+            name = f"legato_{metric.name}"
+            if isinstance(metric, Histogram):
+                bounds = [*map(str, metric.bounds), "+Inf"]
+                histogram = HistogramMetricFamily(name, metric.text, labels=metric.labels)
+                for labels, (total, *counts) in numbers.items():
+                    histogram.add_metric(labels, [*zip(bounds, accumulate(counts), strict=True)], total)
+                yield histogram
+            else:
+                family = (GaugeMetricFamily if isinstance(metric, Gauge) else CounterMetricFamily)(
+                    name, metric.text, labels=metric.labels
+                )
+                for labels, (number,) in numbers.items():
+                    family.add_metric(labels, number)
+                yield family
 
 
 _present: Final = ContextVar[Metrics | None]("present_metrics", default=None)

@@ -70,4 +70,5 @@ class TimedPoints:
         _passed_at.set(now)
         if before is not None and point not in _FIRST:
             PHASES.observe(now - before, point)
-        self._points(point)
+        if self._points is not ignore_points:
+            self._points(point)
