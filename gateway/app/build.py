@@ -290,16 +290,14 @@ def _tool_parts(base: _Base, parts: Parts) -> _ToolParts:
         home=config.home.absolute(),
         aside=pages,
     )
+    offered = OfferRule(
+        offered=config.tools.offered,
+        admins_only=config.tools.admins_only,
+        mail_ids=[name for name, adapter in base.adapters.items() if adapter.limits.mail_ids],
+    )
     toolbox = Toolbox(
         [*configured_tools(host), *parts.tools],
-        rules=[
-            OfferRule(
-                offered=config.tools.offered,
-                admins_only=config.tools.admins_only,
-                mail_ids=[name for name, adapter in base.adapters.items() if adapter.limits.mail_ids],
-            ),
-            PlaceRule(lists=config.by_place("tools")),
-        ],
+        rules=[rule for rule in (offered, PlaceRule(lists=config.by_place("tools"))) if rule.says_something],
         count=base.counter.schemas,
     )
     mcp = McpServers(

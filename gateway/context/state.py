@@ -45,11 +45,11 @@ _adapter = cache(TypeAdapter[Any])  # making one takes a millisecond
 class _Kept:
     """A part of the state; its fields are JSON-able."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
 
     def dump(self) -> dict[str, Any]:
         """Return the JSON-able form."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+        return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def load(cls, state: object) -> Self:

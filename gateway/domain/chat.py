@@ -81,7 +81,7 @@ class SessionKey:
     user: str | None = None
 
     def __str__(self) -> str:
-        return _written(self)
+        return _written(self.platform, self.chat, self.thread, self.user)
 
     @property
     def address(self) -> ChatAddress:
@@ -109,10 +109,10 @@ class SessionKey:
 
 
 @lru_cache(maxsize=8_192)  # written a dozen times for every message
-def _written(key: SessionKey) -> str:
-    parts = [("chat", key.chat), ("thread", key.thread), ("user", key.user)]
+def _written(platform: str, chat: str, thread: str | None, user: str | None) -> str:
+    parts = [("chat", chat), ("thread", thread), ("user", user)]
     named = [f"{name}={quote(value, safe='')}" for name, value in parts if value is not None]
-    return "/".join([quote(key.platform, safe=""), *named])
+    return "/".join([quote(platform, safe=""), *named])
 
 
 def session_key(source: Source, *, groups: Sharing, threads: Sharing) -> SessionKey:

@@ -129,7 +129,10 @@ def wire(message: Mapping[str, Any]) -> dict[str, Any]:
 
 def noted_tokens(messages: Iterable[Message]) -> int:
     """Return the tokens of messages by the counts noted on them; a message without a count adds none."""
-    return sum(note_of(message).get("tokens", 0) for message in messages)
+    total = 0
+    for message in messages:
+        total += note_of(message).get("tokens", 0)
+    return total
 
 
 def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -5,7 +5,7 @@ A place is written as PLATFORM:NAME. A name is one of those that `names` gives, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
@@ -53,14 +53,18 @@ def person_of(key: SessionKey, named: Sequence[str]) -> str:
     return after[0] if after else key.chat
 
 
-def places(platform: str, named: Sequence[str]) -> Iterator[str]:
+def places(platform: str, named: Sequence[str]) -> list[str]:
     """The places with these names, and the platform as a whole."""
-    return (f"{platform}:{name}" for name in (*named, EVERYWHERE))
+    return [f"{platform}:{name}" for name in (*named, EVERYWHERE)]
 
 
 def narrowest(rules: Mapping[str, T], platform: str, named: Sequence[str]) -> Found[T] | None:
     """The rule of the first place that has one."""
-    return next((Found(rules[place], place) for place in places(platform, named) if place in rules), None)
+    if rules:  # nearly always there are none, and every message asks a dozen times
+        for place in places(platform, named):
+            if place in rules:
+                return Found(rules[place], place)
+    return None
 
 
 def choosing(key: SessionKey, chat_type: ChatType, named: Sequence[str]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Annotated, Self
 
@@ -32,8 +32,8 @@ class Access:
     others may speak on as well. `mail_ids`: platforms where people's ids hold an `@`. `pairing`: strangers may ask
     for a code."""
 
-    allow: Collection[str] = ()
-    admins: Collection[str] = ()
+    allow: Set[str] = frozenset()
+    admins: Set[str] = frozenset()
     trusted: Collection[str] = ()
     operators: Mapping[str, str] = field(default_factory=dict)
     mail_ids: Collection[str] = ()
@@ -53,7 +53,7 @@ class Access:
 
     def allows(self, source: Source) -> bool:
         """Say whether this person may talk here."""
-        return self._named(source, self.allow) or self.is_admin(source)
+        return self._is_trusted(source) or self._named(source, self.allow) or self._named(source, self.admins)
 
     def is_admin(self, source: Source) -> bool:
         """Say whether this person may give admin commands."""
@@ -74,14 +74,15 @@ class Access:
             user for where, _, user in named if where == platform and user != "*" and self._is_person(where, user)
         )
 
-    def _named(self, source: Source, entries: Collection[str]) -> bool:
-        chats = (source.chat, *([source.renamed] if source.renamed else []), *source.within)
-        suffixes = (*(f"@{chat}" for chat in chats), "@*")
-        return any(
-            f"{source.platform}:{user}{end}" in entries
-            for user in (source.user, *source.roles, "*")
-            for end in (("", *suffixes) if self._is_person(source.platform, user) else suffixes)
-        )
+    def _named(self, source: Source, entries: Set[str]) -> bool:
+        chats = (source.chat, *([source.renamed] if source.renamed else []), *source.within, "*")
+        for user in (source.user, *source.roles, "*") if entries else ():
+            person = f"{source.platform}:{user}"
+            if person in entries and self._is_person(source.platform, user):
+                return True
+            if not entries.isdisjoint([f"{person}@{chat}" for chat in chats]):
+                return True
+        return False
 
     def _is_person(self, platform: str, name: str) -> bool:
         return is_person(name, mail_ids=platform in self.mail_ids)

@@ -73,6 +73,11 @@ class OfferRule:
     admins_only: Sequence[str] = ()
     mail_ids: Collection[str] = ()
 
+    @property
+    def says_something(self) -> bool:
+        """Say whether the configuration holds such a rule."""
+        return bool(self.offered or self.admins_only)
+
     def __call__(self, name: str, caller: Caller) -> bool:
         """Say whether the tool may be on offer to the caller."""
         if not caller.admin and self.admins_only and listed(name, self.admins_only):
@@ -89,6 +94,11 @@ class PlaceRule:
     """The rule of single chats: `lists` of tools, by place; the narrowest counts."""
 
     lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def says_something(self) -> bool:
+        """Say whether the configuration holds such a rule."""
+        return bool(self.lists)
 
     def __call__(self, name: str, caller: Caller) -> bool:
         """Say whether the tool may be on offer where the caller speaks."""
@@ -145,7 +155,7 @@ class Offer:
     @property
     def tokens(self) -> int:
         """Return the tokens that the schemas take of a prompt."""
-        return sum(each.tokens for each in self.offered.values())
+        return sum([each.tokens for each in self.offered.values()])
 
     def get(self, name: str) -> Tool | None:
         """The tool of this name, if it is on offer and there."""
@@ -240,24 +250,26 @@ class Toolbox:
         """The tools for a caller in a session that has shown those in `order` until now, to a model that reads so many
         tokens at once."""
         known = set(order)
-        allowed = {name: each for name, each in self._offered.items() if self.allows(name, caller)}
+        allowed = self._offered
+        if self._rules:
+            allowed = {name: each for name, each in allowed.items() if self.allows(name, caller)}
         new = [name for name, each in allowed.items() if name not in known and not each.gone and name != FIND]
-        room = int(SHARE * window) - sum(allowed[name].tokens for name in order if name in allowed)
+        room = int(SHARE * window) - sum([allowed[name].tokens for name in order if name in allowed])
         fitting = self._fitting(new, room, found=FIND in known)
         hidden = [name for name in new if name not in fitting]
         finder = [FIND] if hidden and FIND not in known else []
-        order = (*order, *(name for name in new if name in fitting), *finder)
+        order = (*order, *[name for name in new if name in fitting], *finder)
         return Offer(
             order=order,
             offered={name: allowed[name] for name in order if name in allowed},
-            hidden=tuple(HiddenTool(name=name, description=allowed[name].tool.description) for name in hidden),
+            hidden=tuple([HiddenTool(name=name, description=allowed[name].tool.description) for name in hidden]),
             version=self.version,
         )
 
     def _fitting(self, new: Sequence[str], room: int, *, found: bool) -> Collection[str]:
         """Return the new tools whose schemas have room, the most used first."""
         finder = self._offered.get(FIND)
-        if finder is None or sum(self._offered[name].tokens for name in new) <= room:
+        if finder is None or sum([self._offered[name].tokens for name in new]) <= room:
             return new
         room -= 0 if found else finder.tokens
         fitting: set[str] = set()
@@ -283,7 +295,7 @@ class Toolbox:
     def tokens(self, session: Session, window: int) -> int:
         """Return the tokens that a session's tools take of its prompts, before a turn says for whom it is."""
         names = session.tools or self.offer((), member(session), window).order
-        return sum(self._offered[name].tokens for name in names if name in self._offered)
+        return sum([self._offered[name].tokens for name in names if name in self._offered])
 
 
 def _schema(tool: Tool) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def test_entries(entry: str, allowed: bool) -> None:
 
 
 def test_admins_of_a_platform_are_those_named_for_all_of_it() -> None:
-    access = Access(admins=("p:2", "p:1", "q:3", "p:4@chat", "p:*", "p:*@*"))
+    access = Access(admins={"p:2", "p:1", "q:3", "p:4@chat", "p:*", "p:*@*"})
     assert access.admins_on("p") == ["1", "2"]
 
 
