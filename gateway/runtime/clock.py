@@ -46,21 +46,34 @@ class Ids(Protocol):
 
 
 class _SystemDeadline:
-    """asyncio.timeout with relative extension."""
+    """asyncio.timeout with relative extension. To extend costs nothing: a timer that is early is set again."""
 
     def __init__(self, seconds: float) -> None:
-        self._timeout = asyncio.timeout(seconds)
+        self._timeout = asyncio.timeout(None)
+        self._loop = asyncio.get_running_loop()
+        self._due = self._loop.time() + seconds
 
     def extend(self, seconds: float) -> None:
-        self._timeout.reschedule(asyncio.get_running_loop().time() + seconds)
+        self._due = self._loop.time() + seconds
+        if self._due < self._timer.when():
+            self._timer.cancel()
+            self._look()
+
+    def _look(self) -> None:
+        if self._due > self._loop.time():
+            self._timer = self._loop.call_at(self._due, self._look)
+        else:
+            self._timeout.reschedule(self._due)
 
     async def __aenter__(self) -> Self:
         await self._timeout.__aenter__()
+        self._timer = self._loop.call_at(self._due, self._look)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._timer.cancel()
         await self._timeout.__aexit__(kind, error, trace)
 
 

@@ -25,7 +25,6 @@ from gateway.store.records import InboxItem, ItemOutcome, Lease
 
 log = structlog.get_logger(__name__)
 
-_NEVER: Final = 10 * 365 * 86_400.0  # seconds
 _STANDS_IN: Final = 20.0  # seconds without a word of a reply, after which a line says why, and is renewed
 _LONG_PAUSE: Final = 5.0  # seconds: the line comes at once before such a pause
 
@@ -58,7 +57,8 @@ class TurnObserver:
     turn: RunningTurn = field(init=False)
     stopped_at: float = 0.0  # seconds since the epoch: when a signal ended the turn
     _alive_at: float = field(init=False)  # monotonic
-    _idle: Deadline | None = None
+    _over_at: float = field(init=False)  # monotonic: the deadline
+    _limit: Deadline | None = None  # the deadline, or before it the end of patience without a sign of life
     _stream: CanStream | None = field(init=False)
     _typist: CanType | None = field(init=False)
     _works: CanShowWork | None = field(init=False)
@@ -68,6 +68,7 @@ class TurnObserver:
 
     def __post_init__(self) -> None:
         self._alive_at = self.clock.monotonic()
+        self._over_at = self._alive_at + self.deadline
         source = self.item.inbound.source
         self.turn = RunningTurn(key=self.item.key, source=source, started_at=self._alive_at, end=lambda _: None)
         # Asked once a turn, and of the class, for which Python remembers the answer: isinstance takes longer to
@@ -83,27 +84,25 @@ class TurnObserver:
     async def limits(self) -> AsyncIterator[None]:
         """The block raises TimeoutError at the deadline, after too long without a sign of life, or when a signal
         ends it; `why_ended` says which."""
-        async with (
-            self.clock.limit(_NEVER) as stop,
-            self.clock.limit(self.deadline),
-            self.clock.limit(self.inactivity) as self._idle,
-        ):
-            self.turn.end = lambda _: self._ended(stop)
+        async with self.clock.limit(min(self.deadline, self.inactivity)) as self._limit:
+            self.turn.end = lambda _: self._ended()
             with self.running_turns.register(self.turn):
                 try:
                     yield
                 finally:
                     # From here on no limit is moved any more: it would be one that is gone.
-                    self._idle = None
+                    self._limit = None
                     self.turn.end = lambda _: None
                     if self._stands_in is not None:
                         self._stands_in.cancel()
                     await self._drafted()
                     await self._typing(False)
 
-    def _ended(self, stop: Deadline) -> None:
+    def _ended(self) -> None:
         self.stopped_at = self.clock.now()
-        stop.extend(0)
+        if self._limit is not None:
+            self._limit.extend(0)
+            self._limit = None  # no sign of life puts it off
 
     async def begin(self) -> None:
         """Show that an answer is being made, and obey the signals that came before the turn ran here."""
@@ -142,16 +141,16 @@ class TurnObserver:
     def alive(self) -> None:
         """Something happened: inactivity counts from here."""
         self._alive_at = self.clock.monotonic()
-        if self._idle is not None:
-            self._idle.extend(self.inactivity)
+        if self._limit is not None:
+            self._limit.extend(min(self.inactivity, self._over_at - self._alive_at))
 
     @asynccontextmanager
     async def asking(self) -> AsyncIterator[None]:
         """The turn waits for a person: no sign of life is due, and the bot does not type."""
         tools = self.turn.tools
         self.phase("waiting for your yes or no")
-        if self._idle is not None:
-            self._idle.extend(_NEVER)
+        if self._limit is not None:
+            self._limit.extend(self._over_at - self.clock.monotonic())
         await self._typing(False)
         try:
             yield
