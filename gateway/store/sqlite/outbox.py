@@ -44,19 +44,21 @@ _ANSWERS: Final = ", ".join(f"'{kind}'" for kind in KEPT)
 _ENDED: Final = (
     f"iif(edits IS NULL AND (kind IN ({_ANSWERS}) OR file IS NOT NULL), '{State.WITHHELD}', '{State.REFUSED}')"
 )
-_AMBIGUOUS: Final = 4 + OUTBOUND.names.index("ambiguous")  # in a row of `_HEAD`
+_AMBIGUOUS: Final = 5 + OUTBOUND.names.index("ambiguous")  # in a row of `_HEAD`
 UNFINISHED: Final = one_of(UNSENT)  # in the words of the index
 _WAITS: Final = one_of(WAITING)
 # A reply that streams has no place yet. Two rows may share a place: then the older one is first.
 _HEAD = (
-    f"SELECT seq, state, due_at, claim, {OUTBOUND_COLUMNS} FROM outbox"
+    "SELECT seq, state, due_at, claim, (SELECT reason FROM closed_chats c WHERE c.lane = outbox.lane) AS closed,"
+    f" {OUTBOUND_COLUMNS} FROM outbox"
     f" WHERE lane = ? AND {UNFINISHED} AND state != '{State.STREAMING}' ORDER BY place, seq LIMIT 1"
 )
 _IN_DOUBT: Final = f"{_WAITS} AND ambiguous > {MOST_DOUBTS}"
 _BESIDE: Final = _HEAD.replace(" ORDER BY", f" AND NOT ({_IN_DOUBT}) ORDER BY")
+_NEXT: Final = "(SELECT coalesce(max(seq), 0) + 1 FROM outbox)"
 _INSERT: Final = (
-    f"INSERT INTO outbox(seq, place, lane, {OUTBOUND_COLUMNS}) VALUES (?,?,?,{marks(OUTBOUND_COLUMNS)})"
-    " ON CONFLICT (id) DO NOTHING"
+    f"INSERT INTO outbox(seq, place, lane, {OUTBOUND_COLUMNS})"
+    f" VALUES ({_NEXT}, coalesce(?, {_NEXT} + ?), ?, {marks(OUTBOUND_COLUMNS)}) ON CONFLICT (id) DO NOTHING"
 )
 _FINISH: Final = (
     f"UPDATE outbox SET state = '{State.PENDING}', kind = ?, text = ?, due_at = ?,"
@@ -133,8 +135,8 @@ def advance(
     ambiguous. With `shown` another row of the chat was just shown.
     """
     row = one(connection, _HEAD, (lane,))
-    if row is not None and (why := closed_because(connection, lane)) is not None:
-        refuse_waiting(connection, lane, why, sender.generation)
+    if row is not None and row[4] is not None:
+        refuse_waiting(connection, lane, row[4], sender.generation)
         row = one(connection, _HEAD, (lane,))  # a row that is being sent may be left
     if row is None:
         return Advance(chat=lane)
@@ -146,14 +148,14 @@ def advance(
             row = beside
         else:
             row = (row[0], row[1], again_at, *row[3:])
-    seq, state, due_at, claim = row[:4]
+    seq, state, due_at, claim, _ = row[:5]
     orphaned = state == State.SENDING and claim != sender.generation
     if state in WAITING and (due_at > sender.now or not sender.platforms.has_chat_of(lane)):
         return Advance(chat=lane, due_at=min(due_at, again_at))
     if state not in WAITING and not (reclaim and orphaned):
         return Advance(chat=lane, due_at=0.0 if orphaned else None)
     change(connection, _CLAIM, (sender.generation, orphaned, seq))
-    head = _placed(connection, OUTBOUND.of_row(row[4:]))
+    head = _placed(connection, OUTBOUND.of_row(row[5:]))
     claimed = replace(head, state=State.SENDING, attempts=head.attempts + 1, ambiguous=head.ambiguous + orphaned)
     return Advance(chat=lane, claimed=claimed)
 
@@ -323,15 +325,8 @@ def _store(connection: apsw.Connection, outbound: Outbound) -> str:
 def insert(connection: apsw.Connection, outbound: Outbound, place: int | None = None) -> None:
     """Write a row as it is. `place` None: behind all rows emitted so far, and what nobody waits for behind all others.
     A known row is left as it is."""
-    row = one(connection, "SELECT max(seq) FROM outbox")
-    seq = ((row and row[0]) or 0) + 1
-    if place is None:
-        place = seq + MOST_PLACE if outbound.unasked else seq
-    change(
-        connection,
-        _INSERT,
-        (seq, place, chat_name(outbound.to), *OUTBOUND.row(outbound)),
-    )
+    behind = MOST_PLACE if outbound.unasked else 0
+    change(connection, _INSERT, (place, behind, chat_name(outbound.to), *OUTBOUND.row(outbound)))
 
 
 # -- closed chats ------------------------------------------------------------------------------
