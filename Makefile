@@ -24,7 +24,7 @@ find_usable  = for p in $(PYTHONS); do "$$p" -c '$(USABLE)' 2>/dev/null && { com
 find_present = for p in $(PYTHONS); do "$$p" -c '$(PRESENT)' 2>/dev/null && { echo "$$p"; break; }; done
 
 .DEFAULT_GOAL := help
-.PHONY: help run test slow check audit lint format docs bench bench-context bench-recall bench-memory bench-peers soak-telegram chaos planted lock python clean
+.PHONY: help run test slow check audit lint format docs bench bench-context bench-recall bench-memory bench-peers soak-telegram chaos planted lock python work clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ docs: $(STAMP) ## write config.yaml, and the pictures and tables of docs/ again
 
 bench: $(STAMP) ## measure, and print the figures
 	$(BIN)/python -m tests.bench
+
+work: $(STAMP) ## count what a message costs, beside the budget that a test holds
+	@$(BIN)/python -m tests.bench.work
 
 bench-context: $(STAMP) ## measure what context engines keep of long conversations, without a model
 	@$(BIN)/python -m tests.bench_context

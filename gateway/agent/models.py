@@ -183,6 +183,8 @@ class Models:
 
     def home(self, session: Session) -> ModelSpec:
         """Return the model that is configured for a session's chat."""
+        if not self.of_places:
+            return self.main
         return self.home_of(session.key.platform, session.places or names_of(session.key))
 
     def home_of(self, platform: str, named: Sequence[str]) -> ModelSpec:

@@ -1,0 +1,40 @@
+"""What a message may cost, exactly: a change that raises a number writes `budgets.json` anew, and its commit says why.
+
+Most of the numbers are the same in every run. On a platform, messages are polled and typing is shown in batches that
+depend on time, and SQLite's writer takes several jobs at once when the machine is busy: hence the slack.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.bench.work import FILE, WORLDS, measured
+
+BUDGETS: dict[str, dict[str, Any]] = json.loads(FILE.read_text())
+# By figure: so many times the number, and so much more.
+SLACK = {
+    "own": (1.03, 5.0),
+    "statements": (1.0, 1.5),
+    "commands": (1.0, 1.0),
+    "tasks": (1.1, 0.5),
+    "timers": (1.1, 1.0),
+}
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_message_costs_no_more_than_it_did(world: str) -> None:
+    now, budget = measured(world), BUDGETS[world]
+    over = {
+        name: f"{now[name]:g} instead of {budget[name]:g}"
+        for name, (factor, more) in SLACK.items()
+        if now[name] > budget[name] * factor + more
+    }
+    grown = {
+        room: f"{count} instead of {budget['rooms'].get(room, 0)}"
+        for room, count in now["rooms"].items()
+        if count > budget["rooms"].get(room, 0) + 2
+    }
+    assert not over, f"a message in the world {world!r} costs more ({over}); rooms that grew: {grown}"

@@ -1,0 +1,240 @@
+"""The exact work of one message, as `tests/architecture/budgets.json` holds it: `make work`.
+
+Counted is what a machine's speed does not change: calls of Python functions on every thread, statements of SQLite or
+commands of Redis, tasks and timers. The model takes no time; a platform and its people are a process of their own.
+
+    python -m tests.bench.work                   each world, beside what the file says, by rooms
+    python -m tests.bench.work telegram --all    one world, and its functions
+    python -m tests.bench.work --write           writes the file anew: then the commit says why a number rose
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+from asyncio import base_events
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+from pydantic import SecretStr
+
+from gateway.app.gateway import Gateway
+from gateway.runtime.clock import SystemClock
+from tests.bench.served import store_at, synced_server
+from tests.bench.telegram import platform
+from tests.bench.world import Chats, Instant, Stamp, bot, log_as_in_production, quiet, running, settings
+
+PROJECT: Final = Path(__file__).parents[2]
+FILE: Final = PROJECT / "tests/architecture/budgets.json"
+CHATS: Final = 10
+WARM, EACH = 5, 10  # messages of a chat that are not counted, and those that are
+_SQL: Final = ("Cursor.execute", "Connection.execute")
+
+Round = Callable[[int], Awaitable[None]]
+"""Let each of the chats say so many things, and return when all is quiet."""
+
+
+@dataclass(slots=True)
+class Work:
+    """What was counted, for all messages together."""
+
+    functions: Counter[tuple[str, str]] = field(default_factory=Counter)  # by file and name
+    statements: int = 0
+    commands: int = 0
+    tasks: int = 0
+    timers: int = 0
+    counts: bool = False
+
+    def seen(self, frame: FrameType, event: str, argument: Any) -> None:
+        """A profile function (`sys.setprofile`)."""
+        if not self.counts:
+            return
+        if event == "call":
+            code = frame.f_code
+            self.functions[code.co_filename, code.co_name] += 1
+            self.commands += code.co_name == "_command" and code.co_filename.endswith("store/redis/connection.py")
+        elif event == "c_call":
+            own = frame.f_code.co_filename.endswith("store/sqlite/writer.py")  # as many as the machine is idle
+            self.statements += not own and getattr(argument, "__qualname__", "") in _SQL
+
+    def each(self, messages: int) -> dict[str, Any]:
+        """The figures of one message; `rooms` are calls of our own functions."""
+        rooms = Counter[str]()
+        for (file, _), count in self.functions.items():
+            rooms[_room(file)] += count
+        others = rooms.pop("", 0)
+        found = {
+            "calls": sum(rooms.values()) + others,
+            "own": sum(rooms.values()),
+            "statements": self.statements,
+            "commands": self.commands,
+            "tasks": self.tasks,
+            "timers": self.timers,
+        }
+        of_rooms = {room: round(count / messages) for room, count in sorted(rooms.items()) if count >= messages}
+        return {name: round(value / messages, 1) for name, value in found.items()} | {"rooms": of_rooms}
+
+
+def _room(file: str) -> str:
+    """The room of our own code that a file is of; "" for others' code and the bench's."""
+    path = Path(file)
+    if not path.is_relative_to(PROJECT) or path.parts[len(PROJECT.parts)] not in ("gateway", "adapters"):
+        return ""
+    return "/".join(path.relative_to(PROJECT).parts[:2])
+
+
+@contextmanager
+def _counting(work: Work) -> Iterator[None]:
+    """Count from here on in this process: to be entered before any thread starts."""
+    loop: Any = base_events.BaseEventLoop
+    create_task, call_at = loop.create_task, loop.call_at
+
+    def task(self: Any, coroutine: Any, **more: Any) -> Any:
+        work.tasks += work.counts
+        return create_task(self, coroutine, **more)
+
+    def timer(self: Any, *arguments: Any, **more: Any) -> Any:
+        work.timers += work.counts
+        return call_at(self, *arguments, **more)
+
+    loop.create_task, loop.call_at = task, timer
+    threading.setprofile(work.seen)
+    sys.setprofile(work.seen)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+        loop.create_task, loop.call_at = create_task, call_at
+
+
+# -- the worlds --------------------------------------------------------------------------------
+
+
+async def _rest(gateway: Gateway, chats: Chats, each: int) -> None:
+    for number in range(CHATS):
+        await chats.talk(f"c{number}", each)
+    await quiet(gateway)
+
+
+@asynccontextmanager
+async def _sqlite(*, calls: bool = False) -> AsyncIterator[Round]:
+    provider = Instant([("stamp", "{}"), ("stamp", "{}")]) if calls else Instant()
+    with tempfile.TemporaryDirectory() as folder:
+        async with running(settings(Path(folder, "work.db")), provider=provider, tools=[Stamp()]) as (gateway, chats):
+            yield partial(_rest, gateway, chats)
+
+
+@asynccontextmanager
+async def _redis() -> AsyncIterator[Round]:
+    with tempfile.TemporaryDirectory() as folder, synced_server() as server:
+        config = settings(Path(folder, "home.db"))
+        async with running(config, store=store_at(server.url), provider=Instant()) as (gateway, chats):
+            yield partial(_rest, gateway, chats)
+
+
+@asynccontextmanager
+async def _telegram() -> AsyncIterator[Round]:
+    from adapters.telegram.adapter import TelegramAdapter
+    from adapters.telegram.platform import TelegramSettings
+
+    async with platform("tests.bench.telegram_people", "free") as people:
+        own = TelegramSettings(token=SecretStr(people.token), base_url=people.base_url)
+        async with bot(TelegramAdapter(own, clock=SystemClock(), paced=False)) as gateway:
+
+            async def talk(each: int) -> None:
+                await people.talk(each, lambda: quiet(gateway), chats=CHATS)
+
+            yield talk
+
+
+@asynccontextmanager
+async def _discord() -> AsyncIterator[Round]:
+    from adapters.discord.adapter import DiscordAdapter
+    from adapters.discord.platform import DiscordSettings
+
+    async with platform("tests.bench.discord_people") as people:
+        own = DiscordSettings(token=SecretStr(people.token), base_url=people.base_url, listen="free", quoted=0)
+        async with bot(DiscordAdapter(own, clock=SystemClock())) as gateway:
+
+            async def talk(each: int) -> None:
+                await people.talk(each, lambda: quiet(gateway), chats=CHATS)
+
+            yield talk
+
+
+WORLDS: Final = {
+    "sqlite": _sqlite,
+    "tools": partial(_sqlite, calls=True),  # a message with a round of two calls
+    "redis": _redis,
+    "telegram": _telegram,
+    "discord": _discord,
+}
+
+
+async def measure(world: str, work: Work) -> dict[str, Any]:
+    """The figures of one message in a world. Nothing of it may have run in this process before."""
+    with _counting(work):
+        async with WORLDS[world]() as talk:
+            await talk(WARM)
+            work.counts = True
+            await talk(EACH)
+            work.counts = False
+    return work.each(CHATS * EACH)
+
+
+def measured(world: str) -> dict[str, Any]:
+    """The same, counted in a process of its own."""
+    words = [sys.executable, "-m", "tests.bench.work", "--json", world]
+    found: dict[str, Any] = json.loads(subprocess.check_output(words, cwd=PROJECT))
+    return found
+
+
+# -- the command -------------------------------------------------------------------------------
+
+
+def _told(world: str, now: dict[str, Any], before: dict[str, Any]) -> str:
+    head = " · ".join(f"{name} {now[name]:g} ({before.get(name, 0):g})" for name in now if name != "rooms")
+    rooms = before.get("rooms", {})
+    lines = [f"  {room:<24}{count:>6}{rooms.get(room, 0):>6}" for room, count in now["rooms"].items()]
+    return "\n".join([f"{world}: {head}", *lines, ""])
+
+
+def main() -> None:
+    """Print, or write, what a message costs."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.work", description=__doc__.partition("\n")[0])
+    parser.add_argument("worlds", nargs="*", help=f"any of: {', '.join(WORLDS)}")
+    parser.add_argument("--all", action="store_true", help="each function, of one world")
+    parser.add_argument("--json", action="store_true", help="the figures of one world alone")
+    parser.add_argument("--write", action="store_true", help="write the file anew")
+    given = parser.parse_args()
+    log_as_in_production()
+    if given.json or given.all:
+        work = Work()
+        found = asyncio.run(measure(given.worlds[0], work))
+        print(json.dumps(found))
+        for (file, name), count in work.functions.most_common() if given.all else ():
+            print(f"{count / CHATS / EACH:8.2f} {file.removeprefix(f'{PROJECT}/')[-70:]}:{name}")
+        return
+    budgets: dict[str, Any] = json.loads(FILE.read_text()) if FILE.exists() else {}
+    for world in given.worlds or WORLDS:
+        now = measured(world)
+        print(_told(world, now, budgets.get(world, {})), flush=True)
+        budgets[world] = now
+    if given.write:
+        FILE.write_text(json.dumps(budgets, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
