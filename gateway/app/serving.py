@@ -29,7 +29,7 @@ from gateway.domain.chat import Source
 from gateway.domain.place import ListenRules, names
 from gateway.domain.platform import AdapterHost, Platform
 from gateway.people.access import Access
-from gateway.runtime.aside import Aside, RunsAside, at_once
+from gateway.runtime.aside import SHORT, Aside, RunsAside, at_once
 from gateway.runtime.clock import SystemClock, SystemIds
 from gateway.runtime.errors import ConfigError, StoreUnavailable, UserError
 from gateway.runtime.plugins import imported, refuse_incomplete
@@ -145,7 +145,7 @@ async def serve_platforms(
         make_folders(config)  # before an engine makes it, open to all
     # The turns of a `legato chat` go on here when its own process dies; it shows the answers when it is back.
     elsewhere = {each.name: each.limits for each in platforms().values() if each.in_shell and each.limits}
-    async with aclosing(Aside(clock=SystemClock())) as aside:
+    async with aclosing(Aside(clock=SystemClock(), at_once=SHORT)) as aside:
         supervisor = Supervisor(address=os.environ.get("NOTIFY_SOCKET"), ends=True, patience=HOPELESS)
         gateway = build(config, adapters(config, aside), Parts(also_runs=elsewhere, aside=aside, supervisor=supervisor))
         for number in asked_to_end():

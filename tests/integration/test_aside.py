@@ -82,3 +82,11 @@ async def test_what_takes_too_much_memory_is_ended(aside: Aside) -> None:
     with pytest.raises(TookTooLong):
         await aside(hoards, MOST_MEMORY)
     assert await aside(hoards, 1_000) == 1_000
+
+
+async def test_a_short_text_needs_no_other_process() -> None:
+    async with aclosing(Aside(clock=SystemClock(), seconds=60.0, at_once=10)) as aside:
+        assert await aside(process_of, "short") == os.getpid()
+        assert await aside(process_of, "rather long") != os.getpid()
+        with pytest.raises(TookTooLong):
+            await aside(breaks, "short")
