@@ -1,6 +1,6 @@
 """The present number of a chat: a group that became a supergroup has another one.
 
-Everything else goes by the number that the group had (`Store.first_name`). Telegram tells the other one whenever
+Everything else goes by the number that the group had (`ChatStore.first_name`). Telegram tells the other one whenever
 the first is used, so it is remembered for as long as the process runs and asked for again by the next; and the gateway
 is told, which may hear of it in no other way. Messages
 of the group stay with the group and are numbered from one again in the supergroup: so one that is shown there is

@@ -26,7 +26,7 @@ from gateway.domain.session import Session
 from gateway.domain.usage import LedgerEntry
 from gateway.runtime.clock import Clock
 from gateway.runtime.tasks import Background
-from gateway.store.port import Store
+from gateway.store.port import SessionStore
 
 log = structlog.get_logger(__name__)
 
@@ -78,7 +78,7 @@ class Preparations:
 
     engines: Engines
     flushes: Flushes
-    store: Store
+    store: SessionStore
     background: Background
     clock: Clock
     compression: CompressionSettings

@@ -15,7 +15,7 @@ from gateway.app.health import backlog_report
 from gateway.app.problems import SLOWS_ALONE
 from gateway.domain.wording import counted, lasting
 from gateway.runtime.clock import SystemClock
-from gateway.store.port import Store
+from gateway.store.port import ReportStore
 
 _PATIENCE: Final = 5.0  # seconds
 _MOST_WORKERS: Final = 64
@@ -51,7 +51,7 @@ def is_well(reports: Sequence[Mapping[str, Any]]) -> bool:
     )
 
 
-async def of_store(store: Store) -> dict[str, Any]:
+async def of_store(store: ReportStore) -> dict[str, Any]:
     """The part of a report that the store alone knows."""
     return backlog_report(await store.backlog(), SystemClock().now())
 

@@ -30,7 +30,7 @@ from gateway.domain.pairing import (
 )
 from gateway.people.access import Access
 from gateway.runtime.clock import Clock
-from gateway.store.port import Store
+from gateway.store.port import NoteStore
 
 log = structlog.get_logger(__name__)
 
@@ -66,7 +66,7 @@ class Pairing:
     was read (monotonic); and `_groups`, the groups where a person wrote who may talk."""
 
     access: Access
-    store: Store
+    store: NoteStore
     clock: Clock
     rng: Random
     _book: tuple[GuestBook, float] | None = field(default=None)

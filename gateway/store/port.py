@@ -81,20 +81,8 @@ class CanBeDamaged(Protocol):
         """Read all of it. Raises StoreUnavailable where it is damaged."""
 
 
-class Store(ABC):
-    """The port. `open` before use, `aclose` after; every method may raise StoreUnavailable."""
-
-    # -- lifetime ---------------------------------------------------------------------------
-
-    @abstractmethod
-    async def open(self) -> None:
-        """Take ownership and migrate. Raises StoreLocked or StoreUnavailable."""
-
-    @abstractmethod
-    async def aclose(self) -> None:
-        """Finish pending writes and release ownership. Idempotent."""
-
-    # -- receiving --------------------------------------------------------------------------
+class InboxStore(ABC):
+    """What people sent, and the lane of each conversation in which it waits."""
 
     @abstractmethod
     async def accept(self, arrivals: Sequence[Arrival], *, cap: int) -> list[Receipt]:
@@ -114,8 +102,6 @@ class Store(ABC):
         """The writer changed a message or took it back: its item, which has the arrival's key and event id, gets this
         Inbound in the place of its own. False, and nothing changes, unless that item waits in its lane and no attempt
         was made at it."""
-
-    # -- lanes ------------------------------------------------------------------------------
 
     @abstractmethod
     async def claim_next(self, worker: str) -> Claim:
@@ -145,7 +131,22 @@ class Store(ABC):
     async def waiting(self, key: SessionKey, limit: int) -> list[InboxItem]:
         """The key's queued items behind the running one, oldest first."""
 
-    # -- one turn ---------------------------------------------------------------------------
+    @abstractmethod
+    async def signal(self, key: SessionKey, kind: SignalKind, at: float) -> bool:
+        """Leave a signal for the item that runs in the key's lane (or is about to be resumed).
+        False, and nothing is stored, if there is no such item."""
+
+    @abstractmethod
+    async def signals(self, item: InboxItem) -> tuple[SignalKind, ...]:
+        """Signals left for this item, which stay until the item ends."""
+
+    @abstractmethod
+    def on_signal(self, listener: Callable[[SessionKey, SignalKind], None]) -> None:
+        """Call `listener` on the event loop whenever a signal is left, in every process."""
+
+
+class TurnStore(ABC):
+    """The steps of one turn, from its claim to its reply."""
 
     @abstractmethod
     async def journal(self, item: InboxItem) -> TurnJournal | None:
@@ -197,8 +198,10 @@ class Store(ABC):
     async def finish_bypassed(self, item: InboxItem, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
         """End a bypass item with its answer. Returns the rows to send now."""
 
-    # -- questions to people ------------------------------------------------------------------
-    # Questions belong to an unfinished item, whose end forgets them: a button that is pressed later names nothing.
+
+class QuestionStore(ABC):
+    """What people are asked, and what they decide. Questions belong to an unfinished item, whose end forgets them: a
+    button that is pressed later names nothing."""
 
     @abstractmethod
     async def ask(self, lease: Lease, approval: Approval, shown: Sequence[Outbound]) -> tuple[Outbound, ...]:
@@ -223,22 +226,9 @@ class Store(ABC):
         """Call `listener` on the event loop whenever a question of a key is decided, in every process.
         News may be lost: a turn that waits looks now and then."""
 
-    # -- signals ----------------------------------------------------------------------------
 
-    @abstractmethod
-    async def signal(self, key: SessionKey, kind: SignalKind, at: float) -> bool:
-        """Leave a signal for the item that runs in the key's lane (or is about to be resumed).
-        False, and nothing is stored, if there is no such item."""
-
-    @abstractmethod
-    async def signals(self, item: InboxItem) -> tuple[SignalKind, ...]:
-        """Signals left for this item, which stay until the item ends."""
-
-    @abstractmethod
-    def on_signal(self, listener: Callable[[SessionKey, SignalKind], None]) -> None:
-        """Call `listener` on the event loop whenever a signal is left, in every process."""
-
-    # -- several processes ------------------------------------------------------------------
+class FleetStore(ABC):
+    """What several processes on one store say to one another."""
 
     @abstractmethod
     def serve(self, *, runs: Collection[str], sends: Collection[str]) -> None:
@@ -265,7 +255,9 @@ class Store(ABC):
     async def let_go(self, name: str, holder: str) -> None:
         """Give a lease back before its time; nothing happens to a lease of another holder."""
 
-    # -- sessions ---------------------------------------------------------------------------
+
+class SessionStore(ABC):
+    """Sessions, their transcripts, and the hooks that are owed for their ends."""
 
     @abstractmethod
     async def tip(self, key: SessionKey) -> Session | None:
@@ -319,9 +311,32 @@ class Store(ABC):
         """Open sessions whose `expires_at` has passed, earliest first. A session that was returned is not returned
         again for EXPIRY_CLAIM seconds, unless its deadline changes or the process that claimed it ends before."""
 
-    # -- pins ---------------------------------------------------------------------------------
-    # Pins belong to a key and to none of its sessions: they outlive resets, and what is pinned under one key is
-    # never seen under another.
+    async def lineage(self, session_id: str) -> list[Session]:
+        """Root to tip of the chain of continuations that `session_id` belongs to. Raises SessionNotFound."""
+        chain = [await self.session(session_id)]
+        seen = {session_id}
+
+        async def unseen(other_id: str | None) -> Session | None:
+            """A session that is not in the chain yet: a damaged chain may lead back to its beginning."""
+            if other_id is None or other_id in seen:
+                return None
+            seen.add(other_id)
+            with suppress(SessionNotFound):
+                return await self.session(other_id)
+            return None
+
+        while (parent := await unseen(chain[0].parent_id)) and is_continuation(parent, chain[0]):
+            chain.insert(0, parent)
+        while (child := await unseen(chain[-1].continuation_id)) and is_continuation(chain[-1], child):
+            chain.append(child)
+        return chain
+
+
+class MemoryStore(ABC):
+    """What outlives sessions: pins and memory. Pins belong to a key and to none of its sessions: they outlive resets,
+    and what is pinned under one key is never seen under another. Facts belong to a scope, which lies in one chat. A
+    change names the version that it changes, so no lease is needed: two lanes of a scope, or a process that wakes up
+    late, cannot undo each other's work."""
 
     @abstractmethod
     async def pins(self, key: SessionKey) -> Pins:
@@ -333,10 +348,24 @@ class Store(ABC):
         rises: so no prompt is ever without the pins. Returns that session as it now is. `rebuilt` None: the key
         has no session. Raises SessionConflict if the key has one all the same."""
 
-    # -- forgetting ---------------------------------------------------------------------------
-    # What a person wants forgotten is nowhere afterwards: no row, no index entry and no file of the store holds it.
-    # What came in and what was shown under the key loses its words as a whole, once it has ended: nobody reads them
-    # any more, and any of them may repeat what is forgotten. Event ids stay, so that no event is accepted twice.
+    @abstractmethod
+    async def memory(self, scope: SessionKey) -> Memory:
+        """The scope's facts; a scope without any is no error."""
+
+    @abstractmethod
+    async def change_memory(self, change: MemoryChange) -> bool:
+        """Change the facts of a scope. False, and nothing is stored, if the memory has another version by now: then
+        look again."""
+
+    @abstractmethod
+    async def note_flushed(self, session: Session, messages: int) -> None:
+        """Note that memory has been given so many messages of an ended session; a smaller number changes nothing."""
+
+
+class ForgettingStore(ABC):
+    """What a person wants forgotten is nowhere afterwards: no row, no index entry and no file of the store holds it.
+    What came in and what was shown under the key loses its words as a whole, once it has ended: nobody reads them any
+    more, and any of them may repeat what is forgotten. Event ids stay, so that no event is accepted twice."""
 
     @abstractmethod
     async def forget(self, lease: Lease | None, deed: Forgetting) -> Mapping[str, int]:
@@ -360,26 +389,10 @@ class Store(ABC):
     async def forgotten(self, key: SessionKey, deed: str) -> Mapping[str, int] | None:
         """Return the counts of the deed with this id; None: it was not done."""
 
-    # -- memory -------------------------------------------------------------------------------
-    # Facts belong to a scope, which lies in one chat. A change names the version that it changes, so no lease is
-    # needed: two lanes of a scope, or a process that wakes up late, cannot undo each other's work.
 
-    @abstractmethod
-    async def memory(self, scope: SessionKey) -> Memory:
-        """The scope's facts; a scope without any is no error."""
-
-    @abstractmethod
-    async def change_memory(self, change: MemoryChange) -> bool:
-        """Change the facts of a scope. False, and nothing is stored, if the memory has another version by now: then
-        look again."""
-
-    @abstractmethod
-    async def note_flushed(self, session: Session, messages: int) -> None:
-        """Note that memory has been given so many messages of an ended session; a smaller number changes nothing."""
-
-    # -- reminders ----------------------------------------------------------------------------
-    # Reminders belong to a key, and outlive its sessions. A reminder that waits costs nothing: the store orders those
-    # that have a time by it. While their chat is closed they are parked, and are not due.
+class ReminderStore(ABC):
+    """Reminders belong to a key, and outlive its sessions. A reminder that waits costs nothing: the store orders those
+    that have a time by it. While their chat is closed they are parked, and are not due."""
 
     @abstractmethod
     async def add_reminder(self, reminder: Reminder, most: int, in_chat: int) -> Reminder | None:
@@ -416,14 +429,11 @@ class Store(ABC):
         or none, together with the rows that say so, and with the item
         that it puts into its lane, whatever waits there. If that version was replaced already, nothing is stored."""
 
-    @abstractmethod
-    async def rows(self, chat: ChatAddress, row_ids: Sequence[str]) -> list[Outbound]:
-        """The rows of these ids, as far as they are of this chat."""
 
-    # -- files --------------------------------------------------------------------------------
-    # Files belong to a key, as pins do: what was sent in one conversation is never read in another. A content is named
-    # by its SHA-256 and never changes, so no lease is needed: a process that keeps a content twice, or too late, keeps
-    # the same. Messages and rows name a content and never hold one, which is loaded only when it is shown.
+class FileStore(ABC):
+    """Files belong to a key, as pins do: what was sent in one conversation is never read in another. A content is named
+    by its SHA-256 and never changes, so no lease is needed: a process that keeps a content twice, or too late, keeps
+    the same. Messages and rows name a content and never hold one, which is loaded only when it is shown."""
 
     @abstractmethod
     async def keep_file(self, key: SessionKey, file: KeptFile, content: bytes) -> KeptFile:
@@ -442,7 +452,9 @@ class Store(ABC):
     async def file_content(self, key: SessionKey, digest: str) -> bytes | None:
         """The content of a file of this key; None: the key has no content of this digest."""
 
-    # -- delivery ---------------------------------------------------------------------------
+
+class OutboxStore(ABC):
+    """Rows that people are shown, in the order of emission in each chat."""
 
     @abstractmethod
     async def emit(self, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
@@ -501,9 +513,16 @@ class Store(ABC):
     async def next_due(self) -> float | None:
         """In how many seconds the earliest row that waits for a retry is due; None: no row waits."""
 
-    # -- chats in which nothing can be shown any more -----------------------------------------
-    # A chat is closed in all its threads, for every process, until a message from it is accepted: `accept` opens
-    # the chat in the same step. `mark_refused` closes a chat, too.
+    @abstractmethod
+    async def rows(self, chat: ChatAddress, row_ids: Sequence[str]) -> list[Outbound]:
+        """The rows of these ids, as far as they are of this chat."""
+
+
+class ChatStore(ABC):
+    """Chats in which nothing can be shown any more, and those that their platform calls by another name than before. A
+    chat is closed in all its threads, for every process, until a message from it is accepted: `accept` opens the chat
+    in the same step. `mark_refused` closes a chat, too. A chat keeps its first name, under which its conversations,
+    rules, files and questions lie: so nothing has to be moved, and no message can fall between two keys."""
 
     @abstractmethod
     async def close_chat(self, to: ChatAddress, reason: str) -> None:
@@ -517,10 +536,6 @@ class Store(ABC):
     @abstractmethod
     async def closed(self, to: ChatAddress) -> str | None:
         """Return the reason why the chat is closed; None: the chat is open."""
-
-    # -- chats that their platform calls by another name than before --------------------------
-    # A chat keeps its first name, under which its conversations, rules, files and questions lie: so nothing has to be
-    # moved, and no message can fall between two keys.
 
     @abstractmethod
     async def rename_chat(self, platform: str, before: str, after: str) -> None:
@@ -537,8 +552,9 @@ class Store(ABC):
     async def later_name(self, platform: str, chat: str) -> str | None:
         """Return the present name of a chat that has another one by now; None: `chat` is still its name."""
 
-    # -- what may be spent, and how fast may be sent ------------------------------------------
-    # Counted for all processes.
+
+class BudgetStore(ABC):
+    """What may be spent, and how fast may be sent. Counted for all processes."""
 
     @abstractmethod
     async def reserve(self, reservation: Reservation) -> CapReached | None:
@@ -578,8 +594,12 @@ class Store(ABC):
     async def resting(self, account: str, bucket: str) -> float:
         """For how many seconds the bucket must stay silent; 0.0: it need not."""
 
-    # -- notes of accounts --------------------------------------------------------------------
-    # What a platform's adapter remembers of its account, such as how far it has read: small texts by name.
+
+class NoteStore(ABC):
+    """Small state without steps of its own: notes of accounts, and the guest book. What a platform's adapter remembers
+    of its account, such as how far it has read: small texts by name. The guest book says who was let in by a code, and
+    who asks. Both steps work in a store that is opened for reading, too: an admin lets somebody in from a shell while
+    the gateway runs."""
 
     @abstractmethod
     async def notes(self, account: str) -> dict[str, str]:
@@ -588,10 +608,6 @@ class Store(ABC):
     @abstractmethod
     async def set_notes(self, account: str, changes: Mapping[str, str | None]) -> None:
         """Write these notes, and forget those that are None; in a store that is opened for reading, too."""
-
-    # -- guests -------------------------------------------------------------------------------
-    # The guest book says who was let in by a code, and who asks. Both steps work in a store that is opened for
-    # reading, too: an admin lets somebody in from a shell while the gateway runs.
 
     @abstractmethod
     async def guest_book(self) -> GuestBook:
@@ -602,31 +618,13 @@ class Store(ABC):
         """Replace the book whose version is one less. False, and nothing is stored, if the present book has
         another version: then look again."""
 
-    # -- reading for people -----------------------------------------------------------------
+
+class ReportStore(ABC):
+    """Reading for people: a search, and lists over everything."""
 
     @abstractmethod
     async def sessions(self, key: SessionKey | None, limit: int, offset: int = 0) -> list[Session]:
         """Sessions of a key (None: of all), newest first."""
-
-    async def lineage(self, session_id: str) -> list[Session]:
-        """Root to tip of the chain of continuations that `session_id` belongs to. Raises SessionNotFound."""
-        chain = [await self.session(session_id)]
-        seen = {session_id}
-
-        async def unseen(other_id: str | None) -> Session | None:
-            """A session that is not in the chain yet: a damaged chain may lead back to its beginning."""
-            if other_id is None or other_id in seen:
-                return None
-            seen.add(other_id)
-            with suppress(SessionNotFound):
-                return await self.session(other_id)
-            return None
-
-        while (parent := await unseen(chain[0].parent_id)) and is_continuation(parent, chain[0]):
-            chain.insert(0, parent)
-        while (child := await unseen(chain[-1].continuation_id)) and is_continuation(chain[-1], child):
-            chain.append(child)
-        return chain
 
     @abstractmethod
     async def compactions(self, session_id: str) -> list[Compaction]:
@@ -679,3 +677,31 @@ class Store(ABC):
     ) -> list[Outbound]:
         """Outbound rows of an address (None: of all), newest first; only those in one of these states, if any is
         given, for which the store may be scanned."""
+
+
+class Store(
+    InboxStore,
+    TurnStore,
+    QuestionStore,
+    FleetStore,
+    SessionStore,
+    MemoryStore,
+    ForgettingStore,
+    ReminderStore,
+    FileStore,
+    OutboxStore,
+    ChatStore,
+    BudgetStore,
+    NoteStore,
+    ReportStore,
+    ABC,
+):
+    """All of them, as one backend. `open` before use, `aclose` after; every method may raise StoreUnavailable."""
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Take ownership and migrate. Raises StoreLocked or StoreUnavailable."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Finish pending writes and release ownership. Idempotent."""

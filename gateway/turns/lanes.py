@@ -18,7 +18,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict, StoreError, StoreUnavailable
 from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
-from gateway.store.port import Store
+from gateway.store.port import InboxStore
 from gateway.store.records import Claim, InboxItem, Lease
 
 RunItem = Callable[[Lease, InboxItem], Awaitable[InboxItem | None]]
@@ -38,7 +38,7 @@ class Lanes:
     def __init__(
         self,
         *,
-        store: Store,
+        store: InboxStore,
         run: RunItem,
         worker: str,
         concurrent: int,

@@ -20,7 +20,7 @@ from gateway.domain.wording import lasting
 from gateway.runtime.clock import Clock, Deadline, lasting_id
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import Background, best_effort
-from gateway.store.port import Store
+from gateway.store.port import InboxStore
 from gateway.store.records import InboxItem, ItemOutcome, Lease
 
 log = structlog.get_logger(__name__)
@@ -46,7 +46,7 @@ class TurnObserver:
     lease: Lease | None
     reply_id: str
     adapter: Adapter | None
-    store: Store
+    store: InboxStore
     outbox: Outbox
     running_turns: RunningTurns
     background: Background

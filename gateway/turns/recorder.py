@@ -20,7 +20,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import unbroken
 from gateway.store.insist import insist
-from gateway.store.port import Store
+from gateway.store.port import TurnStore
 from gateway.store.records import InboxItem, ItemOutcome, Lease, StepRecord, ToolIntent, TurnEnd
 from gateway.turns.notices import tell_of_outage
 
@@ -33,7 +33,7 @@ class TurnRecorder:
     """Writes for one item under one lease. Every method may raise SessionConflict: another process runs the
     lane by now, and nothing was written."""
 
-    store: Store
+    store: TurnStore
     sessions: Sessions
     outbox: Outbox
     clock: Clock

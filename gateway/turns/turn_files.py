@@ -12,7 +12,7 @@ from gateway.domain.file import OUTPUT, WORDS, KeptFile
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.errors import ToolError
 from gateway.store.insist import insist
-from gateway.store.port import Store
+from gateway.store.port import FileStore
 from gateway.store.records import InboxItem
 
 NOT_HERE = "{platform} shows no files here; put the text into your answer instead."
@@ -24,7 +24,7 @@ class TurnFiles:
     """The tools' `Files` for the turn of one item. A file that is sent is kept, and is a row of the outbox."""
 
     item: InboxItem
-    store: Store
+    store: FileStore
     outbox: Outbox
     clock: Clock
 

@@ -31,7 +31,7 @@ from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, FileRefused, RateLimited, StoreUnavailable
 from gateway.runtime.tokens import IMAGE_TOKENS, TokenCounter
-from gateway.store.port import Store
+from gateway.store.port import FileStore
 
 log = structlog.get_logger(__name__)
 
@@ -58,7 +58,7 @@ class FileIntake:
     def __init__(
         self,
         *,
-        store: Store,
+        store: FileStore,
         adapters: Mapping[str, Adapter],
         view: FileView,
         counter: TokenCounter,

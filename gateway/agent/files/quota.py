@@ -17,7 +17,7 @@ from gateway.domain.chat import SessionKey, Source
 from gateway.domain.file import KeptFile
 from gateway.domain.settings import Section
 from gateway.runtime.errors import FileRefused
-from gateway.store.port import Store
+from gateway.store.port import BudgetStore
 from gateway.store.records import Cap, Reservation
 
 _MB: Final = 1_000_000
@@ -45,7 +45,7 @@ class FileSettings(Section):
 class FileQuotas:
     """Counts what people send."""
 
-    store: Store
+    store: BudgetStore
     settings: FileSettings
 
     async def take(
@@ -74,7 +74,7 @@ class FileQuotas:
                 await tell(NEARLY_FULL.format(**_named(rooms[cap.account])))
 
 
-async def give_back(store: Store, key: SessionKey, gone: Iterable[KeptFile], senders: Mapping[str, str]) -> None:
+async def give_back(store: BudgetStore, key: SessionKey, gone: Iterable[KeptFile], senders: Mapping[str, str]) -> None:
     """Count files of a key no more. `senders`: who sent each, by its ref; others were never counted. A file that came
     before there were quotas gives nothing. Raises StoreUnavailable."""
     for file in gone:

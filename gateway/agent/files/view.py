@@ -25,7 +25,7 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, Provider
 from gateway.runtime.errors import ContextOverflow, PicturesRefused, ProviderError, ProviderRejected, QuotaExceeded
-from gateway.store.port import Store
+from gateway.store.port import FileStore
 
 log = structlog.get_logger(__name__)
 
@@ -45,7 +45,7 @@ _ModelKey = tuple[str, str | None, str]
 class FileView:
     """Shows requests to providers. Remembers which files each model takes, for the life of the process."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: FileStore) -> None:
         self._store = store
         self._encoded: OrderedDict[tuple[SessionKey, str], tuple[str, str]] = OrderedDict()
         self._size = 0

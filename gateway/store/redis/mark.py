@@ -14,7 +14,7 @@ from gateway.store.redis.endpoint import Endpoint, ask
 from gateway.store.redis.partitions import partition_of_name, prefix
 
 MARK: Final = "moving_from"  # a field of the facts about the store: where its own come from
-LEASE: Final = "legato migrate"  # a name as `Store.hold` takes it
+LEASE: Final = "legato migrate"  # a name as `FleetStore.hold` takes it
 
 
 def check_whole(endpoint: Endpoint, meta: Mapping[str, str]) -> None:
