@@ -7,6 +7,7 @@ import sys
 
 from gateway import __version__
 from gateway.cli.streams import end_unwritten, open_closed_streams, write
+from gateway.runtime.heap import collect_seldom
 
 
 def main() -> None:
@@ -15,6 +16,7 @@ def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         write(f"legato {__version__}")
         return
+    collect_seldom()
     from gateway.cli.main import app
 
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
@@ -267,13 +266,6 @@ class Gateway:
         finally:
             await self.store.aclose()
         log.debug("counted", totals=self.metrics.totals())
-
-
-def collect_seldom() -> None:
-    """Look for garbage in cycles less often than Python does by default. Hardly any is made here, and each look walks
-    all of the memory: a sixth of a message's time, a fifth of a long request's. Called in the program's own process,
-    before `build`."""
-    gc.set_threshold(20_000, 20, 50)
 
 
 async def _wait_all(tasks: Sequence[asyncio.Task[None]]) -> None:

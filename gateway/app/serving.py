@@ -17,7 +17,7 @@ from typing import Any
 
 from gateway.app.build import Parts, build
 from gateway.app.config import Config
-from gateway.app.gateway import DRAIN_SECONDS, Gateway, collect_seldom
+from gateway.app.gateway import DRAIN_SECONDS, Gateway
 from gateway.app.models import model_in_full
 from gateway.app.plugins import all_commands, platforms
 from gateway.app.problems import HOPELESS
@@ -140,7 +140,6 @@ async def serve_platforms(
 ) -> int:
     """`legato run`: the exit status. `parent_pipe` is the pipe of a parent that keeps this worker. Monitors are
     answered inside `monitored`."""
-    collect_seldom()
     with suppress(UserError):  # the part that needs the folder says why there is none
         make_folders(config)  # before an engine makes it, open to all
     # The turns of a `legato chat` go on here when its own process dies; it shows the answers when it is back.
@@ -170,7 +169,6 @@ async def serve_shell(config: Config, call: ShellCall, log_to: Callable[[Config,
     adapter = _adapter(config, _of_shell(), running, call)
     watched = isinstance(adapter, IsWatched) and adapter.watched
     log_to(config, log_file)
-    collect_seldom()
     gateway = build(config, [adapter], Parts(pace=_PACE, told=print) if watched else Parts())
     running.append(gateway)
     gateway.leaves_questions = watched

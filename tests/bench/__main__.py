@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import importlib
 
-from gateway.app.gateway import collect_seldom
+from gateway.runtime.heap import collect_seldom
 from tests.bench.table import render
 from tests.bench.world import log_as_in_production
 

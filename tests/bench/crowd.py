@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gateway.app.gateway import collect_seldom
+from gateway.runtime.heap import collect_seldom
 from tests.bench.served import fill, store_at, synced_server
 from tests.bench.start import PROJECT, peak_memory
 from tests.bench.table import Row, Rows, milliseconds, percentile

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from adapters.telegram.adapter import TelegramAdapter
 from adapters.telegram.platform import TelegramSettings
-from gateway.app.gateway import collect_seldom
+from gateway.runtime.heap import collect_seldom
 from gateway.runtime.clock import SystemClock
 from tests.bench.telegram import platform
 from tests.bench.world import Instant, bot, log_as_in_production, quiet

@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from gateway.app.build import Parts, build
-from gateway.app.gateway import collect_seldom
+from gateway.runtime.heap import collect_seldom
 from gateway.domain.adapter import Accept, Limits
 from gateway.domain.chat import Inbound, Outbound, Source
 from gateway.domain.message import text_of

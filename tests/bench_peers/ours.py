@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gateway.app.gateway import collect_seldom
+from gateway.runtime.heap import collect_seldom
 from gateway.context.compressor import Compressor
 from gateway.context.policy import CompressionSettings, budgets
 from gateway.domain.message import Message, text_of
