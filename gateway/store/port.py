@@ -38,6 +38,7 @@ from gateway.runtime.errors import SessionNotFound
 from gateway.store.records import (
     Arrival,
     Backlog,
+    Beginning,
     CapReached,
     Changed,
     Claim,
@@ -149,8 +150,12 @@ class TurnStore(ABC):
     """The steps of one turn, from its claim to its reply."""
 
     @abstractmethod
+    async def beginning(self, item: InboxItem) -> Beginning:
+        """Return what a turn begins with, by one look."""
+
     async def journal(self, item: InboxItem) -> TurnJournal | None:
         """Return the progress of an earlier attempt; None if it recorded nothing."""
+        return (await self.beginning(item)).journal
 
     @abstractmethod
     async def open_reply(self, lease: Lease, item: InboxItem, reply: Outbound) -> Outbound:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypedDict, get_args
+from typing import Any, Final, Literal, NamedTuple, TypedDict, get_args
 
 from gateway.domain.approval import Approval
 from gateway.domain.chat import ChatType, Inbound, Outbound, SessionKey
@@ -121,6 +121,15 @@ class TurnJournal:
     def begun(self) -> bool:
         """Say whether the transcript holds the messages that the turn began with."""
         return self.steps > 0 or bool(self.intents)
+
+
+class Beginning(NamedTuple):
+    """What a turn begins with: the progress of an earlier attempt (None: it recorded nothing), the present session of
+    the item's key, and whether the key has reminders."""
+
+    journal: TurnJournal | None
+    tip: Session | None
+    reminders: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -252,13 +252,14 @@ class Turns:
 
     async def _converse(self, recorder: TurnRecorder, said: Inbound) -> Ending:
         item = recorder.item
-        journal = await self.store.journal(item) or TurnJournal(session_id="")
+        begins = await self.store.beginning(item)
+        journal = begins.journal or TurnJournal(session_id="")
         parts = [] if journal.begun else await self._parts(item)
-        session = await self._session(recorder, resumed=journal.begun)
+        session = await self._session(recorder, begins.tip, resumed=journal.begun)
         self.points("turn.session_opened")
         conversation = await self.sessions.conversation(session)
         if journal.begun:  # the conversation holds the message already
-            return await self._turn(recorder, conversation, journal, None)
+            return await self._turn(recorder, conversation, journal, None, reminders=begins.reminders)
         said = joined(said, [part.inbound for part in parts])
         conversation.absorbed += [part.id for part in parts]
         text = readable(said)
@@ -266,7 +267,7 @@ class Turns:
             shown: list[tuple[OutboundKind, str]] = [("error", refusal)]
             return Ending(outcome="refused", shown=shown, conversation=conversation if parts else None)
         close_open_calls(conversation, self.clock.now())  # a turn that a bug ended may have left some
-        return await self._turn(recorder, conversation, journal, said)
+        return await self._turn(recorder, conversation, journal, said, reminders=begins.reminders)
 
     async def _parts(self, item: InboxItem) -> list[InboxItem]:
         """The other parts of a message that its client had to send in several, when all have come. They end with
@@ -279,9 +280,8 @@ class Turns:
             await self.clock.sleep(seconds)
         return []
 
-    async def _session(self, recorder: TurnRecorder, *, resumed: bool) -> Session:
+    async def _session(self, recorder: TurnRecorder, present: Session | None, *, resumed: bool) -> Session:
         """The key's session. One whose time is over ends here, in the same way as by the sweep."""
-        present = await self.store.tip(recorder.item.key)
         if present is not None and (resumed or not self.sessions.is_due(present)):
             return await recorder.follow(present)
         if present is not None:
@@ -294,8 +294,11 @@ class Turns:
         conversation: Conversation,
         journal: TurnJournal,
         said: Inbound | None,
+        *,
+        reminders: bool,
     ) -> Ending:
-        """Let the agent answer the message `said`, or go on with a turn that a crash broke off."""
+        """Let the agent answer the message `said`, or go on with a turn that a crash broke off. `reminders`: the key
+        has some."""
         observer = self._observer(recorder, journal.reply)
         observer.conversation = conversation
         questions = self._questions(recorder, journal)
@@ -304,7 +307,7 @@ class Turns:
         shown: list[tuple[OutboundKind, str]]
         try:
             async with observer.limits():
-                await self._hear(observer, conversation, said)
+                await self._hear(observer, conversation, said, reminders=reminders)
                 await self._clean(observer, conversation, agent.fitting)
                 outcome: ItemOutcome = "answered"
                 reply = await agent.run(conversation, journal.intents)
@@ -335,7 +338,9 @@ class Turns:
             has_asked=bool(questions.known),
         )
 
-    async def _hear(self, observer: TurnObserver, conversation: Conversation, said: Inbound | None) -> None:
+    async def _hear(
+        self, observer: TurnObserver, conversation: Conversation, said: Inbound | None, *, reminders: bool
+    ) -> None:
         """Add the message to the conversation, behind what reminders said since the last one. If the turn is ended
         meanwhile, at least its words are added."""
         if said is None:
@@ -348,7 +353,7 @@ class Turns:
                 observer.phase("fetching files")
             message = await self.files.message(conversation, said, observer.alive, observer.tell_once)
             message = await conversation.measured_aside(message)
-            before = await reminded(self.store, conversation)
+            before = await reminded(self.store, conversation) if reminders else []
             if note_of(message).get("instructions"):
                 await self._tell_of_rules(observer, conversation, message)
         finally:

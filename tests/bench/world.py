@@ -73,10 +73,14 @@ class Chats:
         await asyncio.Event().wait()
 
     async def send(self, outbound: Outbound) -> str:
-        """A reply is handed over: its chat may go on."""
+        """A reply is handed over: its chat may go on. A chat that was told of an error does not, or errors would be
+        measured."""
         waiting = self._waiting.get(outbound.to.chat)
         if waiting is not None and not waiting.done():
-            waiting.set_result(time.perf_counter())
+            if outbound.kind == "error":
+                waiting.set_exception(AssertionError(outbound.text))
+            else:
+                waiting.set_result(time.perf_counter())
         return "1"
 
     async def aclose(self) -> None:

@@ -26,6 +26,7 @@ from tests.support.store_kit import (
     new_session,
     outbound,
     put,
+    reminder,
     step,
     transcript,
 )
@@ -185,6 +186,17 @@ async def test_the_journal_tells_a_resumed_turn_how_far_it_got(bench: Bench) -> 
     assert (found.steps, found.intents) == (2, ())
     await finish(store, claim)
     assert await store.journal(claim.item) is None
+
+
+async def test_a_turn_begins_with_its_journal_session_and_reminders_of_its_own_key(store: Store) -> None:
+    await store.add_reminder(reminder("r1", "2"), 9, 9)
+    assert await store.beginning((await claimed(store, "e0", "0")).item) == (None, None, False)
+    claim, session = await in_session(store, chat="2")
+    assert await store.beginning(claim.item) == (None, session, True)
+    await store.record_step(claim.lease, session.ref, claim.item, step(user("x")))
+    begins = await store.beginning(claim.item)
+    assert begins.journal is not None
+    assert (begins.journal.steps, begins.tip) == (1, await store.tip(claim.item.key))
 
 
 async def test_intents_alone_are_a_journal(store: Store) -> None:

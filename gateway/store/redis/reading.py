@@ -35,11 +35,8 @@ async def signals(wire: Wire, item: InboxItem) -> tuple[SignalKind, ...]:
     return tuple(sorted(left, key=lambda kind: (float(left[kind]), kind)))
 
 
-async def journal(wire: Wire, item: InboxItem) -> TurnJournal | None:
-    """Return the progress of an unfinished item; None: nothing was recorded."""
-    turn, row = await wire.look(partition_of_key(item.key), "journal", item.id)
-    if not turn:
-        return None
+def journal_from(item: InboxItem, turn: Sequence[str], row: Sequence[str]) -> TurnJournal:
+    """The progress of an unfinished item, and the row of its reply, if there is one."""
     facts = pairs(turn)
     reply = row_from(row) if row else None
     return TurnJournal(

@@ -34,6 +34,7 @@ from gateway.store.records import (
     LEASE_SECONDS,
     Arrival,
     Backlog,
+    Beginning,
     CapReached,
     Changed,
     Claim,
@@ -56,7 +57,6 @@ from gateway.store.records import (
     Talk,
     ToolIntent,
     TurnEnd,
-    TurnJournal,
     UsageBy,
     chat_type_of,
     check_changes,
@@ -260,8 +260,11 @@ class RedisStore(Store):
 
     # -- one turn ---------------------------------------------------------------------------
 
-    async def journal(self, item: InboxItem) -> TurnJournal | None:
-        return await reading.journal(self._wire, item)
+    async def beginning(self, item: InboxItem) -> Beginning:
+        partition = partition_of_key(item.key)
+        turn, row, tip, reminders = await self._wire.look(partition, "beginning", item.id, str(item.key))
+        journal = reading.journal_from(item, turn, row) if turn else None
+        return Beginning(journal, self._session(tip, partition) if tip else None, bool(reminders))
 
     async def open_reply(self, lease: Lease, item: InboxItem, reply: Outbound) -> Outbound:
         partition = partition_of_key(lease.key)

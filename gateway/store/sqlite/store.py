@@ -35,6 +35,7 @@ from gateway.store.records import (
     EXPIRY_CLAIM,
     Arrival,
     Backlog,
+    Beginning,
     CapReached,
     Changed,
     Claim,
@@ -57,7 +58,6 @@ from gateway.store.records import (
     Talk,
     ToolIntent,
     TurnEnd,
-    TurnJournal,
     UsageBy,
     chat_type_of,
     check_changes,
@@ -269,8 +269,8 @@ class SqliteStore(Store):
 
     # -- one turn ---------------------------------------------------------------------------
 
-    async def journal(self, item: InboxItem) -> TurnJournal | None:
-        return self._database.look(turns.journal, int(item.id))
+    async def beginning(self, item: InboxItem) -> Beginning:
+        return self._database.look(turns.beginning, item)
 
     async def open_reply(self, lease: Lease, item: InboxItem, reply: Outbound) -> Outbound:
         self._lanes.check(lease, item)

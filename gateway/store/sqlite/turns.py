@@ -9,10 +9,10 @@ import apsw
 
 from gateway.domain.chat import Outbound
 from gateway.domain.session import SessionRef
-from gateway.store.records import InboxItem, ItemOutcome, StepRecord, ToolIntent, TurnJournal
+from gateway.store.records import Beginning, InboxItem, ItemOutcome, StepRecord, ToolIntent, TurnJournal
 from gateway.store.shared.agenda import Advance
 from gateway.store.shared.documents import intents_from, intents_json
-from gateway.store.sqlite import approving, inbox, outbox, sessions
+from gateway.store.sqlite import approving, inbox, outbox, reminding, sessions
 from gateway.store.sqlite.connection import change, one
 from gateway.store.sqlite.outbox import Sender
 
@@ -24,6 +24,12 @@ class Ended:
     appended: sessions.Appended | None
     next: InboxItem | None
     advances: tuple[Advance, ...]
+
+
+def beginning(connection: apsw.Connection, item: InboxItem) -> Beginning:
+    """Return what the turn of an item begins with."""
+    tip, reminders = sessions.tip(connection, item.key), reminding.has_any(connection, item.key)
+    return Beginning(journal(connection, int(item.id)), tip, reminders)
 
 
 def journal(connection: apsw.Connection, item: int) -> TurnJournal | None:
