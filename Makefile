@@ -24,7 +24,7 @@ find_usable  = for p in $(PYTHONS); do "$$p" -c '$(USABLE)' 2>/dev/null && { com
 find_present = for p in $(PYTHONS); do "$$p" -c '$(PRESENT)' 2>/dev/null && { echo "$$p"; break; }; done
 
 .DEFAULT_GOAL := help
-.PHONY: help run test slow check audit lint format docs bench bench-context bench-recall bench-memory bench-peers soak-telegram chaos planted lock python work clean
+.PHONY: help run test slow check audit lint format docs bench bench-context bench-recall bench-memory bench-peers soak-telegram soak chaos planted lock python work clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,6 +90,9 @@ $(PEERS): | $(STAMP)
 	$(BIN)/python -m venv build/peers
 	build/peers/bin/python -m pip --disable-pip-version-check install --quiet hermes-agent==0.19.0
 	@touch $@
+
+soak: $(STAMP) ## 100,000 messages with compactions on SQLite and on Redis: memory, files, waits; takes ten minutes
+	@$(BIN)/python -m tests.bench.soak
 
 soak-telegram: $(STAMP) ## 12,000 messages to a bot on an emulated Telegram; takes eight minutes
 	$(BIN)/python -m tests.bench.soak_telegram

@@ -15,8 +15,8 @@ from pydantic import SecretStr
 
 from adapters.telegram.adapter import TelegramAdapter
 from adapters.telegram.platform import TelegramSettings
-from gateway.runtime.heap import collect_seldom
 from gateway.runtime.clock import SystemClock
+from gateway.runtime.heap import collect_seldom
 from tests.bench.telegram import platform
 from tests.bench.world import Instant, bot, log_as_in_production, quiet
 from tests.support.telegram_live import left_in_use

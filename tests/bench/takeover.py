@@ -18,11 +18,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from gateway.app.build import Parts, build
-from gateway.runtime.heap import collect_seldom
 from gateway.domain.adapter import Accept, Limits
 from gateway.domain.chat import Inbound, Outbound, Source
 from gateway.domain.message import text_of
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec
+from gateway.runtime.heap import collect_seldom
 from tests.bench.served import store_at, synced_server
 from tests.bench.start import PROJECT
 from tests.bench.table import Row, Rows, percentile

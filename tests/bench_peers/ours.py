@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gateway.runtime.heap import collect_seldom
 from gateway.context.compressor import Compressor
 from gateway.context.policy import CompressionSettings, budgets
 from gateway.domain.message import Message, text_of
 from gateway.domain.window import reserved_output
 from gateway.runtime.clock import SystemClock
+from gateway.runtime.heap import collect_seldom
 from gateway.runtime.redaction import Redactor
 from gateway.runtime.tokens import TokenCounter
 
