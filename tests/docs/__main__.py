@@ -22,6 +22,7 @@ async def _session(drawn: Callable[[Path], Awaitable[str]]) -> str:
 WRITTEN: dict[str, Callable[[], str]] = {
     "docs/configuration.md": lambda: tables.page_with("docs/configuration.md", "settings", as_markdown()),
     "docs/operations.md": lambda: tables.page_with("docs/operations.md", "metrics", tables.metrics()),
+    "docs/performance.md": lambda: tables.page_with("docs/performance.md", "budgets", tables.budgets()),
     "docs/providers.md": lambda: tables.page_with("docs/providers.md", "vendors", tables.vendors()),
     "docs/pictures/rooms.svg": rooms.drawn,
     "docs/pictures/terminal.svg": lambda: asyncio.run(_session(terminal.drawn)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import pkgutil
 import re
 from collections.abc import Iterable, Iterator
@@ -49,6 +50,16 @@ def _section(vendor: Vendor) -> str:
 
 def _quoted(name: str) -> str:
     return f'"{name}"' if ":" in name else name
+
+
+def budgets() -> str:
+    """What a message may cost in each world, as a test holds it."""
+    found = json.loads((ROOT / "tests/architecture/budgets.json").read_text(encoding="utf-8"))
+    names = ("calls", "own", "statements", "commands", "tasks", "timers")
+    head = ("A message on", "Python calls", "own", "statements", "commands", "tasks", "timers")
+    titles = {world: "SQLite" if world == "sqlite" else world.capitalize() for world in found}
+    rows = ((titles[world], *(f"{each[name]:,.0f}" for name in names)) for world, each in found.items())
+    return table(head, rows)
 
 
 def metrics() -> str:
