@@ -64,6 +64,7 @@ _TOOL: Mapping[str, Any] = {
 }
 _OMITTED: Mapping[Feature, str] = {
     "tools": "tools (it can only talk)",
+    "tool_choice": "a request to call no tool",
     "parallel_calls": "several tool calls at once",
     "schema_extras": "some keys of tools' schemas",
     "stream": "streaming (answers come whole)",

@@ -85,6 +85,8 @@ def _may_omit(spec: ModelSpec, request: ModelRequest, feature: Feature) -> bool:
         return _thinks(spec)
     if feature == "cache_marks":
         return spec.cache_marks
+    if feature == "tool_choice":
+        return request.tool_choice != "auto"
     return bool(request.tools) or feature not in ("tools", "schema_extras")
 
 

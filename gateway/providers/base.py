@@ -18,6 +18,7 @@ StopReason = Literal["stop", "tool_calls", "length", "refused"]
 ToolChoice = Literal["auto", "none"]
 Feature = Literal[
     "tools",
+    "tool_choice",
     "parallel_calls",
     "schema_extras",
     "stream",

@@ -85,8 +85,11 @@ class _Refusal:
 # --- money, content, speed -------------------------------------------------------------------
 
 _QUOTA: Final = re.compile(
-    r"insufficient[_ ](?:quota|balance|credits?|funds)|billing_hard_limit|billing_not_active|credit balance is too low"
-    r"|requires? more credits|out of credits|exceeded your current quota|quota[_ ]exceeded|payment required"
+    r"insufficient[_ ](?:user[_ ])?(?:quota|balance|credits?|funds)|quota is not enough|overdue balance"
+    r"|billing_hard_limit|billing_not_active|credit balance is too low"
+    r"|requires? more credits|out of credits|exceeded[_ ](?:your )?current[_ ]quota|quota[_ ]exceeded|payment required"
+    r"|budget (?:has been )?exceeded|budget_exceeded|exceededbudget|extra usage is required"
+    r"|reached the set\b.{0,40}\blimit\b.{0,80}\bpaused"
     r"|spend(?:ing)? limit|account is not active|arrear|allocationquota|quota[_ ]exhausted|allocation used up"
     r"|usage limits?\b[^.]{0,40}\b(?:reached|exceeded|exhausted)|(?:reached|exceeded|hit) your\b[^.]{0,40}\busage limit"
     r"|\bkey limit exceeded|free (?:tier|quota)[^.]{0,60}exhausted|余额不足|欠费|额度已用(?:完|尽)"
@@ -110,7 +113,8 @@ def _no_credit(refusal: _Refusal) -> ProviderError | None:
 _CONTENT: Final = re.compile(
     r"\"(?:code|type)\": \"content_filter\"|content management policy|responsibleaipolicyviolation"
     r"|content_policy_violation|flagged as potentially violating|blocked by content filtering|data_?inspection_?failed"
-    r"|may contain inappropriate content|content exists risk|considered high risk|requires moderation"
+    r"|(?:may contain inappropriate|includes sensitive) content|content exists risk|considered high risk"
+    r"|requires moderation"
     r"|包含不安全或敏感内容"
 )
 _CONTENT_STATUS: Final = frozenset({0, 400, 403, 422, 451})
@@ -220,7 +224,7 @@ def _key_refused(refusal: _Refusal) -> ProviderError | None:
 _GONE: Final = re.compile(
     r"model[_ ]decommissioned|has been (?:decommissioned|retired|shut down)|\bmodel_not_found\b|model not exist\b"
     r"|\binvalid[_ ]model\b|is not a valid model|模型不存在|no endpoints found for [\w-]+/"
-    r"|not have access to (?:the )?model"
+    r"|not have access to (?:the )?model|on-demand throughput isn.t supported"
     r"|\bmodel\b[^.:{}]{0,80}(?:\bnot found\b|does not exist|not available on|no longer (?:available|supported|exists))"
 )
 _GONE_STATUS: Final = frozenset({0, 400, 403, 404, 410, 422})
@@ -367,7 +371,7 @@ def _between(start: str, end: str) -> float | None:
 
 
 _WORDS: Final = re.compile(
-    r"(?:try again in|retry in|retry after|retrydelay\"?\s*:\s*\"?|wait)\s*"
+    r"(?:try again (?:in|after)|retry in|retry after|retrydelay\"?\s*:\s*\"?|wait)\s*"
     r"(?:(?P<h>\d{1,4}) ?h(?:ours?)?)? ?(?:(?P<m>\d{1,5}) ?m(?:in(?:utes?)?)?(?!s))? ?"
     r"(?:(?P<s>\d{1,6}(?:\.\d+)?) ?s)?(?:(?P<ms>\d{1,9}(?:\.\d+)?) ?ms)?"
 )

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, Final, cast
 
 from gateway.domain.message import Message, text_of
-from gateway.providers.base import Feature, ModelRequest
+from gateway.providers.base import Feature, ModelRequest, ToolChoice
 
 _NOT: Final = (
     r"(?:(?:do|does|is|are|was)(?: ?n['’]?t| not)(?: currently| yet)?(?: be)? (?:support|enabl|allow|permit|available)"
@@ -25,6 +25,9 @@ _EXTRA: Final = r"(?:extra (?:inputs|fields)|unknown|unrecogni[sz]ed|unexpected|
 _EFFORT: Final = r"(?:reasoning[_. ]?effort|output_config|\beffort\b)"
 # The telling ones come first: "tool use in streaming mode" is about streaming.
 _WORDINGS: Final[Mapping[Feature, re.Pattern[str]]] = {
+    "tool_choice": re.compile(
+        rf"\btool_choice\b[^.]{{0,20}}{_NOT}|{_NOT}[^.]{{0,30}}\btool_choice\b|support[^.]{{0,20}}tool_choice"
+    ),
     "parallel_calls": re.compile(r"only supports single tool-?calls at once|parallel tool calls? (?:is|are) not supp"),
     "stream": re.compile(
         rf"verified to stream|only (?:supports? )?non-?stream|\bstream\b[^.]{{0,20}}must be false"
@@ -49,7 +52,7 @@ _WORDINGS: Final[Mapping[Feature, re.Pattern[str]]] = {
     "reasoning_effort": re.compile(
         rf"{_NOT}[^.]{{0,40}}{_EFFORT}|{_EFFORT}[^.]{{0,30}}(?:{_NOT}|{_EXTRA})|{_EXTRA}[^.]{{0,40}}{_EFFORT}"
         rf"|{_EFFORT}[^.;]{{0,40}}(?:must be one of|input should be)|invalid value for \W?{_EFFORT}"
-        rf"|\A(?=.*\"param\": \"{_EFFORT}).*?(?:invalid|unsupported) value"
+        rf"|\A(?=.*\"param\": \"{_EFFORT}).*?(?:invalid|unsupported) value|thinking budget[^.]{{0,20}} is invalid"
     ),
     "system_role": re.compile(
         rf"system (?:role|message|prompt|instruction)s?[^.]{{0,20}}{_NOT}|{_NOT}[^.]{{0,30}}\bsystem\b"
@@ -113,7 +116,8 @@ def without(request: ModelRequest, omitted: frozenset[Feature]) -> ModelRequest:
         messages = merged(_system_in_words(messages))
     if "cache_marks" in omitted:
         messages = [_unmarked(message) for message in messages]
-    return replace(request, messages=messages, tools=tools, omit=omitted)
+    choice: ToolChoice = "auto" if "tool_choice" in omitted else request.tool_choice
+    return replace(request, messages=messages, tools=tools, tool_choice=choice, omit=omitted)
 
 
 def _unmarked(message: Message) -> Message:

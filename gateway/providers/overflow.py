@@ -81,6 +81,11 @@ _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")  # "PromptTooLong", "max
 _PLAIN: Final = tuple(
     (re.compile(pattern), plain)
     for pattern, plain in (
+        (  # FastAPI's
+            r"\bmax_(?:completion_|new_)?tokens\W{1,12}msg\W{1,12}input should be less than or equal to (\d+)"
+            r"[^}]{0,80}",
+            r"max_tokens must be at most \1. ",
+        ),
         (r"<[a-z/!][^<>]{0,200}>", ". "),  # a page has tags
         (r"\\{1,9}n|\s+", " "),
         (_FIELD, ". "),

@@ -290,6 +290,20 @@ OTHERS: list[tuple[int, str, type[ProviderError]]] = [
     (429, openai("You exceeded your current quota of requests per day.", "insufficient_quota"), QuotaExceeded),
     (400, anthropic("Your credit balance is too low to access the API."), QuotaExceeded),
     (403, json.dumps({"error": {"message": "账户余额不足，请充值"}}), QuotaExceeded),
+    (400, openai("Budget has been exceeded! Current cost: 26.075, Max budget: 0.25", kind="budget_exceeded"),
+     QuotaExceeded),
+    (429, openai("ExceededBudget: User=u over budget. Spend=10.6, Budget=10.0", kind="budget_exceeded"), QuotaExceeded),
+    (403, openai("Your account org-x is not active, organization <org-x> exceeded current quota, please check your plan "
+                 "and billing details", kind="exceeded_current_quota_error"), QuotaExceeded),
+    (429, openai("Your account [2100334555] has reached the set inference limit for the [glm-5.3] model, and the model "
+                 "service has been paused.", "SetLimitExceeded", "TooManyRequests"), QuotaExceeded),
+    (429, anthropic("Extra usage is required for long context requests.", "rate_limit_error"), QuotaExceeded),
+    (403, openai("user quota is not enough (request id: 2024)", "insufficient_user_quota", "one_api_error"),
+     QuotaExceeded),
+    (403, openai("The request failed because your account has an overdue balance.", "AccountOverdueError", "Forbidden"),
+     QuotaExceeded),
+    (400, openai("The request could not be processed because the input text includes sensitive content that violates "
+                 "ContentSecurityDetection.", "InputTextRiskDetection", "BadRequest"), ContentRefused),
     (429, openai("Rate limit reached for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Used 29000, "
                  "Requested 4000. Please try again in 6s.", "rate_limit_exceeded", "tokens"), ProviderRateLimited),
     (429, anthropic("This request would exceed your organization's rate limit of 40,000 input tokens per minute",

@@ -64,6 +64,9 @@ REFUSALS: list[tuple[Feature, int, str]] = [
     # https://github.com/EricLBuehler/mistral.rs/issues/45
     ("system_role", 400, "Conversation roles must alternate user/assistant/user/assistant/..."),
     ("parallel_calls", 500, "This model only supports single tool-calls at once!"),
+    ("tool_choice", 400, "deepseek-reasoner does not support this tool_choice"),
+    ("tool_choice", 404, "No endpoints found that support the provided 'tool_choice' value."),
+    ("reasoning_effort", 400, "The thinking budget 0 is invalid. Please choose a value between 128 and 32768."),
 ]
 OTHERS = [
     (400, "max_tokens must be at least 1"),
@@ -123,6 +126,11 @@ def test_without_tools_their_calls_are_told() -> None:
         ("user", "Thanks."),
     ]
     assert all("tool_calls" not in message for message in request.messages)
+
+
+def test_without_a_choice_of_tools_the_model_chooses() -> None:
+    request = ModelRequest(messages=TALK, tools=[tool()], tool_choice="none")
+    assert without(request, frozenset({"tool_choice"})).tool_choice == "auto"
 
 
 def test_without_a_system_role_the_user_says_it() -> None:
