@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
+from textwrap import fill
 from typing import Any, Final
 
 from gateway.app.config import Config, Setup
@@ -121,7 +122,10 @@ def _write_secrets(path: Path, secrets: Mapping[str, str]) -> None:
 
 def _ask_model(talk: Dialogue, draft: Draft, setup: Setup, known: dict[str, str], run: Run) -> None:
     present = setup.config.model
-    talk.tell(f"Who has the model? One of {', '.join(providers())}; `legato models` says where keys are.")
+    talk.tell("Who has the model?")
+    for title, own in (("A server of your own", True), ("In the cloud", False), ("None, to try Legato", None)):
+        named = [name for name, each in providers().items() if (each.vendor.own if each.vendor else None) is own]
+        talk.tell(fill(f"{title}: {', '.join(named)}", 78, subsequent_indent="  ", break_on_hyphens=False))
     plugin = _ask_provider(talk, present.provider)
     if plugin.vendor is None:
         if present.provider != plugin.name:
@@ -147,7 +151,7 @@ def _ask_provider(talk: Dialogue, usual: str) -> ProviderPlugin:
     """The first answer that can be used."""
     for _ in range(_MOST_ANSWERS):
         try:
-            return _plugin(talk.ask("Provider", usual).lower())
+            return _plugin(talk.ask("Provider", usual).strip().lower().replace(".", ""))
         except UserError as error:
             talk.tell(str(error))
     raise UserError("No answer could be used: nothing was written.")
@@ -166,7 +170,8 @@ def _ask_address(talk: Dialogue, vendor: Vendor, present: str | None) -> str:
         return talk.ask("Its address, with your own word for what stands in capitals", present or pattern)
     if not vendor.own:
         return present or ""
-    address = talk.ask("Its address", present or vendor.address)
+    address = talk.ask("Its address", present or vendor.address).strip()
+    address = address if "://" in address else f"http://{address}"
     return "" if address == vendor.address else address
 
 
@@ -237,4 +242,9 @@ def _ask_people(talk: Dialogue, draft: Draft, config: Config) -> None:
 
 
 def _yes(talk: Dialogue, question: str, *, usual: bool) -> bool:
-    return talk.ask(f"{question} (y/n)", "y" if usual else "n").lower().startswith("y")
+    for _ in range(_MOST_ANSWERS):
+        answer = talk.ask(f"{question} (y/n)", "y" if usual else "n").strip().lower()
+        if answer in ("y", "yes", "n", "no"):
+            return answer.startswith("y")
+        talk.tell("Answer y or n.")
+    raise UserError("No answer could be used: nothing was written.")

@@ -203,6 +203,7 @@ def check(config: ConfigOption = None) -> None:
 def models(
     provider: Annotated[str, typer.Argument(metavar="[PROVIDER]", help="Another one than the configured.")] = "",
     known: Annotated[bool, typer.Option("--known", help="Our own table of models, with sources and days.")] = False,
+    vendors: Annotated[bool, typer.Option("--providers", help="All providers, and where their keys are.")] = False,
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
@@ -216,7 +217,7 @@ def models(
         return
     found = _setup(config)
     named = provider or found.config.model.provider
-    if not provider and listed.has_no_list(named):
+    if vendors or (not provider and listed.has_no_list(named)):
         show_rows(listed.vendor_rows(os.environ), as_json, listed.vendors_text)
         return
     try:

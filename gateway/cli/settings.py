@@ -21,6 +21,7 @@ from gateway.app.config.sentences import did_you_mean
 from gateway.app.config.setup import FILE
 from gateway.app.config.shape import Shape
 from gateway.app.config.source import KeyPath, dotted
+from gateway.app.plugins import providers
 from gateway.runtime.errors import ConfigError, UserError
 
 Row = dict[str, Any]
@@ -79,7 +80,7 @@ def change(setup: Setup, environ: Mapping[str, str], changes: Mapping[str, Any])
     _, shape, _ = load_with_origins(setup.file, known, below=setup.below)
     for key, value in changes.items():
         where: KeyPath = tuple(key.split("."))
-        _refuse_secret(shape, where)
+        _refuse_secret(shape, where, setup.config.model.provider)
         text = with_value(
             text, [str(part) for part in where], typed(shape.kind(where), value) if isinstance(value, str) else value
         )
@@ -88,10 +89,11 @@ def change(setup: Setup, environ: Mapping[str, str], changes: Mapping[str, Any])
     return path
 
 
-def _refuse_secret(shape: Shape, path: KeyPath) -> None:
+def _refuse_secret(shape: Shape, path: KeyPath, provider: str) -> None:
     if shape.is_secret(path):
-        variable = shape.variable(path)
-        raise UserError(f"Secrets stand in no such file: put {variable}=… into .env beside it.")
+        vendor = providers()[provider].vendor if path == ("model", "api_key") else None
+        variable = (vendor and vendor.key) or shape.variable(path)
+        raise UserError(f"Keys and tokens do not stand in {FILE}: put {variable}=… into the file .env beside it.")
 
 
 def _replace(path: Path, text: str, environ: Mapping[str, str], below: Path | None) -> None:

@@ -150,7 +150,7 @@ def test_what_is_in_force_and_where_it_was_written(tmp_path: Path) -> None:
     [
         ("sessions.busy_mode", "colect", "did you mean collect?"),
         ("sesions.busy_mode", "collect", "is not a known key"),
-        ("model.api_key", "sk-1", "put MODEL_API_KEY=… into .env"),
+        ("model.api_key", "sk-1", "put MODEL_API_KEY=… into the file .env"),
         ("turns.max_steps", "many", "must be a whole number"),
     ],
 )

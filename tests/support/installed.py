@@ -6,4 +6,3 @@ from gateway.app.plugins import platforms, providers
 
 PLATFORMS: Final = ", ".join(sorted(name for name, platform in platforms().items() if platform.settings))
 PROVIDERS: Final = ", ".join(sorted(providers()))
-ONE_OF_PROVIDERS: Final = " or ".join(PROVIDERS.rsplit(", ", 1))

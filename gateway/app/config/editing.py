@@ -87,9 +87,9 @@ def _block(path: Sequence[str], value: Any, column: int) -> str:
 
 
 def _flow(value: Any) -> str:
-    """A value in a line."""
-    written = str(yaml.safe_dump(value, default_flow_style=True, width=_WIDE, allow_unicode=True, sort_keys=False))
-    return written.removesuffix("...\n").strip()
+    """A value in a line, also of a section in braces, where more texts need quotes: as it is written in a list."""
+    written = str(yaml.safe_dump([value], default_flow_style=True, width=_WIDE, allow_unicode=True, sort_keys=False))
+    return written.strip()[1:-1]
 
 
 def _nested(path: Sequence[str], value: Any) -> Any:

@@ -29,6 +29,7 @@ _BOUNDS = {
     "less_than": ("lt", "must be less than"),
     "less_than_equal": ("le", "must be at most"),
 }
+_MANY = 12  # names, which are listed only where none is like the one that was written
 _SHOWN = 40  # characters of a wrong value that are repeated in the sentence
 
 
@@ -67,8 +68,11 @@ def _but_is(value: Any) -> str:
 def choice(names: Iterable[object], value: object, *, shown: bool = True) -> str:
     """Return a sentence with the allowed values, and the one of them that was probably meant."""
     *others, last = [str(name) for name in names]
+    near, but = did_you_mean(value, [*others, last]), _but_is(value) if shown else ""
     listed = " or ".join([", ".join(others), last]) if others else last
-    return f"must be {listed}{_but_is(value) if shown else ''}{did_you_mean(value, [*others, last])}"
+    if len(others) >= _MANY:  # nobody reads past so many
+        return f"has no such name{f': {value!r}' if shown else ''}{near or f'; the names are {listed}'}"
+    return f"must be {listed}{but}{near}"
 
 
 def did_you_mean(word: object, names: Iterable[str]) -> str:

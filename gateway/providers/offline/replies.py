@@ -70,8 +70,8 @@ simple rules. Everything around me is real, though, so you can try it out. For e
 - Remind me in 2 minutes to stretch
 - Count to 30
 
-/help lists the commands, /context shows how full my window is. To talk to a real model, set `model` in
-~/.legato/config.yaml."""
+/help lists the commands, /context shows how full my window is. To talk to a real model, run `legato init` in a \
+shell."""
 
 _HINTS: Final = (
     "Try “What time is it?” to see a tool at work.",

@@ -52,8 +52,8 @@ class LockFile:
         except OSError as error:
             os.close(descriptor)
             raise StoreLocked(
-                f"Another gateway (process {self.owner()}) is using {self._database}: "
-                "stop it first, or give this one another store.url."
+                f"Another Legato (process {self.owner()}), perhaps an open `legato chat`, uses {self._database}: stop "
+                "it first. A second bot needs a store.url of its own."
             ) from error
         self.was_left = os.fstat(descriptor).st_size > 0
         owner = f"{os.getpid()}\n".encode("ascii")
@@ -88,8 +88,8 @@ class LockFile:
         except OSError as error:
             if error.errno not in _UNKNOWN:  # `itself` stays open: the other gateway may be in this process
                 raise StoreLocked(
-                    f"Another gateway is using the file of {self._database} by another name: stop it first, or give "
-                    "this one another store.url."
+                    f"Another Legato uses the file of {self._database} by another name: stop it first. A second bot "
+                    "needs a store.url of its own."
                 ) from error
         self._itself = itself
 

@@ -16,7 +16,7 @@ from gateway.cli.reference import as_markdown, as_yaml
 from gateway.domain.platform import Platform
 from gateway.providers.plugin import ModelSettings as Model
 from gateway.runtime.errors import ConfigError
-from tests.support.installed import ONE_OF_PROVIDERS, PLATFORMS
+from tests.support.installed import PLATFORMS
 
 ROOT = Path(__file__).parents[3]
 
@@ -163,12 +163,12 @@ def test_all_problems_are_told_at_once_with_line_and_nearest_name(problems):
         ("adapters: [telegram]", ":1: adapters must hold keys of its own, indented below it, not a list"),
         (
             "model: {provider: opnai, name: x}",
-            f":1: model.provider must be {ONE_OF_PROVIDERS}, not 'opnai'; did you mean",
+            ":1: model.provider has no such name: 'opnai'; did you mean",
         ),
         ("model: {provider: 5}", ":1: model.provider must be text, not 5"),
         (
             "auxiliary: {compression: {provider: mine}}",
-            f":1: auxiliary.compression.provider must be {ONE_OF_PROVIDERS}",
+            ":1: auxiliary.compression.provider has no such name",
         ),
         ("budgets: {daily_usd: 0}", ":1: budgets.daily_usd must be greater than 0, not 0"),
         ("budgets: {per_session_usd: '5'}", ":1: budgets.per_session_usd must be a number, not '5'"),
@@ -277,7 +277,7 @@ def test_a_platform_that_is_not_installed_is_told_with_the_nearest_name(problems
 @pytest.mark.parametrize("above", ["model: ", "auxiliary: {mode: custom, compression: "])
 def test_of_a_model_whose_provider_does_not_exist_nothing_else_is_told(problems, above):
     (found,) = problems(f"{above}{{provider: opnai, name: x, effort: high}}" + "}" * above.count("{"))
-    assert f"provider must be {ONE_OF_PROVIDERS}, not 'opnai'; did you mean openai?" in found
+    assert "provider has no such name: 'opnai'; did you mean openai?" in found
 
 
 def test_a_platform_without_its_token_says_how_to_give_one(problems):
@@ -378,7 +378,7 @@ def test_a_fallback_is_a_name_beside_the_model_or_a_section_of_its_own(load):
     [
         (
             "[{provider: opnai, name: q}]",
-            f"[0].provider must be {ONE_OF_PROVIDERS}, not 'opnai'",
+            "[0].provider has no such name: 'opnai'",
         ),
         ("[small, {provider: openai, nam: q}]", "[1].nam is not a known key; did you mean name?"),
         ("[small, {name: q}]", " must name the provider in each section"),

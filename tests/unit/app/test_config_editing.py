@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.app.config.editing import with_value
@@ -63,6 +63,7 @@ words = st.text(alphabet="abcé你 :#-'\"{}[],&*!|>%@`\n", max_size=12)
 names = st.sampled_from(["model", "log", "access", "new"])
 
 
+@example(value=":>", path=["model", "model"])
 @given(
     value=st.one_of(words, st.integers(), st.booleans(), st.lists(words, max_size=3)),
     path=st.lists(names, min_size=1, max_size=3),

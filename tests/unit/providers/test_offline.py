@@ -55,7 +55,7 @@ def test_the_first_greeting_says_what_it_is_and_what_to_try() -> None:
     text = reply("Hello!")
     assert text.startswith("Hello!")
     assert "offline model" in text
-    assert "config.yaml" in text
+    assert "legato init" in text
     assert len(reply("Hello!", "hi")) < 100
 
 
