@@ -7,6 +7,7 @@ STAMP := $(VENV)/.installed
 PEERS := build/peers/.installed
 LLAMACPP := build/llamacpp/.installed
 LITELLM := build/litellm/.installed
+DEPLOY := build/deploy/.installed
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
 CODE  := gateway adapters tests
 
@@ -24,7 +25,7 @@ find_usable  = for p in $(PYTHONS); do "$$p" -c '$(USABLE)' 2>/dev/null && { com
 find_present = for p in $(PYTHONS); do "$$p" -c '$(PRESENT)' 2>/dev/null && { echo "$$p"; break; }; done
 
 .DEFAULT_GOAL := help
-.PHONY: help run test slow check audit lint format docs bench bench-context bench-recall bench-memory bench-peers soak-telegram soak chaos planted lock python work clean
+.PHONY: help run test slow check audit lint format docs bench bench-context bench-recall bench-memory bench-peers soak-telegram soak chaos planted lock sbom python work clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,7 +36,7 @@ run: $(STAMP) ## talk to Legato in this terminal; needs no key
 test: $(STAMP) ## run the tests
 	$(BIN)/python -m pytest $(PARALLEL)
 
-slow: $(STAMP) $(LLAMACPP) $(LITELLM) ## the tests that take longer than anybody waits for, and more examples of the others
+slow: $(STAMP) $(LLAMACPP) $(LITELLM) $(DEPLOY) ## the tests that take longer than anybody waits for, and more examples of the others
 	$(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile thorough $(PARALLEL)
 
 check: lint test ## everything a commit must pass
@@ -85,6 +86,12 @@ $(LITELLM): | $(STAMP)
 	build/litellm/bin/python -m pip --disable-pip-version-check install --quiet "litellm[proxy]==1.108.7"
 	@touch $@
 
+# The schemas of Kubernetes and of Compose (Apache and MIT), 110 MB, for the slow tests alone.
+$(DEPLOY): | $(STAMP)
+	$(BIN)/python -m venv build/deploy
+	build/deploy/bin/python -m pip --disable-pip-version-check install --quiet kubernetes-validate==1.37.0 compose-spec==0.2.1
+	@touch $@
+
 # Nothing of Legato needs this package; it is only measured, in an environment of its own.
 $(PEERS): | $(STAMP)
 	$(BIN)/python -m venv build/peers
@@ -132,6 +139,11 @@ lock: $(STAMP) ## renew the lock files after a change of pyproject.toml
 	build/lock/bin/python -m pip --disable-pip-version-check install --quiet uv
 	$(LOCKING) pyproject.toml --output-file requirements.lock
 	$(LOCKING) pyproject.toml --extra dev --constraint requirements.lock --output-file requirements-dev.lock
+
+sbom: $(STAMP) ## write a bill of materials of what the lock file pins: build/sbom/legato.cdx.json
+	$(BIN)/python -m venv build/sbom
+	build/sbom/bin/python -m pip --disable-pip-version-check install --quiet cyclonedx-bom==7.5.0
+	build/sbom/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible -o build/sbom/legato.cdx.json requirements.lock
 
 python: ## say which Python would be used
 	@found=$$($(find_usable)); \
