@@ -106,6 +106,16 @@ class Models:
     _asked: dict[tuple[str, str | None], float] = field(default_factory=dict)
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
+    def become(self, other: Models) -> None:
+        """Go on as other models. What was learned of these stays, and so do the providers of calls that run."""
+        self.main, self.fallbacks, self.of_places = other.main, other.fallbacks, other.of_places
+        self.auxiliary, self.windows, self.prices = other.auxiliary, other.windows, other.prices
+        self.providers, self.servers = {**self.providers, **other.providers}, {**self.servers, **other.servers}
+        self.plugins = {**self.plugins, **other.plugins}
+        self._offered |= other._offered
+        self._near |= other._near
+        self._absences.clear()  # the account may have been mended
+
     async def learn_windows(self) -> None:
         """Ask the providers for the windows of all models that have none configured. The order is configuration,
         provider's report, table. The wait for a silent provider ends after 3 s."""

@@ -64,13 +64,18 @@ class Sessions:
     clock: Clock
     ids: Ids
     points: Points
-    # By session: the persona with which its prompt was last compared. The rest of the configuration does not change.
+    # By session: the persona with which its prompt was last compared. `write_with` forgets them.
     _followed: dict[str, str | None] = field(default_factory=dict)
     _prompt_tokens: Callable[[str], int] = field(init=False)
 
     def __post_init__(self) -> None:
         # A prompt is long, many sessions share one, and every turn asks.
         self._prompt_tokens = lru_cache(maxsize=256)(self._count_prompt)
+
+    def write_with(self, prompts: PromptBuilder) -> None:
+        """Write prompts with another builder; every session follows at its next turn."""
+        self.prompts = prompts
+        self._followed.clear()
 
     # -- beginning --------------------------------------------------------------------------
 
@@ -90,9 +95,8 @@ class Sessions:
     async def follow(self, lease: Lease, session: Session, source: Source) -> Session:
         """Return the session with the model and prompt that its chat has now, by configuration or by choice.
 
-        The configuration is read when the program starts, so a prompt is compared when its persona is another one. A
-        session without a message takes its snapshot of the memory now: facts from before /new may have been added
-        since."""
+        A prompt is compared when its persona is another one, and once after the configuration was read. A session
+        without a message takes its snapshot of the memory now: facts from before /new may have been added since."""
         placed = replace(session, places=names(source))
         chosen = await self.choices(placed)
         changes: SessionChanges = {"places": placed.places} if placed.places != session.places else {}

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -29,7 +30,6 @@ from gateway.agent.mcp.shelf import Shelf
 from gateway.agent.memory.flush import Flushes
 from gateway.agent.memory.memories import Memories
 from gateway.agent.metering import Metering
-from gateway.agent.models import Models
 from gateway.agent.preparation import Preparations
 from gateway.agent.prompt import PromptBuilder
 from gateway.agent.quotes import Quoting
@@ -37,7 +37,7 @@ from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions
 from gateway.agent.steps import ToolSteps
 from gateway.agent.tools.base import Tool, ToolHost
-from gateway.agent.tools.offer import OfferRule, PlaceRule, Toolbox
+from gateway.agent.tools.offer import OWN, OfferRule, PlaceRule, Rule, Toolbox
 from gateway.app.accounts import AccountLeases, AccountNotes
 from gateway.app.alerts import Alerts
 from gateway.app.config import Config
@@ -139,6 +139,33 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         clock=base.clock,
     )
     health = _health(base, models, reception, lanes, readers)
+    watchdog = _watchdog(base, health, readers, parts.supervisor or Supervisor())
+    close = [*models.close, tools.pages.aclose]
+
+    async def reconfigure(changed: Config) -> None:
+        """Whatever may fail comes first."""
+        new = replace(base, config=changed)
+        async with AsyncExitStack() as undo:
+            metering, closers = _metering(new, parts, there=models.metering.models.servers)
+            for each in closers:
+                undo.push_async_callback(each)
+            own, prompts = _own_tools(new, tools.pages, parts), _prompts(changed)
+            metering.models.learned = models.metering.models.learned
+            await metering.models.learn_windows()
+            tools.toolbox.register(OWN, own)
+            undo.pop_all()
+        close.extend(closers)
+        base.redact.learn(changed.secrets())
+        models.metering.models.become(metering.models)
+        models.metering.caps, models.metering.chats = metering.caps, metering.chats
+        tools.toolbox.rules = _tool_rules(new)
+        turns.steps = partial(turns.steps, limits=changed.tools)
+        talks.sessions.write_with(prompts)
+        people.approvals.seconds = changed.tools.approval_deadline
+        people.pairing.access = people.approvals.access = people.reminders.access = _access(new)
+        commands.context = partial(commands.context, chats=_chats_in_words(changed))
+        watchdog.alerts.to = changed.alerts.chat
+
     return Gateway(
         store=base.store,
         reception=reception,
@@ -162,9 +189,11 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         readers=readers,
         orders=Orders(store=base.store, outbox=base.outbox, clock=base.clock),
         health=health,
-        watchdog=_watchdog(base, health, readers, parts.supervisor or Supervisor()),
+        watchdog=watchdog,
+        redact=base.redact,
+        reconfigure=reconfigure,
         watched=parts.supervisor is not None,
-        close=(*models.close, tools.pages.aclose),
+        close=close,
     )
 
 
@@ -228,13 +257,15 @@ def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
 class _ModelParts:
     """The models, their costs, and the one that writes voice messages down. `close` ends their connections."""
 
-    models: Models
     metering: Metering
     dictation: Dictation | None
     close: Sequence[Callable[[], Awaitable[None]]]
 
 
-def _model_parts(base: _Base, parts: Parts) -> _ModelParts:
+def _metering(
+    base: _Base, parts: Parts, *, there: Mapping[str, Provider] = {}
+) -> tuple[Metering, list[Callable[[], Awaitable[None]]]]:
+    """The models with their costs, and what closes those of their providers that are not `there` already."""
     config, clock = base.config, base.clock
 
     async def pause() -> None:
@@ -246,6 +277,7 @@ def _model_parts(base: _Base, parts: Parts) -> _ModelParts:
         ProviderHost(clock=clock, redact=base.redact, count=base.counter.text, pause=pause),
         parts.rng or random.Random(),
         parts.providers or {},
+        there,
     )
     metering = Metering(
         models=models,
@@ -256,6 +288,12 @@ def _model_parts(base: _Base, parts: Parts) -> _ModelParts:
         clock=clock,
         ids=base.ids,
     )
+    return metering, closers
+
+
+def _model_parts(base: _Base, parts: Parts) -> _ModelParts:
+    config, clock = base.config, base.clock
+    metering, closers = _metering(base, parts)
     transcriber = configured_transcriber(config, clock)
     dictation = None
     if transcriber is not None:
@@ -267,7 +305,7 @@ def _model_parts(base: _Base, parts: Parts) -> _ModelParts:
             metering=metering,
             clock=clock,
         )
-    return _ModelParts(models=models, metering=metering, dictation=dictation, close=closers)
+    return _ModelParts(metering=metering, dictation=dictation, close=closers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,23 +321,7 @@ def _tool_parts(base: _Base, parts: Parts) -> _ToolParts:
     config, clock, redact = base.config, base.clock, base.redact
     # A page takes longer than a reply, which must not wait for it: so this is a process of its own.
     pages = Aside(clock=clock, seconds=_PAGE_SECONDS)
-    host = ToolHost(
-        sections=[each for _, each in config.tools if isinstance(each, Section)],
-        clock=clock,
-        redact=redact,
-        home=config.home.absolute(),
-        aside=pages,
-    )
-    offered = OfferRule(
-        offered=config.tools.offered,
-        admins_only=config.tools.admins_only,
-        mail_ids=[name for name, adapter in base.adapters.items() if adapter.limits.mail_ids],
-    )
-    toolbox = Toolbox(
-        [*configured_tools(host), *parts.tools],
-        rules=[rule for rule in (offered, PlaceRule(lists=config.by_place("tools"))) if rule.says_something],
-        count=base.counter.schemas,
-    )
+    toolbox = Toolbox(_own_tools(base, pages, parts), rules=_tool_rules(base), count=base.counter.schemas)
     mcp = McpServers(
         settings=config.tools.mcp,
         toolbox=toolbox,
@@ -308,6 +330,28 @@ def _tool_parts(base: _Base, parts: Parts) -> _ToolParts:
         redact=redact,
     )
     return _ToolParts(toolbox=toolbox, mcp=mcp, pages=pages)
+
+
+def _own_tools(base: _Base, pages: Aside, parts: Parts) -> list[Tool]:
+    config = base.config
+    host = ToolHost(
+        sections=[each for _, each in config.tools if isinstance(each, Section)],
+        clock=base.clock,
+        redact=base.redact,
+        home=config.home.absolute(),
+        aside=pages,
+    )
+    return [*configured_tools(host), *parts.tools]
+
+
+def _tool_rules(base: _Base) -> list[Rule]:
+    config = base.config
+    offered = OfferRule(
+        offered=config.tools.offered,
+        admins_only=config.tools.admins_only,
+        mail_ids=[name for name, adapter in base.adapters.items() if adapter.limits.mail_ids],
+    )
+    return [rule for rule in (offered, PlaceRule(lists=config.by_place("tools"))) if rule.says_something]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,7 +399,7 @@ def _talk_parts(base: _Base, models: _ModelParts, tools: _ToolParts, parts: Part
         store=store,
         engines=engines,
         preparations=preparations,
-        models=models.models,
+        models=models.metering.models,
         prompts=_prompts(config),
         memories=memories,
         flushes=flushes,
@@ -402,7 +446,7 @@ class _PeopleParts:
 
 def _people_parts(base: _Base) -> _PeopleParts:
     config, store, outbox, clock = base.config, base.store, base.outbox, base.clock
-    access = Access.of(config.access, base.limits)
+    access = _access(base)
     approvals = Approvals(
         store=store, outbox=outbox, access=access, clock=clock, ids=base.ids, seconds=config.tools.approval_deadline
     )
@@ -423,6 +467,10 @@ def _people_parts(base: _Base) -> _PeopleParts:
         reminders=reminders,
         sweep=ReminderSweep(store=store, reminders=reminders, pairing=pairing, clock=clock, points=base.points),
     )
+
+
+def _access(base: _Base) -> Access:
+    return Access.of(base.config.access, base.limits)
 
 
 def _commands(
@@ -545,7 +593,7 @@ def _health(base: _Base, models: _ModelParts, reception: Reception, lanes: Lanes
         readers=readers,
         reception=reception,
         lanes=lanes,
-        models=models.models,
+        models=models.metering.models,
         metrics=Metrics(),
         clock=base.clock,
         background=base.background,

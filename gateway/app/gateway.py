@@ -18,6 +18,7 @@ from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions
 from gateway.agent.tools.counts import KEEP_EVERY, ToolCounts
 from gateway.app.accounts import AccountLeases
+from gateway.app.config import Config
 from gateway.app.health import Health
 from gateway.app.orders import LOOK_EVERY as LOOK_FOR_ORDERS
 from gateway.app.orders import Orders
@@ -32,6 +33,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.heap import give_back
 from gateway.runtime.metrics import Metrics
+from gateway.runtime.redaction import Redactor
 from gateway.runtime.tasks import Background, best_effort, ended_before
 from gateway.store.insist import insist
 from gateway.store.port import Remembers, Store
@@ -58,7 +60,7 @@ _LAST_WORDS = 5.0  # seconds for messages that are being delivered when the gate
 class Gateway:
     """The running program, all of which is `run`. `close` are foreign resources, closed last. `leaves_questions`: the
     person who reads is gone when the input ends, so questions that are open then are left for the next start; else
-    they count as a no."""
+    they count as a no. `reconfigure` has the parts keep to other settings, of those that `reload` lists."""
 
     store: Store
     reception: Reception
@@ -83,6 +85,8 @@ class Gateway:
     orders: Orders
     health: Health
     watchdog: Watchdog
+    redact: Redactor
+    reconfigure: Callable[[Config], Awaitable[None]]
     watched: bool = False  # by the watchdog
     close: Sequence[Callable[[], Awaitable[None]]] = ()
     leaves_questions: bool = False

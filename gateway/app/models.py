@@ -53,10 +53,14 @@ class NoTable:
 
 
 def configured_models(
-    config: Config, host: ProviderHost, rng: random.Random, replaced: Mapping[str, Provider]
+    config: Config,
+    host: ProviderHost,
+    rng: random.Random,
+    replaced: Mapping[str, Provider],
+    there: Mapping[str, Provider] = {},
 ) -> tuple[Models, list[Callable[[], Awaitable[None]]]]:
     """The models, and what closes their providers. `replaced` stand in for the configured providers of these names.
-    Raises ConfigError."""
+    `there`: providers of an earlier call, used again, and not closed by this one's list. Raises ConfigError."""
     named: dict[Purpose, ModelSettings | None] = {
         "compression": config.auxiliary_model(),
         "memory": config.memory_model(),
@@ -66,7 +70,10 @@ def configured_models(
     entries = [config.model, *fallbacks, *of_places.values(), *helpers.values()]
     table = _price_table(entries)
     needed = {entry.provider: _plugin(entry) for entry in entries if entry.provider not in replaced}
-    made: dict[str, Provider] = {name: imported(plugin.create)(host) for name, plugin in needed.items()}
+    new: dict[str, Provider] = {
+        name: imported(plugin.create)(host) for name, plugin in needed.items() if name not in there
+    }
+    made = {name: new.get(name) or there[name] for name in needed}
     ringed = {entry.provider for entry in entries if has_more_than_a_key(entry)} & {*made}
     made |= {name: Keyring(made[name], host.clock) for name in ringed}
     retrying = partial(Retrying, deadline=_IMPATIENT) if fallbacks else Retrying
@@ -86,7 +93,7 @@ def configured_models(
         servers=made,
         clock=host.clock,
     )
-    return models, [each.aclose for each in made.values()]
+    return models, [each.aclose for each in new.values()]
 
 
 def model_spec(entry: ModelSettings, windows: Windows, *, replaceable: bool = False) -> ModelSpec:

@@ -5,6 +5,8 @@
     /statusz   JSON for people; `legato status` prints the same
     /metrics   every number, in Prometheus's text format
 
+POST /reload takes up changed settings, for `legato reload` on this machine.
+
 On loopback only requests to this machine's own names are answered: a page in a browser here reaches loopback, too.
 """
 
@@ -23,16 +25,19 @@ from aiohttp import web
 from gateway.app.config.models import MonitorSettings, is_loopback
 from gateway.app.gateway import Gateway
 from gateway.app.health import Health
-from gateway.runtime.errors import UserError
+from gateway.app.reload import OWN, RELOAD, Reloader
+from gateway.runtime.errors import ConfigError, UserError
 
 _LAST_WORDS: Final = 1.0  # seconds for running requests at the end
 _PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def answering(settings: MonitorSettings, worker: int, gateway: Gateway) -> AbstractAsyncContextManager[None]:
+def answering(
+    settings: MonitorSettings, worker: int, gateway: Gateway, reloader: Reloader | None = None
+) -> AbstractAsyncContextManager[None]:
     """Answer monitors of this worker's gateway in the block. Raises UserError if the address cannot be had."""
     host, port = settings.place(worker)
-    monitor = Monitor(health=gateway.health, host=host, port=port, public=settings.public)
+    monitor = Monitor(health=gateway.health, host=host, port=port, public=settings.public, reloader=reloader)
     return monitor.listening()
 
 
@@ -44,6 +49,7 @@ class Monitor:
     host: str
     port: int
     public: bool = False
+    reloader: Reloader | None = None
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
@@ -65,7 +71,7 @@ class Monitor:
             await server.shutdown(_LAST_WORDS)
 
     async def _asked(self, request: web.BaseRequest) -> web.Response:
-        if request.method not in ("GET", "HEAD"):
+        if request.method not in ("GET", "HEAD") and (request.method, request.path) != ("POST", RELOAD):
             return web.Response(status=405, headers={"Allow": "GET, HEAD"})
         if not (self.public or is_loopback(request.host.rpartition(":")[0] or request.host)):
             return web.Response(status=403, text="Ask for this machine by a name of its own, such as 127.0.0.1.\n")
@@ -81,4 +87,17 @@ class Monitor:
             case "/metrics":
                 text = await self.health.metrics.exposition()
                 return web.Response(body=text.encode(), headers={"Content-Type": _PROMETHEUS})
+            case "/reload" if self.reloader is not None and request.method == "POST":
+                # A browser here sends no such header for a stranger's page, and a stranger comes from elsewhere.
+                if not (is_loopback(request.remote or "") and request.headers.get(OWN) == "reload"):
+                    return web.Response(status=403, text="Only `legato reload` on this machine may ask for that.\n")
+                return await _reloaded(self.reloader)
         return web.Response(status=404, text="Here are /healthz, /readyz, /statusz and /metrics.\n")
+
+
+async def _reloaded(reloader: Reloader) -> web.Response:
+    try:
+        done = await reloader.reload()
+    except ConfigError as error:
+        return web.json_response({"problems": error.problems}, status=409)
+    return web.json_response({"changed": done.changed, "waiting": done.waiting})

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ from gateway.app.gateway import DRAIN_SECONDS, Gateway
 from gateway.app.models import model_in_full
 from gateway.app.plugins import all_commands, platforms
 from gateway.app.problems import HOPELESS
+from gateway.app.reload import Reloader
 from gateway.app.store import make_folders
-from gateway.app.workers import Workers, asked_to_end, when_alone
+from gateway.app.workers import SERVICE_ENDS, Workers, asked_to_end, at_hangup, when_alone
 from gateway.commands.sessions import greeting
 from gateway.domain.adapter import Adapter, HearsInterrupts, IsWatched, KnowsFailures
 from gateway.domain.chat import Source
@@ -32,7 +34,9 @@ from gateway.people.access import Access
 from gateway.runtime.aside import SHORT, Aside, RunsAside, at_once
 from gateway.runtime.clock import SystemClock, SystemIds
 from gateway.runtime.errors import ConfigError, StoreUnavailable, UserError
+from gateway.runtime.logs import configure_logs, redact_crashes
 from gateway.runtime.plugins import imported, refuse_incomplete
+from gateway.runtime.redaction import Redact
 from gateway.runtime.supervisor import Supervisor
 
 _PACE = 0.02  # seconds between two words of a model that writes faster than people read
@@ -134,12 +138,13 @@ def _listens(config: Config, platform: str) -> ListenRules:
 
 async def serve_platforms(
     config: Config,
+    read: Callable[[], Config],
     *,
     parent_pipe: int | None = None,
-    monitored: Callable[[Gateway], AbstractAsyncContextManager[None]] = lambda _: nullcontext(),
+    monitored: Callable[[Gateway, Reloader], AbstractAsyncContextManager[None]] = lambda *_: nullcontext(),
 ) -> int:
-    """`legato run`: the exit status. `parent_pipe` is the pipe of a parent that keeps this worker. Monitors are
-    answered inside `monitored`."""
+    """`legato run`: the exit status. `read` gives the settings as they are written by then. `parent_pipe` is the pipe
+    of a parent that keeps this worker. Monitors are answered inside `monitored`."""
     with suppress(UserError):  # the part that needs the folder says why there is none
         make_folders(config)  # before an engine makes it, open to all
     # The turns of a `legato chat` go on here when its own process dies; it shows the answers when it is back.
@@ -147,12 +152,29 @@ async def serve_platforms(
     async with aclosing(Aside(clock=SystemClock(), at_once=SHORT)) as aside:
         supervisor = Supervisor(address=os.environ.get("NOTIFY_SOCKET"), ends=True, patience=HOPELESS)
         gateway = build(config, adapters(config, aside), Parts(also_runs=elsewhere, aside=aside, supervisor=supervisor))
-        for number in asked_to_end():
+        for number in SERVICE_ENDS:
             asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
+        reloader = Reloader(
+            config=config,
+            read=read,
+            reconfigure=gateway.reconfigure,
+            relog=partial(_relog, redact=gateway.redact),
+        )
+        at_hangup(lambda: gateway.background.start(_reloaded(reloader), name="reload"), gateway.stop)
         if parent_pipe is not None:
             when_alone(parent_pipe, gateway.stop)
-        async with monitored(gateway):
+        async with monitored(gateway, reloader):
             return await _until_ended(gateway)
+
+
+def _relog(config: Config, redact: Redact) -> None:
+    configure_logs(level=config.log.level, form=config.log.format, redact=redact)
+    redact_crashes(redact)
+
+
+async def _reloaded(reloader: Reloader) -> None:
+    with suppress(ConfigError):  # the log says why
+        await reloader.reload()
 
 
 async def serve_fleet(command: Sequence[str], workers: int) -> int:

@@ -12,6 +12,7 @@ import os
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import structlog
 
@@ -20,14 +21,27 @@ from gateway.runtime.clock import Clock
 
 log = structlog.get_logger(__name__)
 
+SERVICE_ENDS: Final = (signal.SIGTERM, signal.SIGINT)
+_STDERR: Final = 2
 _GROWN_UP = 60.0  # seconds of life after which a death is not held against a worker
 
 
 def asked_to_end() -> tuple[signal.Signals, ...]:
-    """The signals that ask a process to end well. Python by itself dies of SIGHUP and leaves commands running; a
-    person who starts a program with nohup wants SIGHUP ignored."""
+    """The signals that ask a terminal's process to end well. Python by itself dies of SIGHUP and leaves commands
+    running; a person who starts a program with nohup wants SIGHUP ignored."""
     ignores = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
-    return (signal.SIGTERM, signal.SIGINT) if ignores else (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    return SERVICE_ENDS if ignores else (*SERVICE_ENDS, signal.SIGHUP)
+
+
+def at_hangup(reload: Callable[[], object], stop: Callable[[], object]) -> None:
+    """Have SIGHUP reload this process, or stop it where it comes because the terminal that it was started in went
+    away."""
+    in_terminal = os.isatty(_STDERR)
+
+    def hung_up() -> None:
+        (stop if in_terminal and not os.isatty(_STDERR) else reload)()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hung_up)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,8 +58,9 @@ class Workers:
     async def run(self) -> int:
         """The exit status: 0, or that of a worker that cannot run at all (a bad configuration)."""
         loop = asyncio.get_running_loop()
-        for number in asked_to_end():
+        for number in SERVICE_ENDS:
             loop.add_signal_handler(number, self.stop)
+        at_hangup(lambda: self._pass_on(signal.SIGHUP), self.stop)
         parent_pipe, held = os.pipe()
         try:
             async with asyncio.TaskGroup() as group:
@@ -59,9 +74,12 @@ class Workers:
     def stop(self) -> None:
         """Let every worker drain and end."""
         self._stopping.set()
+        self._pass_on(signal.SIGTERM)
+
+    def _pass_on(self, number: signal.Signals) -> None:
         for worker in self._workers.values():
             if worker.returncode is None:
-                worker.send_signal(signal.SIGTERM)
+                worker.send_signal(number)
 
     async def _keep(self, index: int, parent_pipe: int) -> None:
         backoff = Backoff(0.5, 30.0)

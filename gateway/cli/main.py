@@ -117,7 +117,11 @@ def run(
     """Serve the enabled platforms. It works without a terminal, and for every conversation of its store."""
     if workers == 1:
         _read_vocabulary()
+    from gateway.app.config import set_up
     from gateway.app.serving import announcement, nothing_to_do, serve_fleet, serve_platforms
+
+    def read() -> Config:
+        return set_up(config, os.environ).config
 
     settings = _served_from(config)
     if reason := nothing_to_do(settings):
@@ -128,7 +132,7 @@ def run(
     if worker is None and sys.stderr.isatty():
         complain(announcement(settings, workers))
     if workers == 1:
-        serve = partial(serve_platforms, settings, parent_pipe=None if worker is None else sys.stdin.fileno())
+        serve = partial(serve_platforms, settings, read, parent_pipe=None if worker is None else sys.stdin.fileno())
         if settings.monitor.address is not None:
             from gateway.app.monitor import answering
 
@@ -240,10 +244,26 @@ def status(as_json: JsonOption = False, config: ConfigOption = None) -> None:
     settings = _settings(config)
     reports = asked(settings.monitor)
     if not reports:
-        complain(nobody(settings))
+        complain(f"{nobody(settings)} This is what the store says:")
     rows = reports or [_read(config, of_store)]
     show_rows(rows, as_json, status_text)
     raise typer.Exit(0 if is_well(reports) else 1)
+
+
+@app.command()
+def reload(as_json: JsonOption = False, config: ConfigOption = None) -> None:
+    """Have the running gateway take up changed settings, as far as they need no new start.
+
+    The exit status is 0 if it did; 1 if no gateway answers at monitor.address; 2 for settings that would not load.
+    """
+    from gateway.cli.status import nobody, reload_text, reloaded
+
+    settings = _settings(config)
+    if not (answers := reloaded(settings.monitor)):
+        _fail(f"{nobody(settings)} SIGHUP at the process of `legato run` does the same, and its log has the answer.")
+    redact = _redactor(settings)
+    show_rows(answers, as_json, lambda rows: redact(reload_text(rows)))
+    raise typer.Exit(2 if any("problems" in each for each in answers) else 0)
 
 
 @config_app.callback(invoke_without_command=True)
@@ -297,7 +317,7 @@ def config_set(
         raise typer.Exit(2) from None
     except GatewayError as error:
         _misused(str(error))
-    show(f"{key} is set in {file}. A gateway that runs takes it at its next start.")
+    show(f"{key} is set in {file}. A gateway that runs takes it by `legato reload`, or at its next start.")
 
 
 @app.command()

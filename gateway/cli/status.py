@@ -3,44 +3,55 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from http.client import HTTPException
 from typing import Any, Final
-from urllib.request import ProxyHandler, build_opener
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, Request, build_opener
 
 from gateway.app.config import Config
 from gateway.app.config.models import MonitorSettings
 from gateway.app.health import backlog_report
 from gateway.app.problems import SLOWS_ALONE
+from gateway.app.reload import OWN, RELOAD
 from gateway.domain.wording import counted, lasting
 from gateway.runtime.clock import SystemClock
 from gateway.store.port import ReportStore
 
-_PATIENCE: Final = 5.0  # seconds
+_PATIENCE: Final = 5.0  # seconds; a model's server is asked for its window, for 3 s at most
+_REFUSED: Final = 409
 _MOST_WORKERS: Final = 64
 _ANYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # listening there is heard here
 
 
 def asked(monitor: MonitorSettings) -> list[dict[str, Any]]:
     """The reports of the gateways that answer at the address: one, or each worker's."""
-    reports: list[dict[str, Any]] = []
+    return [report for report in _answers(monitor, partial(Request, method="GET"), "/statusz") if "worker" in report]
+
+
+def reloaded(monitor: MonitorSettings) -> list[dict[str, Any]]:
+    """Have the gateways at the address take up their settings anew; the answer of each: the keys that have `changed`
+    and those that are `waiting` for the next start, or the `problems` for which nothing has changed."""
+    return list(_answers(monitor, partial(Request, method="POST", headers={OWN: "reload"}), RELOAD))
+
+
+def _answers(monitor: MonitorSettings, request: Callable[[str], Request], path: str) -> Iterator[dict[str, Any]]:
+    opener = build_opener(ProxyHandler({}))  # none stands before this machine
     for worker in range(_MOST_WORKERS if monitor.address is not None else 0):
         host, port = monitor.place(worker)
-        if (report := _report(_ANYWHERE.get(host, host), port)) is None:
-            break
-        reports.append(report)
-    return reports
-
-
-def _report(host: str, port: int) -> dict[str, Any] | None:
-    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    with suppress(OSError, HTTPException, ValueError):
-        opener = build_opener(ProxyHandler({}))  # none stands before this machine
-        with opener.open(f"http://{place}/statusz", timeout=_PATIENCE) as answer:
-            report = json.load(answer)
-            return report if isinstance(report, dict) and "worker" in report else None
-    return None
+        host = _ANYWHERE.get(host, host)
+        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        try:
+            with opener.open(request(f"http://{place}{path}"), timeout=_PATIENCE) as answer:
+                report = json.load(answer)
+        except HTTPError as error:  # which is the answer, too
+            report = json.load(error) if error.code == _REFUSED else None
+        except (OSError, HTTPException, ValueError):
+            return
+        if not isinstance(report, dict):
+            return
+        yield report
 
 
 def is_well(reports: Sequence[Mapping[str, Any]]) -> bool:
@@ -57,10 +68,27 @@ async def of_store(store: ReportStore) -> dict[str, Any]:
 
 
 def nobody(settings: Config) -> str:
-    """The sentence that says why there is no report."""
+    """The sentence that says why no gateway answers."""
     if settings.monitor.address is None:
-        return "monitor.address is not set, so no gateway can be asked. This is what the store says:"
-    return f"No gateway answers at {settings.monitor.address}. This is what the store says:"
+        return "monitor.address is not set, so no gateway can be asked."
+    return f"No gateway answers at {settings.monitor.address}."
+
+
+def reload_text(answers: Sequence[Mapping[str, Any]]) -> str:
+    """Answers of `reloaded` to be read; workers that say the same, once."""
+    return "\n".join(dict.fromkeys("\n".join(_reload_lines(each)) for each in answers))
+
+
+def _reload_lines(answer: Mapping[str, Any]) -> Iterator[str]:
+    if problems := answer.get("problems"):
+        yield from ("Nothing has changed:", *problems)
+        return
+    changed, waiting = answer["changed"], answer["waiting"]
+    yield (
+        f"In force now: {', '.join(changed)}." if changed else "Nothing has changed that can hold without a new start."
+    )
+    if waiting:
+        yield f"At the next start: {', '.join(waiting)}."
 
 
 def status_text(reports: Sequence[Mapping[str, Any]]) -> str:

@@ -29,7 +29,7 @@ BROKEN = "Something went wrong on my side while answering; it is logged. Please 
 _OF_THE_MODEL = (ProviderUnavailable, ProviderRateLimited, ProviderRejected, ConfigError)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class CommandRunner:
     """`context` makes the context of a call from the call's own facts."""
 

@@ -80,7 +80,7 @@ def row_of_run(event_id: str) -> str:
     return lasting_id("o", event_id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Reminders:
     """`zone` is the time zone of people who never said theirs."""
 

@@ -117,5 +117,5 @@ def configure_logs(
     # Libraries that log through the standard library (APScheduler, Telegram's) only speak up when it matters.
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_Redacting(redact))
-    logging.basicConfig(level=max(_LEVELS[level], logging.WARNING), handlers=[handler])
+    logging.basicConfig(level=max(_LEVELS[level], logging.WARNING), handlers=[handler], force=True)
     return sink.close

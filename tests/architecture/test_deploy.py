@@ -345,6 +345,7 @@ def said(key: str) -> list[str]:
 
 def test_the_unit_serves_the_platforms_and_ends_well() -> None:
     assert [each.partition("/legato ")[2] for each in said("ExecStart")] == ["run"]
+    assert said("ExecReload") == ["/bin/kill -HUP $MAINPID"]
     assert said("Type") == ["notify"]
     assert 3 * LOOK_SECONDS < int(said("WatchdogSec")[0]) < HOPELESS
     assert int(said("TimeoutStopSec")[0]) > DRAIN_SECONDS + 5

@@ -45,7 +45,7 @@ async def worker(folder: Path) -> AsyncIterator[Process]:
     try:
         yield process
     finally:
-        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGTERM)
         _, errors = await process.communicate()
         assert process.returncode == 0, errors.decode()
         assert (folder / "legato-home").stat().st_mode & 0o777 == 0o700

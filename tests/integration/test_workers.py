@@ -59,7 +59,7 @@ async def lines(log: Path, count: int) -> list[str]:
             await SystemClock().sleep(0.01)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_killed_worker_is_started_again_and_all_end_together(tmp_path: Path, number: int) -> None:
     log = tmp_path / "log"
     clock = ManualClock()

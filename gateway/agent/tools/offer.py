@@ -201,7 +201,7 @@ class Toolbox:
         count: Callable[[Iterable[Mapping[str, Any]]], int] = lambda _: 0,
     ) -> None:
         self._offered: dict[str, Offered] = {}
-        self._rules = rules
+        self.rules = rules
         self._count = count
         self.counts = ToolCounts()
         self.version = 0  # rises with every change
@@ -251,7 +251,7 @@ class Toolbox:
         tokens at once."""
         known = set(order)
         allowed = self._offered
-        if self._rules:
+        if self.rules:
             allowed = {name: each for name, each in allowed.items() if self.allows(name, caller)}
         new = [name for name, each in allowed.items() if name not in known and not each.gone and name != FIND]
         room = int(SHARE * window) - sum([allowed[name].tokens for name in order if name in allowed])
@@ -285,7 +285,7 @@ class Toolbox:
 
     def allows(self, name: str, caller: Caller) -> bool:
         """Say whether somebody may use a tool of this name, if there is one."""
-        return name == FIND or all(rule(name, caller) for rule in self._rules)
+        return name == FIND or all(rule(name, caller) for rule in self.rules)
 
     def has(self, name: str, caller: Caller) -> bool:
         """Say whether somebody could call a tool of this name now."""

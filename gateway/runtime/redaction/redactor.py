@@ -100,7 +100,13 @@ class Redactor:
     """
 
     def __init__(self, secrets: Sequence[str] = ()) -> None:
+        self._secrets = tuple(secrets)
         self._exact = Configured(secrets)
+
+    def learn(self, secrets: Sequence[str]) -> None:
+        """Know these secrets beside the earlier ones, which running work may still name."""
+        self._secrets = tuple(dict.fromkeys((*self._secrets, *secrets)))
+        self._exact = Configured(self._secrets)
 
     def __call__(self, text: str) -> str:
         """`text` without credentials; everything else stays as it was."""

@@ -1,0 +1,108 @@
+"""Settings that hold without a new start: at SIGHUP of `legato run`, and by `legato reload`.
+
+`taken_up` is the list of them. All others wait for the next start, and are named. A configuration that would not load
+changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import structlog
+
+from gateway.app.config import Config
+from gateway.app.config.models import Chat
+from gateway.app.config.rules import contradictions
+from gateway.app.config.source import KeyPath, dotted
+from gateway.domain.settings import Section
+from gateway.runtime.errors import ConfigError
+
+log = structlog.get_logger(__name__)
+
+RELOAD: Final = "/reload"  # the page of `legato reload` at monitor.address
+OWN: Final = "X-Legato"  # the header of a request by Legato's own command
+_SECTIONS: Final = ("model", "fallback_models", "auxiliary", "access", "budgets", "prompt", "alerts")
+_OF_CHATS: Final = ("persona", "model", "tools", "daily_usd")
+
+
+def taken_up(held: Config, wanted: Config) -> Config:
+    """Return the settings in force once those that are `wanted` were taken up as far as they can be."""
+    return held.replace(
+        **{name: getattr(wanted, name) for name in _SECTIONS},
+        tools=wanted.tools.model_copy(update={"mcp": held.tools.mcp}),
+        chats=dict(_chats(held, wanted)),
+        log=held.log.model_copy(update={"level": wanted.log.level}),
+    )
+
+
+def _chats(held: Config, wanted: Config) -> Iterator[tuple[str, Chat]]:
+    for place in {**held.chats, **wanted.chats}:
+        before, after = held.chats.get(place, Chat()), wanted.chats.get(place, Chat())
+        chat = before.model_copy(update={key: getattr(after, key) for key in _OF_CHATS})
+        if chat != Chat():
+            yield place, chat
+
+
+def differences(before: Config, after: Config) -> list[str]:
+    """Return the keys whose values differ."""
+    return [dotted(path) for path in _differing((), before, after)]
+
+
+def _differing(path: KeyPath, before: Any, after: Any) -> Iterator[KeyPath]:
+    if isinstance(before, Section) and type(before) is type(after):
+        for name in type(before).model_fields:
+            yield from _differing((*path, name), getattr(before, name), getattr(after, name))
+    elif isinstance(before, dict) and isinstance(after, dict):
+        for name in {**before, **after}:
+            yield from _differing((*path, name), before.get(name), after.get(name))
+    elif before != after:
+        yield path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reloaded:
+    """`changed`: the keys with values that hold from now on. `waiting`: those that wait for the next start."""
+
+    changed: tuple[str, ...]
+    waiting: tuple[str, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Reloader:
+    """`config` is in force. `read` gives the settings as they are written now, and raises ConfigError. `reconfigure`
+    puts settings into the parts that keep to them, and raises ConfigError with nothing changed; `relog` into the
+    log."""
+
+    config: Config
+    read: Callable[[], Config]
+    reconfigure: Callable[[Config], Awaitable[None]]
+    relog: Callable[[Config], None]
+    _one: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def reload(self) -> Reloaded:
+        """Take up what can be, and log what was and what was not. Raises ConfigError, logged, with nothing changed."""
+        async with self._one:
+            try:
+                done = await self._reload()
+            except ConfigError as error:
+                log.error("settings_not_reloaded", problems=error.problems)
+                raise
+            log.warning("settings_reloaded", changed=done.changed, next_start=done.waiting)
+            return done
+
+    async def _reload(self) -> Reloaded:
+        wanted = await asyncio.to_thread(self.read)
+        config = taken_up(self.config, wanted)
+        changed, waiting = differences(self.config, config), differences(config, wanted)
+        if clashes := [text for _, text in contradictions((), config)]:
+            raise ConfigError(
+                [f"{text} (until the next start, which takes up {', '.join(waiting)})" for text in clashes]
+            )
+        if changed:
+            await self.reconfigure(config)
+            self.config = config
+            self.relog(config)
+        return Reloaded(changed=tuple(changed), waiting=tuple(waiting))
