@@ -14,7 +14,7 @@ from gateway.agent.ports import Observer, Questions, TranscriptWriter
 from gateway.agent.tools.base import Around, Files, Question, Recall, ReminderBook, ToolContext
 from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.agent.tools.outputs import OutputLimits, Outputs
-from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime
+from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime, Traced, untraced
 from gateway.domain.message import Message, ToolCall, note_of, tool_result
 from gateway.runtime.clock import Clock
 from gateway.runtime.points import Points
@@ -38,6 +38,7 @@ class ToolSteps:
     limits: OutputLimits
     clock: Clock
     points: Points
+    traced: Traced = untraced
     _offer: Offer = field(default_factory=partial(Offer, order=(), offered={}))  # the tools of the present step
     _tools: ToolRuntime = field(init=False)
 
@@ -45,7 +46,7 @@ class ToolSteps:
         """Look up the present tools: some come and go while the turn runs."""
         if self._offer.version != self.toolbox.version or self._offer.order != conversation.tools:
             self._offer = self.toolbox.offer(conversation.tools, self.caller, conversation.spec.context_length)
-            self._tools = ToolRuntime(self._offer, self.clock)
+            self._tools = ToolRuntime(self._offer, self.clock, self.traced)
         conversation.show(self._offer.order, self._offer.tokens)
 
     async def schemas(self, conversation: Conversation) -> list[dict[str, Any]]:

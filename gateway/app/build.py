@@ -11,7 +11,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tzlocal import get_localzone_name
 
@@ -38,6 +40,7 @@ from gateway.agent.sessions import Sessions
 from gateway.agent.steps import ToolSteps
 from gateway.agent.tools.base import Tool, ToolHost
 from gateway.agent.tools.offer import OWN, OfferRule, PlaceRule, Rule, Toolbox
+from gateway.agent.tools.runtime import untraced
 from gateway.app.accounts import AccountLeases, AccountNotes
 from gateway.app.alerts import Alerts
 from gateway.app.config import Config
@@ -84,6 +87,11 @@ from gateway.turns.reminders import ReminderSweep
 from gateway.turns.turn import Turns
 from gateway.turns.turn_files import TurnFiles
 
+if TYPE_CHECKING:
+    from opentelemetry.trace import Tracer
+
+    from gateway.app.tracing import Tracing
+
 _PAGE_SECONDS = 5.0  # for the text of one page of the web
 
 
@@ -104,6 +112,7 @@ class Parts:
     told: Callable[[str], None] = lambda _: None  # what to say before an adapter can say anything
     aside: RunsAside = at_once  # what reads Markdown; `legato run` has a process for that
     supervisor: Supervisor | None = None  # with one, the watchdog runs
+    tracer: Tracer | None = None  # in the place of the one that sends spans away
     pace: float = 0.0  # seconds between two words of a model that writes faster than people read
 
 
@@ -140,7 +149,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     )
     health = _health(base, models, reception, lanes, readers)
     watchdog = _watchdog(base, health, readers, parts.supervisor or Supervisor())
-    close = [*models.close, tools.pages.aclose]
+    close = [*models.close, tools.pages.aclose, *base.close]
 
     async def reconfigure(changed: Config) -> None:
         """Whatever may fail comes first."""
@@ -214,6 +223,8 @@ class _Base:
     adapters: Mapping[str, Adapter]
     limits: Mapping[str, Limits]
     outbox: Outbox
+    tracing: Tracing | None
+    close: Sequence[Callable[[], Awaitable[None]]]
 
 
 def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
@@ -222,6 +233,8 @@ def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
     store = parts.store or configured_store(config, clock=clock, told=parts.told)
     by_name = {adapter.name: adapter for adapter in adapters}
     limits = {**parts.also_runs, **{adapter.name: adapter.limits for adapter in adapters}}
+    redact = Redactor(config.secrets())
+    tracing, close = _tracing(config, parts, clock, redact)
     return _Base(
         config=config,
         rules=TurnRules(
@@ -234,7 +247,7 @@ def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
         clock=clock,
         ids=ids,
         points=points,
-        redact=Redactor(config.secrets()),
+        redact=redact,
         counter=TokenCounter(),
         background=background,
         store=store,
@@ -250,7 +263,23 @@ def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
             points=points,
             aside=parts.aside,
         ),
+        tracing=tracing,
+        close=close,
     )
+
+
+def _tracing(
+    config: Config, parts: Parts, clock: Clock, redact: Redactor
+) -> tuple[Tracing | None, list[Callable[[], Awaitable[None]]]]:
+    """What makes spans, and what sends the last of them; nothing where they are not wanted."""
+    if not config.otel.enabled:
+        return None, []
+    try:
+        module = import_module("gateway.app.tracing")
+    except ModuleNotFoundError as error:
+        raise ConfigError([f"otel.enabled needs OpenTelemetry ({error}): pip install 'legato[otel]'"]) from None
+    tracer, close = (parts.tracer, []) if parts.tracer else module.exporting()
+    return module.Tracing(tracer=tracer, clock=clock, redact=redact, contents=config.otel.contents), close
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,6 +308,8 @@ def _metering(
         parts.providers or {},
         there,
     )
+    if base.tracing is not None:
+        models.providers = base.tracing.providers(models.providers)
     metering = Metering(
         models=models,
         store=base.store,
@@ -566,6 +597,7 @@ def _turns(
             limits=config.tools,
             clock=clock,
             points=base.points,
+            traced=base.tracing.tool if base.tracing else untraced,
         ),
         compactor=partial(
             Compactor,
@@ -583,6 +615,7 @@ def _turns(
         clock=clock,
         began=clock.monotonic(),
         points=base.points,
+        invoke=base.tracing.invoke if base.tracing else Agent.run,
     )
 
 

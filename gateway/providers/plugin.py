@@ -154,8 +154,9 @@ class Vendor:
     of its API; what stands in braces is the customer's own, who must give the whole then. `key`: the variable in which
     people keep its key, "" where there is none; `keys_at`: the page where they get one. `key_header`: of a key that is
     no bearer token. `token_command`: what prints a token for it. `own`: a server of one's own, which needs no key;
-    `free`: it costs nothing. `lacks`: what its models refuse. `prices`: its name in the price table. `example`: a
-    model. `note`: what people should know.
+    `free`: it costs nothing. `lacks`: what its models refuse. `prices`: its name in the price table. `traced_as`:
+    its name in OpenTelemetry's conventions, where that is another one. `example`: a model. `note`: what people should
+    know.
     """
 
     name: str
@@ -170,6 +171,7 @@ class Vendor:
     free: bool = False
     lacks: Sequence[Feature] = ()
     prices: str = ""
+    traced_as: str = ""
     example: str = ""
     note: str = ""
 

@@ -10,7 +10,7 @@ How a message comes into its lane is told in `reception`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -57,7 +57,7 @@ from gateway.runtime.points import Points
 from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
 from gateway.store.port import Store
-from gateway.store.records import MOST_ATTEMPTS, Cap, InboxItem, ItemOutcome, Lease, TurnJournal
+from gateway.store.records import MOST_ATTEMPTS, Cap, InboxItem, ItemOutcome, Lease, ToolIntent, TurnJournal
 from gateway.turns.notices import Throttle
 from gateway.turns.observer import STOPPED, TurnObserver
 from gateway.turns.parts import following, joined, patience
@@ -117,8 +117,9 @@ class Ending:
 
 @dataclass(slots=True, kw_only=True)
 class Turns:
-    """The parts that every turn needs. `agent`, `fitting`, `steps` and `compactor` build those of one turn. `began`:
-    when this process did (monotonic). Only `_outages` changes: when each key was last told that the store is away."""
+    """The parts that every turn needs. `agent`, `fitting`, `steps` and `compactor` build those of one turn; `invoke`
+    runs its agent. `began`: when this process did (monotonic). Only `_outages` changes: when each key was last told
+    that the store is away."""
 
     store: Store
     sessions: Sessions
@@ -144,6 +145,7 @@ class Turns:
     clock: Clock
     points: Points
     began: float
+    invoke: Callable[[Agent, Conversation, Collection[ToolIntent]], Awaitable[str]] = Agent.run
     _outages: Throttle = field(default_factory=Throttle)
 
     # -- 1. the lane has come to an item ----------------------------------------------------
@@ -310,7 +312,7 @@ class Turns:
                 await self._hear(observer, conversation, said, reminders=reminders)
                 await self._clean(observer, conversation, agent.fitting)
                 outcome: ItemOutcome = "answered"
-                reply = await agent.run(conversation, journal.intents)
+                reply = await self.invoke(agent, conversation, journal.intents)
                 asides = f"\n\n{questions.footer}" if questions.footer else ""
                 shown = [("reply", reply + asides + agent.footer())]
             told = await agent.remarks(conversation)

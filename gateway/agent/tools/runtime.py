@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import structlog
@@ -33,6 +34,15 @@ INTERRUPTED = "The person stopped this turn while the tool was running; it may o
 _MOST_ASKED = 10  # questions of one step: each is a message, and platforms show few a minute
 _ENGINE_SECONDS = 120.0  # for a tool of the context engine, which declares no limit of its own
 
+Traced = Callable[[ToolCall], AbstractContextManager[Callable[[str], None]]]
+"""Around a call; its result's text is handed to what it gives."""
+
+
+def untraced(_: ToolCall) -> AbstractContextManager[Callable[[str], None]]:
+    """`Traced` that does nothing."""
+    return nullcontext(lambda _: None)
+
+
 EngineTool = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 
 
@@ -53,9 +63,10 @@ class Gate(Protocol):
 class ToolRuntime:
     """Runs calls of the tools on offer, and of the context engine's own."""
 
-    def __init__(self, offer: Offer, clock: Clock) -> None:
+    def __init__(self, offer: Offer, clock: Clock, traced: Traced = untraced) -> None:
         self._offer = offer
         self._clock = clock
+        self._traced = traced
 
     def intents(self, calls: Sequence[ToolCall], asked: Collection[str] = ()) -> list[ToolIntent]:
         """The calls whose effects must not be repeated after a crash, and those that a person is asked about: while
@@ -139,23 +150,31 @@ class ToolRuntime:
     ) -> Result:
         name = call["function"]["name"]
         try:
-            engine_tool = engine_tools.get(name)
-            if engine_tool is not None:
-                arguments = parsed(call["function"]["arguments"])
-                return await self._timed(name, _ENGINE_SECONDS, engine_tool(name, arguments))
-            tool = self._offer.get(name)
-            if tool is None:
-                raise ToolError(self._offer.why_not(name))
-            arguments = self._offer.arguments(name, call["function"]["arguments"])
-            if (asking := self._offer.asking(name)) is not None:
-                _check(asking, arguments, admin=context.admin, allowed=allowed)
-            return await self._timed(name, tool.timeout, tool.run(arguments, context))
+            with self._traced(call) as told:
+                result = await self._run(name, call, context, engine_tools, allowed=allowed)
+                told(result.text)
+                return result
         except ToolError as error:
             return Result(text=f"Error: {error}")
         except Exception as error:
             # A tool is foreign code: its exceptions are results, not the end of the turn.
             log.exception("tool_failed", tool=name)
             return Result(text=f"Error: {name} failed unexpectedly ({type(error).__name__}).")
+
+    async def _run(
+        self, name: str, call: ToolCall, context: ToolContext, engine_tools: Mapping[str, EngineTool], *, allowed: bool
+    ) -> Result:
+        engine_tool = engine_tools.get(name)
+        if engine_tool is not None:
+            arguments = parsed(call["function"]["arguments"])
+            return await self._timed(name, _ENGINE_SECONDS, engine_tool(name, arguments))
+        tool = self._offer.get(name)
+        if tool is None:
+            raise ToolError(self._offer.why_not(name))
+        arguments = self._offer.arguments(name, call["function"]["arguments"])
+        if (asking := self._offer.asking(name)) is not None:
+            _check(asking, arguments, admin=context.admin, allowed=allowed)
+        return await self._timed(name, tool.timeout, tool.run(arguments, context))
 
     async def _timed(self, name: str, seconds: float, work: Awaitable[object]) -> Result:
         try:

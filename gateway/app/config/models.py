@@ -285,6 +285,15 @@ class AlertSettings(Section):
         return ChatAddress(platform=platform, chat=chat) if platform and chat else None
 
 
+class OtelSettings(Section):
+    """Spans for OpenTelemetry: of turns, model calls and tools (docs/operations.md). They need
+    `pip install 'legato[otel]'`. OpenTelemetry's own variables, such as OTEL_EXPORTER_OTLP_ENDPOINT, say where they go.
+    """
+
+    enabled: Flag = Field(False, description="whether spans are made")
+    contents: Flag = Field(False, description="whether they hold what people, models and tools say")
+
+
 class Config(Section):
     """The settings of Legato, each at its default. Your own go into a file of the same form, config.yaml in Legato's
     folder (~/.legato, or the one that LEGATO_HOME names), and only those that differ: changes to this file would be in
@@ -321,6 +330,7 @@ class Config(Section):
     adapters: Platforms = Field(default_factory=dict)  # those that are named, by name
     monitor: MonitorSettings = MonitorSettings()
     alerts: AlertSettings = AlertSettings()
+    otel: OtelSettings = OtelSettings()
     log: Log = Log()
     _folder: Path = PrivateAttr(default_factory=Path)
 

@@ -25,6 +25,7 @@ PLUGIN = ProviderPlugin(
         title="OpenAI",
         key="OPENAI_API_KEY",
         keys_at="https://platform.openai.com/api-keys",
+        traced_as="openai",
         example="gpt-5",
         note="models that think do so best here: their thoughts go back to them between calls",
     ),
