@@ -172,6 +172,7 @@ class ReceivingBot(ExtBot[None]):
             raise
         except Conflict:
             if not await self._end_webhook():
+                self._receiver.reached(yes=False)  # another program takes the messages
                 raise
             return await super().get_updates(*arguments, **options)
         except UNREADABLE:  # one of them, and with it all

@@ -66,6 +66,16 @@ async def test_telegram_before_the_first_answer_and_in_the_middle() -> None:
             await eventually(lambda: adapter.unreached_since is None)
 
 
+async def test_telegram_beside_another_program_that_polls() -> None:
+    async with TelegramServer(limits=None) as telegram:
+        ours, other = (TelegramAdapter(settings_on(telegram), clock=SystemClock(), paced=False) for _ in range(2))
+        async with reading(ours):
+            await eventually(lambda: bool(list(telegram.journal.of("getUpdates"))))
+            assert ours.unreached_since is None
+            async with reading(other):
+                await eventually(lambda: ours.unreached_since is not None)
+
+
 async def test_discord_before_the_first_answer() -> None:
     settings = DiscordSettings(token=SecretStr("not.a.token"), base_url=f"http://127.0.0.1:{free_port()}/api/v10")
     adapter = DiscordAdapter(settings, clock=SystemClock())
