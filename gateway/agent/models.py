@@ -278,6 +278,11 @@ class Models:
         away = self._absences.get(spec.place)
         return max(0.0, away.until - self.clock.monotonic()) if away is not None else 0.0
 
+    @property
+    def patience(self) -> float:
+        """The seconds for which the settings let the main model be silent; 0: they do not say."""
+        return getattr(self.main.settings, "silence", None) or 0.0
+
     def answered(self, spec: ModelSpec) -> None:
         """Note that the model is there."""
         self._absences.pop(spec.place, None)

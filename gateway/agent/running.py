@@ -27,6 +27,7 @@ class RunningTurn:
     key: SessionKey
     source: Source
     started_at: float
+    alive_at: float  # monotonic: the last sign of life
     end: Callable[[SignalKind], None]
     phase: Phase = "starting"
     step: int = 0
@@ -76,6 +77,12 @@ class RunningTurns:
     def count(self) -> int:
         """Return the number of running turns."""
         return len(self._running)
+
+    def silent_since(self, now: float) -> float | None:
+        """Return the moment since which the longest silent of the turns that wait for a model has had no sign of it;
+        None: no turn waits for one."""
+        thinking = [each for each in self._running.values() if each.phase == "thinking" and not each.pause(now)]
+        return min((each.alive_at for each in thinking), default=None)
 
     def waits(self, key: SessionKey) -> bool:
         """Say whether the key's turn waits for a person."""

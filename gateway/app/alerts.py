@@ -19,6 +19,7 @@ from gateway.runtime.tasks import Background
 log = structlog.get_logger(__name__)
 
 _EVERY: Final = 3_600.0  # seconds
+_PATIENCE: Final = 10.0  # seconds for the store
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,17 +49,19 @@ class Alerts:
         # Several processes, and a new start, make the same row: the store keeps it once.
         row_id = lasting_id("o", "alert", to, kind, int(self.clock.now() // _EVERY))
         key = SessionKey(platform=to.platform, chat=to.chat)
+        rows = self.outbox.compose(key, to, "notice", f"Legato — {text}", first_id=row_id)
         try:
-            await self.outbox.emit(self.outbox.compose(key, to, "notice", f"Legato — {text}", first_id=row_id))
-        except StoreError as error:
-            self._told.pop(kind, None)  # the next of its kind is told
-            log.warning("alert_not_told", kind=kind, error=str(error))
+            async with self.clock.limit(_PATIENCE):
+                await self.outbox.emit(rows)
+        except (StoreError, TimeoutError) as error:  # the store is what is wrong: it may show the alert once more
+            log.warning("alert_not_stored", kind=kind, error=str(error))
+            await self.outbox.show_unstored(rows[0])
 
 
 def _risen(before: Signs, signs: Signs) -> dict[str, str]:
     news: dict[str, str] = {}
     if (dead := signs.dead - before.dead) > 0:
-        news["dead_letters"] = f"{counted(dead, 'message')} could not be answered, and were given up"
+        news["dead_letters"] = f"{counted(dead, 'message')} could not be answered: see `legato dead list`"
     if (met := signs.caps_met - before.caps_met) > 0:
         news["cap_met"] = f"a spend cap refused {counted(round(met), 'model call')}"
     return news

@@ -147,7 +147,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         background=base.background,
         clock=base.clock,
     )
-    health = _health(base, models, reception, lanes, readers)
+    health = _health(base, models, talks, reception, lanes, readers)
     watchdog = _watchdog(base, health, readers, parts.supervisor or Supervisor())
     close = [*models.close, tools.pages.aclose, *base.close]
 
@@ -619,13 +619,16 @@ def _turns(
     )
 
 
-def _health(base: _Base, models: _ModelParts, reception: Reception, lanes: Lanes, readers: Readers) -> Health:
+def _health(
+    base: _Base, models: _ModelParts, talks: _TalkParts, reception: Reception, lanes: Lanes, readers: Readers
+) -> Health:
     return Health(
         store=base.store,
         adapters=base.adapters,
         readers=readers,
         reception=reception,
         lanes=lanes,
+        running_turns=talks.running_turns,
         models=models.metering.models,
         metrics=Metrics(),
         clock=base.clock,

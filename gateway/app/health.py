@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -17,6 +17,7 @@ import structlog
 from gateway import __version__
 from gateway.agent.metering import CALLS, CAPS_MET
 from gateway.agent.models import Models
+from gateway.agent.running import RunningTurns
 from gateway.app.problems import ASK_SECONDS, LOOK_SECONDS, PlatformSigns, Problem, Signs
 from gateway.app.readers import Readers
 from gateway.delivery.outbox import SENDS
@@ -25,7 +26,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, StoreError, StoreUnavailable
 from gateway.runtime.metrics import Gauge, Metrics
 from gateway.runtime.tasks import Background
-from gateway.store.port import Store
+from gateway.store.port import PROCESSES_LOST, Store
 from gateway.store.records import Backlog, Pile
 from gateway.turns.lanes import Lanes
 from gateway.turns.reception import Reception
@@ -53,6 +54,8 @@ _WAITING: Final = Gauge(name="messages_waiting", text="Messages that are accepte
 _RUNNING: Final = Gauge(name="lanes_running", text="Lanes that this process drains.")
 
 _NOTES: Final = "watchdog"  # the account of its small write
+_NO_FAILURE: Final = ("sent", "broken_off", "rate_limited")  # outcomes of an attempt to show something
+_FAILS_REMEMBERED: Final = 60.0  # seconds
 _ASKED_FOR: Final = 5.0  # seconds for the store's answer
 
 
@@ -65,6 +68,15 @@ class _Unread:
     heard: float | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Failures:
+    """Attempts to show something that failed, with the looks that saw the first and the last of them."""
+
+    first: float
+    last: float
+    count: float
+
+
 @dataclass(slots=True, kw_only=True)
 class Health:
     """Looks at the parts of a gateway. `runs`: the platforms whose lanes are run here. `folder`: where the store's disk
@@ -75,6 +87,7 @@ class Health:
     readers: Readers
     reception: Reception
     lanes: Lanes
+    running_turns: RunningTurns
     models: Models
     metrics: Metrics
     clock: Clock
@@ -91,6 +104,9 @@ class Health:
     _asked_at: dict[str, float] = field(default_factory=dict)
     _shown: dict[str, float] = field(default_factory=dict)  # sent messages by platform, as they were counted
     _shown_at: dict[str, float] = field(default_factory=dict)
+    _failed: dict[str, _Failures] = field(default_factory=dict)  # since the last message that was shown
+    _failures: dict[str, float] = field(default_factory=dict)  # failed attempts by platform, as they were counted
+    _lost: float = 0.0
     _calls: dict[bool, float] = field(default_factory=dict)  # model calls by whether they were answered
     _called_at: dict[bool, float] = field(default_factory=dict)
     _moved: object = None
@@ -110,12 +126,13 @@ class Health:
         self._looked_at = now
         self._note_counts(now)
         self._ask_servers(now)
+        lost, self._lost = self._lost, sum(self.metrics.counts(PROCESSES_LOST).values())
         backlog, error = await self._backlog()
         writes_for = 0.0 if self._writing_since is None else now - self._writing_since
         wall = self.clock.now()
         return Signs(
             at=now,
-            platforms={name: self._of_platform(name, backlog) for name in self._platforms()},
+            platforms={name: self._of_platform(name, backlog, now) for name in self._platforms()},
             idle={}
             if self.lanes.is_full
             else {name: wall - at for name, at in backlog.idle.items() if name in self.runs},
@@ -126,7 +143,16 @@ class Health:
             ended=tuple(ended),
             dead=backlog.dead,
             caps_met=sum(self.metrics.counts(CAPS_MET).values()),
+            model=self.models.main.name,
+            away=self.models.absence(self.models.main),
+            silent_for=self._silent_for(now),
+            patience=self.models.patience,
+            lost=self._lost - lost,
         )
+
+    def _silent_for(self, now: float) -> float:
+        since = self.running_turns.silent_since(now)
+        return 0.0 if since is None or self._called_at.get(True, since) > since else now - since
 
     def _platforms(self) -> list[str]:
         """Without a person's own terminal, which ends with its input."""
@@ -134,14 +160,16 @@ class Health:
             name for name, each in self.adapters.items() if not (isinstance(each, HasAccount) and each.reader_sends)
         ]
 
-    def _of_platform(self, name: str, backlog: Backlog) -> PlatformSigns:
-        unread = self._unread.get(name)
+    def _of_platform(self, name: str, backlog: Backlog, now: float) -> PlatformSigns:
+        unread, failed = self._unread.get(name), self._failed.get(name)
         return PlatformSigns(
             state=self.readers.state(name),
             still_for=self.readers.silent_for(name),
             deaf_for=unread.last - unread.first
             if unread and unread.heard == self.reception.heard_at.get(name)
             else 0.0,
+            failed_sends=round(failed.count) if failed else 0,
+            fails_for=failed.last - failed.first if failed and now - failed.last < _FAILS_REMEMBERED else 0.0,
             unsent=sum(pile.count for (platform, _), pile in backlog.unsent.items() if platform == name),
         )
 
@@ -157,9 +185,17 @@ class Health:
 
     def _note_counts(self, now: float) -> None:
         """Compare what was counted, and begin a small write if anything moved: an idle disk may sleep."""
-        shown = {
-            platform: sum_ for (platform, outcome), sum_ in self.metrics.counts(SENDS).items() if outcome == "sent"
-        }
+        sends = self.metrics.counts(SENDS)
+        shown = {platform: sum_ for (platform, outcome), sum_ in sends.items() if outcome == "sent"}
+        failures: dict[str, float] = {}
+        for (platform, outcome), count in sends.items():
+            if outcome not in _NO_FAILURE:
+                failures[platform] = failures.get(platform, 0.0) + count
+        for platform, count in failures.items():
+            self._note_failures(platform, count - self._failures.get(platform, 0.0), now)
+        self._failures = failures
+        for platform in [each for each, count in shown.items() if count > self._shown.get(each, 0)]:
+            self._failed.pop(platform, None)
         calls = {True: 0.0, False: 0.0}
         for (*_, outcome), count in self.metrics.counts(CALLS).items():
             calls[outcome == "answered"] += count
@@ -170,6 +206,11 @@ class Health:
         if moved != self._moved or self._write_error is not None:
             self._moved = moved
             self.background.start_once(self._write(), name="watchdog's write")
+
+    def _note_failures(self, platform: str, count: float, now: float) -> None:
+        if count:
+            before = self._failed.get(platform) or _Failures(first=now, last=now, count=0)
+            self._failed[platform] = replace(before, last=now, count=before.count + count)
 
     async def _write(self) -> None:
         self._writing_since = began = self.clock.monotonic()

@@ -17,13 +17,18 @@ Kind = Literal[
     "lane_still",
     "job_ended",
     "outbox_grows",
+    "sends_fail",
+    "model_away",
+    "model_silent",
+    "process_gone",
     "loop_lags",
     "writer_still",
     "store_away",
     "disk_low",
 ]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-SLOWS_ALONE: Final = frozenset[Kind]({"loop_lags", "disk_low"})  # messages move all the same
+# Messages move all the same: people are answered, if only that the model is away.
+MOVES_ON: Final = frozenset[Kind]({"loop_lags", "disk_low", "model_away", "model_silent", "process_gone"})
 
 LOOK_SECONDS: Final = 10.0  # between two looks
 ASK_SECONDS: Final = 20.0  # a platform was silent for so long before its server is asked, and between two questions
@@ -32,6 +37,8 @@ _LAGS: Final = 2.0  # seconds of a look that comes late
 _LANE_STILL: Final = 45.0  # seconds in a lane that nobody runs
 _WRITER_STILL: Final = 30.0
 _GROWS_FOR, _GROWS_BY = 300.0, 10  # seconds, and rows
+_FAILS_FOR, _FAILS = 20.0, 3  # seconds, and attempts
+_MODEL_SILENT: Final = 45.0  # seconds; a thinking model shows thoughts, or people are answered meanwhile
 _LEAST_FREE: Final = 500_000_000  # bytes
 MOST_LOOKS: Final = int(_GROWS_FOR / LOOK_SECONDS) + 1
 
@@ -39,19 +46,26 @@ MOST_LOOKS: Final = int(_GROWS_FOR / LOOK_SECONDS) + 1
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlatformSigns:
     """One platform at a look. `still_for`: since when its library gave no sign, if that is too long. `deaf_for`: for
-    how many seconds its server was seen to keep updates, while nothing was heard of it."""
+    how many seconds its server was seen to keep updates, while nothing was heard of it.
+    `failed_sends`: attempts to show something since the last one that succeeded, from the first to the last of which
+    `fails_for` passed."""
 
     state: ReaderState
     still_for: float | None = None
     deaf_for: float = 0.0
     unsent: int = 0
+    failed_sends: int = 0
+    fails_for: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
     """A look at the gateway, at a monotonic time. `idle`: for how many seconds the oldest message waits in a lane that
     nobody runs, by platform; nothing while no more lanes may run at once. `lag`: by how much the look came late.
-    `writes_for`: for how long a small write has been under way. `ended`: jobs that had ended and were begun anew."""
+    `writes_for`: for how long a small write has been under way. `ended`: jobs that had ended and were begun anew.
+    `model`: the main model's name, and `away` why it is not asked. `silent_for`: for how long a turn has waited for a
+    sign of its model, while no model answered; `patience`: how long the settings let it be silent. `lost`: other
+    processes of the store that were found dead since the last look."""
 
     at: float
     platforms: Mapping[str, PlatformSigns] = field(default_factory=dict)
@@ -63,6 +77,11 @@ class Signs:
     ended: tuple[str, ...] = ()
     dead: int = 0  # items that were given up, ever
     caps_met: float = 0.0  # model calls that a spend cap refused, since the start
+    model: str = ""
+    away: str | None = None
+    silent_for: float = 0.0
+    patience: float = 0.0
+    lost: float = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +113,19 @@ def _found(signs: Signs, before: Sequence[Signs]) -> Iterator[tuple[Kind, str, s
         yield from _of_platform(name, platform)
         if _grows([*(each.platforms.get(name) for each in before), platform], signs.at - before[0].at if before else 0):
             yield "outbox_grows", name, f"{counted(platform.unsent, 'message')} wait to be shown, and none goes out"
+        if platform.failed_sends >= _FAILS and platform.fails_for >= _FAILS_FOR:
+            yield "sends_fail", name, f"{platform.failed_sends} attempts to show a message failed, and none succeeded"
     for name, seconds in signs.idle.items():
         if seconds >= _LANE_STILL:
             yield "lane_still", name, f"a message has waited {lasting(seconds)}, and nobody answers it"
     for job in signs.ended:
         yield "job_ended", job, "had ended by an error in Legato, and was begun anew; the log has more"
+    if signs.away is not None:
+        yield "model_away", signs.model, signs.away
+    if signs.silent_for >= max(_MODEL_SILENT, signs.patience):
+        yield "model_silent", signs.model, f"has given no sign for {lasting(signs.silent_for)}"
+    if signs.lost:
+        yield "process_gone", "", "another process died, or stands still; those that live take its work over"
     if signs.lag >= _LAGS:
         yield "loop_lags", "", f"everything stood still for {signs.lag:.0f} seconds"
     if signs.writes_for >= _WRITER_STILL:

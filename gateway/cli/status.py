@@ -13,7 +13,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 from gateway.app.config import Config
 from gateway.app.config.models import MonitorSettings
 from gateway.app.health import backlog_report
-from gateway.app.problems import SLOWS_ALONE
+from gateway.app.problems import MOVES_ON
 from gateway.app.reload import OWN, RELOAD
 from gateway.domain.wording import counted, lasting
 from gateway.runtime.clock import SystemClock
@@ -57,7 +57,7 @@ def _answers(monitor: MonitorSettings, request: Callable[[str], Request], path: 
 def is_well(reports: Sequence[Mapping[str, Any]]) -> bool:
     """Say whether there is a gateway, and messages move in each."""
     return bool(reports) and all(
-        each["state"] == "serving" and all(problem["kind"] in SLOWS_ALONE for problem in each["problems"])
+        each["state"] == "serving" and all(problem["kind"] in MOVES_ON for problem in each["problems"])
         for each in reports
     )
 

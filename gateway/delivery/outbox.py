@@ -288,13 +288,13 @@ class Outbox:
 
     def announce(self, about: InboxItem | Arrival, kind: OutboundKind, text: str) -> None:
         """Show a text once without storing it, while the store is what fails. Best effort."""
-        adapter = self._adapters.get(about.inbound.source.platform)
-        if adapter is not None:
-            (row, *_) = self.rows(about, kind, text)
-            self._background.start(self._announce(adapter, row), name=f"announce {row.id}")
+        (row, *_) = self.rows(about, kind, text)
+        self._background.start(self.show_unstored(row), name=f"announce {row.id}")
 
-    async def _announce(self, adapter: Adapter, row: Outbound) -> None:
-        await best_effort(adapter.send(row), what="announce")
+    async def show_unstored(self, row: Outbound) -> None:
+        """Show a row once without storing it. Best effort."""
+        if (adapter := self._adapters.get(row.to.platform)) is not None:
+            await best_effort(adapter.send(row), what="announce")
 
     def look(self) -> None:
         """Ask the store for rows again: another process may have put some there."""

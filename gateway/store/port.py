@@ -21,7 +21,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol, Unpack, runtime_checkable
+from typing import Final, Protocol, Unpack, runtime_checkable
 
 from gateway.domain.approval import Approval, Verdict
 from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey
@@ -35,6 +35,7 @@ from gateway.domain.reminder import Reminder
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef, is_continuation
 from gateway.domain.usage import LedgerEntry, UsageTotal
 from gateway.runtime.errors import SessionNotFound
+from gateway.runtime.metrics import Counter
 from gateway.store.records import (
     Arrival,
     Backlog,
@@ -63,6 +64,10 @@ from gateway.store.records import (
     TurnEnd,
     TurnJournal,
     UsageBy,
+)
+
+PROCESSES_LOST: Final = Counter(
+    name="processes_lost", text="Other processes of the store that this one found dead; each part of it counts."
 )
 
 

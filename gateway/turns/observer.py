@@ -56,7 +56,6 @@ class TurnObserver:
     conversation: Conversation | None = None  # that the reply belongs to, once it is known
     turn: RunningTurn = field(init=False)
     stopped_at: float = 0.0  # seconds since the epoch: when a signal ended the turn
-    _alive_at: float = field(init=False)  # monotonic
     _over_at: float = field(init=False)  # monotonic: the deadline
     _limit: Deadline | None = None  # the deadline, or before it the end of patience without a sign of life
     _stream: CanStream | None = field(init=False)
@@ -67,10 +66,10 @@ class TurnObserver:
     _stands_in: asyncio.Task[None] | None = None
 
     def __post_init__(self) -> None:
-        self._alive_at = self.clock.monotonic()
-        self._over_at = self._alive_at + self.deadline
+        now = self.clock.monotonic()
+        self._over_at = now + self.deadline
         source = self.item.inbound.source
-        self.turn = RunningTurn(key=self.item.key, source=source, started_at=self._alive_at, end=lambda _: None)
+        self.turn = RunningTurn(key=self.item.key, source=source, started_at=now, alive_at=now, end=lambda _: None)
         # Asked once a turn, and of the class, for which Python remembers the answer: isinstance takes longer to
         # hold an object against a Protocol than a word takes to be shown.
         adapter: Any = self.adapter
@@ -116,7 +115,7 @@ class TurnObserver:
         """Return the outcome of a turn that its limits cut short, and a sentence about the end."""
         if self.turn.ended_by is not None:
             return "stopped", STOPPED if self.turn.ended_by == "stop" else INTERRUPTED
-        if self.clock.monotonic() - self._alive_at >= self.inactivity:
+        if self.clock.monotonic() - self.turn.alive_at >= self.inactivity:
             return "failed", GAVE_UP.format(why="nothing happened", time=lasting(self.inactivity))
         return "failed", GAVE_UP.format(why="it was not finished", time=lasting(self.deadline))
 
@@ -140,9 +139,9 @@ class TurnObserver:
 
     def alive(self) -> None:
         """Something happened: inactivity counts from here."""
-        self._alive_at = self.clock.monotonic()
+        self.turn.alive_at = self.clock.monotonic()
         if self._limit is not None:
-            self._limit.extend(min(self.inactivity, self._over_at - self._alive_at))
+            self._limit.extend(min(self.inactivity, self._over_at - self.turn.alive_at))
 
     @asynccontextmanager
     async def asking(self) -> AsyncIterator[None]:

@@ -20,6 +20,7 @@ import structlog
 from gateway.domain.chat import SessionKey
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import Background
+from gateway.store.port import PROCESSES_LOST
 from gateway.store.redis import searching
 from gateway.store.redis.admission import look_after, make_good
 from gateway.store.redis.connection import Caller, Job
@@ -140,6 +141,7 @@ class Membership:
             if suspect:
                 self._lanes.ready.add_suspect(partition, int(suspect))
             if dead:
+                PROCESSES_LOST.count(by=int(dead))
                 self._background.start(self._take_up(), name="store takes up")
             if chat and float(due) < self._process.time.now() - self._lease_seconds:
                 # Nobody has looked at the chat since it was due: the process that put it off is gone.
