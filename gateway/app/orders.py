@@ -1,7 +1,9 @@
-"""An operator's orders about messages that are stuck: rows of the outbox, and messages that were given up.
+"""An operator's orders: about messages that are stuck (rows of the outbox, and messages that were given up), and about
+texts to be shown.
 
-A Redis store takes them from any process. The file of a SQLite store belongs to the gateway that runs: a shell leaves
-an order in it, and the gateway carries it out. Every order may be carried out twice: it changes nothing then.
+A Redis store takes the first kind from any process. The file of a SQLite store belongs to the gateway that runs: a
+shell leaves an order in it, and the gateway carries it out. A text always waits for a gateway, which knows how long the
+platform's messages may be. Every order may be carried out twice: it changes nothing then.
 """
 
 from __future__ import annotations
@@ -9,24 +11,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from typing import Final, Literal
 
 import structlog
 
 from gateway.delivery.outbox import Outbox
-from gateway.domain.chat import ChatAddress, Outbound, OutboundState
+from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.store.port import Store
 from gateway.store.records import Arrival, InboxItem
 
 log = structlog.get_logger(__name__)
 
-Verb = Literal["retry", "drop", "replay", "bury"]
+Verb = Literal["retry", "drop", "replay", "bury", "send"]
 
 LOOK_EVERY: Final = 5.0  # seconds
 MOST_DEAD: Final = 10_000  # that are looked through
 _OF_DEAD: Final[tuple[Verb, ...]] = ("replay", "bury")
 DROPPED: Final = "the operator dropped it"
+_OF_TEXTS: Final = ("thread", "text", "at")
 _ACCOUNT: Final = "orders"  # the notes that hold them
 _AGAIN: Final = "replay."  # before the id of an event whose message is tried once more
 
@@ -34,17 +38,41 @@ _AGAIN: Final = "replay."  # before the id of an event whose message is tried on
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """`retry` shows a row that was not shown, `drop` gives up one that waits; `id` is the row's. `replay` has a message
-    that was given up answered after all, `bury` takes it off the list; `id` is the item's."""
+    that was given up answered after all, `bury` takes it off the list; `id` is the item's. `send` shows `text` as the
+    row `id`, in a thread of the chat if one is named; `at` is when it was asked for (seconds since the epoch)."""
 
     verb: Verb
     id: str
     platform: str
     chat: str
+    thread: str | None = None
+    text: str = ""
+    at: float = 0.0
+
+    @property
+    def address(self) -> ChatAddress:
+        """Return the place that it is about."""
+        return ChatAddress(platform=self.platform, chat=self.chat, thread=self.thread)
+
+    @property
+    def name(self) -> str:
+        """The name of the note that holds it: an order that is left twice is there once."""
+        return f"{self.verb} {self.id}"
 
 
 async def leave(store: Store, orders: list[Order]) -> None:
     """Leave orders to the gateway that runs on this store."""
-    await store.set_notes(_ACCOUNT, {f"{each.verb} {each.id}": json.dumps(asdict(each)) for each in orders})
+    await store.set_notes(_ACCOUNT, {each.name: _written(each) for each in orders})
+
+
+async def left(store: Store) -> dict[str, Order]:
+    """The orders that no gateway has carried out yet, by name."""
+    return {name: Order(**json.loads(text)) for name, text in (await store.notes(_ACCOUNT)).items()}
+
+
+def _written(order: Order) -> str:
+    """An order as JSON. Only a text has the last fields, so an earlier release can carry out the others."""
+    return json.dumps({name: value for name, value in asdict(order).items() if value or name not in _OF_TEXTS})
 
 
 async def dead_of(store: Store, orders: Iterable[Order]) -> dict[str, InboxItem]:
@@ -55,14 +83,15 @@ async def dead_of(store: Store, orders: Iterable[Order]) -> dict[str, InboxItem]
 
 
 async def carry_out(store: Store, order: Order, clock: Clock, dead: dict[str, InboxItem]) -> tuple[Outbound, ...]:
-    """Do it, and return the rows that this process must now send. `dead` (of `dead_of`) loses what is dead no more."""
+    """Do it, and return the rows that this process must now send. `dead` (of `dead_of`) loses what is dead no more. A
+    text is shown by `Orders` alone."""
     if order.verb in _OF_DEAD:
         if (item := dead.pop(order.id, None)) is not None:
             if order.verb == "replay":
                 await _replay(store, item, clock)
             await store.bury(item)
         return ()
-    for row in await store.rows(ChatAddress(platform=order.platform, chat=order.chat), [order.id]):
+    for row in await store.rows(order.address, [order.id]):
         if order.verb == "retry" and row.state in (OutboundState.WITHHELD, OutboundState.REFUSED):
             return await store.emit([_anew(row, clock)])
         if order.verb == "drop" and row.state == OutboundState.PENDING:
@@ -95,10 +124,25 @@ class Orders:
     clock: Clock
 
     async def look(self) -> None:
-        """Carry out all orders that are there."""
-        orders = {name: Order(**json.loads(text)) for name, text in (await self.store.notes(_ACCOUNT)).items()}
-        dead = await dead_of(self.store, orders.values())
-        for name, order in orders.items():
+        """Carry out all orders that are there, in the order in which they were left, as far as that is known."""
+        orders = sorted((await left(self.store)).values(), key=attrgetter("at"))
+        dead = await dead_of(self.store, orders)
+        for order in orders:
+            if order.verb == "send" and not self.outbox.knows(order.platform):
+                continue  # it waits for a process that does
             log.info("order", verb=order.verb, id=order.id)
-            self.outbox.deliver(await carry_out(self.store, order, self.clock, dead))
-            await self.store.set_notes(_ACCOUNT, {name: None})
+            if order.verb == "send":
+                await self._send(order)
+            else:
+                self.outbox.deliver(await carry_out(self.store, order, self.clock, dead))
+            await self.store.set_notes(_ACCOUNT, {order.name: None})
+
+    async def _send(self, order: Order) -> None:
+        """Store the rows that show a text, unless they were stored before, of whatever text. The ids of the others are
+        made of the first one's, so two processes store them once."""
+        to = order.address
+        if await self.store.rows(to, [order.id]):
+            return
+        key = SessionKey(platform=to.platform, chat=to.chat, thread=to.thread)
+        first, *others = self.outbox.compose(key, to, "notice", order.text, first_id=order.id)
+        await self.outbox.emit([first, *(replace(row, id=f"{order.id}.{n}") for n, row in enumerate(others, 1))])

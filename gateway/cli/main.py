@@ -101,9 +101,40 @@ def ask(
 
     if not session.isprintable():
         _misused("--session takes a name that can be printed")
-    call = ShellCall(question=_question(question), chat=session, fresh=not session)
+    asked = _words(question, "there is no question: write one behind `legato ask`, or `-` to read it from stdin")
+    call = ShellCall(question=asked, chat=session, fresh=not session)
     settings = _served_from(config)
     raise typer.Exit(_guarded(lambda: serve_shell(settings, call, _log_to), settings))
+
+
+@app.command()
+def send(
+    place: Annotated[str, typer.Argument(metavar="PLATFORM:CHAT", help="Where to.")],
+    text: Annotated[list[str], typer.Argument(metavar="TEXT", help="The words; a `-` at the end stands for stdin.")],
+    key: Annotated[str, typer.Option("--id", metavar="KEY", help="The same KEY is sent once, however often.")] = "",
+    thread: Annotated[str | None, typer.Option(metavar="ID", help="A thread or topic of the chat.")] = None,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Send TEXT to a chat, from scripts and cron. Prints the id of its row in the outbox.
+
+    The gateway that runs shows it within ten seconds; if none runs, the next one does. `legato trace ID` says what
+    became of it. Once this ends with the exit status 0 the text is safe; a script that must try again gives a KEY.
+    """
+    from gateway.app.plugins import platforms
+    from gateway.cli import send as sending
+    from gateway.runtime.clock import SystemClock, SystemIds
+
+    settings = _settings(config)
+    said = _words(text, "there is no text: write it behind the chat, or `-` to read it from stdin")
+    try:
+        to = sending.place_named(place, thread, platforms(), settings.adapters)
+        order = sending.order_for(to, said, key, SystemClock(), SystemIds())
+    except GatewayError as error:
+        _misused(str(error))
+    row = _read(config, lambda store: sending.send(store, order))
+    complain(sending.sentence(row, said))
+    show_rows(row, as_json, lambda each: str(each["id"]))
 
 
 @app.command()
@@ -459,18 +490,18 @@ def sessions_search(
 # -- what the commands share -----------------------------------------------------------------
 
 
-def _question(words: Sequence[str]) -> str:
-    """The words; a `-` behind them stands for what stdin holds. Raises typer.Exit where there is no question."""
+def _words(words: Sequence[str], otherwise: str) -> str:
+    """The words; a `-` behind them stands for what stdin holds. Raises typer.Exit with the sentence `otherwise` where
+    there are none."""
     parts = [" ".join(words)]
     if words[-1] == "-":
         if sys.stdin.isatty():
-            complain("Type the question; Ctrl-D at the beginning of a line ends it.")
+            complain("Type the text; Ctrl-D at the beginning of a line ends it.")
         try:
             parts = [" ".join(words[:-1]), sys.stdin.buffer.read().decode("utf-8-sig").rstrip()]
         except UnicodeDecodeError as error:
             _misused(f"stdin is not UTF-8 text (byte {error.start + 1}): send it as UTF-8")
-    asked = "\n\n".join(part for part in parts if part.strip())
-    return asked or _misused("there is no question: write one behind `legato ask`, or `-` to read it from stdin")
+    return "\n\n".join(part for part in parts if part.strip()) or _misused(otherwise)
 
 
 def _settings(path: Path | None) -> Config:

@@ -222,6 +222,10 @@ class Outbox:
         chat_of = self._limits.get(platform, _UNKNOWN).direct_chat
         return None if chat_of is None else chat_of(user)
 
+    def knows(self, platform: str) -> bool:
+        """Say whether this process knows the limits of a platform's messages."""
+        return platform in self._limits
+
     def has_buttons(self, platform: str) -> bool:
         """Say whether a platform shows buttons under messages."""
         return platform in self._tokens

@@ -1,0 +1,66 @@
+"""`legato send`: a text from a script to a chat, through the outbox of the gateway that runs, or of the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gateway.app.config.sentences import did_you_mean
+from gateway.app.orders import Order, leave, left
+from gateway.domain.chat import ChatAddress
+from gateway.domain.platform import AdapterSettings, Platform
+from gateway.domain.wording import counted
+from gateway.runtime.clock import Clock, Ids, lasting_id
+from gateway.runtime.errors import UserError
+from gateway.store.port import Store
+
+_LONGEST: Final = 100_000  # characters: a book is sent as a file
+
+
+def place_named(
+    text: str, thread: str | None, platforms: Mapping[str, Platform], served: Mapping[str, AdapterSettings]
+) -> ChatAddress:
+    """PLATFORM:CHAT, of `platforms`, those of them `served` that are enabled. Raises UserError."""
+    name, colon, chat = text.partition(":")
+    if not (name and colon and chat and chat.isprintable()):
+        raise UserError(f"{text!r} names no chat; a chat is PLATFORM:CHAT, as `legato outbox list --all` names them")
+    platform = platforms.get(name)
+    if platform is None:
+        raise UserError(f"there is no platform {name}{did_you_mean(name, platforms) or '; see `legato check`'}")
+    if platform.settings is not None and not (name in served and served[name].enabled):
+        raise UserError(f"{platform.title} is not served here: set adapters.{name}.enabled to true first")
+    if problem := platform.place_problem(chat):
+        raise UserError(f"{text} {problem}")
+    return ChatAddress(platform=name, chat=chat, thread=thread)
+
+
+def order_for(to: ChatAddress, text: str, key: str, clock: Clock, ids: Ids) -> Order:
+    """The order to show a text there. One with the same `key` is the same order; "": it is one of its own. Raises
+    UserError for a text that is too long."""
+    if len(text) > _LONGEST:
+        raise UserError(f"the text has {len(text):,} characters, and {_LONGEST:,} are the most: send a part, or a link")
+    row_id = lasting_id("o", "send", to.platform, to.chat, to.thread, key) if key else ids.new("o")
+    return Order(
+        verb="send", id=row_id, platform=to.platform, chat=to.chat, thread=to.thread, text=text, at=clock.now()
+    )
+
+
+async def send(store: Store, order: Order) -> dict[str, Any]:
+    """Leave the order, unless it is known already. Returns its row: `id`, and `state`: `left` now, `waiting` since
+    earlier, or that of the row in the outbox."""
+    known = await store.rows(order.address, [order.id])
+    if known:
+        return {"id": order.id, "state": str(known[0].state)}
+    waits = (await left(store)).get(order.name)
+    if waits is not None:
+        return {"id": order.id, "state": "waiting"}
+    await leave(store, [order])
+    return {"id": order.id, "state": "left"}
+
+
+def sentence(row: Mapping[str, Any], text: str) -> str:
+    """What became of it, for a person."""
+    if row["state"] == "left":
+        said = counted(len(text), "character")
+        return f"{said} for the gateway: one that runs sends them within ten seconds, else the next that is started."
+    return f"A text was sent with this id before (now: {row['state']}). Nothing was done."
