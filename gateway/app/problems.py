@@ -39,7 +39,7 @@ _WRITER_STILL: Final = 30.0
 _GROWS_FOR, _GROWS_BY = 300.0, 10  # seconds, and rows
 _FAILS_FOR, _FAILS = 20.0, 3  # seconds, and attempts
 _MODEL_SILENT: Final = 45.0  # seconds; a thinking model shows thoughts, or people are answered meanwhile
-_LEAST_FREE: Final = 500_000_000  # bytes
+LEAST_FREE: Final = 500_000_000  # bytes
 MOST_LOOKS: Final = int(_GROWS_FOR / LOOK_SECONDS) + 1
 
 
@@ -132,7 +132,7 @@ def _found(signs: Signs, before: Sequence[Signs]) -> Iterator[tuple[Kind, str, s
         yield "writer_still", "", f"a write to the store has not ended for {lasting(signs.writes_for)}"
     if signs.store_error is not None:
         yield "store_away", "", signs.store_error
-    if signs.free is not None and signs.free < _LEAST_FREE:
+    if signs.free is not None and signs.free < LEAST_FREE:
         yield "disk_low", "", f"the store's disk has {signs.free // 1_000_000:,} MB left"
 
 

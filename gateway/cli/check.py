@@ -5,7 +5,17 @@ from __future__ import annotations
 import fnmatch
 import os
 import struct
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing
 from dataclasses import replace
 from hashlib import sha256
@@ -43,6 +53,7 @@ from gateway.runtime.plugins import held_to
 from gateway.store.port import CanBeDamaged, Store
 from gateway.store.sqlite.database import kept_copies
 
+MARKS: Final[Mapping[bool | None, str]] = {True: "ok", False: "FAIL", None: "note"}
 _PROBE_TOKENS = 1_024  # of an answer: one word, and the thoughts before it; some servers refuse to give few
 _NUMBER_REFUSED = (400, 422)
 _READ_BY_OTHERS, _WRITTEN_BY_OTHERS = 0o044, 0o022  # of a file's mode
@@ -79,19 +90,31 @@ _OMITTED: Mapping[Feature, str] = {
 async def print_findings(setup: Setup, redact: Callable[[str], str]) -> int:
     """Probe everything that the configuration names, and print the findings without secrets. Returns the exit
     status."""
+    async with aclosing(probed(setup)) as found:
+        return await printed(found, redact)
+
+
+async def printed(found: AsyncIterable[Finding], redact: Callable[[str], str]) -> int:
+    """Print findings as they come, without secrets. Returns the exit status."""
+    worst = 0
+    async for finding in found:
+        show(redact(f"{finding.what:<16} {MARKS[finding.ok]:<5} {finding.detail}"))
+        worst = max(worst, int(finding.ok is False))
+    return worst
+
+
+async def probed(setup: Setup) -> AsyncGenerator[Finding, None]:
+    """Probe everything that the configuration names."""
     settings = setup.config
-    worst, served = 0, adapters(settings)
+    served = adapters(settings)
     # To build a gateway finds mistakes that no single value can show.
     gateway = build(settings, served, Parts(store=configured_store(settings, waits=False, read_only=True)))
     try:
         async for finding in _all_findings(setup, gateway, served):
-            mark = {True: "ok", False: "FAIL", None: "note"}[finding.ok]
-            show(redact(f"{finding.what:<16} {mark:<5} {finding.detail}"))
-            worst = max(worst, int(finding.ok is False))
+            yield finding
     finally:  # also where the reader of the output has left
         for close in (*(adapter.aclose for adapter in served), *gateway.close):
             await close()
-    return worst
 
 
 async def _all_findings(setup: Setup, gateway: Gateway, served: Sequence[Adapter]) -> AsyncIterator[Finding]:

@@ -7,6 +7,7 @@ import errno
 import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
@@ -232,6 +233,32 @@ def check(config: ConfigOption = None) -> None:
     settings = found.config
     _log_to(settings, None)
     raise typer.Exit(_guarded(lambda: print_findings(found, _redactor(settings)), settings))
+
+
+@app.command()
+def doctor(
+    report: Annotated[
+        bool, typer.Option("--report", help="Print a report for an issue, without names, ids, secrets and words.")
+    ] = False,
+    config: ConfigOption = None,
+) -> None:
+    """Look at everything: what `check` says, the store's content, rights, disk, clock, versions. Nothing is changed."""
+    from gateway.cli import doctor as examining
+    from gateway.cli.check import printed
+    from gateway.runtime.clock import SystemClock
+
+    found = _setup(config)
+    settings = found.config
+    _log_to(settings, None)
+
+    async def run() -> int:
+        async with aclosing(examining.examined(found, SystemClock())) as facts:
+            if report:
+                show(examining.report([each async for each in facts], settings))
+                return 0
+            return await printed(examining.findings(facts), _redactor(settings))
+
+    raise typer.Exit(_guarded(run, settings))
 
 
 @app.command()

@@ -69,6 +69,20 @@ def usage(
     ]
 
 
+_DANGLING: Final = {
+    "places of transcripts without a message": "transcript t LEFT JOIN messages m ON m.id = t.message_id WHERE m.id IS"
+    " NULL",
+    "sessions without a prompt": "sessions s LEFT JOIN prompts p ON p.session_id = s.id WHERE p.session_id IS NULL",
+    "keys whose session is not there": "tips t LEFT JOIN sessions s ON s.id = t.session_id WHERE s.id IS NULL",
+}
+
+
+def dangling(connection: apsw.Connection) -> dict[str, int]:
+    """Counts of rows that refer to rows which are not there, by what they are; all of the file is read."""
+    counts = {what: one(connection, f"SELECT count(*) FROM {rows}") for what, rows in _DANGLING.items()}
+    return {what: row[0] if row else 0 for what, row in counts.items()}
+
+
 # Each walks an index that holds nothing but what waits.
 _WAITING: Final = (
     "SELECT platform, count(*), min(accepted_at) FROM inbox INDEXED BY inbox_unfinished WHERE outcome IS NULL"

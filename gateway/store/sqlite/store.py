@@ -138,6 +138,10 @@ class SqliteStore(Store):
         """Read the whole file. Raises StoreUnavailable where it is damaged."""
         await self._database.read(check_undamaged, self._database.path)
 
+    async def dangling(self) -> dict[str, int]:
+        """Counts of rows that refer to rows which are not there, by what they are: 0 in a whole store."""
+        return await self._database.read(reading.dangling)
+
     def rest(self) -> int:
         """Forget the transcripts that nobody asked for since the last call; return their bytes."""
         return self._process.transcripts.rest()
