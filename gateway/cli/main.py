@@ -397,6 +397,22 @@ def usage(
 
 
 @app.command()
+def trace(
+    item: Annotated[
+        str, typer.Argument(metavar="ID", help="Of a turn (in log lines), a message, an event, a session, a row.")
+    ],
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Follow one message: its turn, each model call with tokens and cost, tools, and what people were shown."""
+    from gateway.app.plugins import platforms
+    from gateway.cli.trace import trace_text, traced
+    from gateway.runtime.clock import SystemClock
+
+    show_rows(_read(config, lambda store: traced(store, item, platforms(), SystemClock().now())), as_json, trace_text)
+
+
+@app.command()
 def backup(
     target: Annotated[Path, typer.Argument(metavar="TARGET", help="A new file, or a folder for it.")],
     as_json: JsonOption = False,

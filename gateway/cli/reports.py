@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from gateway.domain.chat import UNSENT, OutboundState
+from gateway.domain.chat import UNSENT, Outbound, OutboundState
 from gateway.domain.message import is_summary, note_of, text_of, wire
 from gateway.domain.session import Session
 from gateway.domain.wording import counted
@@ -58,7 +58,7 @@ async def show_row(store: Store, session_id: str) -> Row:
         note = note_of(message)
         host = {
             "id": note.get("id"),
-            "at": _time(note.get("at")),
+            "at": time_text(note.get("at")),
             "tokens": note.get("tokens"),
             "summary": is_summary(message),
             "derived_from": note.get("derived_from", []),
@@ -79,7 +79,7 @@ async def found_rows(store: Store, words: str, limit: int) -> list[Row]:
         {
             "session_id": hit.session_id,
             "message_id": note_of(hit.message).get("id"),
-            "at": _time(hit.at),
+            "at": time_text(hit.at),
             "role": hit.message["role"],
             "text": text_of(hit.message),
         }
@@ -104,26 +104,28 @@ async def usage_rows(store: Store, since: float, by: str) -> list[Row]:
 async def outbox_rows(store: Store, limit: int, *, everything: bool) -> list[Row]:
     """Messages on their way to people, newest first; without `everything` only those that are not shown."""
     states = () if everything else (*UNSENT, OutboundState.REFUSED, OutboundState.WITHHELD)
-    return [
-        {
-            "id": row.id,
-            "platform": row.to.platform,
-            "chat": row.to.chat,
-            "thread": row.to.thread,
-            "kind": row.kind,
-            "state": str(row.state),
-            "text": row.text,
-            "session_id": row.session_id,
-            "answers": row.answers,
-            "attempts": row.attempts,
-            "ambiguous": row.ambiguous,
-            "created_at": _time(row.created_at),
-            "due_at": _time(row.due_at or None),
-            "shown_at": _time(row.shown_at),
-            "error": row.error,
-        }
-        for row in await store.outbox(None, limit, states)
-    ]
+    return [outbox_row(row) for row in await store.outbox(None, limit, states)]
+
+
+def outbox_row(row: Outbound) -> Row:
+    """A message on its way to people."""
+    return {
+        "id": row.id,
+        "platform": row.to.platform,
+        "chat": row.to.chat,
+        "thread": row.to.thread,
+        "kind": row.kind,
+        "state": str(row.state),
+        "text": row.text,
+        "session_id": row.session_id,
+        "answers": row.answers,
+        "attempts": row.attempts,
+        "ambiguous": row.ambiguous,
+        "created_at": time_text(row.created_at),
+        "due_at": time_text(row.due_at or None),
+        "shown_at": time_text(row.shown_at),
+        "error": row.error,
+    }
 
 
 async def dead_rows(store: Store, limit: int) -> list[Row]:
@@ -138,7 +140,7 @@ async def dead_rows(store: Store, limit: int) -> list[Row]:
             "text": item.inbound.text,
             "event": item.inbound.event_id,
             "attempts": item.attempts,
-            "created_at": _time(item.accepted_at),
+            "created_at": time_text(item.accepted_at),
         }
         for item in await store.dead(limit)
     ]
@@ -150,12 +152,13 @@ def dead_text(rows: list[Row]) -> str:
         return "There is nothing to list: no message was given up."
     return "\n".join(
         f"{row['created_at'][:16].replace('T', ' ')}  {row['id']}  {row['platform']}:{row['chat']}\n"
-        f"  {_one_line(row['text'])}\n  given up after {counted(row['attempts'], 'attempt')}"
+        f"  {one_line(row['text'])}\n  given up after {counted(row['attempts'], 'attempt')}"
         for row in rows
     )
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """The beginning of a text, in one line of a list."""
     joined = " ".join(text.split())
     return joined if len(joined) <= _LINE_WIDTH else f"{joined[: _LINE_WIDTH - 1]}…"
 
@@ -221,7 +224,7 @@ def outbox_text(rows: list[Row]) -> str:
         created = row["created_at"][:16].replace("T", " ")
         blocks.append(
             f"{created}  {row['state']:<9} {row['kind']:<8} {place}  {row['id']}\n"
-            f"  {_one_line(row['text'])}{_reason(row)}"
+            f"  {one_line(row['text'])}{_reason(row)}"
         )
     return "\n".join(blocks)
 
@@ -242,13 +245,14 @@ def _session(session: Session) -> Row:
         "id": session.id,
         "key": str(session.key),
         "parent_id": session.parent_id,
-        "started_at": _time(session.started_at),
-        "ended_at": _time(session.ended_at),
+        "started_at": time_text(session.started_at),
+        "ended_at": time_text(session.ended_at),
         "end_reason": session.end_reason,
         "title": session.title,
         "messages": session.message_count,
     }
 
 
-def _time(at: float | None) -> str | None:
+def time_text(at: float | None) -> str | None:
+    """A time (seconds since the epoch) as ISO 8601 in UTC."""
     return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")

@@ -40,6 +40,7 @@ from gateway.store.records import (
     Arrival,
     Backlog,
     Beginning,
+    Call,
     CapReached,
     Changed,
     Claim,
@@ -50,6 +51,7 @@ from gateway.store.records import (
     InboxItem,
     ItemOutcome,
     Lease,
+    Named,
     Opening,
     Passage,
     Rebuilt,
@@ -662,6 +664,14 @@ class ReportStore(ABC):
         self, since: float, by: UsageBy, session_id: str | None = None, key: SessionKey | None = None
     ) -> list[UsageTotal]:
         """Ledger totals from `since` on, most expensive first, optionally of one session or key."""
+
+    @abstractmethod
+    async def calls(self, key: SessionKey, since: float, until: float) -> list[Call]:
+        """The model calls of a key's conversations between two moments, oldest first."""
+
+    @abstractmethod
+    async def named(self, name: str, platforms: Collection[str]) -> Named:
+        """What has this id, which people read in a log or a list; also the events of this id on these platforms."""
 
     @abstractmethod
     async def status(self, platforms: Collection[str] | None = None) -> StoreStatus:

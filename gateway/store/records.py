@@ -332,6 +332,34 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fate:
+    """An item and what became of it. `outcome` None: it is not ended. `absorbed_by`: the id of the item whose turn
+    answered it, too."""
+
+    item: InboxItem
+    outcome: ItemOutcome | None
+    ended_at: float | None
+    absorbed_by: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """All that has a name: items, also those that came as the event of this name; a message; a row of the outbox."""
+
+    fates: tuple[Fate, ...] = ()
+    message: Found | None = None
+    row: Outbound | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A model call, and the session that it was made for."""
+
+    session_id: str
+    entry: LedgerEntry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoreStatus:
     """Figures for `/status` and `legato check`."""
 

@@ -14,8 +14,20 @@ from typing import Any, Final
 from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey
 from gateway.domain.message import Message
 from gateway.domain.session import Session
-from gateway.domain.usage import CanonicalUsage, UsageTotal
-from gateway.store.records import Backlog, InboxItem, Pile, SignalKind, StoreStatus, TurnJournal, UsageBy
+from gateway.domain.usage import CanonicalUsage, LedgerEntry, UsageTotal
+from gateway.store.records import (
+    Backlog,
+    Call,
+    Fate,
+    Found,
+    InboxItem,
+    Named,
+    Pile,
+    SignalKind,
+    StoreStatus,
+    TurnJournal,
+    UsageBy,
+)
 from gateway.store.redis import searching
 from gateway.store.redis.codec import approvals_from, document_in, message_from, number, pairs, row_from, session_from
 from gateway.store.redis.partitions import EVERYWHERE, address_name, partition_of, partition_of_key
@@ -183,6 +195,59 @@ def _with(total: UsageTotal | None, label: str, entry: dict[str, Any]) -> UsageT
         cost_usd=total.cost_usd + (entry["cost"] or 0.0),
         unpriced_calls=total.unpriced_calls + (entry["cost"] is None),
     )
+
+
+async def calls(wire: Wire, key: SessionKey, since: float, until: float) -> list[Call]:
+    """The model calls of a key between two moments, oldest first."""
+    reached = (number(since), number(until))
+    flat = await wire.ask(partition_of_key(key), "ZRANGEBYSCORE", f"ledger:{key}", *reached, "WITHSCORES")
+    entries = [(json.loads(document_in(text)), float(at)) for text, at in zip(flat[::2], flat[1::2], strict=True)]
+    return [
+        Call(
+            session_id=entry["session"],
+            entry=LedgerEntry(
+                at=at,
+                purpose=entry["purpose"],
+                provider=entry["provider"],
+                model=entry["model"],
+                usage=USAGE.of_row(entry["usage"]),
+                cost_usd=entry["cost"],
+            ),
+        )
+        for entry, at in entries
+    ]
+
+
+async def named(wire: Wire, name: str, platforms: Collection[str]) -> Named:
+    """Items, a message and a row that have this name; each partition is asked."""
+    events = await wire.ask_all(
+        (each, ("HGET", f"events:{platform}", name)) for platform in platforms for each in EVERYWHERE
+    )
+    ids = {name, *filter(None, events)}
+    texts = await wire.ask_all((each, ("GET", f"message:{name}")) for each in EVERYWHERE)
+    rows = await _hashes(wire, "row", [(each, name) for each in EVERYWHERE])
+    found = [message_from(name, text) for text in texts if text]
+    message = found[0] if found else None
+    return Named(
+        fates=tuple([fate for each in sorted(ids) for fate in await _fates(wire, each)]),
+        message=message and Found(session_id=message[1]["s"], message=message[0], at=message[1]["at"]),
+        row=row_from(rows[0]) if rows else None,
+    )
+
+
+async def _fates(wire: Wire, item: str) -> list[Fate]:
+    asked = ("HMGET", f"item:{item}", "key", "inbound", "at", "attempts", "outcome", "ended_at", "absorbed_by")
+    found = await wire.ask_all((each, asked) for each in EVERYWHERE)
+    return [
+        Fate(
+            item=item_from((item, *facts[:4])),
+            outcome=facts[4] or None,
+            ended_at=float(facts[5]) if facts[5] else None,
+            absorbed_by=facts[6] or None,
+        )
+        for facts in found
+        if facts[0]
+    ]
 
 
 async def _ledger(wire: Wire, partition: int, name: str, since: float) -> AsyncIterator[dict[str, Any]]:

@@ -35,6 +35,7 @@ from gateway.store.records import (
     Arrival,
     Backlog,
     Beginning,
+    Call,
     CapReached,
     Changed,
     Claim,
@@ -45,6 +46,7 @@ from gateway.store.records import (
     InboxItem,
     ItemOutcome,
     Lease,
+    Named,
     Opening,
     Passage,
     Rebuilt,
@@ -827,6 +829,12 @@ class RedisStore(Store):
             key = owner  # a session's entries are found through its key
         where: Iterable[int] = EVERYWHERE if key is None else (partition_of_key(key),)
         return await reading.usage(self._wire, where, since, by, session_id, key)
+
+    async def calls(self, key: SessionKey, since: float, until: float) -> list[Call]:
+        return await reading.calls(self._wire, key, since, until)
+
+    async def named(self, name: str, platforms: Collection[str]) -> Named:
+        return await reading.named(self._wire, name, platforms)
 
     async def status(self, platforms: Collection[str] | None = None) -> StoreStatus:
         return await reading.status(self._wire, Platforms(platforms), self._old_search)

@@ -11,7 +11,7 @@ import apsw
 
 from gateway.domain.chat import SessionKey
 from gateway.runtime.errors import SessionConflict
-from gateway.store.records import Acceptance, Arrival, InboxItem, ItemOutcome, Receipt, SignalKind
+from gateway.store.records import Acceptance, Arrival, Fate, InboxItem, ItemOutcome, Receipt, SignalKind
 from gateway.store.shared.documents import inbound_json, item_from
 from gateway.store.shared.platforms import chat_name
 from gateway.store.sqlite import outbox
@@ -233,6 +233,21 @@ def signals(connection: apsw.Connection, item: int) -> tuple[SignalKind, ...]:
     """Signals left for an item, oldest first."""
     rows = many(connection, "SELECT kind FROM signals WHERE item = ? ORDER BY at, kind", (item,))
     return tuple(row[0] for row in rows)
+
+
+def fates(connection: apsw.Connection, name: str, platforms: Collection[str]) -> list[Fate]:
+    """The items of this id, and of this event on the platforms, and what became of them."""
+    number = int(name) if name.isdecimal() and int(name) < 1 << 63 else None
+    rows = many(
+        connection,
+        f"SELECT {_COLUMNS}, outcome, ended_at, absorbed_by FROM inbox WHERE id = ?1 OR id IN (SELECT i.id FROM inbox i"
+        " JOIN json_each(?2) p ON i.platform = p.value WHERE i.event_id = ?3) ORDER BY id",
+        (number, json.dumps([*platforms]), name),
+    )
+    return [
+        Fate(item=item_from(row), outcome=outcome, ended_at=ended, absorbed_by=None if by is None else str(by))
+        for *row, outcome, ended, by in rows
+    ]
 
 
 def dead(connection: apsw.Connection, limit: int) -> list[InboxItem]:

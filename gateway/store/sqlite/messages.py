@@ -11,6 +11,7 @@ import apsw
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import HOST, HostNote, Message, note_of, noted, wire
 from gateway.runtime.errors import StoreError
+from gateway.store.records import Found
 from gateway.store.shared.documents import dumps, unkept_note
 from gateway.store.sqlite.connection import Row, change, many, one
 
@@ -30,6 +31,14 @@ def of_session(connection: apsw.Connection, session_id: str, position: int) -> l
         (session_id, position),
     )
     return [message_from(row) for row in rows]
+
+
+def by_number(connection: apsw.Connection, number: int) -> Found | None:
+    """A message of any conversation."""
+    row = number < 1 << 63 and one(
+        connection, f"SELECT m.session_id, {MESSAGE_COLUMNS} FROM messages m WHERE m.id = ?", (number,)
+    )
+    return Found(session_id=row[0], message=message_from(row[1:]), at=row[-1]) if row else None
 
 
 def is_of(connection: apsw.Connection, number: int, key: SessionKey) -> bool:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Final
 
 import apsw
 
 from gateway.domain.chat import OutboundState, SessionKey
 from gateway.domain.session import Compaction, Session
-from gateway.domain.usage import UsageTotal
-from gateway.store.records import Backlog, ItemOutcome, Pile, StoreStatus, UsageBy
+from gateway.domain.usage import LedgerEntry, UsageTotal
+from gateway.runtime.errors import StoreError
+from gateway.store.records import Backlog, Call, ItemOutcome, Named, Pile, StoreStatus, UsageBy
 from gateway.store.shared.fields import COMPACTION, SESSION, USAGE
-from gateway.store.sqlite import search, sessions
+from gateway.store.sqlite import inbox, messages, outbox, search, sessions
 from gateway.store.sqlite.connection import many, one
 from gateway.store.sqlite.outbox import UNFINISHED
 from gateway.store.sqlite.sessions import COMPACTION_COLUMNS
@@ -67,6 +69,36 @@ def usage(
         UsageTotal(label=row[0], calls=row[1], usage=USAGE.of_row(row[2:7]), cost_usd=row[7], unpriced_calls=row[8])
         for row in rows
     ]
+
+
+def calls(connection: apsw.Connection, key: SessionKey, since: float, until: float) -> list[Call]:
+    """The model calls of a key between two moments, oldest first."""
+    rows = many(
+        connection,
+        f"SELECT at, session_id, purpose, provider, model, cost_usd, {sessions.USAGE_COLUMNS} FROM ledger"
+        " WHERE key = ? AND at BETWEEN ? AND ? ORDER BY at, id",
+        (str(key), since, until),
+    )
+    return [
+        Call(
+            session_id=session_id,
+            entry=LedgerEntry(
+                at=at, purpose=purpose, provider=provider, model=model, usage=USAGE.of_row(used), cost_usd=cost
+            ),
+        )
+        for at, session_id, purpose, provider, model, cost, *used in rows
+    ]
+
+
+def named(connection: apsw.Connection, name: str, platforms: Collection[str]) -> Named:
+    """Items, a message and a row that have this name."""
+    with suppress(StoreError):  # no message has a name of another form
+        return Named(
+            fates=tuple(inbox.fates(connection, name, platforms)),
+            message=messages.by_number(connection, messages.message_number(name)),
+            row=outbox.by_id(connection, name),
+        )
+    return Named(fates=tuple(inbox.fates(connection, name, platforms)), row=outbox.by_id(connection, name))
 
 
 _DANGLING: Final = {

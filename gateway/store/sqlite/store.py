@@ -36,6 +36,7 @@ from gateway.store.records import (
     Arrival,
     Backlog,
     Beginning,
+    Call,
     CapReached,
     Changed,
     Claim,
@@ -46,6 +47,7 @@ from gateway.store.records import (
     InboxItem,
     ItemOutcome,
     Lease,
+    Named,
     Opening,
     Passage,
     Rebuilt,
@@ -794,6 +796,12 @@ class SqliteStore(Store):
         self, since: float, by: UsageBy, session_id: str | None = None, key: SessionKey | None = None
     ) -> list[UsageTotal]:
         return await self._database.read(reading.usage, since, by, session_id, key)
+
+    async def calls(self, key: SessionKey, since: float, until: float) -> list[Call]:
+        return await self._database.read(reading.calls, key, since, until)
+
+    async def named(self, name: str, platforms: Collection[str]) -> Named:
+        return await self._database.read(reading.named, name, platforms)
 
     async def status(self, platforms: Collection[str] | None = None) -> StoreStatus:
         return await self._database.read(reading.status, platforms)
