@@ -445,6 +445,42 @@ def migrate(
     show_rows(report_row(report), as_json, report_text)
 
 
+@app.command("import")
+def import_(
+    form: Annotated[str, typer.Argument(metavar="FORMAT", help="hermes, chatgpt, claude or jsonl.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The export, as it came: state.db, .zip, .json, .jsonl.")
+    ],
+    person: Annotated[
+        str, typer.Option("--for", metavar="PLATFORM:USER", help="Whose they are to be; the terminal's, if not given.")
+    ] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Store nothing; say what would come.")] = False,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Bring the conversations of another program: /recall finds them, and /resume goes on with them.
+
+    Each comes once, however often this is run. With a SQLite store no gateway may run meanwhile.
+    """
+    _read_vocabulary()
+    from gateway.cli import importing
+    from gateway.runtime.clock import SystemClock
+    from gateway.store.imports import FORMATS
+
+    if form not in FORMATS:
+        _misused(f"{form!r} is no format that can be read; there are {', '.join(FORMATS)}")
+    settings = _settings(config)
+    _log_to(settings, None)
+
+    async def run() -> importing.Report:
+        with importing.shown_progress(form, file) as tell:
+            return await importing.import_file(settings, form, file, person, SystemClock(), dry_run=dry_run, tell=tell)
+
+    report = _guarded(run, settings)
+    show_rows(importing.report_row(report, dry_run=dry_run), as_json, importing.report_text)
+    raise typer.Exit(importing.complain_of_end(report))
+
+
 @app.command()
 def purge(
     person: Annotated[

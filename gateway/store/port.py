@@ -307,6 +307,11 @@ class SessionStore(ABC):
         forgets the last report. Returns the session as it now is."""
 
     @abstractmethod
+    async def import_session(self, opening: Opening) -> bool:
+        """Store a session of another program, which has ended. Its key's present session stays, and lists name it
+        behind all that are there. False, and nothing is stored, if there is a session of this id."""
+
+    @abstractmethod
     async def charge(self, session: Session, calls: Sequence[LedgerEntry]) -> None:
         """Enter model calls that belong to no turn into the ledger, under this session."""
 

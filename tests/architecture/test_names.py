@@ -13,11 +13,14 @@ from gateway.domain.notes import SECTIONS, SUMMARY_REQUEST
 from tests.support.source_tree import modules, name_of, parsed
 
 VENDORS = re.compile("telegram|discord|slack_|whatsapp|openai|anthropic|openrouter|claude|gemini|deepseek|ollama", re.I)
-# Patterns of credentials and tables of vendors are data about the world; the packages of wire formats know whose.
-WHERE_THEY_ARE_KNOWN = re.compile(r"gateway/(runtime/redaction/|providers/([a-z_]+/|vendors\.py|known\.py))")
+# Patterns of credentials and tables of vendors are data about the world; wire formats and exports are somebody's.
+WHERE_THEY_ARE_KNOWN = re.compile(
+    r"gateway/(runtime/redaction/|store/imports/|providers/([a-z_]+/|vendors\.py|known\.py))"
+)
 NAMED = {
     "gateway/app/config/models.py": {"console"},  # a form of log lines
     "gateway/runtime/logs.py": {"console"},
+    "gateway/cli/main.py": {"hermes, chatgpt, claude or jsonl."},  # formats that `import` reads
     "gateway/cli/migrate.py": {"console"},
     "gateway/delivery/markdown/formulas.py": {"telegramify_markdown"},  # a library, of which only its formulas are used
     "gateway/providers/plugin.py": {"offline"},  # the provider of who chose none

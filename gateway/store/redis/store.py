@@ -467,6 +467,19 @@ class RedisStore(Store):
         await self._opened(lease, opening, "open_session", *of_lease(lease), *parts)
         return session
 
+    async def import_session(self, opening: Opening) -> bool:
+        session, (session_id, _, *parts) = arguments.opening(opening)
+
+        def done(reply: list[Any]) -> None:
+            if len(reply) == 1:
+                messages = arguments.stored(opening.transcript, reply[0], session.started_at)
+                self._index(session.key, opening.transcript, messages, {})
+
+        lane, partition = str(session.key), partition_of_key(session.key)
+        reply = await self._wire.run(partition, "import_session", lane, session_id, *parts, done=done)
+        await self._wire.settled()  # many come at once, and the entries of all would wait in memory
+        return len(reply) == 1
+
     async def end_session(
         self, lease: Lease, ref: SessionRef, reason: EndReason, at: float, opening: Opening | None
     ) -> Session | None:

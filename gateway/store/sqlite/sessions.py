@@ -154,6 +154,15 @@ def continue_(
     return opened
 
 
+def import_(connection: apsw.Connection, opening: Opening) -> bool:
+    """Store an ended session behind all others, unless there is one of its id."""
+    if one(connection, "SELECT 1 FROM sessions WHERE id = ?", (opening.session.id,)) is not None:
+        return False
+    row = one(connection, "SELECT min(min(seq), 0) - 1 FROM sessions")
+    _insert(connection, opening.session.key, opening, seq=-1 if row is None or row[0] is None else row[0])
+    return True
+
+
 def update(connection: apsw.Connection, ref: SessionRef, key: SessionKey, changes: Mapping[str, Any]) -> Session:
     """Change fields as SessionChanges names them; another model or prompt raises the epoch."""
     check(connection, ref, key)
@@ -225,7 +234,7 @@ def due(connection: apsw.Connection, now: float, limit: int) -> list[Session]:
     return [SESSION.of_row(row) for row in rows]
 
 
-def _insert(connection: apsw.Connection, key: SessionKey, opening: Opening) -> Opened:
+def _insert(connection: apsw.Connection, key: SessionKey, opening: Opening, *, seq: int | None = None) -> Opened:
     session = opening.session
     if session.key != key:
         raise SessionConflict(f"Session {session.id} does not belong to the lane that writes.")
@@ -235,8 +244,8 @@ def _insert(connection: apsw.Connection, key: SessionKey, opening: Opening) -> O
     session = replace(session, message_count=len(stored), transcript_tokens=tokens_of(stored))
     columns = SESSION.facts(session)
     prompt = columns.pop("system_prompt")
-    names = ", ".join(columns)
-    change(connection, f"INSERT INTO sessions({names}) VALUES ({marks(names)})", tuple(columns.values()))
+    names = ", ".join(["seq", *columns])
+    change(connection, f"INSERT INTO sessions({names}) VALUES ({marks(names)})", (seq, *columns.values()))
     change(connection, "INSERT INTO prompts(session_id, system_prompt) VALUES (?,?)", (session.id, prompt))
     return Opened(session=session, messages=stored)
 

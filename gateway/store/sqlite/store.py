@@ -446,6 +446,9 @@ class SqliteStore(Store):
         )
         return opened.session
 
+    async def import_session(self, opening: Opening) -> bool:
+        return await self._database.write(sessions.import_, opening)
+
     async def end_session(
         self, lease: Lease, ref: SessionRef, reason: EndReason, at: float, opening: Opening | None
     ) -> Session | None:

@@ -1,0 +1,307 @@
+"""`legato import`: the conversations of another program become sessions of a person, found by /recall and /resume.
+
+A session's id is made of its conversation's own name, so each comes once however often a file is read, and wherever an
+earlier run was killed. A conversation that has grown since comes as one more session, which shares what was there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, SpinnerColumn, TextColumn
+from rich.progress import Progress as RichProgress
+
+from gateway.app.config import Config
+from gateway.app.plugins import platforms
+from gateway.app.serving import adapters
+from gateway.app.store import configured_store, make_folders
+from gateway.cli.printing import complain
+from gateway.cli.purge import person_named
+from gateway.context import identifiers
+from gateway.domain.adapter import Limits
+from gateway.domain.chat import SessionKey
+from gateway.domain.message import Message, note_of, noted, same
+from gateway.domain.session import Session
+from gateway.domain.wording import counted
+from gateway.runtime.clock import Clock, lasting_id
+from gateway.runtime.errors import SessionNotFound, UserError
+from gateway.runtime.tokens import TokenCounter
+from gateway.store.imports import Past, Tally, read
+from gateway.store.imports.formats import size_of
+from gateway.store.port import Store
+from gateway.store.records import Opening
+
+_AT_ONCE: Final = 32  # conversations that are stored in one go
+_AT_ONCE_TEXT: Final = 2_000_000  # characters of these
+
+Tell = Callable[[int, int], None]
+"""Given the bytes that are read, and the messages that came so far."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Whose the conversations are to be."""
+
+    key: SessionKey
+    user: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    """The result: conversations and messages that came, those that were there already, those that had grown, and what
+    was left out, by reason. `ended`: why the reading ended before the file's end; "" if it did not."""
+
+    owner: str
+    sessions: int = 0
+    messages: int = 0
+    known: int = 0
+    grown: int = 0
+    seconds: float = 0.0
+    ended: str = ""
+    left_out: Mapping[str, int] = field(default_factory=Counter)
+
+
+async def owner_named(settings: Config, store: Store, name: str) -> Owner:
+    """The person PLATFORM:USER, in the chat in which they are alone with the bot; "": the one of this terminal. Raises
+    UserError."""
+    if not name:
+        shell = next((each for each in platforms().values() if each.in_shell and each.limits), None)
+        if shell is None or shell.limits is None or shell.limits.operator is None:
+            raise UserError("say whose they are to be: --for PLATFORM:USER")
+        return _alone(shell.name, shell.limits.operator, shell.limits)
+    platform, user = person_named(name)
+    if platform not in platforms():
+        raise UserError(f"there is no platform {platform}; `legato access list` names people as PLATFORM:USER")
+    if problem := platforms()[platform].person_problem(user):
+        raise UserError(f"{name} {problem}")
+    served = adapters(settings)
+    try:
+        limits = next((each.limits for each in served if each.name == platform), platforms()[platform].limits)
+    finally:
+        for each in served:
+            await each.aclose()
+    if limits is not None and limits.direct_chat is not None:
+        return _alone(platform, user, limits)
+    for talk in await store.talks(platform, user):
+        if talk.chat_type == "direct":
+            return Owner(key=talk.key, user=user)
+    raise UserError(f"nobody knows where {name} talks to the bot alone: enable {platform}, or have them write once")
+
+
+def _alone(platform: str, user: str, limits: Limits) -> Owner:
+    chat = user if limits.direct_chat is None else limits.direct_chat(user)
+    return Owner(key=SessionKey(platform=platform, chat=chat), user=user)
+
+
+async def import_file(
+    settings: Config, form: str, path: Path, name: str, clock: Clock, *, dry_run: bool, tell: Tell
+) -> Report:
+    """Read a file, and store what is new. Nobody else may use a SQLite store meanwhile. Raises UserError, and
+    StoreError."""
+    database = settings.database
+    looks = dry_run and (database is None or database.exists())
+    if not dry_run:
+        make_folders(settings, home=False)
+    store = configured_store(settings, waits=False, read_only=dry_run)
+    store.serve(runs=(), sends=())
+    if looks or not dry_run:
+        await store.open()
+    try:
+        owner = await owner_named(settings, store, name)
+        run = _Run(store=store, owner=owner, form=form, stores=not dry_run, looks=looks or not dry_run, tell=tell)
+        run.undated = clock.now()
+        started = clock.monotonic()
+        await run.all_of(path)
+        report = run.report
+        report.seconds = clock.monotonic() - started
+        return report
+    finally:
+        await store.aclose()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """A conversation that is to be stored. `before`: the session that it goes on from, and `stored`: its messages."""
+
+    session_id: str
+    past: Past
+    before: Session | None
+    stored: Sequence[Message]
+
+
+class _Run:
+    """One reading of a file. `looks`: there is a store, which may know some of it; `stores`: new ones are stored."""
+
+    def __init__(self, *, store: Store, owner: Owner, form: str, stores: bool, looks: bool, tell: Tell) -> None:
+        self._store, self._owner, self._form = store, owner, form
+        self._stores, self._looks, self._tell = stores, looks, tell
+        self._counter = TokenCounter()
+        self.undated = 0.0  # the time of what has none
+        self._tally = Tally()
+        self.report = Report(owner=f"{owner.key.platform}:{owner.user}")
+
+    async def all_of(self, path: Path) -> None:
+        """Read it to its end, or to where it breaks off; what came before is kept."""
+        pasts, ended = read(self._form, path, self._tally), None
+        # One thing after the other: threads of Python that have much to do wait for each other all the time.
+        while ended is None:
+            batch, ended = await asyncio.to_thread(_batch, pasts)
+            wanted = [each for past in batch if (each := await self._wanted(past)) is not None]
+            await self._store_all(wanted, await asyncio.to_thread(self._openings, wanted))
+            self._tell(self._tally.read, self.report.messages)
+        if ended and not (self.report.sessions or self.report.known):
+            raise UserError(ended)
+        self.report.ended = ended
+        self.report.left_out = dict(self._tally.left_out.most_common())
+
+    async def _wanted(self, past: Past) -> _Wanted | None:
+        """What is to be stored of a conversation; None: it is there."""
+        session_id = lasting_id("s", "import", self._form, self._owner.key, past.source)
+        before: Session | None = None
+        while (known := await self._known(session_id)) is not None:
+            if known.rewritten or known.message_count >= len(past.messages):
+                self.report.known += 1  # what was forgotten of it does not come back
+                return None
+            before, session_id = known, lasting_id("s", "import", known.id, known.message_count)
+        stored = await self._store.transcript(before) if before is not None else ()
+        if not all(map(same, stored, past.messages)):
+            stored = ()  # it goes another way by now
+        return _Wanted(session_id=session_id, past=past, before=before, stored=stored)
+
+    async def _store_all(self, wanted: Sequence[_Wanted], openings: Sequence[Opening]) -> None:
+        news = [True] * len(openings)
+        if self._stores:
+            news = await asyncio.gather(*map(self._store.import_session, openings))
+        for new, each, opening in zip(news, wanted, openings, strict=True):
+            if not new:  # another run was first, or the file has it twice
+                self.report.known += 1
+                continue
+            self.report.sessions += 1
+            self.report.grown += each.before is not None
+            self.report.messages += len(opening.transcript) - len(each.stored)
+
+    async def _known(self, session_id: str) -> Session | None:
+        if not self._looks:
+            return None
+        try:
+            return await self._store.session(session_id)
+        except SessionNotFound:
+            return None
+
+    def _openings(self, wanted: Sequence[_Wanted]) -> list[Opening]:
+        openings = []
+        for each in wanted:
+            new = self._measured(each.past, len(each.stored))
+            session = self._session(each.session_id, each.past, each.before, new)
+            openings.append(Opening(session=session, transcript=[*each.stored, *new]))
+        return openings
+
+    def _measured(self, past: Past, first: int) -> list[Message]:
+        """The messages from the `first` on, with what must be known of each."""
+        at = past.started_at or self._first_time(past)
+        measured = []
+        for place, message in enumerate(past.messages):
+            at = note_of(message).get("at", at)
+            if place >= first:
+                # Identifiers and standing instructions are found when a compaction asks for them; a search of what
+                # tools returned goes by the noted ones.
+                facts: dict[str, Any] = {"person": self._owner.user} if message["role"] == "user" else {}
+                if message["role"] == "tool":
+                    facts["identifiers"] = identifiers.found(message)
+                measured.append(noted(message, at=at, tokens=self._counter.message(message), **facts))
+        return measured
+
+    def _first_time(self, past: Past) -> float:
+        return next(filter(None, (note_of(message).get("at") for message in past.messages)), self.undated)
+
+    def _session(self, session_id: str, past: Past, before: Session | None, new: Sequence[Message]) -> Session:
+        times = [note_of(message).get("at", 0.0) for message in new]
+        began = past.started_at or self._first_time(past)
+        ended = max([began, *times])
+        if before is not None and before.ended_at is not None:
+            began = before.ended_at + 0.001  # it goes on where the other one ended
+        return Session(
+            id=session_id,
+            key=self._owner.key,
+            chat_type="direct",
+            parent_id=before.id if before else None,
+            started_at=began,
+            ended_at=max(began, ended),
+            end_reason="reset",
+            hook="done",
+            model=past.model,
+            system_prompt="",
+            title=past.title or None,
+            last_active_at=max(began, ended),
+            flushed_messages=len(past.messages),
+        )
+
+
+def _batch(pasts: Iterator[Past]) -> tuple[list[Past], str | None]:
+    """The next few conversations, as many as are stored in one go; and why there are no more: "" at the end of the
+    file, None if there may be more."""
+    batch: list[Past] = []
+    size = 0
+    try:
+        for past in pasts:
+            batch.append(past)
+            size += sum(len(str(message.get("content"))) for message in past.messages)
+            if len(batch) == _AT_ONCE or size >= _AT_ONCE_TEXT:
+                return batch, None
+    except UserError as error:
+        return batch, str(error)
+    return batch, ""
+
+
+# -- what people see -------------------------------------------------------------------------
+
+
+@contextmanager
+def shown_progress(form: str, path: Path) -> Iterator[Tell]:
+    """Shows it on stderr as it goes, if that is a terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _read, _messages: None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.fields[messages]:,} messages"), BarColumn(), DownloadColumn())
+    with RichProgress(*columns, console=console, transient=True) as shown:
+        task = shown.add_task("", total=size_of(form, path), messages=0)
+        yield lambda read, messages: shown.update(task, completed=read, messages=messages)
+
+
+def report_row(report: Report, *, dry_run: bool) -> dict[str, Any]:
+    """owner, sessions, messages, known, grown, left_out (by reason), ended, seconds, dry_run."""
+    names = ("owner", "sessions", "messages", "known", "grown", "left_out", "ended")
+    return {name: getattr(report, name) for name in names} | {"seconds": round(report.seconds, 3), "dry_run": dry_run}
+
+
+def report_text(row: Mapping[str, Any]) -> str:
+    """The same to be read."""
+    verb = "would come" if row["dry_run"] else "came"
+    lines = [
+        f"{counted(row['sessions'], 'conversation')} {verb} with {counted(row['messages'], 'message')}, "
+        f"for {row['owner']}."
+    ]
+    if row["grown"]:
+        lines.append(f"{row['grown']:,} of them go on from one that was imported before.")
+    if row["known"]:
+        lines.append(f"{counted(row['known'], 'conversation')} had come before.")
+    if row["left_out"]:
+        lines += ["Left out:", *(f"{count:>9,}  {why}" for why, count in row["left_out"].items())]
+    if row["sessions"] and not row["dry_run"]:
+        lines.append("/recall finds what was said in them; `legato sessions list` has the ids for /resume ID.")
+    return "\n".join(lines)
+
+
+def complain_of_end(report: Report) -> int:
+    """Say why the reading ended early, and return the exit status."""
+    if report.ended:
+        complain(f"legato: {report.ended} What came before is stored.")
+    return 1 if report.ended else 0

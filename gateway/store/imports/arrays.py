@@ -1,0 +1,121 @@
+"""A JSON array that is larger than memory, one element at a time.
+
+The bytes are searched for the ends of elements, and each is parsed alone; so an element that is damaged, or too large,
+costs itself and none of its neighbours. A file with one object is an array of one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Final
+
+from gateway.runtime.errors import UserError
+from gateway.store.imports.past import Tally
+
+MOST: Final = 32_000_000  # bytes of an element
+_CHUNK: Final = 1 << 18
+_BOM: Final = b"\xef\xbb\xbf"
+_SPACE: Final = b" \t\r\n,"
+# A whole text (its end is the group, which is empty where the bytes end before), or what opens or closes something.
+_MARK: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)|[][{}]', re.DOTALL)
+_OVERSIZE: Final = "conversations larger than {most} MB"
+_CUT: Final = "The file ends in the middle of a conversation: it was cut off; get a whole one."
+_DAMAGED: Final = "conversations that are damaged"
+
+
+def elements(file: BinaryIO, tally: Tally, most: int = MOST) -> Iterator[Any]:
+    """The elements of an array, or the one object. Raises UserError if the file is neither, or ends too early; what was
+    read before is given first."""
+    scan = _Scan(file, tally, most)
+    for piece in scan.pieces():
+        try:
+            yield json.loads(piece)
+        except (ValueError, RecursionError):  # no JSON, no UTF-8, a number of thousands of digits, too many brackets
+            tally.leave_out(_DAMAGED)
+
+
+class _Scan:
+    """Walks over the bytes. `_held` are those from the present element on; the search for its end goes on at `_at`."""
+
+    def __init__(self, file: BinaryIO, tally: Tally, most: int) -> None:
+        self._file = file
+        self._tally = tally
+        self._most = most
+        self._held = bytearray()
+        self._at = 0
+        self._size = _CHUNK
+
+    def pieces(self) -> Iterator[bytes]:
+        """The bytes of each element that is no larger than is allowed."""
+        while len(self._held) < len(_BOM) and self._more():
+            pass
+        if self._held.startswith(_BOM):
+            del self._held[: len(_BOM)]
+        first = self._next()
+        if first == b"{":  # one conversation
+            if (piece := self._element()) is not None:
+                yield piece
+            return
+        if first != b"[":
+            raise UserError("This is no JSON array of conversations.")
+        del self._held[:1]
+        while (first := self._next()) != b"]":
+            if first == b"":
+                raise UserError(_CUT)
+            if first not in (b"{", b"["):
+                raise UserError("This is a JSON array, but not one of conversations.")
+            piece = self._element()
+            if piece is not None:
+                yield piece
+
+    def _more(self) -> bool:
+        """Read on; False at the end. A longer text is read in longer strides, so that it is not searched too often."""
+        data = self._file.read(self._size)
+        self._tally.read += len(data)
+        self._held += data
+        return bool(data)
+
+    def _next(self) -> bytes:
+        """The first byte of what follows, or b"" at the end. Only that and what is behind it are held then."""
+        while not self._held.lstrip(_SPACE):
+            self._held.clear()
+            if not self._more():
+                return b""
+        del self._held[: len(self._held) - len(self._held.lstrip(_SPACE))]
+        return bytes(self._held[:1])
+
+    def _element(self) -> bytes | None:
+        """The bytes of the element that begins here; None, and counted, if it is too large. Raises UserError if the
+        file ends within it."""
+        depth, at, oversize = 0, 0, False
+        while True:
+            found = _MARK.search(self._held, at)
+            if found is None or found[1] == b"":  # no mark, or a text whose end is not read yet
+                at = len(self._held) if found is None else found.start()
+                if len(self._held) > self._most:
+                    # Nobody wants it any more. Of a text that is still open its beginning is enough to search on.
+                    oversize = True
+                    tail = b"" if found is None else b'"' + _odd_end(self._held)
+                    self._held[:], at = tail, 0
+                self._size = max(_CHUNK, min(len(self._held), self._most))
+                if not self._more():
+                    raise UserError(_CUT)
+                continue
+            at = found.end()
+            if found[1] is None:
+                depth += 1 if self._held[found.start()] in b"[{" else -1
+            if depth == 0:
+                break
+        self._size = _CHUNK
+        piece = None if oversize or at > self._most else bytes(self._held[:at])
+        del self._held[:at]
+        if piece is None:
+            self._tally.leave_out(_OVERSIZE.format(most=self._most // 1_000_000))
+        return piece
+
+
+def _odd_end(held: bytearray) -> bytes:
+    """A backslash, if the bytes end in one that escapes what follows."""
+    return b"\\" if (len(held) - len(held.rstrip(b"\\"))) % 2 else b""
