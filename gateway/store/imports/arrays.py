@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, BinaryIO, Final
 
 from gateway.runtime.errors import UserError
@@ -28,12 +29,20 @@ _DAMAGED: Final = "conversations that are damaged"
 def elements(file: BinaryIO, tally: Tally, most: int = MOST) -> Iterator[Any]:
     """The elements of an array, or the one object. Raises UserError if the file is neither, or ends too early; what was
     read before is given first."""
-    scan = _Scan(file, tally, most)
-    for piece in scan.pieces():
-        try:
-            yield json.loads(piece)
-        except (ValueError, RecursionError):  # no JSON, no UTF-8, a number of thousands of digits, too many brackets
-            tally.leave_out(_DAMAGED)
+    # Nothing here holds an element, or its bytes, while the caller works on it: some are large.
+    yield from filter(_is_there, map(partial(_parsed, tally), filter(None, _Scan(file, tally, most).pieces())))
+
+
+def _parsed(tally: Tally, piece: bytes) -> Any:
+    try:
+        return json.loads(piece)
+    except (ValueError, RecursionError):  # no JSON, no UTF-8, a number of thousands of digits, too many brackets
+        tally.leave_out(_DAMAGED)
+        return None
+
+
+def _is_there(element: Any) -> bool:
+    return element is not None
 
 
 class _Scan:
@@ -47,16 +56,15 @@ class _Scan:
         self._at = 0
         self._size = _CHUNK
 
-    def pieces(self) -> Iterator[bytes]:
-        """The bytes of each element that is no larger than is allowed."""
+    def pieces(self) -> Iterator[bytes | None]:
+        """The bytes of each element; None for one that is larger than is allowed."""
         while len(self._held) < len(_BOM) and self._more():
             pass
         if self._held.startswith(_BOM):
             del self._held[: len(_BOM)]
         first = self._next()
         if first == b"{":  # one conversation
-            if (piece := self._element()) is not None:
-                yield piece
+            yield self._element()
             return
         if first != b"[":
             raise UserError("This is no JSON array of conversations.")
@@ -66,9 +74,7 @@ class _Scan:
                 raise UserError(_CUT)
             if first not in (b"{", b"["):
                 raise UserError("This is a JSON array, but not one of conversations.")
-            piece = self._element()
-            if piece is not None:
-                yield piece
+            yield self._element()
 
     def _more(self) -> bool:
         """Read on; False at the end. A longer text is read in longer strides, so that it is not searched too often."""

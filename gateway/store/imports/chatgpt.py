@@ -6,6 +6,7 @@ Source: the files of an export of 2026, and https://whychose.com/seo/chatgpt-con
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, BinaryIO, Final
 
 from gateway.domain.message import Message
@@ -19,23 +20,25 @@ _EVERYBODY: Final = ("all", "", None)  # a message to anybody else is a call of 
 
 def conversations(file: BinaryIO, tally: Tally) -> Iterator[Past]:
     """The conversations of one conversations.json."""
-    for each in elements(file, tally):
-        mapping = each.get("mapping") if isinstance(each, Mapping) else None
-        if not isinstance(mapping, Mapping):
-            tally.leave_out("entries that are no conversations")
-            continue
-        branch = _branch(mapping, each.get("current_node"))
-        spoken = sum(1 for node in mapping.values() if _message(node) is not None)
-        tally.leave_out("messages of other branches", spoken - len(branch))
-        past = Past(
-            source=str(each.get("conversation_id") or each.get("id") or ""),
-            title=title_text(each.get("title")),
-            started_at=moment(each.get("create_time")),
-            model=str(each.get("default_model_slug") or ""),
-            messages=tuple(_messages(branch, tally)),
-        )
-        if (found := whole(past, tally)) is not None:
-            yield found
+    return filter(None, map(partial(_conversation, tally), elements(file, tally)))
+
+
+def _conversation(tally: Tally, entry: Any) -> Past | None:
+    mapping = entry.get("mapping") if isinstance(entry, Mapping) else None
+    if not isinstance(mapping, Mapping):
+        tally.leave_out("entries that are no conversations")
+        return None
+    branch = _branch(mapping, entry.get("current_node"))
+    spoken = sum(1 for node in mapping.values() if _message(node) is not None)
+    tally.leave_out("messages of other branches", spoken - len(branch))
+    past = Past(
+        source=str(entry.get("conversation_id") or entry.get("id") or ""),
+        title=title_text(entry.get("title")),
+        started_at=moment(entry.get("create_time")),
+        model=str(entry.get("default_model_slug") or ""),
+        messages=tuple(_messages(branch, tally)),
+    )
+    return whole(past, tally)
 
 
 def _message(node: Any) -> Mapping[str, Any] | None:

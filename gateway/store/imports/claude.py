@@ -6,6 +6,7 @@ Source: the files of an export of 2026, and https://github.com/Sinity/polylogue 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, BinaryIO, Final
 
 from gateway.domain.chat import one_line
@@ -20,20 +21,22 @@ _PLACEHOLDER: Final = "This block is not supported on your current device yet."
 
 def conversations(file: BinaryIO, tally: Tally) -> Iterator[Past]:
     """The conversations of one conversations.json."""
-    for each in elements(file, tally):
-        messages = each.get("chat_messages") if isinstance(each, Mapping) else None
-        if not isinstance(messages, list):
-            tally.leave_out("entries that are no conversations")
-            continue
-        past = Past(
-            source=str(each.get("uuid") or ""),
-            title=title_text(each.get("name")),
-            started_at=moment(each.get("created_at")),
-            model=str(each.get("model") or ""),
-            messages=tuple(_messages(messages, tally)),
-        )
-        if (found := whole(past, tally)) is not None:
-            yield found
+    return filter(None, map(partial(_conversation, tally), elements(file, tally)))
+
+
+def _conversation(tally: Tally, entry: Any) -> Past | None:
+    messages = entry.get("chat_messages") if isinstance(entry, Mapping) else None
+    if not isinstance(messages, list):
+        tally.leave_out("entries that are no conversations")
+        return None
+    past = Past(
+        source=str(entry.get("uuid") or ""),
+        title=title_text(entry.get("name")),
+        started_at=moment(entry.get("created_at")),
+        model=str(entry.get("model") or ""),
+        messages=tuple(_messages(messages, tally)),
+    )
+    return whole(past, tally)
 
 
 def _messages(messages: list[Any], tally: Tally) -> Iterator[Message]:
