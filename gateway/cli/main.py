@@ -413,6 +413,42 @@ def trace(
 
 
 @app.command()
+def logs(
+    source: Annotated[
+        str, typer.Argument(metavar="[FILE]", help="Another log than that of `legato chat`; `-` is stdin.")
+    ] = "",
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with the lines that come.")] = False,
+    turn: Annotated[str, typer.Option(metavar="ID", help="Only the lines of this turn.")] = "",
+    lines: Annotated[int, typer.Option("--lines", "-n", min=0, metavar="N", help="How many at most, at first.")] = 100,
+    config: ConfigOption = None,
+) -> None:
+    """Print the last lines of the log. `legato trace ID` says what became of the turn that a line names."""
+    from gateway.cli.logs import coming, last, of_turn, opened
+    from gateway.runtime.clock import SystemClock
+
+    settings, belongs = _settings(config), of_turn(turn)
+    if source == "-":
+        for line in sys.stdin if follow else last(sys.stdin, lines, belongs):
+            if not follow or belongs(line):
+                show(line.rstrip("\n"))
+        return
+    try:
+        file = opened(Path(source) if source else settings.home / "legato.log")
+    except GatewayError as error:
+        _fail(str(error))
+
+    async def run() -> None:
+        for line in last(file, lines, belongs):
+            show(line)
+        if follow:
+            async for line in coming(file, SystemClock(), belongs):
+                show(line)
+
+    with file:
+        _guarded(run, settings)
+
+
+@app.command()
 def backup(
     target: Annotated[Path, typer.Argument(metavar="TARGET", help="A new file, or a folder for it.")],
     as_json: JsonOption = False,
