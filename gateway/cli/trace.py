@@ -12,8 +12,9 @@ from contextlib import suppress
 from operator import itemgetter
 from typing import Final
 
+from gateway.app.orders import Order, left
 from gateway.cli.reports import Row, one_line, outbox_row, outbox_text, time_text
-from gateway.domain.chat import ChatAddress, Outbound, readable
+from gateway.domain.chat import ChatAddress, Outbound, SessionKey, readable
 from gateway.domain.message import Message, is_summary, note_of, text_of
 from gateway.domain.session import Session
 from gateway.domain.wording import counted
@@ -43,6 +44,7 @@ async def traced(store: Store, name: str, platforms: Collection[str], now: float
         with suppress(SessionNotFound):
             fates += await _of_session(store, session := await store.session(name))
             rest += [] if fates else [{"sessions": [session.id], "key": str(session.key)}]
+        rest += [_of_order(order) for order in (await left(store)).values() if order.id == name]
     if not (fates or rest):
         raise UserError(
             f"Nothing has the id {name}: give that of a turn (as log lines name it), a message, a session, an event, "
@@ -155,6 +157,20 @@ def _call(call: Call) -> Row:
 
 def _of_row(row: Outbound) -> Row:
     return {"key": str(row.key), "rows": [outbox_row(row)]}
+
+
+def _of_order(order: Order) -> Row:
+    """A text that waits for a gateway: no row yet."""
+    to = order.address
+    row = Outbound(
+        id=order.id,
+        key=SessionKey(platform=to.platform, chat=to.chat, thread=to.thread),
+        to=to,
+        kind="notice",
+        text=order.text,
+        created_at=order.at,
+    )
+    return {"key": str(row.key), "rows": [outbox_row(row) | {"state": "left"}]}
 
 
 def _of_found(found: Found) -> Row:

@@ -15,6 +15,7 @@ from gateway.app.orders import Order, leave, left
 from gateway.app.plugins import platforms
 from gateway.cli import send as sending
 from gateway.cli.main import app
+from gateway.cli.trace import traced
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import ChatAddress
 from gateway.runtime.clock import SystemClock, SystemIds
@@ -57,6 +58,8 @@ async def test_it_waits_for_a_gateway_and_is_shown_once_in_the_order_of_sending(
     for each in (later, first):
         assert (await sending.send(shell, each))["state"] == "left"
     assert await sending.send(shell, first) == {"id": first.id, "state": "waiting"}
+    (trace,) = await traced(shell, first.id, [], 0.0)
+    assert [(row["state"], row["text"]) for row in trace["rows"]] == [("left", "first")]
     await shell.aclose()
     adapter, store = FakeAdapter(), reopened()
     async with running(tmp_path, config=config_in(tmp_path), adapter=adapter, store=store) as live:
