@@ -33,8 +33,7 @@ from gateway.domain.wording import counted
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.errors import SessionNotFound, UserError
 from gateway.runtime.tokens import TokenCounter
-from gateway.store.imports import Past, Tally, read
-from gateway.store.imports.formats import size_of
+from gateway.store.imports import Past, Tally, read, size_of
 from gateway.store.port import Store
 from gateway.store.records import Opening
 
