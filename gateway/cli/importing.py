@@ -20,12 +20,10 @@ from rich.progress import Progress as RichProgress
 
 from gateway.app.config import Config
 from gateway.app.plugins import platforms
-from gateway.app.serving import adapters
 from gateway.app.store import configured_store, make_folders
 from gateway.cli.printing import complain
 from gateway.cli.purge import person_named
 from gateway.context import identifiers
-from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message, note_of, noted, same
 from gateway.domain.session import Session
@@ -67,36 +65,26 @@ class Report:
     left_out: Mapping[str, int] = field(default_factory=Counter)
 
 
-async def owner_named(settings: Config, store: Store, name: str) -> Owner:
+async def owner_named(store: Store, name: str) -> Owner:
     """The person PLATFORM:USER, in the chat in which they are alone with the bot; "": the one of this terminal. Raises
     UserError."""
     if not name:
-        shell = next((each for each in platforms().values() if each.in_shell and each.limits), None)
-        if shell is None or shell.limits is None or shell.limits.operator is None:
-            raise UserError("say whose they are to be: --for PLATFORM:USER")
-        return _alone(shell.name, shell.limits.operator, shell.limits)
+        for each in platforms().values():
+            limits = each.limits
+            if each.in_shell and limits and limits.operator and limits.direct_chat:
+                key = SessionKey(platform=each.name, chat=limits.direct_chat(limits.operator))
+                return Owner(key=key, user=limits.operator)
+        raise UserError("say whose they are to be: --for PLATFORM:USER")
     platform, user = person_named(name)
     if platform not in platforms():
         raise UserError(f"there is no platform {platform}; `legato access list` names people as PLATFORM:USER")
     if problem := platforms()[platform].person_problem(user):
         raise UserError(f"{name} {problem}")
-    served = adapters(settings)
-    try:
-        limits = next((each.limits for each in served if each.name == platform), platforms()[platform].limits)
-    finally:
-        for each in served:
-            await each.aclose()
-    if limits is not None and limits.direct_chat is not None:
-        return _alone(platform, user, limits)
     for talk in await store.talks(platform, user):
         if talk.chat_type == "direct":
             return Owner(key=talk.key, user=user)
-    raise UserError(f"nobody knows where {name} talks to the bot alone: enable {platform}, or have them write once")
-
-
-def _alone(platform: str, user: str, limits: Limits) -> Owner:
-    chat = user if limits.direct_chat is None else limits.direct_chat(user)
-    return Owner(key=SessionKey(platform=platform, chat=chat), user=user)
+    # A platform may have another name for the chat than the one by which a person can be written to.
+    raise UserError(f"nobody knows yet where {name} talks to the bot alone: have them write to it once, then try again")
 
 
 async def import_file(
@@ -112,8 +100,10 @@ async def import_file(
     store.serve(runs=(), sends=())
     if looks or not dry_run:
         await store.open()
+    elif name:
+        raise UserError(f"there is no store yet, so nobody knows where {name} talks: have them write to the bot once")
     try:
-        owner = await owner_named(settings, store, name)
+        owner = await owner_named(store, name)
         run = _Run(store=store, owner=owner, form=form, stores=not dry_run, looks=looks or not dry_run, tell=tell)
         run.undated = clock.now()
         started = clock.monotonic()

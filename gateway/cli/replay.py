@@ -4,8 +4,8 @@ The stored conversation is only read. The new one runs through a whole gateway o
 away, so its prompts, window and compactions are as they would be; tools are not offered, and nothing is remembered.
 
 Fields of a replay: session, title, model (`was`, `now`), exchanges (each `asked`, and for `was` and `now`: text, tools,
-calls, prompt_tokens, output_tokens, cost_usd), total (`was`, `now`: the sums, and compactions with trigger,
-tokens_before, tokens_after, fallback), ended (why it ended early, or "").
+calls, prompt_tokens, output_tokens, cost_usd, unpriced_calls), total (`was`, `now`: the sums, and compactions with
+trigger, tokens_before, tokens_after, fallback), ended (why it ended early, or "").
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Tell = Callable[[int, int], None]
 
 _NAME: Final = "replay"
 _FOREVER: Final = 1e12  # seconds since the epoch
-_SUMMED: Final = ("calls", "prompt_tokens", "output_tokens", "cost_usd")
+_SUMMED: Final = ("calls", "prompt_tokens", "output_tokens", "cost_usd", "unpriced_calls")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +227,7 @@ def _facts(answer: Answer) -> Row:
         "prompt_tokens": sum(each.usage.prompt_tokens for each in entries),
         "output_tokens": sum(each.usage.output_tokens for each in entries),
         "cost_usd": sum(each.cost_usd or 0.0 for each in entries),
+        "unpriced_calls": sum(each.cost_usd is None for each in entries),
     }
 
 

@@ -84,6 +84,13 @@ def _facts_line(answer: Row) -> str:
     return ", ".join([*facts, *used])
 
 
+def _cost(facts: Row) -> str:
+    unpriced = facts["unpriced_calls"]
+    if unpriced == facts["calls"] > 0:
+        return "no price"
+    return f"${facts['cost_usd']:.4f}" + (f" and {counted(unpriced, 'call')} without a price" if unpriced else "")
+
+
 def _total_line(total: Row) -> str:
     passes = total["compactions"]
     told = [
@@ -92,9 +99,7 @@ def _total_line(total: Row) -> str:
         for each in passes
     ]
     calls = f"{counted(total['calls'], 'call')}, {total['prompt_tokens']:,} tokens in, {total['output_tokens']:,} out"
-    return f"{calls}, ${total['cost_usd']:.4f}; {counted(len(passes), 'compaction')}" + (
-        f" ({'; '.join(told)})" if told else ""
-    )
+    return f"{calls}, {_cost(total)}; {counted(len(passes), 'compaction')}" + (f" ({'; '.join(told)})" if told else "")
 
 
 def replay_page(replay: Row) -> str:

@@ -136,19 +136,21 @@ async def test_words_that_look_like_commands_are_words(found: Setup) -> None:
     assert (row["ended"], len(model.requests)) == ("", 2)
 
 
+TOTAL = {"calls": 2, "prompt_tokens": 2, "output_tokens": 3, "cost_usd": 0.5, "unpriced_calls": 1}
+
+
 def facts(text: str) -> dict[str, Any]:
-    return {"text": text, "tools": ["a"], "calls": 1, "prompt_tokens": 2, "output_tokens": 3, "cost_usd": 0.5}
+    return {"text": text, "tools": ["a"], **TOTAL}
 
 
 def hostile_row() -> Row:
-    total = {"calls": 1, "prompt_tokens": 2, "output_tokens": 3, "cost_usd": 0.5}
     passed = {"trigger": "hygiene", "tokens_before": 9, "tokens_after": 3, "fallback": True}
     return {
         "session": "s",
         "title": HOSTILE,
         "model": {"was": HOSTILE, "now": HOSTILE},
         "exchanges": [{"asked": HOSTILE, "was": facts(HOSTILE), "now": facts("[bold]x[/bold] {} " + "y" * 5_000)}],
-        "total": {"was": {**total, "compactions": []}, "now": {**total, "compactions": [passed]}},
+        "total": {"was": {**TOTAL, "compactions": []}, "now": {**TOTAL, "compactions": [passed]}},
         "ended": HOSTILE,
     }
 
@@ -167,6 +169,7 @@ def test_the_page_runs_and_loads_nothing(tmp_path: Path) -> None:
     assert "&lt;script&gt;alert(1)" in page
     assert "مرحبا 你好" in page
     assert "default-src 'none'" in page
+    assert "2 tokens in, 3 out, $0.5000 and 1 call without a price" in page
     file = tmp_path / "a.html"
     write_page(hostile_row(), file)
     assert file.stat().st_mode & 0o077 == 0
