@@ -66,8 +66,12 @@ async def leave(store: Store, orders: list[Order]) -> None:
 
 
 async def left(store: Store) -> dict[str, Order]:
-    """The orders that no gateway has carried out yet, by name."""
-    return {name: Order(**json.loads(text)) for name, text in (await store.notes(_ACCOUNT)).items()}
+    """The orders that no gateway has carried out yet, by name. A field of a later release is passed over."""
+    found = {name: json.loads(text) for name, text in (await store.notes(_ACCOUNT)).items()}
+    return {
+        name: Order(**{field: data[field] for field in Order.__slots__ if field in data})
+        for name, data in found.items()
+    }
 
 
 def _written(order: Order) -> str:
