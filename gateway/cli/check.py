@@ -358,14 +358,16 @@ _SOURCES: Final[Mapping[WindowSource, str]] = {
 
 async def _model(what: str, models: Models, spec: ModelSpec) -> Finding:
     name = spec.name if spec.name == spec.provider else f"{spec.name} ({spec.provider})"
-    detail = f"{name}, window {spec.context_length:,} tokens ({_SOURCES[models.window_source(spec)]})"
+    source = models.window_source(spec)
+    detail = f"{name}, window {spec.context_length:,} tokens ({_SOURCES[source]})"
     try:
         rule = "a provider may raise only ProviderError"
         answered = await held_to(_answers(models.provider(spec), spec), spec.provider, rule)
     except EmptyAnswer:
         return Finding(what=what, ok=True, detail=f"{detail}, answers, but said nothing when asked for a word")
     except GatewayError as error:
-        return Finding(what=what, ok=False, detail=f"{detail}: {error}")
+        # A server that answers may well say its window.
+        return Finding(what=what, ok=False, detail=f"{name if source == 'assumed' else detail}: {error}")
     if not answered:
         return Finding(what=what, ok=False, detail=f"{detail}: it did not answer")
     reported = "" if answered[0].usage else "; it reports no usage, so tokens are estimated"

@@ -29,6 +29,7 @@ from gateway.runtime.errors import ConfigError, GatewayError, UserError
 
 _SHOWN: Final = 12  # models of a vendor's list
 _MOST_ANSWERS: Final = 5  # to one question
+_MONITOR: Final = "127.0.0.1:9464"
 
 Run = Callable[[Callable[[], Any]], Any]
 """Runs an asynchronous function to its end, and returns its result."""
@@ -61,6 +62,7 @@ def by_answers(talk: Dialogue, setup: Setup, environ: Mapping[str, str], run: Ru
         if variable := _token_of(platform):
             _ask_platform(talk, draft, setup.config, platform, variable, known)
     _ask_people(talk, draft, setup.config)
+    _watch(draft, setup.config)
     return draft
 
 
@@ -84,6 +86,7 @@ def by_flags(
             draft.settings[f"adapters.{platform.name}.enabled"] = True
     if allow:
         draft.settings["access.allow"] = list(allow)
+    _watch(draft, setup.config)
     return draft
 
 
@@ -197,6 +200,12 @@ def _offered(talk: Dialogue, setup: Setup, section: Mapping[str, Any], known: Ma
         talk.tell(f"Its models could not be listed: {told}")
         return []
     return [str(row["name"]) for row in rows]
+
+
+def _watch(draft: Draft, config: Config) -> None:
+    """A bot that runs for others can be asked how it does."""
+    if any(draft.settings.get(f"adapters.{name}.enabled") for name in platforms()) and config.monitor.address is None:
+        draft.settings["monitor.address"] = _MONITOR
 
 
 # -- platforms and people ---------------------------------------------------------------------

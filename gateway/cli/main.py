@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeVar
 
 import typer
 
@@ -209,10 +209,11 @@ def init(
     except GatewayError as error:
         _misused(str(error))
     show("\n".join(f"Written: {file}" for file in files) or "Nothing has changed.")
-    _log_to(settings.config, None)
+    _log_to(settings.config, None, level="error")
     status = _guarded(lambda: print_findings(settings, _redactor(settings.config)), settings.config)
     served = any(each.enabled for each in settings.config.adapters.values())
-    show(f"Start it with `legato {'run' if served else 'chat'}`." if status == 0 else "Mend what FAILs, then start it.")
+    start = f"tart it with `legato {'run' if served else 'chat'}`."
+    show(f"S{start}" if status == 0 else f"Mend what FAILs, then s{start}")
     raise typer.Exit(status)
 
 
@@ -231,7 +232,7 @@ def check(config: ConfigOption = None) -> None:
 
     found = _setup(config)
     settings = found.config
-    _log_to(settings, None)
+    _log_to(settings, None, level="error")  # the findings say it
     raise typer.Exit(_guarded(lambda: print_findings(found, _redactor(settings)), settings))
 
 
@@ -791,11 +792,11 @@ def _give(path: Path | None, orders: list[Order]) -> str:
     return "The gateway that runs does it within ten seconds."
 
 
-def _log_to(settings: Config, file: Path | None) -> None:
+def _log_to(settings: Config, file: Path | None, *, level: Literal["", "error"] = "") -> None:
     """Logs go to `file`, else to stderr: stdout belongs to what was asked for."""
     from gateway.runtime.logs import configure_logs
 
-    configure_logs(level=settings.log.level, form=settings.log.format, redact=_redactor(settings), file=file)
+    configure_logs(level=level or settings.log.level, form=settings.log.format, redact=_redactor(settings), file=file)
 
 
 def _check_address(name: str, url: str) -> None:

@@ -70,7 +70,7 @@ async def of_store(store: ReportStore) -> dict[str, Any]:
 def nobody(settings: Config) -> str:
     """The sentence that says why no gateway answers."""
     if settings.monitor.address is None:
-        return "monitor.address is not set, so no gateway can be asked."
+        return "No gateway can be asked yet: `legato config set monitor.address 127.0.0.1:9464` gives it an address."
     return f"No gateway answers at {settings.monitor.address}."
 
 

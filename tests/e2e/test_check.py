@@ -86,7 +86,7 @@ def test_it_asks_the_models_of_chats_and_looks_for_their_tools(
     status, lines = check(capsys)
     assert status == 1
     assert lines["chat's tools"] == "note  telegram:-1 names clok, which is no tool here; did you mean clock?"
-    assert lines["chat's model"].startswith("FAIL  telegram:-2: m (openai), window 128,000 tokens")
+    assert lines["chat's model"].startswith("FAIL  telegram:-2: m (openai): The model cannot be reached")
 
 
 def test_it_looks_for_the_tools_and_platforms_of_lists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
