@@ -122,3 +122,13 @@ async def test_the_calls_of_a_key_between_two_moments(store: Store) -> None:
     found = await store.calls(session.key, START, START + 10)
     assert [(call.session_id, call.entry) for call in found] == [(ref.id, each) for each in entries[:2]]
     assert await store.calls(key("2"), 0, START * 2) == []
+
+
+async def test_texts_that_no_encoding_takes_come_along(store: Store) -> None:
+    odd = "half a pair \ud800, a zero \x00, right to left \u202e مرحبا 你好"
+    opening = Opening(session=past("s1", title=odd, model=odd), transcript=said(odd, odd))
+    assert await store.import_session(opening) is True
+    session = await store.session("s1")
+    assert "你好" in (session.title or "")
+    assert text_of((await store.transcript(session))[0]) == odd
+    assert len(await store.search("你好", key(), 5)) == 1
