@@ -246,7 +246,7 @@ async def test_beside_a_gateway_on_a_file_it_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("store: {url: 'sqlite:///legato.db'}\n", encoding="utf-8")
     async with running(tmp_path, config=config_in(tmp_path)):
         status, _, err = await legato(tmp_path, "import", "jsonl", str(file))
-        assert (status, "is using legato.db" in err) == (1, True), err
+        assert (status, "uses legato.db: stop it first" in err) == (1, True), err
         status, out, _ = await legato(tmp_path, "import", "jsonl", str(file), "--dry-run")
         assert (status, "1 conversation would come" in out) == (0, True)
 
