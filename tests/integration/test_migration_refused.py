@@ -94,7 +94,7 @@ async def test_no_gateway_opens_a_store_that_is_moved(places: Places, place: str
     url = await places.filled(places.sqlite("a.db") if place == "sqlite" else places.redis[0])
     source = source_at(url, SystemClock())
     await source.open()
-    with pytest.raises(StoreLocked if place == "sqlite" else StoreUnavailable, match=r"Another gateway|wait until"):
+    with pytest.raises(StoreLocked if place == "sqlite" else StoreUnavailable, match=r"Another Legato|wait until"):
         await places.open(url)
     with pytest.raises(StoreLocked, match=r"in use by process|Another migration works on"):
         await move(url, places.sqlite("b.db"))
