@@ -43,6 +43,9 @@ app.add_typer(sessions_app, name="sessions")
 config_app = typer.Typer(help="Settings: all of them, yours, and changes.", rich_markup_mode=None)
 app.add_typer(config_app, name="config")
 KeyArgument = Annotated[str, typer.Argument(metavar="KEY", help="With dots between sections and keys.")]
+IdentityOption = Annotated[
+    Path | None, typer.Option("--identity", metavar="FILE", help="The age key of an encrypted backup.")
+]
 
 SessionArgument = Annotated[str, typer.Argument(metavar="ID", help="A session, as `legato sessions list` names it.")]
 
@@ -451,20 +454,68 @@ def logs(
 
 @app.command()
 def backup(
-    target: Annotated[Path, typer.Argument(metavar="TARGET", help="A new file, or a folder for it.")],
+    target: Annotated[
+        Path | None, typer.Argument(metavar="TARGET", help="A new file, or a folder for it (default: backup.to).")
+    ] = None,
+    keep: Annotated[str, typer.Option(metavar="7d,4w,6m", help="Delete older backups of the folder but these.")] = "",
+    secrets: Annotated[bool, typer.Option("--secrets", help="Put the files with the secrets (.env) in, too.")] = False,
+    verify: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Make none: restore FILE aside, and compare it with the store.")
+    ] = None,
+    identity: IdentityOption = None,
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Copy the whole SQLite store into one file. A gateway may run meanwhile."""
-    from gateway.cli.backup import back_up, backup_row, backup_text, new_file
+    """Copy the store, the folder beside it and the settings into one file. A gateway may run meanwhile.
+
+    The file is a tar archive, which any program opens. With TARGET of the form NAME.db it is the SQLite store alone.
+    """
+    from gateway.app.backup.generations import Keep
+    from gateway.app.backup.making import make
+    from gateway.app.backup.restoring import verify as tried
+    from gateway.cli.backup import made_row, made_text, verified_row, verified_text
     from gateway.runtime.clock import SystemClock
 
+    found = _setup(config)
+    settings = found.config
+    _log_to(settings, None)
+    if verify is not None:
+        looked = _guarded(lambda: tried(settings, verify, SystemClock(), identity), settings)
+        show_rows(verified_row(looked), as_json, verified_text)
+        return
     try:
-        file = new_file(target, SystemClock().now())
+        kept = Keep.parse(keep) if keep else None if target is not None else settings.backup.kept
+    except ValueError as error:
+        _misused(f"--keep {error}")
+    others = [*found.files, *(folder / ".env" for folder in found.secrets if secrets)]
+    made = _guarded(lambda: make(settings, SystemClock(), target=target, keep=kept, others=others), settings)
+    show_rows(made_row(made), as_json, made_text)
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A backup; or the copy that an upgrade kept.")],
+    identity: IdentityOption = None,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Put a backup in the place of the store and of the folder beside it. No gateway may run meanwhile.
+
+    What was there is kept in a folder. A Redis store has to be empty.
+    """
+    from gateway.app.backup.restoring import restore as put_back
+    from gateway.app.store import make_folders
+    from gateway.cli.backup import restored_row, restored_text
+    from gateway.runtime.clock import SystemClock
+
+    settings = _settings(config)
+    _log_to(settings, None)
+    try:
+        make_folders(settings, home=False)
     except GatewayError as error:
-        _misused(str(error))
-    _read(config, lambda store: back_up(store, file))
-    show_rows(backup_row(file), as_json, backup_text)
+        _fail(str(error))
+    restored = _guarded(lambda: put_back(settings, file, SystemClock(), identity), settings)
+    show_rows(restored_row(restored), as_json, restored_text)
 
 
 @app.command()

@@ -28,14 +28,25 @@ def _zone(value: str) -> str:
     return value
 
 
+TimeOfDay = Annotated[str, Field(strict=True), BeforeValidator(_time_of_day)]
+
+
+def next_daily(at: str, zone: ZoneInfo | None, after: float) -> float:
+    """The first moment after another one (seconds since the epoch) at which it is so late in the zone; None: in this
+    machine's."""
+    local = datetime.fromtimestamp(after, zone)
+    due = datetime.combine(local.date(), time.fromisoformat(at), zone)
+    if due.timestamp() <= after:
+        due = datetime.combine(local.date() + timedelta(days=1), time.fromisoformat(at), zone)
+    return due.timestamp()
+
+
 class ExpiryPolicy(Section):
     """The end of a session in which nobody talks any more."""
 
     mode: Literal["idle", "daily", "both", "none"] = Field("idle", description="after a pause, or once a day")
     idle_minutes: Count = Field(10_080, description="the pause: 7 days")
-    daily_at: Annotated[str, Field(strict=True), BeforeValidator(_time_of_day)] = Field(
-        "04:00", description="the time of day, in quotes"
-    )
+    daily_at: TimeOfDay = Field("04:00", description="the time of day, in quotes")
     notify: Flag = Field(True, description="tell the chat once how to get the conversation back")
     timezone: Annotated[str, Field(strict=True), AfterValidator(_zone)] | None = Field(
         None, description="such as Europe/Berlin; null: this machine's"
@@ -55,14 +66,6 @@ class ExpiryPolicy(Section):
             case "idle":
                 return idle
             case "daily":
-                return self._next_daily(last_active_at)
+                return next_daily(self.daily_at, self.zone, last_active_at)
             case "both":
-                return min(idle, self._next_daily(last_active_at))
-
-    def _next_daily(self, after: float) -> float:
-        zone, at = self.zone, time.fromisoformat(self.daily_at)
-        local = datetime.fromtimestamp(after, zone)
-        due = datetime.combine(local.date(), at, zone)
-        if due.timestamp() <= after:
-            due = datetime.combine(local.date() + timedelta(days=1), at, zone)
-        return due.timestamp()
+                return min(idle, next_daily(self.daily_at, self.zone, last_active_at))

@@ -16,8 +16,9 @@ from structlog.testing import capture_logs
 from gateway.domain.message import user
 from gateway.runtime.errors import StoreError, StoreLocked, StoreOutdated, StoreUnavailable
 from gateway.store.records import Opening
-from gateway.store.sqlite import SqliteStore, migrations
+from gateway.store.sqlite import SqliteStore, copying, migrations
 from gateway.store.sqlite.connection import connect_reader, unavailable
+from gateway.store.sqlite.copying import copy_store
 from gateway.store.sqlite.database import Database
 from tests.support.fakes import ManualClock
 from tests.support.store_kit import (
@@ -152,7 +153,7 @@ async def test_only_its_owner_may_read_what_people_said(make: Opener, path: Path
     store = make()
     await store.open()
     await store.accept([arrival("e1")], cap=9)
-    await store.backup(path.with_name("copy.db"))
+    copy_store(path, path.with_name("copy.db"))
     files = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
     names = ("legato.db", "legato.db-wal", "legato.db-shm", "legato.db.lock", "copy.db")
     assert files == dict.fromkeys(names, 0o600)
@@ -302,10 +303,8 @@ async def test_a_backup_of_a_damaged_store_takes_no_good_ones_place(make: Opener
     await store.open()
     await store.aclose()
     spoil_table(path, "sessions")
-    reader = make(read_only=True)
-    await reader.open()
     with pytest.raises(StoreUnavailable, match="is damaged"):
-        await reader.backup(tmp_path / "copy.db")
+        copy_store(path, tmp_path / "copy.db")
     assert [name for name in os.listdir(tmp_path) if name.startswith("copy")] == []
 
 
@@ -480,44 +479,33 @@ async def test_a_backup_is_whole_and_does_not_stop_the_gateway(
         for number in range(30):
             await store.record_step(claim.lease, session.ref, claim.item, step(*exchange(number)))
 
-    await asyncio.gather(write(), store.backup(target))
-    await store.backup(target)
+    await asyncio.gather(write(), asyncio.to_thread(copy_store, tmp_path / "legato.db", target))
+    copy_store(tmp_path / "legato.db", target)
     copy = make(target)
     await copy.open()
     assert await transcript(copy, "s1") == await transcript(store, "s1")
     assert len(turns_of(await copy.search("question answer", key(), 99))) == 60
     assert not [name for name in os.listdir(tmp_path) if "partial" in name]
     with pytest.raises(StoreError, match="another path"):
-        await store.backup(tmp_path / "legato.db")
+        copy_store(tmp_path / "legato.db", tmp_path / "legato.db")
     with pytest.raises(StoreUnavailable, match="nowhere"):
-        await store.backup(tmp_path / "nowhere" / "copy.db")
-
-
-async def test_a_reader_can_make_the_backup(make: Opener, store: SqliteStore, tmp_path: Path) -> None:
-    await claimed(store)
-    beside = make(read_only=True)
-    await beside.open()
-    await beside.backup(tmp_path / "copy.db")
-    copy = make(tmp_path / "copy.db")
-    await copy.open()
-    assert (await copy.status()).waiting == 1
+        copy_store(tmp_path / "legato.db", tmp_path / "nowhere" / "copy.db")
 
 
 async def test_two_backups_to_one_file_do_not_meet(
-    make: Opener, store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make: Opener, store: SqliteStore, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target, beside, copied = tmp_path / "copy.db", make(read_only=True), list[Path]()
+    target, copied = tmp_path / "copy.db", list[Path]()
     await claimed(store)
-    await beside.open()
 
-    def in_the_midst(path: Path) -> apsw.Connection:
-        copied.append(path)
+    def in_the_midst(source: Path) -> apsw.Connection:
+        copied.append(source)
         if len(copied) == 1:
-            beside._database._copy(target)  # as another process does, from its beginning to its end
-        return connect_reader(path)
+            copy_store(path, target)  # as another process does, from its beginning to its end
+        return connect_reader(source)
 
-    monkeypatch.setattr("gateway.store.sqlite.database.connect_reader", in_the_midst)
-    await store.backup(target)
+    monkeypatch.setattr("gateway.store.sqlite.copying.connect_reader", in_the_midst)
+    copy_store(path, target)
     assert len(copied) == 2
     monkeypatch.undo()
     copy = make(target)
@@ -527,7 +515,7 @@ async def test_two_backups_to_one_file_do_not_meet(
 
 
 async def test_a_backup_removes_what_a_killed_one_left(
-    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*_: object) -> None:
         (half,) = {*tmp_path.glob("copy.db*.partial")} - {tmp_path / name for name in others}
@@ -544,20 +532,20 @@ async def test_a_backup_removes_what_a_killed_one_left(
     (tmp_path / "copy.dbof_ours_.partial").unlink()
     (tmp_path / "copy.dbof_ours_.partial").symlink_to("other.dbabcdefgh.partial")
     with monkeypatch.context() as patch:
-        patch.setattr(store._database, "_fill", killed)
+        patch.setattr(copying, "fill", killed)
         patch.setattr("os.unlink", lambda name: None)
         with pytest.raises(KeyboardInterrupt):
-            store._database._copy(tmp_path / "copy.db")
+            copy_store(path, tmp_path / "copy.db")
     (half,) = set(partials()) - {*others} - {name for name in partials() if name.endswith("-journal")}
-    await store.backup(tmp_path / "copy.db")
+    copy_store(path, tmp_path / "copy.db")
     assert half in partials(), "it may be one that is being made"
     os.utime(tmp_path / half, (0, 0))
-    await store.backup(tmp_path / "copy.db")
+    copy_store(path, tmp_path / "copy.db")
     assert partials() == sorted(others)
 
 
 async def test_a_backup_needs_no_lock_of_the_whole_file(
-    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Over NFS it would shut out SQLite's own locks, and some file systems have none."""
 
@@ -565,14 +553,14 @@ async def test_a_backup_needs_no_lock_of_the_whole_file(
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr("fcntl.flock", refused)
-    await store.backup(tmp_path / "copy.db")
+    copy_store(path, tmp_path / "copy.db")
     assert (tmp_path / "copy.db").exists()
 
 
-async def test_a_backup_that_fails_leaves_nothing(store: SqliteStore, tmp_path: Path) -> None:
+async def test_a_backup_that_fails_leaves_nothing(store: SqliteStore, path: Path, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(StoreUnavailable, match="folder cannot be written"):
-        await store.backup(tmp_path / "folder")
+        copy_store(path, tmp_path / "folder")
     assert not [name for name in os.listdir(tmp_path) if "partial" in name]
 
 

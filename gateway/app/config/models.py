@@ -36,8 +36,10 @@ from gateway.agent.prompt import PromptSettings
 from gateway.agent.tools.outputs import OutputLimits
 from gateway.agent.tools.shell import ShellSettings
 from gateway.agent.tools.web_fetch import WebSettings
+from gateway.app.backup.generations import Keep
 from gateway.context.policy import CompressionSettings, HygieneRules
 from gateway.domain.chat import ChatAddress
+from gateway.domain.expiry import TimeOfDay
 from gateway.domain.place import Listen
 from gateway.domain.platform import AdapterSettings
 from gateway.domain.reminder import ReminderRules
@@ -271,7 +273,7 @@ class MonitorSettings(Section):
 
 class AlertSettings(Section):
     """A chat that hears of trouble: messages that were given up, platforms that are down, findings of the watchdog,
-    spend caps that were met, a disk that is nearly full. Each kind is told at most once an hour.
+    spend caps that were met, a disk that is nearly full, a backup that failed. Each kind is told at most once an hour.
 
         to: telegram:4711
     """
@@ -292,6 +294,46 @@ class OtelSettings(Section):
 
     enabled: Flag = Field(False, description="whether spans are made")
     contents: Flag = Field(False, description="whether they hold what people, models and tools say")
+
+
+def _kept(value: str) -> str:
+    Keep.parse(value)
+    return value
+
+
+class BackupSettings(Section):
+    """Backups of the store and of the folder beside it (docs/operations.md). `legato run` makes one a day, if `at` is
+    set; `legato backup` makes one now. `command` is run by a shell, and takes the archive from its input; LEGATO_BACKUP
+    is a name for it.
+
+        at: "04:00"
+        to: /backups
+        keep: 7d,4w,6m
+    """
+
+    at: TimeOfDay | None = Field(None, description="a time of day, in the time zone of sessions.expiry; null: never")
+    to: Text | None = Field(None, description="a folder that is there")
+    keep: Annotated[Text, AfterValidator(_kept)] | None = Field(
+        None, description="for how many days, weeks and months one backup each stays in the folder; null: all stay"
+    )
+    command: Text | None = Field(None, description="a command instead of a folder")
+    recipient: Text | None = Field(
+        None, description="a public key of age (age-encryption.org), for which backups are encrypted"
+    )
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """One target, and a folder to thin out."""
+        if self.to is not None and self.command is not None:
+            yield ("command", "to"), "excludes backup.to: backups go to one of them"
+        if self.at is not None and self.to is None and self.command is None:
+            yield ("at", "to", "command"), "needs backup.to or backup.command: say where backups go"
+        if self.keep is not None and self.to is None:
+            yield ("keep", "to"), "needs backup.to: only backups in a folder are deleted"
+
+    @property
+    def kept(self) -> Keep | None:
+        """Which backups stay; None: all."""
+        return None if self.keep is None else Keep.parse(self.keep)
 
 
 class Config(Section):
@@ -331,6 +373,7 @@ class Config(Section):
     monitor: MonitorSettings = MonitorSettings()
     alerts: AlertSettings = AlertSettings()
     otel: OtelSettings = OtelSettings()
+    backup: BackupSettings = BackupSettings()
     log: Log = Log()
     _folder: Path = PrivateAttr(default_factory=Path)
 

@@ -270,7 +270,7 @@ class Connection:
         if job.script is None:
             return (*job.arguments,)
         sha = job.script.sha
-        start = ("EVALSHA", sha) if sha in self._known else ("EVAL", job.script.text)
+        verb, what = ("EVALSHA", sha) if sha in self._known else ("EVAL", job.script.text)
         self._known.add(sha)
         caller = self._caller
         header = (
@@ -282,7 +282,8 @@ class Connection:
             caller.runs.text,
             caller.sends.text,
         )
-        return (*start, "1", job.key, *header, *job.arguments)
+        # The server lets a look through where it holds writes back, as for a backup.
+        return (verb if job.writes else f"{verb}_RO", what, "1", job.key, *header, *job.arguments)
 
     def _deliver(self, job: Job, reply: Any) -> bool:
         """Hand out an answer; False: the step was not done and should be sent again."""

@@ -4,6 +4,9 @@
     the file      database        its lock, its connections and its threads (lock, connection)
                   writer          the one thread that writes, with group commit
                   migrations      the steps to this version of it
+                  copying         a copy of it, beside a running gateway
+                  holdings        what it holds: counts and samples, to compare
+                  swapping        another one in its place, whole or not at all
                   mark            the sign that `legato migrate` is filling it
     a message     inbox           events, each accepted once
                   lanes           the lanes of this process, and their fences

@@ -72,6 +72,11 @@ def _has_too_few_files() -> bool:
     return False
 
 
+def is_full(error: OSError) -> bool:
+    """Say whether there is no room, on the disk or in what a user may fill of it."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
 def check_undamaged(connection: apsw.Connection, path: Path) -> None:
     """Read the whole file. Raises StoreUnavailable if a page of it is not what SQLite wrote."""
     found = one(connection, "PRAGMA quick_check(1)")

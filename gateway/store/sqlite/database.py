@@ -8,13 +8,8 @@ one for searches, in another thread: a search ranks megabytes of texts, and nobo
 from __future__ import annotations
 
 import asyncio
-import glob
-import os
-import stat
-import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
@@ -24,6 +19,7 @@ import structlog
 from gateway.runtime.errors import StoreError, StoreUnavailable
 from gateway.store.sqlite import search
 from gateway.store.sqlite.connection import check_undamaged, connect_reader, connect_writer, unavailable
+from gateway.store.sqlite.copying import check_there, copy_store
 from gateway.store.sqlite.lock import LockFile
 from gateway.store.sqlite.mark import check_whole
 from gateway.store.sqlite.migrations import MIGRATIONS, check_readable, migrate, next_generation
@@ -37,8 +33,6 @@ P = ParamSpec("P")
 Query: TypeAlias = Callable[Concatenate[apsw.Connection, P], T]
 
 _READERS = 3  # connections: for single rows, for long queries, for searches
-_HALF = ".partial"  # the end of the name of a backup that is being made
-_LEFT = 3_600.0  # seconds in which nobody wrote to it, so nobody is making it
 _COPY = ".version-"  # and a number: the end of the name of a copy that an upgrade kept
 
 
@@ -140,10 +134,6 @@ class Database:
             return await self.write(work, *args, **named)
         return await self._in(self._reader, lambda: self._written(lambda connection: work(connection, *args, **named)))
 
-    async def backup(self, target: Path) -> None:
-        """Copy the file as it is now to `target`, which appears only when the copy is whole."""
-        await self._in(self._reader, lambda: self._copy(target))
-
     # -- in threads -------------------------------------------------------------------------
 
     def _connect(self) -> None:
@@ -166,10 +156,8 @@ class Database:
             self.generation = next_generation(writing)
             self._connections = [*(connect_reader(self._path) for _ in range(_READERS)), writing]
         except apsw.CantOpenError as error:
-            if self.is_read_only and not os.path.exists(self._path):
-                raise StoreUnavailable(
-                    f"There is no store at {self._path} yet: `legato chat` makes it; store.url says where."
-                ) from error
+            if self.is_read_only:
+                check_there(self._path)
             raise unavailable(error, self._path) from error
         except apsw.Error as error:
             raise unavailable(error, self._path) from error
@@ -180,7 +168,7 @@ class Database:
         copy = self._path.with_name(f"{self._path.name}{_COPY}{version}") if self._keeps_copy else None
         kept = ""
         if copy is not None:
-            self._copy(copy)
+            copy_store(self._path, copy)
             kept = f"; {copy} is as it was"
         # A warning, because nothing else tells a service's operator, and the copy holds what is forgotten later.
         log.warning(
@@ -209,56 +197,9 @@ class Database:
             raise unavailable(error, self._path) from error
         return result
 
-    def _copy(self, target: Path) -> None:
-        if target.resolve() == self._path.resolve():
-            raise StoreError("A backup cannot replace the store it is made from: choose another path.")
-        try:
-            # A file of its own, for its owner alone: another process may make a backup under this name meanwhile.
-            descriptor, partial = tempfile.mkstemp(prefix=target.name, suffix=_HALF, dir=target.parent)
-            try:
-                os.close(descriptor)
-                _remove_halves(target, partial)
-                self._fill(partial)
-                os.replace(partial, target)
-            finally:
-                with suppress(FileNotFoundError):
-                    os.unlink(partial)
-        except apsw.Error as error:
-            raise unavailable(error, target) from error
-        except OSError as error:
-            why = f"{target} cannot be written ({error.strerror})"
-            raise StoreUnavailable(f"{why}: check that its folder exists and that you may write there.") from error
-
-    def _fill(self, copy: str) -> None:
-        destination = apsw.Connection(copy)
-        try:
-            source = connect_reader(self._path)
-            try:
-                with destination.backup("main", source, "main") as backup:
-                    backup.step(-1)  # one read transaction: no writer can make it start anew
-                check_undamaged(destination, self._path)  # else it would take the place of a good copy
-            finally:
-                source.close()
-        finally:
-            destination.close()
-
     async def _in(self, thread: ThreadPoolExecutor, call: Callable[[], T]) -> T:
         try:
             called = asyncio.get_running_loop().run_in_executor(thread, call)
         except RuntimeError as error:  # the thread takes nothing after its shutdown
             raise StoreUnavailable("The store is closed.") from error
         return await called
-
-
-def _remove_halves(target: Path, mine: str) -> None:
-    """Remove what killed backups left under this name: nobody has written to it for long before `mine` was made. No
-    lock tells, because over NFS a lock of the whole file shuts out SQLite's own ones (flock(2))."""
-    now = os.stat(mine).st_mtime
-    for half in target.parent.glob(f"{glob.escape(target.name)}{'[a-z0-9_]' * 8}{_HALF}"):
-        try:
-            known = half.lstat()
-            if stat.S_ISREG(known.st_mode) and now - known.st_mtime > _LEFT:
-                for name in (half, half.with_name(f"{half.name}-journal"), half.with_name(f"{half.name}-wal")):
-                    name.unlink(missing_ok=True)
-        except OSError:
-            continue  # gone by now, or it may not be removed

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Final
 
 from gateway.runtime.errors import StoreLocked, StoreUnavailable
-from gateway.store.sqlite.connection import FULL, make_private
+from gateway.store.sqlite.connection import FULL, is_full, make_private
+from gateway.store.sqlite.swapping import finish
 
 _BYTE: Final = 0x4000_0000 + 4_096
 _UNKNOWN: Final = (errno.EINVAL, errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)  # the file system has no such locks
@@ -64,10 +65,14 @@ class LockFile:
             os.close(descriptor)
             raise self._unwritable(error) from error
         self._descriptor = descriptor
+        try:
+            finish(self._database)  # before the file is made where there is none
+        except OSError as error:
+            raise self._unwritable(error) from error
         self._lock_database()
 
     def _unwritable(self, error: OSError) -> StoreUnavailable:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if is_full(error):
             return StoreUnavailable(FULL.format(path=self._database))
         return StoreUnavailable(
             f"{self._path} cannot be written ({error.strerror}): "

@@ -1,4 +1,5 @@
-"""The mark on a file that `legato migrate` is filling, or was when it was killed."""
+"""The mark on a file that `legato migrate` is filling, or was when it was killed; and what else says that a file is not
+whole."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import apsw
 
 from gateway.runtime.errors import StoreUnavailable
 from gateway.store.sqlite.connection import change, one
+from gateway.store.sqlite.swapping import prepared
 
 
 def origin_of(connection: apsw.Connection) -> str | None:
@@ -19,7 +21,9 @@ def origin_of(connection: apsw.Connection) -> str | None:
 
 
 def check_whole(connection: apsw.Connection, path: Path) -> None:
-    """Raises StoreUnavailable for a half-filled file."""
+    """Raises StoreUnavailable for a half-filled file, or one that is about to be replaced."""
+    if prepared(path).exists():
+        raise StoreUnavailable(f"A restore of {path} was broken off: start Legato, which finishes it.")
     origin = origin_of(connection)
     if origin is not None:
         raise StoreUnavailable(

@@ -194,10 +194,6 @@ class SqliteStore(Store):
                 await self._database.write(give_back)
         await self._database.aclose()
 
-    async def backup(self, path: Path) -> None:
-        """Copy the whole store, as it is now, into a new file at `path`; the gateway goes on meanwhile."""
-        await self._database.backup(path)
-
     # -- receiving --------------------------------------------------------------------------
 
     async def accept(self, arrivals: Sequence[Arrival], *, cap: int) -> list[Receipt]:

@@ -5,6 +5,6 @@ Each backend has a place (an open store to read or to fill) and a table of kinds
 order, and how they are written.
 """
 
-from gateway.store.transfer.migration import Progress, Report, Tell, migrate, source_at, target_at, tell_nobody
+from gateway.store.transfer.migration import Progress, Report, Tell, export, migrate, source_at, target_at, tell_nobody
 
-__all__ = ["Progress", "Report", "Tell", "migrate", "source_at", "target_at", "tell_nobody"]
+__all__ = ["Progress", "Report", "Tell", "export", "migrate", "source_at", "target_at", "tell_nobody"]

@@ -16,7 +16,7 @@ from typing import Final, Literal
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreError
 from gateway.store.transfer.records import Source, Tally, Target
-from gateway.store.transfer.redis_database import RedisSource, RedisTarget
+from gateway.store.transfer.redis_database import RedisSnapshot, RedisSource, RedisTarget
 from gateway.store.transfer.sqlite_file import SqliteSource, SqliteTarget
 
 _SQLITE: Final = "sqlite:///"
@@ -102,6 +102,12 @@ async def migrate(source: Source, target: Target, *, clock: Clock, tell: Tell = 
         copying_seconds=between - started,
         verifying_seconds=ended - between,
     )
+
+
+async def export(url: str, path: Path, clock: Clock) -> None:
+    """Copy a Redis store as it is now, also beside running gateways, into a new file that a SQLite store opens. Raises
+    StoreError."""
+    await migrate(RedisSnapshot(url, clock=clock), SqliteTarget(path), clock=clock)
 
 
 async def _open_target(source: Source, target: Target) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+import pickle
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing, contextmanager
-from typing import Any, Final
+from contextlib import aclosing, contextmanager, suppress
+from tempfile import TemporaryFile
+from typing import IO, Any, Final
 
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreError, StoreLocked, StoreUnavailable
 from gateway.runtime.tasks import Background
 from gateway.store.redis.admission import META, check_ours, connect_meta, establish, reason, refusal, survey
 from gateway.store.redis.connection import Caller
-from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask
+from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask, used
 from gateway.store.redis.keyspace import clients, keys
 from gateway.store.redis.mark import LEASE, MARK, check_whole
 from gateway.store.redis.partitions import partition_of_name
@@ -25,6 +27,7 @@ from gateway.store.transfer.redis_writing import Writing
 
 _CLIENT: Final = "legato-migrate"  # the name of a migration in the server's list, to tell it from gateways
 _LEASE_SECONDS: Final = 10.0
+_PAUSE_SECONDS: Final = 5.0  # half of a gateway's lease
 _LEASED_IN: Final = partition_of_name(LEASE)
 _OURS: Final = "{p??}:*"  # every key of a store but the facts about it
 # What a store that has never held anything may have; everything else is somebody's.
@@ -55,16 +58,20 @@ class RedisSource:
             await self._open()
 
     async def _open(self) -> None:
+        self._connect(await self._found())
+        await self._take()
+        await self._check_unused()
+
+    async def _found(self) -> str:
+        """The id of the store that is there. Raises StoreUnavailable."""
         found = await survey(self._endpoint)
         check_ours(self._endpoint, found)
         if not found.meta:
             raise StoreUnavailable(f"There is no store at {self._endpoint}: check the address.")
         check_whole(self._endpoint, found.meta)
-        await self._take(found.meta["id"])
-        await self._check_unused()
+        return found.meta["id"]
 
-    async def _take(self, store_id: str) -> None:
-        """Hold the lease from now on, so that no gateway opens the store. Raises StoreLocked."""
+    def _connect(self, store_id: str) -> None:
         self._store_id = store_id
         # It sends to no platform and runs none: restored work waits for others.
         nobody = Platforms(())
@@ -77,6 +84,9 @@ class RedisSource:
             patience=self._endpoint.timeout,
         )
         self._open_wire.open()
+
+    async def _take(self) -> None:
+        """Hold the lease from now on, so that no gateway opens the store. Raises StoreLocked."""
         if not await self._hold():
             raise StoreLocked(
                 f"Another migration works on the database at {self._endpoint}: wait until it has ended (one that was "
@@ -108,7 +118,7 @@ class RedisSource:
 
     async def _check_unused(self) -> None:
         """Raises StoreLocked if a gateway is there, and says where it runs as far as the server knows."""
-        alive = {owner for found in await self._wire.look_everywhere("living") for owner in found}
+        alive = await self._living()
         if not alive:
             return
         hosts = sorted({host async for host, name in clients(self._endpoint) if name == "legato"})
@@ -118,6 +128,10 @@ class RedisSource:
             f"{count} the database at {self._endpoint}{where}: stop every `legato run` and `legato chat` with this "
             "store.url (one that was killed is forgotten after ten seconds), then run `legato migrate` again."
         )
+
+    async def _living(self) -> set[str]:
+        """The gateways that use the store."""
+        return {owner for found in await self._wire.look_everywhere("living") for owner in found}
 
     async def dump(self, now: float) -> AsyncGenerator[Sequence[Record], None]:
         with self._reached():
@@ -150,6 +164,52 @@ class RedisSource:
             ) from error
 
 
+class RedisSnapshot(RedisSource):
+    """The same beside running gateways, whose writes the server holds back while everything is read: for less than a
+    gateway's lease, or it would be taken for dead. Where none runs, none starts meanwhile, and there is no hurry."""
+
+    _beside = False
+
+    async def _open(self) -> None:
+        self._connect(await self._found())
+        self._beside = bool(await self._living())
+        if not self._beside:
+            await self._take()
+            await self._check_unused()
+
+    async def dump(self, now: float) -> AsyncGenerator[Sequence[Record], None]:
+        if not self._beside:
+            async for page in super().dump(now):
+                yield page
+            return
+        with TemporaryFile() as kept:  # what is done with a page takes longer than reading it
+            await self._read_into(kept, now)
+            kept.seek(0)
+            with suppress(EOFError):
+                while True:
+                    yield pickle.load(kept)
+
+    async def _read_into(self, kept: IO[bytes], now: float) -> None:
+        began = self._clock.monotonic()
+        await self._ask_primaries("CLIENT", "PAUSE", str(int(_PAUSE_SECONDS * 1_000)), "WRITE")
+        try:
+            async for page in super().dump(now):
+                if self._clock.monotonic() - began >= _PAUSE_SECONDS:
+                    raise StoreUnavailable(
+                        f"{self.name} cannot be read in {_PAUSE_SECONDS:g} seconds, which is as long as the gateways "
+                        "there can be held up: stop them, or back up the files of the server."
+                    )
+                pickle.dump(page, kept)
+        finally:
+            await self._ask_primaries("CLIENT", "UNPAUSE")
+
+    async def _ask_primaries(self, *command: str) -> None:
+        with self._reached():
+            for address in await self._endpoint.primaries():
+                async with used(self._endpoint.connect(address)) as connection:
+                    await ask(connection, *command, seconds=self._endpoint.timeout)
+
+
 class RedisTarget(RedisSource):
     """A database that is filled, or filled again from its start if an earlier migration left it half-filled."""
 
@@ -160,7 +220,8 @@ class RedisTarget(RedisSource):
         self._store_id = meta["id"]
         if MARK not in meta:
             await self._check_empty()
-        await self._take(self._store_id)
+        self._connect(self._store_id)
+        await self._take()
         # As it is now that no other migration can change it.
         self._is_marked = bool(await self._meta("HEXISTS", META, MARK))
         self._writing = Writing(self._wire)

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import apsw
 
 from gateway.runtime.errors import StoreLocked, StoreUnavailable
 from gateway.store.sqlite import mark, search
-from gateway.store.sqlite.connection import change, connect_reader, connect_writer, many, one, unavailable
+from gateway.store.sqlite.connection import change, connect_reader, connect_writer, one, unavailable
+from gateway.store.sqlite.holdings import tables
 from gateway.store.sqlite.lock import LockFile
 from gateway.store.sqlite.migrations import check_known, check_readable, migrate
 from gateway.store.transfer.records import Record
 from gateway.store.transfer.sqlite_tables import dump, prepare, restore
 
 T = TypeVar("T")
-
-OWN: Final = ("meta", "rests")  # tables that say nothing of conversations
 
 
 class SqliteSource:
@@ -105,7 +104,7 @@ class SqliteTarget(SqliteSource):
         try:
             check_known(reader, self._path)
             if mark.origin_of(reader) is None and any(
-                one(reader, f"SELECT 1 FROM {each} LIMIT 1") for each in _tables(reader)
+                one(reader, f"SELECT 1 FROM {each} LIMIT 1") for each in tables(reader)
             ):
                 raise StoreUnavailable(
                     f"{self._path} is not empty: a migration fills an empty store, so choose another file or move "
@@ -143,18 +142,8 @@ class SqliteTarget(SqliteSource):
         change(self._connected, "PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def _tables(connection: apsw.Connection) -> Iterator[str]:
-    """The tables that a gateway's conversations fill, whatever the file's schema."""
-    rows = many(
-        connection,
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
-        " AND name NOT GLOB 'message_search*' AND name <> 'search_words'",
-    )
-    return (name for (name,) in rows if name not in OWN)
-
-
 def _empty(connection: apsw.Connection) -> None:
-    for table in _tables(connection):
+    for table in tables(connection):
         change(connection, f"DELETE FROM {table}")
     change(connection, "INSERT INTO message_search(message_search) VALUES ('delete-all')")
     change(connection, "DELETE FROM sqlite_sequence")

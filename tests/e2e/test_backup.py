@@ -1,0 +1,361 @@
+"""`legato backup` and `legato restore`, as an operator types them."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+import shutil
+import sqlite3
+import tarfile
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from gateway.cli.main import app
+from gateway.runtime.clock import SystemClock
+from gateway.store.port import Store
+from gateway.store.sqlite import SqliteStore
+from gateway.store.sqlite.lock import LockFile
+from tests.support.gateway import config_in, running
+from tests.support.migration_kit import fill, shown
+
+
+def legato(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+def on_store(path: Path, work: Callable[[Store], Awaitable[Any]]) -> Any:
+    async def main() -> Any:
+        store = SqliteStore(path, clock=SystemClock())
+        await store.open()
+        try:
+            return await work(store)
+        finally:
+            await store.aclose()
+
+    return asyncio.run(main())
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a configuration, a folder for backups, and no store yet."""
+    monkeypatch.chdir(tmp_path)
+    configure(tmp_path)
+    (tmp_path / "backups").mkdir()
+    return tmp_path
+
+
+def configure(folder: Path, **sections: Any) -> None:
+    settings = {"store": {"url": "sqlite:///legato.db"}, **sections}
+    (folder / "config.yaml").write_text(json.dumps(settings), encoding="utf-8")
+
+
+@pytest.fixture
+def filled(home: Path) -> Path:
+    """The same with something of everything in the store, and files beside it."""
+    on_store(home / "legato.db", fill)
+    beside = home / "legato-home"
+    (beside / "files" / "empty").mkdir(parents=True)
+    (beside / "history").write_text("what I typed\n", encoding="utf-8")
+    (beside / "link").symlink_to("history")
+    (beside / "away").symlink_to("/etc/hostname")
+    os.mkfifo(beside / "pipe")
+    return home
+
+
+def made(*arguments: str) -> Any:
+    """The row of a backup that went well."""
+    done = legato("backup", *arguments, "--json")
+    assert done.exit_code == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir() if not each.name.startswith("."))
+
+
+def everything(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = on_store(path, shown)
+    return found
+
+
+def lose_all(folder: Path) -> None:
+    for each in folder.glob("legato.db*"):
+        shutil.rmtree(each) if each.is_dir() else each.unlink()
+    shutil.rmtree(folder / "legato-home")
+
+
+# -- making -------------------------------------------------------------------------------------
+
+
+async def test_a_backup_beside_a_running_gateway_is_a_store_with_every_word(home: Path) -> None:
+    async with running(home, config=config_in(home)) as live:
+        await live.ask("my code is quizzaciously")
+        row = await asyncio.to_thread(made, "backups")
+    (copy,) = names(home / "backups")
+    there = (home / "backups" / copy).stat()
+    assert row == {"file": f"backups/{copy}", "bytes": there.st_size, "deleted": []}
+    assert there.st_mode & 0o077 == 0
+    with tarfile.open(row["file"]) as tar:
+        tar.extract("legato.db", home / "away", filter="data")
+    configure(home, store={"url": "sqlite:///away/legato.db"})
+    found = await asyncio.to_thread(legato, "sessions", "search", "quizzaciously")
+    assert "my code is quizzaciously" in found.stdout
+
+
+def test_the_archive_holds_the_folder_and_the_settings_and_secrets_only_if_asked(filled: Path) -> None:
+    (filled / ".env").write_text("TOKEN=geheim\n", encoding="utf-8")
+    with tarfile.open(made("backups")["file"]) as tar:
+        assert sorted(tar.getnames()) == [
+            "config.yaml",
+            "home/away",
+            "home/files/empty",
+            "home/history",
+            "home/link",
+            "legato.db",
+            "manifest.json",
+        ]
+        manifest = json.load(tar.extractfile("manifest.json"))  # type: ignore[arg-type]
+        assert manifest["counts"]["sessions"] == 8
+    with tarfile.open(made("all.tar", "--secrets")["file"]) as tar:
+        assert tar.extractfile(".env").read() == b"TOKEN=geheim\n"  # type: ignore[union-attr]
+    assert (filled / "all.tar").stat().st_mode & 0o077 == 0
+
+
+def test_a_backup_replaces_no_file(filled: Path) -> None:
+    assert legato("backup", "copy.db").stdout.startswith("copy.db holds the whole store (")
+    for name in ("copy.db", "copy.tar"):
+        (filled / "copy.tar").touch()
+        before = (filled / name).read_bytes()
+        again = legato("backup", name)
+        assert again.exit_code == 1
+        assert f"{name} exists already: name a new file, or a folder" in again.stderr
+        assert (filled / name).read_bytes() == before
+
+
+@pytest.mark.parametrize("target", ["copy.db", "copy.tar", "nowhere/copy.db"])
+def test_without_a_store_there_is_no_backup(home: Path, target: str) -> None:
+    failed = legato("backup", target)
+    assert failed.exit_code == 1
+    assert "There is no store at legato.db yet" in failed.stderr or "nowhere" in failed.stderr
+    assert not (home / target).exists()
+
+
+@pytest.mark.parametrize("name", ["copy.db", "copy.tar"])
+def test_a_folder_that_is_not_there_is_named(filled: Path, name: str) -> None:
+    failed = legato("backup", f"nowhere/{name}")
+    assert failed.exit_code == 1
+    said = f"nowhere/{name} cannot be written (No such file or directory): check that its folder exists"
+    assert said in failed.stderr
+
+
+def test_a_full_target_is_one_line_and_leaves_nothing(filled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tarfile._Stream._Stream__write", full)
+    failed = legato("backup", "backups")
+    assert (failed.exit_code, len(failed.stderr.splitlines())) == (1, 1)
+    assert "The disk that holds backups/legato-" in failed.stderr
+    assert list((filled / "backups").iterdir()) == []
+    assert not list(filled.glob("*.partial*"))
+
+
+def test_the_store_of_an_earlier_version_is_backed_up_as_it_is(filled: Path) -> None:
+    with closing(sqlite3.connect("legato.db")) as connection:
+        connection.execute("PRAGMA user_version = 24")
+    with tarfile.open(made("backups")["file"]) as tar:
+        assert json.load(tar.extractfile("manifest.json"))["schema"] == 24  # type: ignore[arg-type]
+
+
+# -- where it goes ------------------------------------------------------------------------------
+
+
+def test_a_command_gets_the_archive_and_its_failure_is_told(filled: Path) -> None:
+    configure(filled, backup={"command": 'cat > "got-$LEGATO_BACKUP" && test -s "got-$LEGATO_BACKUP"'})
+    row = made()
+    (got,) = filled.glob("got-legato-*.tar")
+    assert (row["file"], row["bytes"]) == (f"backup.command ({got.name[4:]})", got.stat().st_size)
+    assert legato("backup", "--verify", str(got)).exit_code == 0
+    configure(filled, backup={"command": "cat > /dev/null; echo the host is away >&2; exit 7"})
+    failed = legato("backup")
+    assert failed.stderr == "legato: backup.command ended with exit status 7: the host is away\n"
+    configure(filled)
+    assert "say where: `legato backup TARGET`" in legato("backup").stderr
+
+
+def test_only_what_it_made_itself_is_deleted(filled: Path) -> None:
+    folder = filled / "backups"
+    configure(filled, backup={"to": "backups", "keep": "1d"})
+    strangers = ["legato-20200101T040000Z.tar", "legato-20200102T040000Z.tar.age", "notes.txt"]
+    for name in strangers:
+        (folder / name).write_text("not ours", encoding="utf-8")
+    ours = "legato-20200103T040000Z.tar"
+    (folder / ours).touch()
+    (folder / ".legato-backups").write_text(
+        f"sqlite:///{filled / 'legato.db'}\t{ours}\nsqlite:///other.db\t{strangers[0]}\n", encoding="utf-8"
+    )
+    row = made()
+    assert row["deleted"] == [ours]
+    assert names(folder) == sorted([*strangers, Path(row["file"]).name])
+
+
+def test_to_keep_some_there_must_be_a_folder(filled: Path) -> None:
+    assert "need a folder" in legato("backup", "copy.tar", "--keep", "7d").stderr
+    wrong = legato("backup", "backups", "--keep", "7days")
+    assert (wrong.exit_code, "--keep must be days, weeks and months" in wrong.stderr) == (2, True)
+    configure(filled, backup={"to": "nowhere"})
+    assert "nowhere (backup.to) is no folder: make it first" in legato("backup").stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"at": "04:00"}, "backup.at needs backup.to or backup.command"),
+        ({"at": "4 am", "to": "b"}, "backup.at must be a time of day"),
+        ({"to": "b", "command": "cat"}, "backup.command excludes backup.to"),
+        ({"command": "cat", "keep": "7d"}, "backup.keep needs backup.to"),
+        ({"to": "b", "keep": "0d"}, "backup.keep must be days, weeks and months"),
+    ],
+)
+def test_settings_that_cannot_work_are_told(home: Path, settings: dict[str, str], said: str) -> None:
+    configure(home, backup=settings)
+    failed = legato("backup")
+    assert failed.exit_code == 2
+    assert said in failed.stderr
+
+
+# -- restoring ----------------------------------------------------------------------------------
+
+
+def test_what_was_lost_is_back_after_a_restore(filled: Path) -> None:
+    before, file = everything(filled / "legato.db"), made("backups")["file"]
+    lose_all(filled)
+    done = legato("restore", file)
+    assert done.exit_code == 0, done.stderr
+    assert "8 sessions, 21 messages" in done.stdout
+    assert everything(filled / "legato.db") == before
+    beside = filled / "legato-home"
+    assert names(beside) == ["files", "history", "link"], "a link that leads out, and a pipe, are not taken"
+    assert (beside / "link").read_text() == "what I typed\n"
+    assert names(beside / "files") == ["empty"]
+    assert not list(filled.glob("legato.db.*e*d")), "nothing is left of the way"
+
+
+def test_what_was_there_is_kept_aside(filled: Path) -> None:
+    file = made("backups")["file"]
+    on_store(filled / "legato.db", lambda store: store.set_notes("x:1", {"later": "1"}))
+    newer = everything(filled / "legato.db")
+    (filled / "legato-home" / "history").write_text("newer\n", encoding="utf-8")
+    row = json.loads(legato("restore", file, "--json").stdout)
+    assert everything(filled / "legato.db") != newer
+    aside = Path(row["aside"])
+    assert everything(aside / "legato.db") == newer
+    assert (aside / "legato-home" / "history").read_text() == "newer\n"
+    again = json.loads(legato("restore", str(aside / "legato.db"), "--json").stdout)
+    assert everything(filled / "legato.db") == newer
+    assert again["made_at"] is None
+    assert (filled / "legato-home" / "history").read_text() == "what I typed\n", "a store alone changes no folder"
+
+
+def test_a_store_in_use_is_not_replaced(filled: Path) -> None:
+    file, before = made("backups")["file"], (filled / "legato.db").read_bytes()
+    lock = LockFile(filled / "legato.db")
+    lock.acquire()
+    failed = legato("restore", file)
+    lock.release()
+    assert failed.exit_code == 1
+    assert "is in use by process" in failed.stderr
+    assert (filled / "legato.db").read_bytes() == before
+
+
+def spoilt(file: Path, way: str) -> Path:
+    content = file.read_bytes()
+    bad = file.with_name(f"{way}.tar")
+    if way == "cut":
+        bad.write_bytes(content[: len(content) // 2])
+    elif way == "cut at its end":
+        bad.write_bytes(content[: content.rindex(b"manifest.json")])
+    elif way == "changed":
+        bad.write_bytes(content.replace(b"what I typed", b"what I tyqed"))
+    elif way == "foreign":
+        bad.write_bytes(b"dear diary, " * 999)
+    elif way == "empty":
+        bad.touch()
+    elif way == "climbing":
+        with tarfile.open(bad, "w") as tar:
+            tar.add(file, "../../evil")
+    else:
+        with tarfile.open(bad, "w") as tar:
+            tar.add(file, "home/other")
+    return bad
+
+
+@pytest.mark.parametrize(
+    ("way", "said"),
+    [
+        ("cut", "is damaged|is not whole"),
+        ("cut at its end", "is not whole: its end is missing"),
+        ("changed", "home/history in it is not what was backed up"),
+        ("foreign", "is damaged, or no backup of Legato"),
+        ("empty", "is damaged, or no backup of Legato|is not whole"),
+        ("climbing", "is no backup of Legato: a file in it is named"),
+        ("other", "is not whole: its end is missing"),
+    ],
+)
+@pytest.mark.parametrize("command", [("restore",), ("backup", "--verify")])
+def test_a_bad_file_is_refused_and_changes_nothing(filled: Path, way: str, said: str, command: tuple[str, ...]) -> None:
+    bad = spoilt(Path(made("backups")["file"]), way)
+    before, there = (filled / "legato.db").read_bytes(), names(filled)
+    failed = legato(*command, str(bad))
+    assert (failed.exit_code, len(failed.stderr.splitlines())) == (1, 1), failed.stderr
+    assert any(each in failed.stderr for each in said.split("|")), failed.stderr
+    assert (filled / "legato.db").read_bytes() == before
+    assert names(filled) in (there, sorted([*there, "legato.db.lock"]))
+
+
+@pytest.mark.parametrize("command", [("restore",), ("backup", "--verify")])
+def test_a_newer_store_and_a_missing_file_are_refused(filled: Path, command: tuple[str, ...]) -> None:
+    legato("backup", "newer.db")
+    with closing(sqlite3.connect("newer.db")) as connection:
+        connection.execute("PRAGMA user_version = 999")
+    failed = legato(*command, "newer.db")
+    assert failed.exit_code == 1
+    assert "newer.db was written by a newer Legato" in failed.stderr
+    assert "nowhere.tar cannot be read (No such file or directory)" in legato(*command, "nowhere.tar").stderr
+
+
+def test_a_damaged_copy_is_not_put_in_place(filled: Path) -> None:
+    legato("backup", "bad.db")
+    content = bytearray((filled / "bad.db").read_bytes())
+    content[8192:40_000] = bytes(40_000 - 8192)
+    (filled / "bad.db").write_bytes(content)
+    failed = legato("restore", "bad.db")
+    assert (failed.exit_code, "bad.db is damaged" in failed.stderr) == (1, True)
+
+
+# -- trying -------------------------------------------------------------------------------------
+
+
+def test_verifying_compares_with_the_store_as_it_is(filled: Path) -> None:
+    file = made("backups")["file"]
+    there = names(filled)
+    row = json.loads(legato("backup", "--verify", file, "--json").stdout)
+    assert (row["same"], row["changed"], row["gone"], row["not_compared"]) == (8, 0, 0, None)
+    with closing(sqlite3.connect("legato.db")) as connection, connection:
+        connection.execute("UPDATE messages SET body = replace(body, 'a late', 'an early')")
+        connection.execute("DELETE FROM sessions WHERE id = 's4'")
+    row = json.loads(legato("backup", "--verify", file, "--json").stdout)
+    assert row["rows"]["sessions"] == {"backup": 8, "now": 7}
+    assert (row["changed"], row["gone"]) == (2, 1)
+    lose_all(filled)
+    without = legato("backup", "--verify", file)
+    assert without.exit_code == 0, without.stderr
+    assert "No session was compared: There is no store at" in without.stdout
+    assert set(names(filled)) <= set(there)
