@@ -46,7 +46,7 @@ from gateway.app.alerts import Alerts
 from gateway.app.config import Config
 from gateway.app.config.models import ChatKey
 from gateway.app.gateway import Gateway
-from gateway.app.health import Health
+from gateway.app.health import Backups, Health
 from gateway.app.models import configured_models, configured_transcriber
 from gateway.app.orders import Orders
 from gateway.app.plugins import all_commands, configured_tools, platforms
@@ -113,6 +113,7 @@ class Parts:
     aside: RunsAside = at_once  # what reads Markdown; `legato run` has a process for that
     supervisor: Supervisor | None = None  # with one, the watchdog runs
     tracer: Tracer | None = None  # in the place of the one that sends spans away
+    backups: Callable[..., Backups] | None = None  # for a process that makes them by itself
     pace: float = 0.0  # seconds between two words of a model that writes faster than people read
 
 
@@ -148,6 +149,8 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         clock=base.clock,
     )
     health = _health(base, models, talks, reception, lanes, readers)
+    if parts.backups is not None:
+        health.backups = parts.backups(store=base.store, clock=base.clock, worker=worker)
     watchdog = _watchdog(base, health, readers, parts.supervisor or Supervisor())
     close = [*models.close, tools.pages.aclose, *base.close]
 

@@ -156,6 +156,8 @@ class Gateway:
             self.background.start(self._watch(), name="watchdog")
         self._repeat(scheduler, self.orders.look, LOOK_FOR_ORDERS, name="orders")
         self._repeat(scheduler, self.rest, _REST_EVERY, name="rest")
+        if (backups := self.health.backups) is not None:
+            self._repeat(scheduler, backups.look, _SWEEP_SECONDS, name="backup")
         scheduler.start()
         reading = self.readers.begin()
         self.health.state = "serving"

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 import structlog
 
@@ -77,10 +77,25 @@ class _Failures:
     count: float
 
 
+class Backups(Protocol):
+    """Backups that the program makes by itself (`backup.schedule`), for a process that does so."""
+
+    @property
+    def error(self) -> str | None:
+        """Why the last one failed; None: it did not."""
+
+    async def look(self) -> None:
+        """Make one, if it is due. Called every minute."""
+
+    def report(self) -> dict[str, Any]:
+        """The last one, and the next, for /statusz."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Health:
     """Looks at the parts of a gateway. `runs`: the platforms whose lanes are run here. `folder`: where the store's disk
-    is; None: elsewhere. `problems`, with the moment since when each is there, are the watchdog's."""
+    is; None: elsewhere. `backups`: those that the program makes by itself. `problems`, with the moment since when each
+    is there, are the watchdog's."""
 
     store: Store
     adapters: Mapping[str, Adapter]
@@ -95,6 +110,7 @@ class Health:
     worker: str
     runs: Collection[str]
     folder: Path | None = None
+    backups: Backups | None = None
     state: Literal["starting", "serving", "draining"] = "starting"
     problems: Mapping[Problem, float] = field(default_factory=dict)
     _began: float = field(init=False)
@@ -140,6 +156,7 @@ class Health:
             writes_for=writes_for,
             store_error=error or self._write_error,
             free=None if self.folder is None else shutil.disk_usage(self.folder).free,
+            backup_error=None if self.backups is None else self.backups.error,
             ended=tuple(ended),
             dead=backlog.dead,
             caps_met=sum(self.metrics.counts(CAPS_MET).values()),
@@ -301,6 +318,7 @@ class Health:
                 "last_failure": self._time(self._called_at.get(False)),
                 "away": self.models.absence(main),
             },
+            "backup": None if self.backups is None else self.backups.report(),
             "problems": [
                 {"kind": each.kind, "about": each.about, "since": _iso(since), "text": each.text}
                 for each, since in self.problems.items()

@@ -25,10 +25,13 @@ Kind = Literal[
     "writer_still",
     "store_away",
     "disk_low",
+    "backup_failed",
 ]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 # Messages move all the same: people are answered, if only that the model is away.
-MOVES_ON: Final = frozenset[Kind]({"loop_lags", "disk_low", "model_away", "model_silent", "process_gone"})
+MOVES_ON: Final = frozenset[Kind](
+    {"loop_lags", "disk_low", "model_away", "model_silent", "process_gone", "backup_failed"}
+)
 
 LOOK_SECONDS: Final = 10.0  # between two looks
 ASK_SECONDS: Final = 20.0  # a platform was silent for so long before its server is asked, and between two questions
@@ -74,6 +77,7 @@ class Signs:
     writes_for: float = 0.0
     store_error: str | None = None
     free: int | None = None  # bytes of the disk
+    backup_error: str | None = None  # of the last one that the program made
     ended: tuple[str, ...] = ()
     dead: int = 0  # items that were given up, ever
     caps_met: float = 0.0  # model calls that a spend cap refused, since the start
@@ -134,6 +138,8 @@ def _found(signs: Signs, before: Sequence[Signs]) -> Iterator[tuple[Kind, str, s
         yield "store_away", "", signs.store_error
     if signs.free is not None and signs.free < LEAST_FREE:
         yield "disk_low", "", f"the store's disk has {signs.free // 1_000_000:,} MB left"
+    if signs.backup_error is not None:
+        yield "backup_failed", "", f"the backup failed: {signs.backup_error}"
 
 
 def _of_platform(name: str, platform: PlatformSigns) -> Iterator[tuple[Kind, str, str]]:

@@ -19,6 +19,7 @@ from typing import Any
 from gateway.app.build import Parts, build
 from gateway.app.config import Config
 from gateway.app.gateway import DRAIN_SECONDS, Gateway
+from gateway.app.health import Backups
 from gateway.app.models import model_in_full
 from gateway.app.plugins import all_commands, platforms
 from gateway.app.problems import HOPELESS
@@ -141,17 +142,20 @@ async def serve_platforms(
     read: Callable[[], Config],
     *,
     parent_pipe: int | None = None,
+    backups: Callable[..., Backups] | None = None,
     monitored: Callable[[Gateway, Reloader], AbstractAsyncContextManager[None]] = lambda *_: nullcontext(),
 ) -> int:
     """`legato run`: the exit status. `read` gives the settings as they are written by then. `parent_pipe` is the pipe
-    of a parent that keeps this worker. Monitors are answered inside `monitored`."""
+    of a parent that keeps this worker, `backups` makes what makes backups by itself. Monitors are answered inside
+    `monitored`."""
     with suppress(UserError):  # the part that needs the folder says why there is none
         make_folders(config)  # before an engine makes it, open to all
     # The turns of a `legato chat` go on here when its own process dies; it shows the answers when it is back.
     elsewhere = {each.name: each.limits for each in platforms().values() if each.in_shell and each.limits}
     async with aclosing(Aside(clock=SystemClock(), at_once=SHORT)) as aside:
         supervisor = Supervisor(address=os.environ.get("NOTIFY_SOCKET"), ends=True, patience=HOPELESS)
-        gateway = build(config, adapters(config, aside), Parts(also_runs=elsewhere, aside=aside, supervisor=supervisor))
+        parts = Parts(also_runs=elsewhere, aside=aside, supervisor=supervisor, backups=backups)
+        gateway = build(config, adapters(config, aside), parts)
         for number in SERVICE_ENDS:
             asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
         reloader = Reloader(

@@ -166,15 +166,24 @@ def run(
     _log_to(settings, None)
     if worker is None and sys.stderr.isatty():
         complain(announcement(settings, workers))
+
+    def own(command: str) -> list[str]:
+        return [sys.executable, "-m", "gateway", command, *(["--config", str(config)] if config else [])]
+
     if workers == 1:
         serve = partial(serve_platforms, settings, read, parent_pipe=None if worker is None else sys.stdin.fileno())
+        if (at := settings.backup.at) is not None:
+            from gateway.app.backup.schedule import Backups
+
+            command = [*own("backup"), "--json"]
+            backups = partial(Backups, at=at, zone=settings.sessions.expiry.zone, command=command)
+            serve = partial(serve, backups=backups)
         if settings.monitor.address is not None:
             from gateway.app.monitor import answering
 
             serve = partial(serve, monitored=partial(answering, settings.monitor, worker or 0))
         raise typer.Exit(_guarded(serve, settings))
-    command = [sys.executable, "-m", "gateway", "run", *(["--config", str(config)] if config else []), "--worker"]
-    raise typer.Exit(_guarded(lambda: serve_fleet(command, workers), settings))
+    raise typer.Exit(_guarded(lambda: serve_fleet([*own("run"), "--worker"], workers), settings))
 
 
 @app.command()

@@ -112,6 +112,8 @@ def _lines(report: Mapping[str, Any]) -> list[str]:
         )
         lines.append(f"{'store':<12} {store['error'] or 'a write takes %.0f ms' % (store['write_seconds'] * 1_000)}")
         lines.append(f"{'loop':<12} {report['event_loop_lag_seconds']:.1f} s late at the last look")
+        if (backup := report["backup"]) is not None:
+            lines.append(f"{'backup':<12} made {_when(backup['made_at'])}, the next {_when(backup['next'])}")
         lines.append(f"{'turns':<12} {counted(report['turns_running'], 'turn')} under way")
     inbox, outbox = report["inbox"], report["outbox"]
     lines.append(f"{'inbox':<12} {_pile(inbox['waiting'], inbox['oldest_seconds'], 'waits', 'wait')}")

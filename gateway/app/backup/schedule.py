@@ -1,0 +1,129 @@
+"""One backup a day, made by the program itself, in a process of its own: no message waits for it.
+
+What became of it stands in the store, so a process that was away at the hour makes up for it, and of several processes
+one makes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from gateway.domain.expiry import next_daily
+from gateway.runtime.clock import Clock
+from gateway.store.port import Store
+
+log = structlog.get_logger(__name__)
+
+_AGAIN: Final = 3_600.0  # seconds after a failure; and the lease of whoever makes one
+_LONGEST: Final = 6 * 3_600.0  # seconds
+_NICE: Final = 10  # of the process: answers come first
+_ACCOUNT: Final = "backup"  # the notes about it, and the lease
+
+
+@dataclass(slots=True, kw_only=True)
+class Backups:
+    """Runs `command`, which is `legato backup --json`, each day `at` a time in a zone (None: this machine's)."""
+
+    at: str
+    zone: ZoneInfo | None
+    command: Sequence[str]
+    store: Store
+    clock: Clock
+    worker: str
+    _began: float = field(init=False)
+    _notes: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        self._began = self.clock.now()
+
+    @property
+    def error(self) -> str | None:
+        """Why the last one failed; None: it did not."""
+        return (self._notes or {}).get("error")
+
+    async def look(self) -> None:
+        """Make a backup, if one is due. Raises StoreUnavailable."""
+        if self._notes is None or self.error is not None:
+            self._notes = await self.store.notes(_ACCOUNT)
+        if self.clock.now() < self._due_at():
+            return
+        if not await self.store.hold(_ACCOUNT, self.worker, _AGAIN):
+            return
+        try:
+            self._notes = await self.store.notes(_ACCOUNT)  # another process may have made it
+            if self.clock.now() >= self._due_at():
+                await self._make()
+        finally:
+            await self.store.let_go(_ACCOUNT, self.worker)
+
+    def report(self) -> dict[str, Any]:
+        """The last one, and the next, for /statusz."""
+        notes = self._notes or {}
+        return {
+            "made_at": _iso(float(notes["made_at"])) if "made_at" in notes else None,
+            "file": notes.get("file"),
+            "next": _iso(self._due_at()),
+            "error": self.error,
+        }
+
+    def _due_at(self) -> float:
+        notes = self._notes or {}
+        if "failed_at" in notes:
+            return float(notes["failed_at"]) + _AGAIN
+        return next_daily(self.at, self.zone, float(notes.get("made_at", self._began)))
+
+    async def _make(self) -> None:
+        began = self.clock.now()
+        row, error = await self._run()
+        changes: dict[str, str | None]
+        if error is None:
+            changes = {"made_at": str(began), "file": row.get("file"), "failed_at": None, "error": None}
+            log.info("backup_made", file=row.get("file"), bytes=row.get("bytes"))
+        else:
+            changes = {"failed_at": str(began), "error": error}
+            log.error("backup_failed", error=error)
+        known = {**(self._notes or {}), **changes}
+        self._notes = {name: value for name, value in known.items() if value is not None}
+        await self.store.set_notes(_ACCOUNT, changes)
+
+    async def _run(self) -> tuple[dict[str, Any], str | None]:
+        """What the process says that it made, or the reason why it made nothing."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self.command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+        except OSError as error:
+            return {}, f"Its process cannot be started ({error.strerror})."
+        try:
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, process.pid, _NICE)
+            async with self.clock.limit(_LONGEST):
+                said, errors = await process.communicate()
+        except TimeoutError:
+            return {}, f"It had not ended after {_LONGEST / 3_600:g} hours, and was broken off."
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        if process.returncode:
+            lines = errors.decode(errors="replace").strip().splitlines() or [f"exit status {process.returncode}"]
+            return {}, lines[-1].removeprefix("legato: ")
+        row: dict[str, Any] = json.loads(said)
+        return row, None
+
+
+def _iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
