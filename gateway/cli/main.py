@@ -528,6 +528,48 @@ def restore(
 
 
 @app.command()
+def upgrade(
+    rehearse: Annotated[
+        bool, typer.Option("--rehearse", help="Change nothing: try it on a copy, and compare what that holds.")
+    ] = False,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Bring the store to this version, as the next start would. No gateway may run meanwhile.
+
+    A rehearsal may run beside a gateway of the old version. Its exit status is 1 if something would be lost, or the
+    disk is too small.
+    """
+    from gateway.app.store import configured_store
+    from gateway.cli.upgrade import is_fit, rehearsal_row, rehearsal_text
+    from gateway.runtime.clock import SystemClock
+    from gateway.store.sqlite.rehearsal import rehearse as rehearsed
+
+    settings = _settings(config)
+    _log_to(settings, None)
+    path = settings.database
+    if rehearse and path is None:
+        _misused("a Redis store has no steps to rehearse: processes of two versions share it (docs/redis.md)")
+
+    async def tried() -> dict[str, object]:
+        assert path is not None, "it was looked at above"
+        return rehearsal_row(rehearsed(path, SystemClock(), keeps_copy=settings.store.keep_copy))
+
+    async def run() -> None:
+        store = configured_store(settings, waits=False, told=show)
+        store.serve(runs=(), sends=())  # what is due is for those who serve
+        await store.open()
+        await store.aclose()
+
+    if rehearse:
+        row = _guarded(tried, settings)
+        show_rows(row, as_json, rehearsal_text)
+        raise typer.Exit(0 if is_fit(row) else 1)
+    _guarded(run, settings)
+    show("The store has this program's version.")
+
+
+@app.command()
 def migrate(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="The store as it is, such as sqlite:///legato.db.")],
     target: Annotated[str, typer.Argument(metavar="TARGET", help="An empty one, such as redis://127.0.0.1:6379/0.")],

@@ -1,0 +1,77 @@
+"""An upgrade tried on a copy: what a start of this version would do to the store, without doing it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import apsw
+
+from gateway.runtime.clock import Clock
+from gateway.store.sqlite import search
+from gateway.store.sqlite.connection import check_undamaged, connect_writer, unavailable
+from gateway.store.sqlite.copying import check_there, fill
+from gateway.store.sqlite.holdings import differences, holdings
+from gateway.store.sqlite.migrations import MIGRATIONS, migrate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsal:
+    """`version` is the store's, `known` this program's. `steps` were applied, in so many `seconds`; the store has
+    `size` bytes, its upgrade takes `needed` more for a while (with the copy that is kept), and the disk has `free`.
+    `rows` by table; `differences`: sentences about what is not as it was; `unindexed`: messages whose search entries
+    are made anew after the start."""
+
+    version: int
+    known: int
+    steps: Sequence[str]
+    seconds: float
+    size: int
+    needed: int
+    free: int
+    rows: Mapping[str, int]
+    differences: Sequence[str]
+    unindexed: int
+
+
+def rehearse(path: Path, clock: Clock, *, keeps_copy: bool) -> Rehearsal:
+    """Bring a copy of the store to this version, and compare. Raises StoreUnavailable where a start would fail."""
+    check_there(path)
+    with TemporaryDirectory(prefix=f"{path.name}.rehearsed-", dir=path.parent) as folder:
+        copy = Path(folder, path.name)
+        copy.touch(mode=0o600)
+        fill(path, copy, path)
+        try:
+            return _rehearsed(copy, path, clock, keeps_copy=keeps_copy)
+        except apsw.Error as error:
+            raise unavailable(error, path) from error
+
+
+def _rehearsed(copy: Path, path: Path, clock: Clock, *, keeps_copy: bool) -> Rehearsal:
+    size = copy.stat().st_size
+    with closing(connect_writer(copy)) as connection:
+        version = int(connection.pragma("user_version"))
+        before = holdings(connection)
+        began = clock.monotonic()
+        migrate(connection, path)
+        seconds = clock.monotonic() - began
+        log = copy.with_name(f"{copy.name}-wal").stat().st_size
+        check_undamaged(connection, path)
+        found, unindexed = differences(before, connection), search.left(connection)
+    needed = log + max(0, copy.stat().st_size - size) + (size if keeps_copy and version < len(MIGRATIONS) else 0)
+    return Rehearsal(
+        version=version,
+        known=len(MIGRATIONS),
+        steps=MIGRATIONS[version:],
+        seconds=seconds,
+        size=size,
+        needed=needed,
+        free=shutil.disk_usage(path.parent).free,
+        rows=before.counts,
+        differences=found,
+        unindexed=unindexed,
+    )

@@ -1,0 +1,121 @@
+"""Stores that marked earlier commits wrote, opened by today's program: everything is found, recalled, forgotten.
+
+Each file of tests/fixtures/stores is named by the version of its schema and the commit whose own tests filled it, and
+is compressed. What it holds is read here by sqlite3 alone.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from structlog.testing import capture_logs
+
+from gateway.domain.chat import SessionKey
+from gateway.domain.message import text_of
+from gateway.runtime.clock import SystemClock
+from gateway.store.records import MOST_ATTEMPTS, Erasure
+from gateway.store.sqlite import SqliteStore
+from gateway.store.sqlite.migrations import MIGRATIONS
+from gateway.store.sqlite.rehearsal import rehearse
+from tests.support.fakes import ManualClock
+from tests.support.migration_kit import worked_off
+from tests.support.store_kit import START
+
+STORES: Final = sorted((Path(__file__).parents[1] / "fixtures" / "stores").glob("*.db.xz"))
+SAID: Final = (
+    "SELECT t.session_id, m.role, m.body FROM transcript t JOIN messages m ON m.id = t.message_id"
+    " ORDER BY t.session_id, t.position"
+)
+WAITING: Final = "SELECT id FROM inbox WHERE outcome IS NULL AND bypass = 0 AND absorbed_by IS NULL"
+
+
+@pytest.fixture(params=STORES, ids=lambda path: path.name.partition(".")[0])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A store of then."""
+    found = tmp_path / "legato.db"
+    found.write_bytes(lzma.decompress(request.param.read_bytes()))
+    return found
+
+
+def rows(path: Path, query: str) -> list[Any]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def content(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+async def opened(path: Path) -> SqliteStore:
+    store = SqliteStore(path, clock=ManualClock(START), attempt_pauses=(0.0,) * MOST_ATTEMPTS)
+    await store.open()
+    return store
+
+
+def test_there_are_twelve_of_them() -> None:
+    versions = [int(each.name[:2]) for each in STORES]
+    assert (versions[0], len(set(versions))) == (1, 12)
+
+
+def test_a_rehearsal_loses_nothing_and_changes_nothing(path: Path) -> None:
+    before = path.read_bytes()
+    found = rehearse(path, SystemClock(), keeps_copy=True)
+    assert list(found.differences) == []
+    ((version,),) = rows(path, "PRAGMA user_version")
+    assert (found.version, found.known, list(found.steps)) == (version, len(MIGRATIONS), list(MIGRATIONS[version:]))
+    assert found.rows["messages"] > 0
+    assert found.needed > found.size
+    assert path.read_bytes() == before
+    assert [each.name for each in path.parent.iterdir() if "rehearsed" in each.name] == []
+
+
+async def test_everything_is_there_and_found_and_what_waited_is_worked_off(path: Path) -> None:
+    said, waiting = rows(path, SAID), {str(number) for (number,) in rows(path, WAITING)}
+    sessions = {name for (name,) in rows(path, "SELECT id FROM sessions")}
+    with capture_logs():
+        store = await opened(path)
+    try:
+        known = await store.sessions(None, 999)
+        assert {each.id for each in known} == sessions
+        told: dict[str, list[Any]] = {}
+        for name, role, body in said:
+            message = json.loads(body)
+            told.setdefault(name, []).append((role, message.get("content")))
+        for session in known:
+            transcript = await store.transcript(session)
+            assert [(each["role"], each.get("content")) for each in transcript] == told.get(session.id, [])
+        originals = [json.loads(body) for _, role, body in said if role == "user"]
+        for words in {text_of(each) for each in originals if text_of(each) and "_legato" not in each}:
+            found = await store.search(words[:60], None, 99)
+            assert found, words[:60]
+        assert {item.id for item, *_ in (await worked_off(store))["turns"]} == waiting
+        assert (await store.status()).waiting == 0
+    finally:
+        await store.aclose()
+
+
+async def test_what_was_said_then_can_be_forgotten_now(path: Path) -> None:
+    key = SessionKey(platform="test", chat="1")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        canary = "quizzaciously"
+        connection.execute(
+            "UPDATE messages SET body = json_set(body, '$.content', ?) WHERE key = ?", (canary, str(key))
+        )
+    with capture_logs():
+        store = await opened(path)
+    try:
+        assert await store.tip(key) is not None
+        counts = await store.erase(None, Erasure(id="f1", key=key, at=START))
+        assert counts["messages"] > 0
+        assert await store.tip(key) is None
+        assert await store.search(canary, None, 9) == []
+        await store.rewrite()
+    finally:
+        await store.aclose()
+    assert canary.encode() not in content(path)
