@@ -14,10 +14,10 @@ from redis.exceptions import AuthenticationError, AuthorizationError, ResponseEr
 
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import StoreUnavailable
+from gateway.runtime.errors import StoreOutdated, StoreUnavailable
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask, used
 from gateway.store.redis.mark import check_free, check_whole
-from gateway.store.redis.partitions import PARTITIONS
+from gateway.store.redis.partitions import PARTITIONS, prefix
 from gateway.store.shared import searchable
 
 log = structlog.get_logger(__name__)
@@ -29,8 +29,10 @@ _OLDEST: Final = (7, 0)
 _ANSWER: Final = 10.0  # seconds an answer may take
 _LOOKED_AFTER: Final = 60.0  # seconds between two looks at the server's settings
 _KEEPS: Final = "noeviction"  # the one maxmemory-policy that deletes nothing
-# A process of the last release may work beside this one: it keeps fields that it does not know.
+# The oldest format whose processes may work beside this one's: they keep fields that they do not know. Where it rises,
+# a process of this version waits for the end of theirs.
 _READABLE_FROM: Final = 1
+_LOOK_AGAIN: Final = 1.0  # seconds; whoever was let in before is a member by then
 
 
 async def admit(endpoint: Endpoint, clock: Clock, *, waits: bool, told: Callable[[str], None]) -> str:
@@ -42,7 +44,10 @@ async def admit(endpoint: Endpoint, clock: Clock, *, waits: bool, told: Callable
     backoff = Backoff(0.25, 5.0)
     while True:
         try:
-            return await _admit(endpoint)
+            meta = await _admit(endpoint)
+            if int(meta.get("format", "1")) < FORMAT:
+                await _bring_forward(endpoint, meta, clock, waits=waits, told=told)
+            return meta["id"]
         except UNREACHABLE as error:
             refused = refusal(endpoint, error)
             if refused is not None:
@@ -114,13 +119,58 @@ async def connect_meta(endpoint: Endpoint) -> AbstractConnection:
     return await endpoint.connect_slot(int(key_slot(META.encode())))
 
 
-async def _admit(endpoint: Endpoint) -> str:
+async def _admit(endpoint: Endpoint) -> Mapping[str, str]:
     found = await survey(endpoint)
     check_ours(endpoint, found)
     await check_free(endpoint)
     meta = found.meta or await establish(endpoint)
     check_whole(endpoint, meta)
-    return meta["id"]
+    return meta
+
+
+async def _bring_forward(
+    endpoint: Endpoint, meta: Mapping[str, str], clock: Clock, *, waits: bool, told: Callable[[str], None]
+) -> None:
+    """Note that the records have this version's format, once nobody is there who cannot read it. Raises
+    StoreUnavailable or UNREACHABLE."""
+    if int(meta.get("format", "1")) < _READABLE_FROM:
+        if not waits:
+            raise StoreOutdated(
+                f"The database at {endpoint} is an earlier Legato's: a run of this version brings it forward, when "
+                "every process of the earlier one has ended."
+            )
+        await _set(endpoint, "readable_from", _READABLE_FROM)  # from now on nobody else of them is let in
+        try:
+            await _outlast(endpoint, clock, told)
+        except BaseException:
+            await _set(endpoint, "readable_from", meta.get("readable_from", "1"))  # nothing was written in it yet
+            raise
+    await _set(endpoint, "format", FORMAT)
+
+
+async def _outlast(endpoint: Endpoint, clock: Clock, told: Callable[[str], None]) -> None:
+    """Wait until no process of an earlier version is left, or another one of this version has waited for that."""
+    waited = False
+    while True:
+        await clock.sleep(_LOOK_AGAIN)
+        async with used(connect_meta(endpoint)) as connection:
+            if int((await _meta(connection)).get("format", "1")) >= FORMAT:
+                return
+        async with used(endpoint.connect_for(0)) as connection:  # every process is a member of every partition
+            seconds, microseconds = await _told(connection, "TIME")
+            now = int(seconds) * 1_000 + int(microseconds) // 1_000
+            others = int(await _told(connection, "ZCOUNT", f"{prefix(0)}members", f"({now}", "+inf"))
+        if not others:
+            return
+        if not waited:
+            waited = True
+            log.warning("store_waits_for_earlier_version", server=str(endpoint), processes=others)
+            told(f"Processes of an earlier Legato use the database at {endpoint}; I wait until they have ended.")
+
+
+async def _set(endpoint: Endpoint, fact: str, value: object) -> None:
+    async with used(connect_meta(endpoint)) as connection:
+        await _told(connection, "HSET", META, fact, str(value))
 
 
 async def make_good(endpoint: Endpoint, store_id: str) -> None:
