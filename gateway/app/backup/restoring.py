@@ -144,7 +144,7 @@ def _unpacked(file: Path, identity: Path | None, folder: Path) -> Manifest | Non
 def _opened(file: Path, identity: Path | None) -> Iterator[tuple[IO[bytes], bool]]:
     """The content of a backup, and whether it is a store alone."""
     try:
-        source = file.open("rb")
+        source = file.open("rb", buffering=0)  # else age would begin behind what was looked at
     except OSError as error:
         raise UserError(f"{file} cannot be read ({error.strerror}).") from error
     with source:
