@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import lzma
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
+import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +20,21 @@ from aiohttp import ClientSession
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway import __version__
+from gateway.app.build import Parts, build
 from gateway.app.config.models import MonitorSettings
 from gateway.app.monitor import answering
 from gateway.runtime.errors import UserError
 from gateway.runtime.supervisor import Supervisor
+from gateway.store.sqlite import database
+from gateway.store.sqlite.migrations import MIGRATIONS, migrate
 from tests.emulators.llm import LlmServer
 from tests.emulators.telegram import TelegramServer
-from tests.support.gateway import running
+from tests.support.gateway import FakeAdapter, FakeModel, config_in, running
 from tests.support.model import PATIENCE
 from tests.support.program import KEY, legato, legato_run, write_config
 from tests.support.redis_server import free_port
 from tests.support.source_tree import ROOT
+from tests.support.waiting import eventually
 
 
 def listening_at(port: int) -> MonitorSettings:
@@ -67,6 +75,37 @@ async def test_the_four_pages(tmp_path: Path) -> None:
         assert await ask("/readyz") == (503, "The gateway is draining.\n")
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port)).close()
+
+
+async def test_a_store_is_brought_forward_before_the_gateway_is_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def slow(*arguments: Any) -> None:
+        begun.set()
+        goes_on.wait(PATIENCE)
+        migrate(*arguments)
+
+    monkeypatch.setattr(database, "migrate", slow)
+    path = config_in(tmp_path).store.sqlite_path
+    assert path is not None
+    earlier = ROOT / "tests" / "fixtures" / "stores" / "11-0ba38a90.db.xz"
+    path.write_bytes(lzma.decompress(earlier.read_bytes()))
+    gateway = build(config_in(tmp_path), [FakeAdapter()], Parts(providers={"offline": FakeModel()}))
+    serving = asyncio.get_running_loop().create_task(gateway.run())
+    await asyncio.to_thread(begun.wait, PATIENCE)
+    assert await gateway.health.is_ready() == "The gateway is starting."
+    goes_on.set()
+
+    async def ready() -> bool:
+        return await gateway.health.is_ready() is None
+
+    await eventually(ready)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+    gateway.stop()
+    await serving
 
 
 async def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
