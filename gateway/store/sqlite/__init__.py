@@ -7,6 +7,7 @@
                   copying         a copy of it, beside a running gateway
                   holdings        what it holds: counts and samples, to compare
                   swapping        another one in its place, whole or not at all
+                  rehearsal       an upgrade tried on a copy
                   mark            the sign that `legato migrate` is filling it
     a message     inbox           events, each accepted once
                   lanes           the lanes of this process, and their fences
