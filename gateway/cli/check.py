@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import shutil
 import struct
 from collections.abc import (
     AsyncGenerator,
@@ -24,7 +25,7 @@ from typing import Any, Final
 
 from gateway.agent.models import Models, WindowSource
 from gateway.app.build import Parts, build
-from gateway.app.config import Setup
+from gateway.app.config import Config, Setup
 from gateway.app.config.environment import overlooked
 from gateway.app.config.sentences import did_you_mean
 from gateway.app.config.variables import FILE
@@ -211,6 +212,7 @@ def of_files(setup: Setup, environ: Mapping[str, str]) -> Iterator[Finding]:
     yield from _open_to_others("store's file", settings.database, either, "chmod 600")
     yield from _open_to_others("folder", settings.home, either, "chmod 700")
     yield from _copies(settings.database)
+    yield from _of_backups(settings)
     for name in overlooked(environ):
         detail = f"{name} sets nothing: there are two underscores each, as in LEGATO__MODEL__NAME"
         yield Finding(what="environment", ok=None, detail=detail)
@@ -239,11 +241,23 @@ def of_engine(engine: ContextEngine) -> Finding:
 
 
 def _copies(database: Path | None) -> Iterator[Finding]:
-    """Point at the copies that upgrades kept: `/forget` reaches none of them."""
+    """Point at the copies that upgrades and restores kept: `/forget` reaches none of them."""
     if database is not None:
         for copy in kept_copies(database):
-            detail = f"{copy} is from before an upgrade, and holds what was forgotten since: delete it when all is well"
+            of = f"{copy} is from before an upgrade or a restore"
+            detail = f"{of}, and holds what was forgotten since: delete it when all is well"
             yield Finding(what="store's copy", ok=None, detail=detail)
+
+
+def _of_backups(settings: Config) -> Iterator[Finding]:
+    """Say whether backups can be made where the settings say."""
+    backup = settings.backup
+    if backup.recipient is not None and shutil.which("age") is None:
+        yield Finding(what="backup", ok=False, detail="backup.recipient needs the program `age`: install it")
+    if backup.to is not None:
+        folder = settings.at(Path(backup.to).expanduser())
+        ok = folder.is_dir() and os.access(folder, os.W_OK)
+        yield Finding(what="backup", ok=ok, detail=str(folder) if ok else f"{folder} is no folder that may be written")
 
 
 async def of_transcription(transcriber: Transcriber) -> Finding:

@@ -331,6 +331,37 @@ def test_a_newer_store_and_a_missing_file_are_refused(filled: Path, command: tup
     assert "nowhere.tar cannot be read (No such file or directory)" in legato(*command, "nowhere.tar").stderr
 
 
+@pytest.mark.parametrize("command", [("restore",), ("backup", "--verify")])
+def test_a_disk_without_room_to_unpack_is_one_line(
+    filled: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    file, there = made("backups")["file"], names(filled)
+    monkeypatch.setattr("gateway.app.backup.restoring.unpack", full)
+    failed = legato(*command, file)
+    assert (failed.exit_code, len(failed.stderr.splitlines())) == (1, 1)
+    assert "cannot be unpacked in" in failed.stderr
+    assert "(No space left on device): nothing has changed" in failed.stderr
+    assert names(filled) in (there, sorted([*there, "legato.db.lock"]))
+
+
+def test_check_says_where_backups_cannot_be_made_and_what_is_left(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = made("backups")["file"]
+    legato("restore", file)
+    configure(filled, backup={"to": "nowhere", "recipient": "age1x"})
+    monkeypatch.setenv("PATH", str(filled))
+    said = legato("check").stdout
+    assert "nowhere is no folder that may be written" in said
+    assert "backup.recipient needs the program `age`" in said
+    assert "is from before an upgrade or a restore" in said
+    configure(filled, backup={"to": "backups"})
+    assert [line.split()[1] for line in legato("check").stdout.splitlines() if "backups" in line] == ["ok"]
+
+
 def test_a_damaged_copy_is_not_put_in_place(filled: Path) -> None:
     legato("backup", "bad.db")
     content = bytearray((filled / "bad.db").read_bytes())

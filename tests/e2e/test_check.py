@@ -137,10 +137,8 @@ def test_it_says_what_others_on_the_machine_can_get_at(tmp_path: Path, capsys: p
 def test_the_copy_that_an_upgrade_kept_is_pointed_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("legato.db.version-11", "legato.db.version-of-mine"):
         (tmp_path / name).touch()
-    kept = (
-        "legato.db.version-11 is from before an upgrade, and holds what was forgotten since: delete it when all is well"
-    )
-    assert check(capsys)[1]["store's copy"] == f"note  {kept}"
+    kept = "legato.db.version-11 is from before an upgrade or a restore, and holds what was forgotten since: "
+    assert check(capsys)[1]["store's copy"] == f"note  {kept}delete it when all is well"
 
 
 def test_a_variable_with_one_underscore_is_pointed_at(

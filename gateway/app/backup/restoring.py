@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import IO, Any, Final
 
 import apsw
@@ -26,6 +26,7 @@ from gateway.runtime.errors import SessionNotFound, StoreError, StoreLocked, Sto
 from gateway.store.port import Store
 from gateway.store.sqlite import SqliteStore
 from gateway.store.sqlite.connection import check_undamaged, connect_reader, connect_writer, unavailable
+from gateway.store.sqlite.copying import written
 from gateway.store.sqlite.holdings import counts
 from gateway.store.sqlite.lock import LockFile
 from gateway.store.sqlite.mark import check_whole
@@ -88,10 +89,7 @@ async def restore(config: Config, file: Path, clock: Clock, identity: Path | Non
             )
         aside = _put_in_place(config, place, folder, clock.now(), has_home=manifest is not None)
     except OSError as error:
-        raise StoreUnavailable(
-            f"{file} cannot be restored ({error.strerror or error}): nothing has changed; look at the disk, and at the "
-            f"permissions of {place.parent}."
-        ) from error
+        raise _not_unpacked(file, place.parent, error) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         lock.release()
@@ -102,9 +100,11 @@ async def restore(config: Config, file: Path, clock: Clock, identity: Path | Non
 async def verify(config: Config, file: Path, clock: Clock, identity: Path | None) -> Verified:
     """Restore a backup aside, look whether it is whole, and compare it with the store as it is. Raises UserError,
     StoreError for a backup that would not do."""
-    with TemporaryDirectory(prefix="legato-", dir=config.at("")) as name:
-        folder = Path(name)
-        manifest = _unpacked(file, identity, folder)
+    with _folder_for_a_while(config.at("")) as folder:
+        try:
+            manifest = _unpacked(file, identity, folder)
+        except OSError as error:
+            raise _not_unpacked(file, folder.parent, error) from error
         rows = _brought_forward(folder / STORE, file)
         if manifest is not None and (missing := _missing(manifest.counts, rows)):
             raise UserError(f"{file} does not hold what it should: {missing}.")
@@ -123,6 +123,23 @@ async def verify(config: Config, file: Path, clock: Clock, identity: Path | None
         changed=changed,
         gone=gone,
         not_compared=reason,
+    )
+
+
+@contextmanager
+def _folder_for_a_while(parent: Path) -> Iterator[Path]:
+    with written(parent):
+        folder = Path(mkdtemp(prefix="legato-", dir=parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _not_unpacked(file: Path, folder: Path, error: OSError) -> StoreUnavailable:
+    return StoreUnavailable(
+        f"{file} cannot be unpacked in {folder} ({error.strerror or error}): nothing has changed; look at the disk, "
+        "and at the permissions of the folder."
     )
 
 

@@ -34,6 +34,7 @@ Query: TypeAlias = Callable[Concatenate[apsw.Connection, P], T]
 
 _READERS = 3  # connections: for single rows, for long queries, for searches
 _COPY = ".version-"  # and a number: the end of the name of a copy that an upgrade kept
+_ASIDE = ".before-"  # and a time: the same of the folder that a restore kept
 
 
 def _nothing(_: str) -> None:
@@ -41,9 +42,10 @@ def _nothing(_: str) -> None:
 
 
 def kept_copies(path: Path) -> list[Path]:
-    """Return the copies of a store's file that upgrades kept."""
+    """Return the copies of a store's file that upgrades kept, and the folders that restores kept."""
     found = sorted(path.parent.glob(f"{path.name}{_COPY}*"))
-    return [each for each in found if each.suffix.removeprefix(_COPY).isdecimal()]
+    aside = sorted(path.parent.glob(f"{path.name}{_ASIDE}*Z"))
+    return [*(each for each in found if each.suffix.removeprefix(_COPY).isdecimal()), *aside]
 
 
 class Database:

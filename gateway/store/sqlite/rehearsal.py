@@ -14,7 +14,7 @@ import apsw
 from gateway.runtime.clock import Clock
 from gateway.store.sqlite import search
 from gateway.store.sqlite.connection import check_undamaged, connect_writer, unavailable
-from gateway.store.sqlite.copying import check_there, fill
+from gateway.store.sqlite.copying import check_there, fill, written
 from gateway.store.sqlite.holdings import differences, holdings
 from gateway.store.sqlite.migrations import MIGRATIONS, migrate
 
@@ -41,9 +41,8 @@ class Rehearsal:
 def rehearse(path: Path, clock: Clock, *, keeps_copy: bool) -> Rehearsal:
     """Bring a copy of the store to this version, and compare. Raises StoreUnavailable where a start would fail."""
     check_there(path)
-    with TemporaryDirectory(prefix=f"{path.name}.rehearsed-", dir=path.parent) as folder:
+    with written(path), TemporaryDirectory(prefix=f"{path.name}.rehearsed-", dir=path.parent) as folder:
         copy = Path(folder, path.name)
-        copy.touch(mode=0o600)
         fill(path, copy, path)
         try:
             return _rehearsed(copy, path, clock, keeps_copy=keeps_copy)
