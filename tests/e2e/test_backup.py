@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from gateway.app.backup.archive import Manifest, unpack, write
 from gateway.cli.main import app
 from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
@@ -126,6 +127,20 @@ def test_the_archive_holds_the_folder_and_the_settings_and_secrets_only_if_asked
     with tarfile.open(made("all.tar", "--secrets")["file"]) as tar:
         assert tar.extractfile(".env").read() == b"TOKEN=geheim\n"  # type: ignore[union-attr]
     assert (filled / "all.tar").stat().st_mode & 0o077 == 0
+
+
+def test_two_files_of_settings_are_both_in_it_and_it_can_be_unpacked(filled: Path) -> None:
+    for folder in ("below", "own"):
+        (filled / folder).mkdir()
+        (filled / folder / "config.yaml").write_text(folder, encoding="utf-8")
+    known = Manifest(made_at="", legato="1", origin="", schema=1, counts={})
+    with open("two.tar", "wb") as out:
+        files = [filled / folder / "config.yaml" for folder in ("below", "own")]
+        write(out, known, filled / "legato.db", filled / "legato-home", files)
+    (filled / "unpacked").mkdir()
+    with open("two.tar", "rb") as source:
+        unpack(source, filled / "unpacked", "two.tar")
+    assert [(filled / "unpacked" / f"config.yaml{end}").read_text() for end in ("", "~")] == ["own", "below"]
 
 
 def test_a_backup_replaces_no_file(filled: Path) -> None:

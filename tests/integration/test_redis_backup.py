@@ -111,6 +111,7 @@ async def test_the_program_backs_up_a_redis_store_and_restores_it_into_either(pl
     assert (Path(tmp_path, restored["aside"]) / "legato-home" / "history").read_text() == "later"
     assert (tmp_path / "legato-home" / "history").read_text() == "typed"
     assert await shown(await places.open(places.redis[1])) == before
+    assert not (tmp_path / "legato.db").exists()
     configure("sqlite:///other.db")
     await done("restore", "one.tar", "--json")
     assert await shown(await places.open(places.sqlite("other.db"))) == before

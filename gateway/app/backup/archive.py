@@ -47,12 +47,12 @@ class Manifest:
 
 
 def write(out: IO[bytes], manifest: Manifest, store: Path, home: Path, others: Sequence[Path]) -> None:
-    """Write the archive. `manifest` knows no files yet; `others` are put at the top, under their own names. Raises
-    OSError."""
+    """Write the archive. `manifest` knows no files yet; `others` are put at the top, under their own names: of two
+    with one name the later one has it, and the other gets `~` behind it. Raises OSError."""
     files: dict[str, Sequence[Any]] = {}
     with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT, bufsize=_PIECE) as tar:
         files[STORE] = _add(tar, store, STORE)
-        for path, name in [*_below(home), *((path, path.name) for path in others)]:
+        for path, name in [*_below(home), *_named(others)]:
             with suppress(FileNotFoundError):  # the gateway works meanwhile
                 files[name] = _add(tar, path, name)
         document = json.dumps({**asdict(manifest), "files": files}, indent=1).encode()
@@ -109,6 +109,16 @@ def _below(home: Path) -> Iterator[tuple[Path, str]]:
             yield path, str(PurePosixPath(HOME, path.relative_to(home).as_posix()))
         if not folders and not names:
             yield Path(root), str(PurePosixPath(HOME, Path(root).relative_to(home).as_posix()))
+
+
+def _named(others: Sequence[Path]) -> Iterator[tuple[Path, str]]:
+    taken: set[str] = set()
+    for path in reversed(others):
+        name = path.name
+        while name in taken:
+            name += "~"
+        taken.add(name)
+        yield path, name
 
 
 def _add(tar: tarfile.TarFile, path: Path, name: str) -> list[Any]:

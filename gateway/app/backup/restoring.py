@@ -92,6 +92,8 @@ async def restore(config: Config, file: Path, clock: Clock, identity: Path | Non
         raise _not_unpacked(file, place.parent, error) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        if place.exists() and not place.stat().st_size:
+            place.unlink()  # which the lock has made
         lock.release()
     made_at = None if manifest is None else manifest.made_at
     return Restored(store=config.store.url, aside=aside, made_at=made_at, rows=rows)

@@ -47,21 +47,25 @@ def finish(path: Path) -> None:
     folder = prepared(path)
     if not folder.exists():
         return
-    _sync(path.parent)
-    with suppress(FileNotFoundError):  # all is in its place, and only the folder is left
-        plan = Swap(**json.loads((folder / _PLAN).read_text(encoding="utf-8")))
-        aside = path.with_name(plan.aside)
-        aside.mkdir(mode=0o700, exist_ok=True)
-        for inside, name in plan.moves:
-            if os.path.lexists(folder / inside):
-                for part in _PARTS:
-                    _keep(path.with_name(name + part), aside)
-                os.rename(folder / inside, path.with_name(name))
-        with suppress(OSError):  # nothing was there before
-            aside.rmdir()
+    plan_file = folder / _PLAN
+    if plan_file.exists():  # else all is in its place, and only the folder is left
         _sync(path.parent)
-        (folder / _PLAN).unlink()
+        _carry_out(Swap(**json.loads(plan_file.read_text(encoding="utf-8"))), path, folder)
+        _sync(path.parent)
+        plan_file.unlink()
     folder.rmdir()
+
+
+def _carry_out(plan: Swap, path: Path, folder: Path) -> None:
+    aside = path.with_name(plan.aside)
+    aside.mkdir(mode=0o700, exist_ok=True)
+    for inside, name in plan.moves:
+        if os.path.lexists(folder / inside):
+            for part in _PARTS:
+                _keep(path.with_name(name + part), aside)
+            os.rename(folder / inside, path.with_name(name))
+    with suppress(OSError):  # nothing was there before
+        aside.rmdir()
 
 
 def _keep(old: Path, aside: Path) -> None:
