@@ -689,6 +689,10 @@ class ReportStore(ABC):
         wait, the store may look at some of them alone, and give ages that are too small."""
 
     @abstractmethod
+    async def heard(self, key: SessionKey, limit: int) -> list[InboxItem]:
+        """The key's items, whatever became of them, newest first: at most the newest MOST_HEARD ones."""
+
+    @abstractmethod
     async def dead(self, limit: int) -> list[InboxItem]:
         """The items that were given up (outcome `dead`), newest first."""
 

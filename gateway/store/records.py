@@ -37,6 +37,7 @@ def attempts_allowed(seconds: float, pauses: Sequence[float]) -> int:
     return sum(pause <= seconds for pause in pauses) - 1
 
 
+MOST_HEARD: Final = 500  # of a key's ended items, how many can be listed
 LEASE_SECONDS: Final = 10.0  # how long a process may be silent before others take over what it holds
 EXPIRY_CLAIM: Final = 600.0  # seconds after which a session that is still due is offered again
 ACCOUNT_KEPT: Final = 7 * 86_400.0  # seconds that a day's account outlives its day: clocks may be wrong

@@ -450,3 +450,16 @@ async def test_what_runs_is_known_to_who_asks(bench: Bench) -> None:
     assert running.id == end.next.id
     await finish(store, replace(again, item=end.next))
     assert await store.running(key()) is None
+
+
+async def test_what_came_under_a_key_is_listed_whatever_became_of_it(bench: Bench) -> None:
+    store = await bench.open()
+    await finish(store, await claimed(store, "e1"))
+    await store.accept([arrival("aside", bypass=True), arrival("e2"), arrival("other", chat="2")], cap=100)
+    await store.refuse(arrival("e3"), outbound("o1"))
+    assert [item.inbound.event_id for item in await store.heard(key(), 10)] == ["e3", "e2", "aside", "e1"]
+    assert [item.inbound.event_id for item in await store.heard(key(), 2)] == ["e3", "e2"]
+    await store.aclose()
+    store = await bench.open()
+    assert [item.inbound.event_id for item in await store.heard(key(), 10)] == ["e3", "e2", "aside", "e1"]
+    assert await store.heard(key("3"), 10) == []

@@ -7,6 +7,7 @@ so that a cluster keeps them together. Under it lie
     seq                             the number that item, message, fence and place take from, ever rising
     events:<platform>               the events that are known, for ever: none is accepted twice
     inbox:<key> item:<id> lane:<key> ready:<platform> …        lanes: see parts/lanes.lua
+    heard:<key>                     the ids of a key's newest items, ended ones too
     turn:<item> signals:<item> absorbed:<item>                  a turn until it ends
     asking:<chat>                   questions to people: see parts/asking.lua
     session:<id> transcript:<id> message:<id> tip:<key>         conversations: see parts/sessions.lua

@@ -16,6 +16,7 @@ from gateway.domain.message import Message
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, UsageTotal
 from gateway.store.records import (
+    MOST_HEARD,
     Backlog,
     Call,
     Fate,
@@ -160,13 +161,24 @@ def _heaped(pile: Pile | None, count: int, oldest: str) -> Pile:
     return Pile(count=pile.count + count, oldest=min(since, default=None))
 
 
+async def heard(wire: Wire, key: SessionKey, limit: int) -> list[InboxItem]:
+    """A key's items, whatever became of them, newest first."""
+    partition = partition_of_key(key)
+    ids = await wire.ask(partition, "LRANGE", f"heard:{key}", str(-min(limit, MOST_HEARD)), "-1")
+    return await _items(wire, [(partition, item) for item in reversed(ids)])
+
+
+async def _items(wire: Wire, places: Sequence[tuple[int, str]]) -> list[InboxItem]:
+    asked = [(where, ("HMGET", f"item:{item}", "key", "inbound", "at", "attempts")) for where, item in places]
+    found = await wire.ask_all(asked)
+    return [item_from((item, *facts)) for (_, item), facts in zip(places, found, strict=True)]
+
+
 async def dead(wire: Wire, limit: int) -> list[InboxItem]:
     """The items that were given up, newest first."""
     lists = await wire.ask_all((each, ("LRANGE", "dead", str(-limit), "-1")) for each in EVERYWHERE)
     newest = sorted(((int(item), where) for where, items in enumerate(lists) for item in items), reverse=True)[:limit]
-    asked = [(where, ("HMGET", f"item:{item}", "key", "inbound", "at", "attempts")) for item, where in newest]
-    found = await wire.ask_all(asked)
-    return [item_from((item, *facts)) for (item, _), facts in zip(newest, found, strict=True)]
+    return await _items(wire, [(where, str(item)) for item, where in newest])
 
 
 async def usage(

@@ -16,7 +16,7 @@ from typing import Final, get_args
 
 from gateway.domain.chat import KEPT, MOST_DOUBTS, MOST_PLACE, PLACED, SCHEDULED, UNSENT, WAITING, OutboundState
 from gateway.domain.session import EndReason, HookState
-from gateway.store.records import MOST_ATTEMPTS, SUSPECT_ATTEMPTS, ItemOutcome
+from gateway.store.records import MOST_ATTEMPTS, MOST_HEARD, SUSPECT_ATTEMPTS, ItemOutcome
 
 _NEEDS = re.compile(r"-- needs: ([a-z ]+)\n")
 _WORDS: Final[dict[str, tuple[str, ...]]] = {
@@ -28,6 +28,7 @@ _WORDS: Final[dict[str, tuple[str, ...]]] = {
 _CONSTANTS: Final = {
     "SUSPECT_ATTEMPTS": str(SUSPECT_ATTEMPTS),
     "MOST_ATTEMPTS": str(MOST_ATTEMPTS),
+    "MOST_HEARD": str(MOST_HEARD),
     "MOST_DOUBTS": str(MOST_DOUBTS),
     "MOST_PLACE": str(MOST_PLACE),
     "EVENT_SCHEDULED": f"'{SCHEDULED}'",

@@ -260,6 +260,9 @@ class RedisStore(Store):
             item_from(each) for each in await self._wire.look(partition_of_key(key), "waiting", str(key), str(limit))
         ]
 
+    async def heard(self, key: SessionKey, limit: int) -> list[InboxItem]:
+        return await reading.heard(self._wire, key, limit)
+
     # -- one turn ---------------------------------------------------------------------------
 
     async def beginning(self, item: InboxItem) -> Beginning:

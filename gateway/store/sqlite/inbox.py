@@ -11,7 +11,7 @@ import apsw
 
 from gateway.domain.chat import SessionKey
 from gateway.runtime.errors import SessionConflict
-from gateway.store.records import Acceptance, Arrival, Fate, InboxItem, ItemOutcome, Receipt, SignalKind
+from gateway.store.records import MOST_HEARD, Acceptance, Arrival, Fate, InboxItem, ItemOutcome, Receipt, SignalKind
 from gateway.store.shared.documents import inbound_json, item_from
 from gateway.store.shared.platforms import chat_name
 from gateway.store.sqlite import outbox
@@ -178,6 +178,18 @@ def uncount(connection: apsw.Connection, items: Sequence[InboxItem]) -> None:
     """Take back claims that no worker was given."""
     for item in items:
         count_attempt(connection, item, -1)
+
+
+def heard(connection: apsw.Connection, lane: str, limit: int) -> list[InboxItem]:
+    """The lane's items, whatever became of them, newest first. Each half of them has an index."""
+    half = "SELECT id FROM (SELECT id FROM inbox WHERE key = ?1 AND outcome IS {} NULL ORDER BY id DESC LIMIT ?2)"
+    rows = many(
+        connection,
+        f"SELECT {_COLUMNS} FROM inbox WHERE id IN ({half.format('NOT')} UNION ALL {half.format('')})"
+        " ORDER BY id DESC LIMIT ?2",
+        (lane, min(limit, MOST_HEARD)),
+    )
+    return [item_from(row) for row in rows]
 
 
 def absorb(connection: apsw.Connection, item: int, key: SessionKey, absorbed: Sequence[str]) -> None:

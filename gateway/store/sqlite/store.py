@@ -269,6 +269,9 @@ class SqliteStore(Store):
     async def waiting(self, key: SessionKey, limit: int) -> list[InboxItem]:
         return self._lanes.waiting(key, limit)
 
+    async def heard(self, key: SessionKey, limit: int) -> list[InboxItem]:
+        return await self._database.read(inbox.heard, str(key), limit)
+
     # -- one turn ---------------------------------------------------------------------------
 
     async def beginning(self, item: InboxItem) -> Beginning:

@@ -15,6 +15,7 @@ from gateway.domain.chat import UNSENT, WAITING, SessionKey
 from gateway.domain.chat import OutboundState as State
 from gateway.domain.message import noted
 from gateway.domain.usage import LedgerEntry
+from gateway.store.records import MOST_HEARD
 from gateway.store.redis.arguments import listed
 from gateway.store.redis.codec import compaction_json, field_text, fields, ledger_json, message_text
 from gateway.store.redis.keeping import GUEST_BOOK, fact_json, pieces
@@ -195,6 +196,8 @@ def _event(data: dict[str, Any]) -> Iterator[list[str]]:
     yield ["HSET", f"events:{data['platform']}", data["event_id"], item]
     facts |= {"at": data["accepted_at"], "bypass": data["bypass"] or None}
     yield ["HSET", f"item:{item}", *fields(facts)]
+    yield ["RPUSH", f"heard:{data['key']}", item]
+    yield ["LTRIM", f"heard:{data['key']}", str(-MOST_HEARD), "-1"]
     if data["outcome"] is None:
         yield ["HINCRBY", "figures", f"waiting:{platform}", "1"]
         if data["bypass"]:  # nobody works on it, as after its process died

@@ -126,6 +126,7 @@ local function new_item(lane, platform, event, inbound, at)
   local id = next_number()
   call('HSET', P .. 'events:' .. platform, event, id)
   call('HSET', item_at(id), 'key', lane, 'inbound', inbound, 'at', at, 'attempts', 0)
+  if call('RPUSH', P .. 'heard:' .. lane, id) > MOST_HEARD then call('LPOP', P .. 'heard:' .. lane) end
   return id
 end
 
