@@ -52,6 +52,7 @@ from gateway.app.orders import Orders
 from gateway.app.plugins import all_commands, configured_tools, platforms
 from gateway.app.readers import Readers
 from gateway.app.store import configured_store
+from gateway.app.views import OperatorView, StoreViews
 from gateway.app.watchdog import Watchdog
 from gateway.commands.base import CommandContext
 from gateway.commands.runner import CommandRunner
@@ -63,6 +64,7 @@ from gateway.domain.adapter import Adapter, AsksFirst, LearnsNames, Limits, Show
 from gateway.domain.recurrence import zone_named
 from gateway.domain.settings import Section
 from gateway.domain.turn import TurnRules
+from gateway.domain.views import ShowsStore
 from gateway.people.access import Access
 from gateway.people.approvals import Approvals
 from gateway.people.pairing import Pairing
@@ -151,6 +153,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     health = _health(base, models, talks, reception, lanes, readers)
     if parts.backups is not None:
         health.backups = parts.backups(store=base.store, clock=base.clock, worker=worker)
+    _show_store(base, commands, health)
     watchdog = _watchdog(base, health, readers, parts.supervisor or Supervisor())
     close = [*models.close, tools.pages.aclose, *base.close]
 
@@ -664,6 +667,20 @@ def _connect(base: _Base, reception: Reception) -> None:
             adapter.admits = reception.admits
         if isinstance(adapter, ShowsProposals):
             adapter.propose = reception.proposals
+
+
+def _show_store(base: _Base, commands: CommandRunner, health: Health) -> None:
+    """Give the adapters that show what the store holds a way to read it."""
+    for adapter in base.adapters.values():
+        if isinstance(adapter, ShowsStore):
+            adapter.views = StoreViews(
+                store=base.store,
+                runner=commands,
+                rules=base.rules,
+                quotas=FileQuotas(store=base.store, settings=base.config.files),
+                clock=base.clock,
+            )
+            adapter.inside = OperatorView(store=base.store, health=health, outbox=base.outbox, clock=base.clock)
 
 
 def machine_zone() -> str:

@@ -22,10 +22,11 @@ from typing import Final
 
 from aiohttp import web
 
-from gateway.app.config.models import MonitorSettings, is_loopback
+from gateway.app.config.models import MonitorSettings
 from gateway.app.gateway import Gateway
 from gateway.app.health import Health
 from gateway.app.reload import OWN, RELOAD, Reloader
+from gateway.domain.settings import is_loopback
 from gateway.runtime.errors import ConfigError, UserError
 
 _LAST_WORDS: Final = 1.0  # seconds for running requests at the end

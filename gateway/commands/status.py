@@ -21,6 +21,7 @@ from gateway.domain.message import is_summary, noted_tokens, text_of
 from gateway.domain.place import names
 from gateway.domain.titles import clipped
 from gateway.domain.usage import BROKEN_OFF, UsageTotal
+from gateway.domain.views import Shares
 from gateway.domain.wording import counted, lasting, moment
 from gateway.people.approvals import listed
 from gateway.runtime.errors import UserError
@@ -96,11 +97,8 @@ async def context(ctx: CommandContext) -> str:
     return await draw_context(ctx, await ctx.sessions.glance(session))
 
 
-async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
-    """The bar and the shares. The tokens are the provider's where it reported any."""
-    window = conversation.spec.context_length
-    used = conversation.prompt_tokens()
-    filled = min(_BAR, round(_BAR * used / window))
+async def shares_of(ctx: CommandContext, conversation: Conversation) -> Shares:
+    """What fills the window. The tokens are the provider's where it reported any."""
     summary = noted_tokens(filter(is_summary, conversation.messages))
     pins = (await ctx.store.pins(ctx.key)).rules
     pinned = pins_tokens(ctx, pins)
@@ -114,14 +112,28 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
         *([("summary", summary)] if summary else []),
         ("conversation", conversation.transcript_tokens() - summary),
     ]
-    count = conversation.session.compaction_count
+    return Shares(
+        window=conversation.spec.context_length,
+        used=conversation.prompt_tokens(),
+        parts=tuple(rows),
+        threshold=int((await conversation.engine.status()).get("threshold_tokens") or 0),
+        automatic=ctx.automatic,
+        messages=len(conversation.messages),
+        compactions=conversation.session.compaction_count,
+    )
+
+
+async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
+    """The bar and the shares."""
+    shares = await shares_of(ctx, conversation)
+    window, used, count, threshold = shares.window, shares.used, shares.compactions, shares.threshold
+    filled = min(_BAR, round(_BAR * used / window))
     history = f"compressed {_times(count)} so far" if count else "never compressed so far"
-    threshold = int((await conversation.engine.status()).get("threshold_tokens") or 0)
     lines = [
         f"[{'█' * filled}{'░' * (_BAR - filled)}] {100 * used / window:.0f}% of my window",
         f"~{used:,} of {window:,} tokens:",
-        *(f"  {name:<14}{tokens:>10,}" for name, tokens in rows),
-        f"{counted(len(conversation.messages), 'message')}, {history}.",
+        *(f"  {name:<14}{tokens:>10,}" for name, tokens in shares.parts),
+        f"{counted(shares.messages, 'message')}, {history}.",
     ]
     if (brought := quoted(conversation.announced)) is not None:
         quotes, tokens = counted(brought[0], "quote"), brought[1]

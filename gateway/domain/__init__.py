@@ -16,6 +16,7 @@
                    approval        a yes or no that a tool waits for
     time           reminder        reminders and schedules (recurrence: repeated moments)
     platforms      adapter         the port
+                   views           what a platform may read that shows the store
                    platform        the description of a package
                    rates           how quickly a platform lets a bot send
     texts          settings        the kinds of values in config.yaml

@@ -64,7 +64,8 @@ class AdapterHost:
     `model` and `model_in_full`: what to call the configured model; `model_of`: the one that answers a person, who may
     have chosen another. `turns_running`: how many there are. `greeting`: the first sentence for a person who comes
     back, "" for none. How `legato chat` was called: `as_json`, for programs to read; `question`, the one thing to be
-    asked; `chat`, where it is asked ("": apart from the other chats); `fresh`, in a new session. `aside`: carries out
+    asked; `chat`, where it is asked ("": apart from the other chats); `fresh`, in a new session. `tell`: shows a line
+    to the person who started the program, where one looks. `aside`: carries out
     functions that read Markdown, for a limited time.
     `listens`: when the bot answers in chats that `chats` of config.yaml names; `Platform.listens` are the rules that
     may come."""
@@ -85,3 +86,4 @@ class AdapterHost:
     fresh: bool = False
     aside: RunsAside = at_once
     listens: ListenRules = NOT_SAID
+    tell: Callable[[str], None] = lambda _: None

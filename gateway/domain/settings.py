@@ -8,6 +8,7 @@ validator's ValueError says what a value must be, as in "must not be empty": the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from ipaddress import ip_address
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
@@ -38,6 +39,14 @@ def variable_of(field: FieldInfo) -> str:
 def tuple_of_list(value: Any) -> Any:
     """YAML has lists, a frozen model has tuples."""
     return tuple(value) if isinstance(value, list) else value
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether a host is this machine, and nobody else can reach it."""
+    try:
+        return host == "localhost" or ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def _text_of_number(value: Any) -> Any:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, Self
 from urllib.parse import unquote, urlsplit
@@ -53,6 +52,7 @@ from gateway.domain.settings import (
     SpendCap,
     Text,
     Texts,
+    is_loopback,
 )
 from gateway.domain.turn import SessionSettings, TurnSettings
 from gateway.people.access import AccessSettings
@@ -228,14 +228,6 @@ class Log(Section):
 
     level: Literal["debug", "info", "warning", "error"] = Field("warning", description="the least level that is logged")
     format: Literal["console", "json"] = Field("console", description="for people, or for programs")
-
-
-def is_loopback(host: str) -> bool:
-    """Say whether a host is this machine, and nobody else can reach it."""
-    try:
-        return host == "localhost" or ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def _listening_address(value: str) -> str:

@@ -1,0 +1,324 @@
+"""What a page may show of the store: a person's own conversations, and the gateway as its operator sees it.
+
+Everything here is what commands and `legato` in a shell show as text; it is asked of the same functions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import pairwise
+from typing import Any, Final, Literal
+
+from gateway.agent.files.quota import FileQuotas
+from gateway.app.health import Health
+from gateway.app.orders import Order, carry_out, dead_of
+from gateway.commands.base import CommandContext
+from gateway.commands.export import originals
+from gateway.commands.runner import CommandRunner
+from gateway.commands.sessions import earlier, heading
+from gateway.commands.status import shares_of
+from gateway.delivery.outbox import Outbox
+from gateway.domain.adapter import MenuEntry
+from gateway.domain.chat import Inbound, Outbound, OutboundState, Source
+from gateway.domain.file import KeptFile
+from gateway.domain.memory import scope_of
+from gateway.domain.message import Message, is_summary, note_of, said_in, text_of
+from gateway.domain.session import Compaction, Session
+from gateway.domain.turn import TurnRules
+from gateway.domain.views import Cost, Link, Memo, Pass, Said, SessionLine, Shares, Stuck, Word
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import SessionNotFound
+from gateway.store.port import Store
+from gateway.store.records import InboxItem
+
+_SPOKEN: Final = ("message", "queue", "steer")  # kinds of items that are a person's words
+_MOST_HITS: Final = 30
+_MOST_PASSES: Final = 20
+_MOST_STUCK: Final = 100
+_LOOKED_AT: Final = 500  # sessions, newest first
+_DAY: Final = 86_400
+_HIDDEN: Final = (OutboundState.STREAMING,)
+_DEAD_VERBS: Final = ("replay", "bury")
+_NOTHING: Final[tuple[str, ...]] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreViews:
+    """`Views` of everybody who talks on a platform. Each asks under the key of its source alone."""
+
+    store: Store
+    runner: CommandRunner
+    rules: TurnRules
+    quotas: FileQuotas
+    clock: Clock
+
+    async def said(self, source: Source, limit: int) -> Sequence[Said]:
+        """What the person said, newest first."""
+        found = []
+        for item in await self.store.heard(self.rules.key(source), limit):
+            inbound = item.inbound
+            if inbound.kind in _SPOKEN and (inbound.text.strip() or inbound.attachments):
+                said = _as_typed(inbound)
+                at = item.accepted_at
+                found.append(Said(event_id=inbound.event_id, text=said, at=at, files=inbound.attachments))
+        return found
+
+    async def shown(self, source: Source, limit: int) -> Sequence[Outbound]:
+        """The rows of their chat, newest first, as far as they have words or a file."""
+        rows = await self.store.outbox(source.address, limit)
+        return [row for row in rows if row.state not in _HIDDEN and (row.text.strip() or row.file is not None)]
+
+    async def sessions(self, source: Source) -> Sequence[SessionLine]:
+        """The present session and those that /resume goes back to, newest first."""
+        ctx = self._context(source)
+        present = await ctx.present()
+        lines = [await self._line(present, present=True)] if present is not None and present.message_count else []
+        return [*lines, *[await self._line(each) for each in await earlier(ctx)]]
+
+    async def _line(self, session: Session, *, present: bool = False) -> SessionLine:
+        return SessionLine(
+            id=session.id,
+            title=await heading(self.store, session),
+            messages=session.message_count,
+            last_active_at=session.last_active_at,
+            present=present,
+        )
+
+    async def words(self, source: Source, session_id: str) -> tuple[str, Sequence[Word]]:
+        """The title of one of their conversations and all original messages of it. Raises SessionNotFound."""
+        ctx = self._context(source)
+        *_, tip = await self.store.lineage(session_id)
+        if tip.key != ctx.key:
+            raise SessionNotFound(f"There is no session {session_id[:40]}.")
+        return await heading(self.store, tip), [_word(ctx, each, tip.id) for each in await originals(ctx, tip)]
+
+    async def search(self, source: Source, words: str) -> Sequence[Word]:
+        """The original messages that /recall finds, best first."""
+        ctx = self._context(source)
+        hits = [each.hit for each in await self.store.search(words, ctx.key, _MOST_HITS)]
+        return [_word(ctx, each.message, each.session_id) for each in hits]
+
+    async def shares(self, source: Source) -> Shares | None:
+        """What fills the window; None: there is no session."""
+        ctx = self._context(source)
+        session = await ctx.present()
+        return None if session is None else await shares_of(ctx, await ctx.sessions.glance(session))
+
+    async def passes(self, source: Source) -> Sequence[Pass]:
+        """The compactions of the present conversation, newest first."""
+        ctx = self._context(source)
+        present = await ctx.present()
+        chain = (await self.store.lineage(present.id))[-_MOST_PASSES - 1 :] if present is not None else []
+        made = [await self._pass(ctx, parent, child, last=child is chain[-1]) for parent, child in pairwise(chain)]
+        return [each for each in reversed(made) if each is not None]
+
+    async def _pass(self, ctx: CommandContext, parent: Session, child: Session, *, last: bool) -> Pass | None:
+        made = await self._made(child)
+        if made is None:
+            return None
+        before = await self.store.transcript(parent)
+        after = (await self.store.transcript(child))[: made.messages_after]
+        left = {note_of(each).get("id") for each in after}
+        originals_before = [each for each in before if not is_summary(each)]
+        return Pass(
+            at=made.at,
+            trigger=made.trigger,
+            messages=(made.messages_before, made.messages_after),
+            tokens=(made.tokens_before, made.tokens_after),
+            notes="\n\n".join(text_of(each) for each in after if is_summary(each)),
+            kept=tuple(_word(ctx, each, child.id) for each in originals_before if note_of(each).get("id") in left),
+            dropped=tuple(
+                _word(ctx, each, parent.id) for each in originals_before if note_of(each).get("id") not in left
+            ),
+            last=last,
+        )
+
+    async def _made(self, child: Session) -> Compaction | None:
+        return next((each for each in await self.store.compactions(child.id) if each.child_id == child.id), None)
+
+    async def memory(self, source: Source) -> Sequence[Memo]:
+        """What is remembered of them."""
+        ctx = self._context(source)
+        facts = (await ctx.sessions.memories.of(scope_of(ctx.key, source.chat_type))).listed()
+        return [
+            Memo(number=fact.number, text=fact.text, said_at=fact.said_at, said_by=fact.said_by_name or fact.said_by)
+            for fact in facts
+        ]
+
+    async def pins(self, source: Source) -> Sequence[str]:
+        """Their rules, in the order of their numbers."""
+        return [each.signed for each in (await self.store.pins(self.rules.key(source))).rules]
+
+    async def keep(self, source: Source, ref: str, name: str, mime: str, content: bytes) -> None:
+        """Keep a file that came with a message, under the attachment's `ref`. Raises FileRefused."""
+
+        async def tell(_: str) -> None:
+            """The page says how full the room is when it is full."""
+
+        key, ref = self.rules.key(source), f"{source.platform}:{ref}"
+        if await self.store.kept_file(key, ref) is None:
+            await self.quotas.take(key, source, ref, len(content), tell)
+        digest = await asyncio.to_thread(lambda: sha256(content).hexdigest())
+        kept = KeptFile(ref=ref, digest=digest, name=name, mime=mime, size=len(content), at=self.clock.now())
+        await self.store.keep_file(key, kept, content)
+
+    async def file(self, source: Source, ref: str) -> tuple[KeptFile, bytes] | None:
+        """A kept file of theirs by its full ref."""
+        key = self.rules.key(source)
+        kept = await self.store.kept_file(key, ref)
+        content = None if kept is None else await self.store.file_content(key, kept.digest)
+        return None if kept is None or content is None else (kept, content)
+
+    async def commands(self, source: Source) -> Sequence[MenuEntry]:
+        """The commands that are theirs to give."""
+        admin = await self.role(source) == "admin"
+        entries = [each.entry for each in self.runner.registry.commands]
+        return [each for each in entries if admin or each.audience != "admins"]
+
+    async def role(self, source: Source) -> Literal["reader", "person", "admin"]:
+        """A reader may look, a person may talk, too, and an admin may look inside."""
+        ctx = self._context(source)
+        if ctx.pairing.access.is_admin(source):
+            return "admin"
+        return "person" if await ctx.pairing.lets_in(source) else "reader"
+
+    def _context(self, source: Source) -> CommandContext:
+        """The context of a command that the person gives at this moment, beside their lane."""
+        key, inbound = self.rules.key(source), Inbound(event_id="", source=source, text="")
+        item = InboxItem(id="", key=key, inbound=inbound, accepted_at=self.clock.now(), attempts=1)
+        parts: Any = {"lease": None, "compress": None, "confirm": None, "registry": self.runner.registry}
+        return self.runner.context(item=item, argument="", **parts)
+
+
+def _as_typed(inbound: Inbound) -> str:
+    """A message as its writer typed it: of /queue and /steer, the store keeps the text alone."""
+    return inbound.text if inbound.kind == "message" else f"/{inbound.kind} {inbound.text}"
+
+
+def _word(ctx: CommandContext, message: Message, session_id: str) -> Word:
+    note = note_of(message)
+    role = message["role"]
+    if role == "tool":
+        text = ctx.redact(text_of(message))
+    else:
+        text = said_in(message) or text_of(message)
+        calls = [call["function"]["name"] for call in message.get("tool_calls", ())]
+        text = "\n\n".join(filter(None, [text, f"→ {', '.join(calls)}" if calls else ""]))
+    return Word(
+        id=note.get("id", ""),
+        session_id=session_id,
+        role="note" if is_summary(message) or role == "system" else role,
+        text=text,
+        at=note.get("at", 0.0),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorView:
+    """`Inside` of this gateway."""
+
+    store: Store
+    health: Health
+    outbox: Outbox
+    clock: Clock
+
+    async def report(self) -> dict[str, Any]:
+        """The report of /statusz."""
+        return await self.health.report()
+
+    async def stuck(self) -> Sequence[Stuck]:
+        """The messages that were given up, and the rows that are not shown, newest first."""
+        states = (OutboundState.PENDING, OutboundState.SENDING, OutboundState.REFUSED, OutboundState.WITHHELD)
+        rows = await self.store.outbox(None, _MOST_STUCK, states)
+        verbs = {
+            OutboundState.PENDING: ("drop",),
+            OutboundState.REFUSED: ("retry",),
+            OutboundState.WITHHELD: ("retry",),
+        }
+        found = [
+            Stuck(
+                id=row.id,
+                platform=row.to.platform,
+                chat=row.to.chat,
+                state=row.state,
+                text=row.text,
+                reason=row.error or "",
+                at=row.created_at,
+                verbs=verbs.get(row.state, _NOTHING),
+            )
+            for row in rows
+        ]
+        found += [
+            Stuck(
+                id=item.id,
+                platform=item.key.platform,
+                chat=item.key.chat,
+                state="dead",
+                text=item.inbound.text,
+                reason=f"given up after {item.attempts} attempts",
+                at=item.accepted_at,
+                verbs=_DEAD_VERBS if item.inbound.kind in _SPOKEN else _DEAD_VERBS[1:],
+            )
+            for item in await self.store.dead(_MOST_STUCK)
+        ]
+        return sorted(found, key=lambda each: -each.at)
+
+    async def order(self, verb: str, id_: str) -> bool:
+        """Carry out one of the verbs of a stuck message; False: it is stuck no more."""
+        stuck = next((each for each in await self.stuck() if each.id == id_ and verb in each.verbs), None)
+        if stuck is None:
+            return False
+        order = Order(verb=verb, id=id_, platform=stuck.platform, chat=stuck.chat)  # type: ignore[arg-type]
+        self.outbox.deliver(await carry_out(self.store, order, self.clock, await dead_of(self.store, [order])))
+        return True
+
+    async def costs(self, days: int) -> tuple[Sequence[Cost], Sequence[Cost]]:
+        """The cost of each of the last days (UTC), oldest first, and of each model in all of them."""
+        today = self.clock.now() // _DAY * _DAY
+        sums = [await self._sum(today - ago * _DAY) for ago in range(days)]  # each from its day on
+        later = [Cost(label="", calls=0, tokens=0, usd=0.0), *sums]
+        per_day = [
+            Cost(
+                label=str(today - ago * _DAY),
+                calls=each.calls - after.calls,
+                tokens=each.tokens - after.tokens,
+                usd=max(0.0, each.usd - after.usd),
+            )
+            for ago, (each, after) in enumerate(zip(sums, later, strict=False))
+        ]
+        totals = await self.store.usage(today - (days - 1) * _DAY, "model")
+        models = [
+            Cost(label=total.label, calls=total.calls, tokens=total.usage.total_tokens, usd=total.cost_usd)
+            for total in totals
+        ]
+        return per_day[::-1], models
+
+    async def _sum(self, since: float) -> Cost:
+        totals = await self.store.usage(since, "platform")
+        return Cost(
+            label="",
+            calls=sum(each.calls for each in totals),
+            tokens=sum(each.usage.total_tokens for each in totals),
+            usd=sum(each.cost_usd for each in totals),
+        )
+
+    async def lineages(self, most: int) -> Sequence[tuple[str, Sequence[Link]]]:
+        """The newest lineages with a compaction, each with its key."""
+        tips = [
+            each
+            for each in await self.store.sessions(None, _LOOKED_AT)
+            if each.compaction_count and each.end_reason != "compression"
+        ]
+        return [(str(tip.key), await self._links(tip)) for tip in tips[:most]]
+
+    async def _links(self, tip: Session) -> Sequence[Link]:
+        links = []
+        for each in await self.store.lineage(tip.id):
+            made = next((one for one in await self.store.compactions(each.id) if one.child_id == each.id), None)
+            before, after = (made.tokens_before, made.tokens_after) if made is not None else (0, 0)
+            link = Link(id=each.id, started_at=each.started_at, messages=each.message_count, before=before, after=after)
+            links.append(link)
+        return links

@@ -1,0 +1,191 @@
+"""What a platform that keeps no messages of its own may read: a page shows the store, and nothing beside it.
+
+Every view of `Views` is asked for by a `Source` and shows only what lies under that person's own key. `Inside` is for
+operators; its caller makes sure that an admin asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from gateway.domain.adapter import MenuEntry
+from gateway.domain.chat import Attachment, Outbound, Source
+from gateway.domain.file import KeptFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What a person said, as it was accepted at `at` (seconds since the epoch)."""
+
+    event_id: str
+    text: str
+    at: float
+    files: tuple[Attachment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLine:
+    """A session in a list of a person's own. `present`: the next message goes there."""
+
+    id: str
+    title: str
+    messages: int
+    last_active_at: float
+    present: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """A stored message for people to read. `role` is as in the transcript; `note` for what a compaction wrote."""
+
+    id: str
+    session_id: str
+    role: Literal["user", "assistant", "tool", "note"]
+    text: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """What fills the window, in tokens: `parts` by name. `threshold`: at how many it is compacted (0: never),
+    `automatic`: unasked."""
+
+    window: int
+    used: int
+    parts: tuple[tuple[str, int], ...]
+    threshold: int
+    automatic: bool
+    messages: int
+    compactions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pass:
+    """One compaction of the present conversation: the notes that it left, and the original messages that it `kept` or
+    `dropped` from the window. `last`: it is the one that /compress undo takes back."""
+
+    at: float
+    trigger: str
+    messages: tuple[int, int]
+    tokens: tuple[int, int]
+    notes: str
+    kept: tuple[Word, ...]
+    dropped: tuple[Word, ...]
+    last: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memo:
+    """A fact of the memory, by the number that /memory forget takes."""
+
+    number: int
+    text: str
+    said_at: float
+    said_by: str
+
+
+class Views(Protocol):
+    """The views of a person's own conversations. Each raises StoreUnavailable."""
+
+    async def said(self, source: Source, limit: int) -> Sequence[Said]:
+        """What the person said, newest first."""
+
+    async def shown(self, source: Source, limit: int) -> Sequence[Outbound]:
+        """The rows of their chat, newest first, as far as they have words or a file."""
+
+    async def sessions(self, source: Source) -> Sequence[SessionLine]:
+        """The present session and those that /resume goes back to, newest first."""
+
+    async def words(self, source: Source, session_id: str) -> tuple[str, Sequence[Word]]:
+        """The title of one of their conversations and all original messages of it. Raises SessionNotFound."""
+
+    async def search(self, source: Source, words: str) -> Sequence[Word]:
+        """The original messages that /recall finds, best first."""
+
+    async def shares(self, source: Source) -> Shares | None:
+        """What fills the window; None: there is no session."""
+
+    async def passes(self, source: Source) -> Sequence[Pass]:
+        """The compactions of the present conversation, newest first."""
+
+    async def memory(self, source: Source) -> Sequence[Memo]:
+        """What is remembered of them."""
+
+    async def pins(self, source: Source) -> Sequence[str]:
+        """Their rules, in the order of their numbers."""
+
+    async def keep(self, source: Source, ref: str, name: str, mime: str, content: bytes) -> None:
+        """Keep a file that came with a message, under the attachment's `ref`. Raises FileRefused."""
+
+    async def file(self, source: Source, ref: str) -> tuple[KeptFile, bytes] | None:
+        """A kept file of theirs by its full ref."""
+
+    async def commands(self, source: Source) -> Sequence[MenuEntry]:
+        """The commands that are theirs to give."""
+
+    async def role(self, source: Source) -> Literal["reader", "person", "admin"]:
+        """A reader may look, a person may talk, too, and an admin may look inside."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stuck:
+    """A message that was given up (`verbs` replay, bury) or a row that is not shown (retry, drop)."""
+
+    id: str
+    platform: str
+    chat: str
+    state: str
+    text: str
+    reason: str
+    at: float
+    verbs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """The model calls of one day or of one model: `label` names it."""
+
+    label: str
+    calls: int
+    tokens: int
+    usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A session of a lineage, root first, with the tokens before and after the compaction that opened it."""
+
+    id: str
+    started_at: float
+    messages: int
+    before: int
+    after: int
+
+
+class Inside(Protocol):
+    """The gateway as its operator sees it."""
+
+    async def report(self) -> Mapping[str, Any]:
+        """The report of /statusz."""
+
+    async def stuck(self) -> Sequence[Stuck]:
+        """The messages that were given up, and the rows that are not shown, newest first."""
+
+    async def order(self, verb: str, id_: str) -> bool:
+        """Carry out one of the verbs of a stuck message; False: it is stuck no more."""
+
+    async def costs(self, days: int) -> tuple[Sequence[Cost], Sequence[Cost]]:
+        """The cost of each of the last days (UTC), oldest first, and of each model in all of them."""
+
+    async def lineages(self, most: int) -> Sequence[tuple[str, Sequence[Link]]]:
+        """The newest lineages with a compaction, each with its key."""
+
+
+@runtime_checkable
+class ShowsStore(Protocol):
+    """Shows people what the store holds of their conversations. Both are None until set, before `run` is called."""
+
+    views: Views | None
+    inside: Inside | None
