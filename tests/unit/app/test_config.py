@@ -339,7 +339,7 @@ def test_the_secret_of_a_webhook_is_a_secret(load):
     ("text", "key"),
     [
         ("auxiliary: {title: null}", "auxiliary.title"),
-        ("adapters: {web: {enabled: false}}", "adapters.web"),
+        ("adapters: {pigeon: {enabled: false}}", "adapters.pigeon"),
     ],
 )
 def test_a_setting_of_what_does_not_exist_is_an_unknown_key(problems, text, key):

@@ -1,0 +1,122 @@
+"""The page as a platform. A row is shown by being in the store: `send` only has the open pages look there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import structlog
+
+from adapters.web.guard import Guard
+from adapters.web.log import Log
+from adapters.web.platform import LIMITS, NAME, WebSettings
+from adapters.web.server import Server
+from adapters.web.stream import Bells
+from gateway.domain.adapter import Accept, Finding, Notebook
+from gateway.domain.chat import ChatAddress, Outbound
+from gateway.domain.platform import AdapterHost
+from gateway.domain.views import Inside, Views
+
+log = structlog.get_logger(__name__)
+
+_WORKING = "working"  # until it is said at what
+
+
+class WebAdapter:
+    """Serves the page. `at`: its address on this machine, once it `listens`."""
+
+    name = NAME
+    account = "page"  # of several processes one listens
+    waits_for_account = True
+    reader_sends = True
+    limits = LIMITS
+    longest_token = 200
+
+    def __init__(self, settings: WebSettings, host: AdapterHost) -> None:
+        self._settings = settings
+        self._host = host
+        self._bells = Bells()
+        self._log = Log(aside=host.aside)
+        self._drafts: dict[str, Outbound] = {}
+        self._work: dict[str, str] = {}
+        self._link_file = host.home.absolute() / "page-link"
+        self.guard = Guard(settings, host.clock, self._link_file)
+        self.at = ""
+        self.listens = asyncio.Event()
+        self.views: Views | None = None
+        self.inside: Inside | None = None
+        self.notebook: Notebook | None = None
+
+    async def run(self, accept: Accept) -> None:
+        """Listen until cancelled. Raises AdapterError if the port is taken."""
+        assert self.views is not None, "the gateway sets it"
+        assert self.inside is not None, "the gateway sets it"
+        server = Server(
+            settings=self._settings,
+            guard=self.guard,
+            log=self._log,
+            bells=self._bells,
+            clock=self._host.clock,
+            ids=self._host.ids,
+            views=self.views,
+            inside=self.inside,
+            accept=accept,
+            drafts=self._drafts,
+            work=self._work,
+            link_file=str(self._link_file),
+        )
+        async with server.listening() as at:
+            await self.guard.begin(self.notebook, at)
+            self.at = at
+            self.listens.set()
+            log.info("page_listens", at=at)
+            if self.guard.link:
+                self._host.tell(f"The page: {self.guard.link}")
+            await asyncio.Event().wait()
+
+    async def send(self, outbound: Outbound) -> str:
+        """Have the person's open pages show a row that is stored."""
+        person = outbound.to.chat
+        draft = self._drafts.get(person)
+        if draft is not None and outbound.id == draft.id:
+            del self._drafts[person]
+        self._bells.ring(person)
+        return outbound.id
+
+    async def send_file(self, outbound: Outbound, content: bytes) -> str:
+        """The same of a row with a file, which the page asks for by itself."""
+        return await self.send(outbound)
+
+    async def show_partial(self, outbound: Outbound) -> None:
+        """Show a reply as far as it is written."""
+        self._drafts[outbound.to.chat] = outbound
+        self._bells.ring(outbound.to.chat, stored=False)
+
+    async def typing(self, to: ChatAddress, active: bool) -> None:
+        """Show that an answer is being made, or that none is any more."""
+        if active:
+            self._work.setdefault(to.chat, _WORKING)
+        else:
+            self._work.pop(to.chat, None)
+        self._bells.ring(to.chat)
+
+    def working(self, to: ChatAddress, doing: str, again_in: float) -> None:
+        """Show what a turn is at."""
+        if to.chat in self._work:
+            self._work[to.chat] = f"{doing}, again in {again_in:.0f} s" if again_in else doing
+            self._bells.ring(to.chat, stored=False)
+
+    async def probe(self) -> Sequence[Finding]:
+        """What `legato check` says of the page."""
+        where = self._settings.url or f"http://{self._settings.host}:{self._settings.port}"
+        people = f"{len(self._settings.people)} people" if self._settings.people else f"the link in {self._link_file}"
+        return [Finding(what="page", ok=True, detail=f"{where}, for {people}")]
+
+    async def aclose(self) -> None:
+        """End the open pages. Idempotent."""
+        self._bells.end()
+
+
+def create(settings: WebSettings, host: AdapterHost) -> WebAdapter:
+    """The page of these settings."""
+    return WebAdapter(settings, host)

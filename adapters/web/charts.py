@@ -1,0 +1,87 @@
+"""Charts as SVG, made on the server: a page shows them without a script."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from adapters.web.markup import Html, el
+from gateway.domain.views import Cost, Link, Shares
+
+_WIDE, _HIGH, _FOOT = 640, 120, 18
+_CHAIN: int = 92  # from one session of a lineage to the next
+
+
+def bar(shares: Shares) -> Html:
+    """What fills the window, and where compaction comes."""
+    parts: list[Html] = []
+    at = 0.0
+    for number, (_, tokens) in enumerate(shares.parts):
+        width = 100 * max(0, tokens) / shares.window
+        parts.append(
+            el("rect", x=f"{at:.2f}", width=f"{min(width, 100 - at):.2f}", height=8, class_=f"part part-{number}")
+        )
+        at = min(100.0, at + width)
+    if shares.threshold and shares.automatic:
+        mark = 100 * shares.threshold / shares.window
+        parts.append(el("line", x1=f"{mark:.2f}", x2=f"{mark:.2f}", y1=0, y2=8, class_="mark"))
+    label = f"{shares.used:,} of {shares.window:,} tokens of the window are used"
+    ground = el("rect", width=100, height=8, class_="ground")
+    return el(
+        "svg",
+        ground,
+        parts,
+        viewBox="0 0 100 8",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=label,
+        class_="bar",
+    )
+
+
+def days(costs: Sequence[Cost]) -> Html:
+    """The cost of each day as a column; where nothing has a price, its tokens."""
+    in_usd = any(each.usd for each in costs)
+    values = [each.usd if in_usd else float(each.tokens) for each in costs]
+    most, step = max([*values, 1e-9]), _WIDE / max(1, len(costs))
+    parts = []
+    for number, (cost, value) in enumerate(zip(costs, values, strict=True)):
+        day = datetime.fromtimestamp(float(cost.label), UTC)
+        high = value / most * (_HIGH - 14)
+        told = f"{day:%Y-%m-%d}: {cost.calls:,} calls, {cost.tokens:,} tokens, ${cost.usd:.4f}"
+        x = number * step
+        column = [
+            el("title", told),
+            el(
+                "rect",
+                x=f"{x + 3:.1f}",
+                y=f"{_HIGH - high:.1f}",
+                width=f"{step - 6:.1f}",
+                height=f"{high:.1f}",
+                class_="part",
+            ),
+        ]
+        label = el("text", f"{day:%d}", x=f"{x + step / 2:.1f}", y=_HIGH + 14, text_anchor="middle")
+        parts.append(el("g", column, label))
+    told = f"The most on a day: ${most:.4f}" if in_usd else f"The most on a day: {most:,.0f} tokens"
+    top = el("text", told, x=_WIDE, y=10, text_anchor="end")
+    return el(
+        "svg", parts, top, viewBox=f"0 0 {_WIDE} {_HIGH + _FOOT}", role="img", aria_label="Cost per day", class_="chart"
+    )
+
+
+def lineage(links: Sequence[Link]) -> Html:
+    """A chain of continuations, root first, with the tokens before and after each compaction."""
+    shown = links[-7:]
+    parts = []
+    for number, link in enumerate(shown):
+        x = number * _CHAIN + 24
+        if number:
+            told = f"{link.before:,} → {link.after:,}"
+            parts.append(el("line", x1=x - _CHAIN + 12, y1=26, x2=x - 12, y2=26, class_="mark"))
+            parts.append(el("text", told, x=x - _CHAIN / 2, y=14, text_anchor="middle"))
+        title = el("title", f"{link.id}: {link.messages} messages")
+        parts.append(el("g", title, el("circle", cx=x, cy=26, r=10, class_="part")))
+        parts.append(el("text", link.messages, x=x, y=50, text_anchor="middle"))
+    told = f"{len(links)} sessions from root to tip, with tokens before and after each compaction"
+    return el("svg", parts, viewBox=f"0 0 {_WIDE} 56", role="img", aria_label=told, class_="chart")

@@ -1,0 +1,230 @@
+"""Who may ask for a page: the names under which it is asked for, logins, and what a request must bring to change
+anything.
+
+A person on this machine logs in by a link that works once. It stands in a file that only its owner can read, and a
+fresh one takes its place when it was used: a lost cookie locks nobody out. Elsewhere people have names and passwords.
+A login is a random cookie; the store keeps its hash, so logins outlive a restart, and a log-out ends one everywhere.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from adapters.web.platform import OWNER, WebSettings
+from gateway.domain.adapter import Notebook
+from gateway.domain.settings import is_loopback
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import AdapterError
+
+DAYS: Final = 30  # for which a login holds
+_DAY: Final = 86_400.0
+_NOTE: Final = "login "  # begins the names of notes about logins
+_MOST_FAILURES: Final = 5  # by one name or from one address, before each further one doubles the wait
+_FIRST_WAIT: Final = 30.0  # seconds
+_LAST_WAIT: Final = 3_600.0
+_MOST_REMEMBERED: Final = 10_000
+_NOBODY: Final = secrets.token_urlsafe(32)  # the password of names that nobody has: they take as long as others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """Who asks. `csrf` must come with every form; another page cannot know it."""
+
+    person: str
+    cookie: str
+    until: float  # seconds since the epoch
+
+    @property
+    def csrf(self) -> str:
+        """Return the token of this login's forms."""
+        return hmac.new(self.cookie.encode(), b"form", "sha256").hexdigest()[:40]
+
+
+@dataclass(slots=True, kw_only=True)
+class Lockout:
+    """Counts failures by name and by address. After five the next attempts are refused unread, each time for longer."""
+
+    clock: Clock
+    _failures: dict[str, tuple[int, float]] = field(default_factory=dict)  # how many, and until when to wait
+
+    def wait(self, *whom: str) -> float:
+        """Seconds until another attempt of these is read; 0.0: now."""
+        now = self.clock.monotonic()
+        return max(0.0, *(self._failures.get(each, (0, 0.0))[1] - now for each in whom))
+
+    def failed(self, *whom: str) -> None:
+        """Count a failure."""
+        for each in whom:
+            count = self._failures.pop(each, (0, 0.0))[0] + 1
+            wait = (
+                min(_LAST_WAIT, _FIRST_WAIT * 2.0 ** min(count - _MOST_FAILURES, 20)) if count >= _MOST_FAILURES else 0
+            )
+            self._failures[each] = (count, self.clock.monotonic() + wait)
+        while len(self._failures) > _MOST_REMEMBERED:
+            del self._failures[next(iter(self._failures))]
+
+    def succeeded(self, *whom: str) -> None:
+        """Forget the failures of these."""
+        for each in whom:
+            self._failures.pop(each, None)
+
+
+class Guard:
+    """Judges requests. `file`: where the link of the owner stands; None: the page is not on this machine alone."""
+
+    def __init__(self, settings: WebSettings, clock: Clock, file: Path | None) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._file = file if is_loopback(settings.host) else None
+        self._logins: dict[str, Login] = {}  # by the hash of their cookie
+        self._key = ""  # of the present link
+        self.lockout = Lockout(clock=clock)
+        self._notebook: Notebook | None = None
+        self._at = ""  # scheme, host and port of this machine's own address
+
+    async def begin(self, notebook: Notebook | None, at: str) -> None:
+        """Read the logins that hold, and make a link. Raises StoreUnavailable, AdapterError."""
+        self._notebook, self._at = notebook, at
+        now, gone = self._clock.now(), dict[str, str | None]()
+        for name, text in (await notebook.read() if notebook is not None else {}).items():
+            facts = json.loads(text) if name.startswith(_NOTE) else {}
+            if facts.get("until", 0.0) > now and self._is_somebody(facts["person"]):
+                hashed = name.removeprefix(_NOTE)
+                self._logins[hashed] = Login(person=facts["person"], cookie="", until=facts["until"])
+            elif facts:
+                gone[name] = None
+        if gone and notebook is not None:
+            await notebook.write(gone)
+        if self._file is not None:
+            self._renew_link()
+
+    @property
+    def link(self) -> str:
+        """Return the address that logs the owner in, once; "" where there is none."""
+        return f"{self._at}/login?key={self._key}" if self._key else ""
+
+    @property
+    def has_passwords(self) -> bool:
+        """Say whether people can log in by a name."""
+        return bool(self._settings.people)
+
+    @property
+    def secure(self) -> bool:
+        """Say whether people come by https."""
+        return (self._settings.url or "").startswith("https://")
+
+    @property
+    def cookie_name(self) -> str:
+        """Return the cookie's name; with https a browser takes one of this name from this host alone."""
+        return "__Host-legato" if self.secure else f"legato-{self._at.rpartition(':')[2]}"
+
+    # -- requests -----------------------------------------------------------------------------------
+
+    def knows_host(self, request: web.BaseRequest) -> bool:
+        """Say whether the page is asked for under a name of its own: another name may be led to this machine, too."""
+        hosts = request.headers.getall("Host", [])
+        return len(hosts) == 1 and any(hosts[0].lower() == each for each in self._hosts())
+
+    def _hosts(self) -> list[str]:
+        own = [urlsplit(self._settings.url).netloc.lower()] if self._settings.url else []
+        if is_loopback(self._settings.host):
+            port = self._at.rpartition(":")[2]
+            own += [f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")]
+            own.append(urlsplit(self._at).netloc)
+        return own
+
+    def is_own(self, request: web.BaseRequest) -> bool:
+        """Say whether a page of ours made this request, as far as its head tells."""
+        origin = request.headers.get("Origin")
+        if origin is not None:
+            scheme, _, host = origin.partition("://")
+            host = host.lower()
+            same = host == request.headers.get("Host", "").lower()
+            return same and (scheme == "https" or host in self._plain_hosts())
+        return request.headers.get("Sec-Fetch-Site", "same-origin") in ("same-origin", "none")
+
+    def _plain_hosts(self) -> list[str]:
+        return [each for each in self._hosts() if not self.secure or each != urlsplit(self._settings.url or "").netloc]
+
+    def login_of(self, request: web.BaseRequest) -> Login | None:
+        """The login that a request's cookie proves."""
+        cookie = request.cookies.get(self.cookie_name, "")
+        login = self._logins.get(_hash(cookie)) if cookie else None
+        if login is None or login.until <= self._clock.now() or not self._is_somebody(login.person):
+            return None
+        return Login(person=login.person, cookie=cookie, until=login.until)
+
+    def _is_somebody(self, person: str) -> bool:
+        return person in self._settings.people or (person == OWNER and self._file is not None)
+
+    # -- logins -------------------------------------------------------------------------------------
+
+    async def by_link(self, key: str, remote: str) -> Login | None:
+        """Log the owner in, once for each link. Raises StoreUnavailable, AdapterError."""
+        if not (self._key and hmac.compare_digest(key.encode(), self._key.encode())):
+            self.lockout.failed(f"at {remote}")
+            return None
+        login = await self._opened(OWNER)
+        self._renew_link()
+        return login
+
+    async def by_password(self, name: str, password: str, remote: str) -> Login | None:
+        """Log a person in. Raises StoreUnavailable."""
+        person = self._settings.people.get(name)
+        right = _NOBODY if person is None else person.password.get_secret_value()
+        same = hmac.compare_digest(sha256(password.encode()).digest(), sha256(right.encode()).digest())
+        if person is None or not same:
+            self.lockout.failed(f"at {remote}", f"as {name}")
+            return None
+        self.lockout.succeeded(f"at {remote}", f"as {name}")
+        return await self._opened(name)
+
+    async def log_out(self, login: Login) -> None:
+        """End a login. Raises StoreUnavailable."""
+        hashed = _hash(login.cookie)
+        await self._write({f"{_NOTE}{hashed}": None})
+        self._logins.pop(hashed, None)
+
+    async def _opened(self, person: str) -> Login:
+        login = Login(person=person, cookie=secrets.token_urlsafe(32), until=self._clock.now() + DAYS * _DAY)
+        hashed = _hash(login.cookie)
+        await self._write({f"{_NOTE}{hashed}": json.dumps({"person": person, "until": login.until})})
+        self._logins[hashed] = Login(person=person, cookie="", until=login.until)
+        return login
+
+    async def _write(self, changes: Mapping[str, str | None]) -> None:
+        if self._notebook is not None:
+            await self._notebook.write(changes)
+
+    def _renew_link(self) -> None:
+        """Write a fresh link into its file. Raises AdapterError."""
+        if self._file is None:
+            return
+        self._key = secrets.token_urlsafe(24)
+        partial = self._file.with_name(f".{self._file.name}")
+        try:
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with suppress(FileNotFoundError):
+                partial.unlink()
+            descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                stream.write(f"{self.link}\n")
+            partial.replace(self._file)
+        except OSError as error:
+            raise AdapterError(f"{self._file} cannot be written: {error.strerror}") from error
+
+
+def _hash(cookie: str) -> str:
+    return sha256(cookie.encode(errors="surrogateescape")).hexdigest()

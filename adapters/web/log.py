@@ -1,0 +1,180 @@
+"""What a chat shows: the words that were accepted and the rows of the outbox, in the order of their times.
+
+A page has no state of its own: every entry is made of the store, so a page that was cut off is brought up to what a
+reload would show. `digest` names what a page shows up to an entry. A page that comes back says the last digest it was
+given; where that is a beginning of the present entries, it is sent the rest, and else all of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Final
+from urllib.parse import quote
+
+from adapters.web.markup import Child, Html, el, joined
+from adapters.web.rendering import rendered, verbatim
+from gateway.domain.chat import Attachment, Outbound, OutboundState, Source
+from gateway.domain.views import Said, Views
+from gateway.runtime.aside import RunsAside
+from gateway.runtime.errors import TookTooLong
+
+SHOWN: Final = 80  # entries of a page; more can be asked for
+MOST_SHOWN: Final = 480
+_MOST_KEPT: Final = 2_000  # entries that were made, of all chats
+_MARKDOWN: Final = ("reply", "remark", "reminder")
+_COLUMNS: Final = re.compile(r"\S {2,}\S")
+_LAST: Final = "~"  # sorts a draft behind every time
+_PICTURES: Final = re.compile(r"image/(png|jpeg|gif|webp)\Z")
+_WHO: Final = {
+    "reply": "Legato",
+    "remark": "Legato",
+    "reminder": "Reminder",
+    "command": "Legato",
+    "notice": "Note",
+    "question": "Question",
+    "error": "Error",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One message on the page. `place` sorts it, as text."""
+
+    id: str
+    place: str
+    html: Html
+
+    @property
+    def version(self) -> str:
+        """Return a name of what it shows."""
+        return sha256(f"{self.place}{self.html}".encode()).hexdigest()[:12]
+
+
+@dataclass(slots=True, kw_only=True)
+class Log:
+    """Makes entries. `aside` reads Markdown, which may be a stranger's. `_made` keeps those that were made."""
+
+    aside: RunsAside
+    _made: dict[str, tuple[object, Entry]] = field(default_factory=dict)
+
+    async def entries(self, views: Views, source: Source, most: int) -> list[Entry]:
+        """The newest entries of a person's chat, oldest first. Raises StoreUnavailable."""
+        said = [self._said(each) for each in await views.said(source, most)]
+        shown = [await self.of_row(row) for row in _in_place(await views.shown(source, most))]
+        return sorted([*said, *shown], key=lambda entry: entry.place)[-most:]
+
+    def _said(self, said: Said) -> Entry:
+        known = self._made.get(said.event_id)
+        if known is not None and known[0] == said:
+            return known[1]
+        body: list[Child] = [verbatim(said.text)] if said.text.strip() else []
+        entry = Entry(
+            id=said.event_id,
+            place=_place(said.at, 0, said.event_id),
+            html=_article("said", "You", said.at, [*body, [_file(each) for each in said.files]]),
+        )
+        return self._kept(said.event_id, said, entry)
+
+    async def of_row(self, row: Outbound, *, draft: bool = False) -> Entry:
+        """The entry of a row, or of a reply as far as it is written."""
+        made_of = (row.text, row.kind, row.buttons, row.file, draft)
+        known = self._made.get(row.id)
+        if known is not None and known[0] == made_of:
+            return known[1]
+        body = await self._markdown(row.text) if row.kind in _MARKDOWN else _plain(row.text)
+        buttons = [
+            el("button", button.label, type="submit", form="press", name="token", value=button.token)
+            for line in row.buttons
+            for button in line
+        ]
+        file = None
+        if row.file is not None:
+            file = _link(row.file.ref, row.file.name, row.file.mime, row.file.size)
+        entry = Entry(
+            id=row.id,
+            place=_LAST if draft else _place(row.created_at, 1, row.id),
+            html=_article(
+                f"{row.kind} draft" if draft else row.kind,
+                _WHO[row.kind],
+                None if draft else row.created_at,
+                [body if row.text.strip() else None, file, el("p", buttons, class_="buttons") if buttons else None],
+            ),
+        )
+        return self._kept(row.id, made_of, entry)
+
+    async def _markdown(self, text: str) -> Html:
+        try:
+            return Html(await self.aside(rendered, text))
+        except TookTooLong:
+            return verbatim(text)
+
+    def _kept(self, id_: str, made_of: object, entry: Entry) -> Entry:
+        self._made.pop(id_, None)
+        self._made[id_] = (made_of, entry)
+        if len(self._made) > _MOST_KEPT:
+            del self._made[next(iter(self._made))]
+        return entry
+
+
+def digests(entries: Sequence[Entry]) -> list[str]:
+    """For every number of entries from none on, the digest of so many of the first."""
+    running, found = sha256(), ["0"]
+    for entry in entries:
+        running.update(f"{entry.id} {entry.version}\n".encode())
+        found.append(running.hexdigest()[:24])
+    return found
+
+
+def _in_place(rows: Sequence[Outbound]) -> list[Outbound]:
+    """The rows, with those that edit an earlier one in its place."""
+    by_id = {row.id: row for row in rows}
+    for row in reversed(rows):  # oldest first: the last edit stands
+        if row.edits in by_id:
+            edited = by_id[row.edits]
+            by_id[row.edits] = replace(edited, text=row.text, buttons=row.buttons)
+            del by_id[row.id]
+    return [row for row in by_id.values() if row.state != OutboundState.REFUSED]
+
+
+def _place(at: float, rank: int, id_: str) -> str:
+    return f"{at:017.6f} {rank} {id_}"
+
+
+def _plain(text: str) -> Html:
+    """A text of the gateway's own; one with columns keeps them."""
+    kind = "plain columns" if _COLUMNS.search(text) else "plain"
+    return el("p", text, class_=kind, dir="auto")
+
+
+def _article(kind: str, who: str, at: float | None, body: Child) -> Html:
+    head = el("header", el("span", who, class_="who"), moment(at) if at is not None else None)
+    return el("article", head, el("div", body, class_="body"), class_=kind)
+
+
+def moment(at: float) -> Html:
+    """A time, which the page's script writes in the reader's own zone."""
+    when = datetime.fromtimestamp(at, UTC)
+    return el("time", f"{when:%Y-%m-%d %H:%M} UTC", datetime=when.isoformat(timespec="seconds"))
+
+
+def _file(file: Attachment) -> Html:
+    return _link(f"web:{file.ref}", file.name, file.mime, file.size or 0)
+
+
+def _link(ref: str, name: str, mime: str, size: int) -> Html:
+    """A file to be opened: pictures are shown."""
+    address = f"/files/{quote(ref, safe='')}"
+    shown = el("img", src=address, alt=name, loading="lazy") if _PICTURES.match(mime) else None
+    told = f"{name or 'file'} ({max(1, size // 1000):,} kB)"
+    return el(
+        "p", el("a", shown, el("span", told, dir="auto"), href=address, target="_blank", rel="noopener"), class_="file"
+    )
+
+
+def joined_entries(entries: Sequence[Entry]) -> Html:
+    """Entries as they stand in a page."""
+    return joined([el("li", each.html, id=f"e-{each.id}", data_place=each.place) for each in entries])

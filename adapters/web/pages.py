@@ -1,0 +1,481 @@
+"""The pages: what each shows, as elements. None of them needs the script."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+from urllib.parse import quote
+
+from adapters.web.charts import bar, days, lineage
+from adapters.web.log import Entry, digests, joined_entries, moment
+from adapters.web.markup import Child, Html, el, joined
+from adapters.web.rendering import rendered, verbatim
+from gateway.domain.adapter import MenuEntry
+from gateway.domain.views import Cost, Link, Memo, Pass, SessionLine, Shares, Stuck, Word
+
+Role = Literal["reader", "person", "admin"]
+_CUT: Final = 600  # characters of an original in a list
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """What all pages of a person share. `assets`: the versions of script and style, so that they can be kept."""
+
+    person: str
+    csrf: str
+    role: Role
+    assets: Mapping[str, str]
+    fresh_id: str  # for a message that is sent without the script
+
+
+def document(
+    title: str, body: Child, *, assets: Mapping[str, str], script: bool = False, body_class: str = ""
+) -> bytes:
+    """A whole page."""
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1, interactive-widget=resizes-content"),
+        el("meta", name="color-scheme", content="light dark"),
+        el("title", title),
+        el("link", rel="stylesheet", href=assets["page.css"]),
+        el("link", rel="icon", href=assets["icon.svg"]),
+        el("script", src=assets["page.js"], defer=True) if script else None,
+    )
+    return ("<!doctype html>" + el("html", head, el("body", body, class_=body_class or None), lang="en")).encode(
+        errors="replace"
+    )
+
+
+def chat(
+    frame: Frame,
+    entries: Sequence[Entry],
+    drafts: Sequence[Entry],
+    side_list: Html,
+    work: str,
+    commands: Sequence[MenuEntry],
+    *,
+    most: int,
+    full: bool,
+    text: str = "",
+    problem: str = "",
+) -> bytes:
+    """The chat. `full`: there is more than `most` entries. `text` and `problem`: what was not taken, and why."""
+    earlier = el("p", el("a", "Show earlier messages", href=f"?n={2 * most}"), class_="earlier") if full else None
+    shown = {entry.id for entry in entries}
+    log = el(
+        "ol",
+        joined_entries([*entries, *(each for each in drafts if each.id not in shown)]),
+        id="log",
+        aria_live="polite",
+        aria_label="Conversation",
+        data_digest=digests(entries)[-1],
+        data_most=most,
+    )
+    empty = el("p", "Say something to begin. /help lists what I can do.", class_="empty", id="empty")
+    main = el(
+        "main",
+        earlier,
+        log,
+        empty,
+        _status(work, problem),
+        _composer(frame, commands, text) if frame.role != "reader" else el("p", READER, class_="notice"),
+        id="main",
+    )
+    forms = [_form("press", "/press", frame), _form("command", "/say", frame)]
+    skip = el("a", "Skip to the message field", href="#text", class_="skip")
+    return document(
+        "Legato", [skip, side(frame, side_list), main, forms], assets=frame.assets, script=True, body_class="chat"
+    )
+
+
+READER: Final = "You may read here. To write, ask the operator to add you to access.allow."
+
+
+def _form(name: str, action: str, frame: Frame) -> Html:
+    """A form without fields, which buttons anywhere in the page belong to."""
+    return el("form", _hidden(frame), id=name, method="post", action=action, hidden=True)
+
+
+def _hidden(frame: Frame) -> list[Html]:
+    return [
+        el("input", type="hidden", name="csrf", value=frame.csrf),
+        el("input", type="hidden", name="id", value=frame.fresh_id),
+    ]
+
+
+def _status(work: str, problem: str) -> Html:
+    stop = _command("Stop", "/stop", id_="stop")
+    told = el("span", work, id="work", role="status")
+    return el(
+        "div",
+        el("p", problem, id="problem", role="alert", hidden=not problem),
+        el("p", el("span", class_="dots", aria_hidden="true"), told, stop, id="working", hidden=not work),
+        class_="state",
+    )
+
+
+def _command(label: str, text: str, *, class_: str = "", id_: str | None = None) -> Html:
+    """A button that gives a command."""
+    return el("button", label, type="submit", form="command", name="text", value=text, class_=class_ or None, id=id_)
+
+
+def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str) -> Html:
+    menu = el(
+        "ul",
+        [
+            el("li", el("b", f"/{each.name}"), f" {each.help}", role="option", data_name=each.name, id=f"c-{each.name}")
+            for each in commands
+        ],
+        id="commands",
+        role="listbox",
+        aria_label="Commands",
+        hidden=True,
+    )
+    field = el(
+        "textarea",
+        text,
+        id="text",
+        name="text",
+        rows=1,
+        dir="auto",
+        placeholder="Message",
+        aria_label="Message",
+        aria_controls="commands",
+        autocomplete="off",
+        maxlength=100_000,
+    )
+    files = el("input", type="file", name="file", id="file", multiple=True, aria_label="Files", class_="hidden-file")
+    attach = el(
+        "label", el("span", "+", aria_hidden="true"), el("span", "Add files", class_="vh"), files, class_="attach"
+    )
+    row = el("div", attach, field, el("button", "Send", type="submit", class_="send"), class_="row")
+    return el(
+        "form",
+        _hidden(frame),
+        menu,
+        el("ul", id="chosen", aria_label="Chosen files"),
+        row,
+        id="composer",
+        method="post",
+        action="/say",
+        enctype="multipart/form-data",
+    )
+
+
+def side(frame: Frame, inner: Html) -> Html:
+    """The list beside the conversation: sessions, search, the bar, other pages."""
+    search = el(
+        "form",
+        el("input", type="search", name="q", placeholder="Search all words", aria_label="Search all words", dir="auto"),
+        action="/search",
+        role="search",
+    )
+    pages = [
+        ("/", "Chat"),
+        ("/window", "Window and memory"),
+        *([("/inside", "Operator")] if frame.role == "admin" else []),
+    ]
+    links = el("ul", [el("li", el("a", label, href=href)) for href, label in pages], class_="pages")
+    leave = el(
+        "form",
+        el("input", type="hidden", name="csrf", value=frame.csrf),
+        el("button", "Log out", type="submit", class_="quiet"),
+        method="post",
+        action="/logout",
+    )
+    top = el("p", el("strong", "Legato"), el("span", frame.person, class_="person"), class_="brand")
+    return el(
+        "nav",
+        el("details", el("summary", "Menu"), class_="fold", id="fold"),
+        el("div", top, search, el("div", inner, id="side"), links, leave, class_="panel"),
+        aria_label="Sessions and pages",
+    )
+
+
+def side_list(sessions: Sequence[SessionLine], shares: Shares | None, *, writes: bool) -> Html:
+    """The part of the side that changes while people talk."""
+    lines = [
+        el(
+            "li",
+            el("a", each.title, href="/" if each.present else f"/s/{quote(each.id, safe='')}", dir="auto"),
+            el("small", f"{each.messages} messages"),
+            class_="present" if each.present else None,
+        )
+        for each in sessions
+    ]
+    new = _command("New session", "/new") if writes else None
+    return joined([_bar_line(shares), new, el("ul", lines, class_="sessions")])
+
+
+def _bar_line(shares: Shares | None) -> Child:
+    if shares is None:
+        return None
+    percent = f"{min(100, 100 * shares.used / shares.window):.0f}%"
+    return el("a", bar(shares), el("small", f"{percent} of the window"), href="/window", class_="window")
+
+
+# -- other pages ------------------------------------------------------------------------------------
+
+
+def page(frame: Frame, title: str, body: Child, side_inner: Html) -> bytes:
+    """A page beside the chat."""
+    forms = [_form("command", "/say", frame), _form("order", "/inside", frame)]
+    main = el("main", el("h1", title, dir="auto"), body, class_="reading", id="main")
+    return document(f"{title} · Legato", [side(frame, side_inner), main, forms], assets=frame.assets, script=True)
+
+
+def words(found: Sequence[Word], *, linked: bool = False) -> Html:
+    """Original messages, to be read."""
+    who = {"user": "You", "assistant": "Legato", "tool": "Tool", "note": "Notes"}
+    kinds = {"user": "said", "assistant": "reply", "tool": "tool", "note": "notice"}
+    items = []
+    for each in found:
+        text = each.text if len(each.text) <= _CUT or not linked else f"{each.text[:_CUT]} …"
+        body = rendered(text) if each.role == "assistant" else verbatim(text)
+        if each.role == "tool":
+            body = el("details", el("summary", "Result of a tool"), body)
+        more = el("a", "open", href=f"/s/{quote(each.session_id, safe='')}#m-{each.id}") if linked else None
+        head = el("header", el("span", who[each.role], class_="who"), moment(each.at) if each.at else None, more)
+        items.append(
+            el("li", el("article", head, el("div", body, class_="body"), class_=kinds[each.role]), id=f"m-{each.id}")
+        )
+    return el("ol", items, class_="log")
+
+
+def session(found: Sequence[Word], session_id: str, *, writes: bool) -> Child:
+    """One earlier conversation."""
+    go_on = el("p", _command("Go on from here", f"/resume {session_id}")) if writes else None
+    return [go_on, words(found)]
+
+
+def search(query: str, found: Sequence[Word]) -> Child:
+    """What a search found."""
+    field = el("input", type="search", name="q", value=query, aria_label="Search all words", dir="auto")
+    form = el("form", field, el("button", "Search", type="submit"), action="/search", role="search")
+    none = el("p", "Nothing was found.", class_="empty") if query and not found else None
+    return [form, none, words(found, linked=True)]
+
+
+def window(
+    shares: Shares | None, passes: Sequence[Pass], pins: Sequence[str], memory: Sequence[Memo], *, writes: bool
+) -> Child:
+    """What the model has before it: the bar, each compaction, rules and memory."""
+    return [
+        el(
+            "section",
+            el("h2", "The window"),
+            _shares(shares),
+            _command("Compress now", "/compress") if writes else None,
+        ),
+        el(
+            "section",
+            el("h2", "Compactions"),
+            [_pass(each, writes=writes) for each in passes] or el("p", "None so far."),
+        ),
+        el("section", el("h2", "Rules"), _pins(pins, writes=writes)),
+        el("section", el("h2", "Memory"), _memory(memory, writes=writes)),
+    ]
+
+
+def _shares(shares: Shares | None) -> Child:
+    if shares is None:
+        return el("p", "The window is empty: your next message starts a session.")
+    rows = [
+        el("tr", el("td", el("span", class_=f"key part-{number}"), name), el("td", f"{tokens:,}", class_="right"))
+        for number, (name, tokens) in enumerate(shares.parts)
+    ]
+    whole = el("tr", el("th", "together"), el("th", f"{shares.used:,} of {shares.window:,}", class_="right"))
+    left = max(0, shares.threshold - shares.used)
+    when = f"It is compressed at {shares.threshold:,} tokens, about {left:,} from now."
+    if not (shares.threshold and shares.automatic):
+        when = "It is not compressed by itself here."
+    return [bar(shares), el("table", rows, whole), el("p", when)]
+
+
+def _pass(made: Pass, *, writes: bool) -> Html:
+    told = (
+        f"{made.messages[0]} → {made.messages[1]} messages, ~{made.tokens[0]:,} → ~{made.tokens[1]:,} tokens "
+        f"({made.trigger})"
+    )
+    undo = _command("Undo", "/compress undo") if made.last and writes else None
+    back = [
+        el(
+            "li",
+            _original(each),
+            _command("Put this back", f"/pin {each.text[:500]}", class_="quiet") if writes else None,
+        )
+        for each in made.dropped
+        if each.role in ("user", "assistant") and each.text.strip()
+    ]
+    return el(
+        "details",
+        el("summary", moment(made.at), f" {told}"),
+        el("p", undo) if undo else None,
+        el("h3", "The notes, as the model reads them"),
+        verbatim(made.notes or "There are none."),
+        el("h3", f"Dropped ({len(made.dropped)})"),
+        el("ul", back, class_="originals"),
+        el("h3", f"Kept word for word ({len(made.kept)})"),
+        el("ul", [el("li", _original(each)) for each in made.kept if each.text.strip()], class_="originals"),
+        class_="pass",
+    )
+
+
+def _original(each: Word) -> Child:
+    text = each.text if len(each.text) <= _CUT else f"{each.text[:_CUT]} …"
+    who = {"user": "You", "assistant": "Legato"}.get(each.role, "Tool")
+    link = el("a", who, href=f"/s/{quote(each.session_id, safe='')}#m-{each.id}")
+    return [link, ": ", el("span", text, dir="auto")]
+
+
+def _pins(pins: Sequence[str], *, writes: bool) -> Child:
+    items = [
+        el(
+            "li",
+            el("span", text, dir="auto"),
+            _command("Remove", f"/unpin {number}", class_="quiet") if writes else None,
+        )
+        for number, text in enumerate(pins, 1)
+    ]
+    return el("ol", items, class_="facts") if items else el("p", "None. /pin sets one that every prompt holds.")
+
+
+def _memory(memory: Sequence[Memo], *, writes: bool) -> Child:
+    items = [
+        el(
+            "li",
+            el("span", each.text, dir="auto"),
+            el("small", each.said_by, " · ", moment(each.said_at)),
+            _command("Forget", f"/memory forget {each.number}", class_="quiet") if writes else None,
+        )
+        for each in memory
+    ]
+    return el("ul", items, class_="facts") if items else el("p", "Nothing is remembered yet.")
+
+
+def inside(
+    report: Mapping[str, Any],
+    stuck: Sequence[Stuck],
+    costs: tuple[Sequence[Cost], Sequence[Cost]],
+    chains: Sequence[tuple[str, Sequence[Link]]],
+    told: str,
+) -> Child:
+    """The gateway for its operator."""
+    per_day, models = costs
+    by_model = [
+        el(
+            "tr",
+            el("td", each.label, dir="auto"),
+            _number(each.calls),
+            _number(each.tokens),
+            el("td", f"${each.usd:.4f}", class_="right"),
+        )
+        for each in models
+    ]
+    head = el("tr", [el("th", name) for name in ("model", "calls", "tokens", "cost")])
+    return [
+        el("p", told, class_="notice", role="status") if told else None,
+        el("section", el("h2", "Now"), _report(report)),
+        el("section", el("h2", "Stuck"), _stuck(stuck)),
+        el("section", el("h2", "Cost per day"), days(per_day), el("div", el("table", head, by_model), class_="table")),
+        el(
+            "section",
+            el("h2", "Lineages"),
+            [el("figure", el("figcaption", key, dir="auto"), lineage(links)) for key, links in chains]
+            or el("p", "No conversation was compressed yet."),
+        ),
+    ]
+
+
+def _number(value: int) -> Html:
+    return el("td", f"{value:,}", class_="right")
+
+
+def _report(report: Mapping[str, Any]) -> Child:
+    problems = [
+        el("li", el("strong", each["kind"]), f" {each['text']} (since {each['since']})") for each in report["problems"]
+    ]
+    rows = [el("tr", el("td", name), el("td", value, dir="auto")) for name, value in _flat("", report) if name]
+    well = el("p", "Messages move.") if not problems else el("ul", problems, class_="problems")
+    return [well, el("div", el("table", rows), class_="table")]
+
+
+def _flat(above: str, value: object) -> list[tuple[str, str]]:
+    """The leaves of a report, each with its path in words."""
+    if isinstance(value, Mapping):
+        inner = [
+            (f"{above} {name}".strip().replace("_", " "), each) for name, each in value.items() if name != "problems"
+        ]
+        return [leaf for name, each in inner for leaf in _flat(name, each)]
+    return [(above, "–" if value is None else str(value))]
+
+
+def _stuck(stuck: Sequence[Stuck]) -> Child:
+    if not stuck:
+        return el("p", "Nothing is stuck.")
+    labels = {"retry": "Show again", "drop": "Drop", "replay": "Replay", "bury": "Drop"}
+    items = [
+        el(
+            "li",
+            el(
+                "header",
+                el("span", each.state, class_="who"),
+                el("span", f"{each.platform}:{each.chat}"),
+                moment(each.at),
+            ),
+            el("p", each.text[:_CUT], dir="auto", class_="plain"),
+            el("p", each.reason, class_="reason") if each.reason else None,
+            [
+                el("button", labels[verb], type="submit", form="order", name="order", value=f"{verb} {each.id}")
+                for verb in each.verbs
+            ],
+        )
+        for each in stuck
+    ]
+    return el("ul", items, class_="stuck")
+
+
+def login(assets: Mapping[str, str], *, passwords: bool, file: str, problem: str = "") -> bytes:
+    """The page for somebody who is not logged in. It tells nothing of what is behind it."""
+    form = el(
+        "form",
+        el("label", "Name", el("input", name="name", autocomplete="username", required=True)),
+        el(
+            "label",
+            "Password",
+            el("input", name="password", type="password", autocomplete="current-password", required=True),
+        ),
+        el("button", "Log in", type="submit"),
+        method="post",
+        action="/login",
+    )
+    how = (
+        el(
+            "p",
+            "Open the link in the file ",
+            el("code", file),
+            " on this machine. Each link works once; the next one is there by then.",
+        )
+        if file
+        else None
+    )
+    body = el(
+        "main",
+        el("h1", "Legato"),
+        el("p", problem, role="alert", class_="problem") if problem else None,
+        how,
+        form if passwords else None,
+        class_="login",
+    )
+    return document("Log in · Legato", body, assets=assets)
+
+
+def told(assets: Mapping[str, str], title: str, text: str) -> bytes:
+    """A page with one sentence."""
+    return document(
+        f"{title} · Legato",
+        el("main", el("h1", title), el("p", text), el("p", el("a", "To the chat", href="/")), class_="login"),
+        assets=assets,
+    )

@@ -1,0 +1,163 @@
+"""Markdown as elements, of the same reading that every platform has. Pure.
+
+The events of the reader open and close elements on a stack. Nothing of a text becomes markup: texts are escaped by
+`markup.el`, addresses are judged there, and pictures from elsewhere are links, because to load one tells its server who
+reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from adapters.web.markup import Child, Html, el, is_address, joined
+from gateway.delivery.markdown.characters import sound
+from gateway.delivery.markdown.events import Event
+from gateway.delivery.markdown.formulas import readable
+from gateway.delivery.markdown.reading import language, read
+
+LARGEST: Final = 200_000  # characters; a longer text is shown as it was written
+_PLAIN: Final = {
+    "Paragraph": "p",
+    "HtmlBlock": "div",
+    "BlockQuote": "blockquote",
+    "Item": "li",
+    "Emphasis": "em",
+    "Strong": "strong",
+    "Underline": "u",
+    "Strikethrough": "s",
+    "Subscript": "sub",
+    "Superscript": "sup",
+    "Monospaced": "code",
+}
+_BLOCKS: Final = frozenset(("p", "div", "blockquote", "li", "td", "th", "h3", "h4", "h5", "h6"))
+_HEADINGS: Final = {"H1": "h3", "H2": "h4", "H3": "h5"}
+
+
+def rendered(markdown: str) -> Html:
+    """A text as elements; never raises. What cannot be read is shown as it was written."""
+    if len(markdown) > LARGEST:
+        return verbatim(markdown)
+    try:
+        _, events = read(sound(markdown))
+        return _Tree().filled(events)
+    except (LookupError, RecursionError, TypeError, ValueError):
+        return verbatim(markdown)
+
+
+def verbatim(text: str) -> Html:
+    """A text as it was written, line ends and spaces included."""
+    return el("p", text, class_="plain", dir="auto")
+
+
+class _Tree:
+    """The open elements: for each the event that began it, and what it holds so far."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[Event | None, list[Child]]] = [(None, [])]
+        self._alignments: Sequence[str] = ()
+        self._column = 0
+        self._in_head = False
+
+    def filled(self, events: Sequence[Event]) -> Html:
+        """All elements of these events."""
+        for event in events:
+            if event.edge == "start":
+                self._start(event)
+            elif event.edge == "end":
+                self._end(event)
+            else:
+                self._add(_CONTENTS[event.name](event.data))
+        while len(self._open) > 1:
+            self._close()
+        return joined(self._open[0][1])
+
+    def _start(self, event: Event) -> None:
+        if event.name == "Table":
+            self._alignments = event.data
+        elif event.name in ("TableHead", "TableRow"):
+            self._column, self._in_head = 0, event.name == "TableHead"
+        self._open.append((event, []))
+
+    def _end(self, event: Event) -> None:
+        if any(begun is not None and begun.name == event.name for begun, _ in self._open):
+            while self._close() != event.name:
+                pass
+
+    def _close(self) -> str:
+        """Close the innermost element; its name."""
+        begun, children = self._open.pop()
+        assert begun is not None, "the outermost is never closed"
+        self._add(self._element(begun, children))
+        return begun.name
+
+    def _add(self, child: Child) -> None:
+        self._open[-1][1].append(child)
+
+    def _element(self, event: Event, children: list[Child]) -> Child:
+        name = event.name
+        if (
+            tag := _PLAIN.get(name) or (_HEADINGS.get(event.data["level"], "h6") if name == "Heading" else None)
+        ) is not None:
+            return el(tag, children, dir="auto" if tag in _BLOCKS else None)
+        if name == "TableCell":
+            aligned = self._alignments[self._column] if self._column < len(self._alignments) else "None"
+            self._column += 1
+            tag = "th" if self._in_head else "td"
+            return el(tag, children, class_={"Right": "right", "Center": "center"}.get(aligned), dir="auto")
+        made = _OTHERS.get(name)
+        return joined(children) if made is None else made(event.data, children)
+
+
+def _list(start: int | None, children: list[Child]) -> Html:
+    if start is None:
+        return el("ul", children, dir="auto")
+    return el("ol", children, start=start if start != 1 else None, dir="auto")
+
+
+def _code(kind: Any, children: list[Child]) -> Html:
+    info = kind["Fenced"] if isinstance(kind, dict) else ""
+    known, code = language(info), joined(children)
+    if known is None or not code.strip():  # a word behind a fence without code may be an answer
+        code, known = joined([f"{info}\n", code]), None
+    return el("pre", el("code", code, data_language=known or None), dir="ltr", tabindex=0)
+
+
+def _link(data: dict[str, Any], children: list[Child], mark: str = "") -> Child:
+    target = data["dest_url"]
+    text = joined(children) or joined(target)
+    if not is_address(target) or target.startswith(("/", "?", "#")):
+        return [mark, text, f" ({target})" if target not in ("", text) and not target.startswith("#") else ""]
+    return el("a", mark, text, href=target, rel="noopener noreferrer nofollow", target="_blank")
+
+
+def _spoiler(_: Any, children: list[Child]) -> Html:
+    return el("span", children, class_="spoiler", tabindex=0)
+
+
+def _footnote(label: str, children: list[Child]) -> Html:
+    return el("div", f"[{label}] ", children, class_="footnote", dir="auto")
+
+
+_OTHERS: Final[dict[str, Callable[[Any, list[Child]], Child]]] = {
+    "List": _list,
+    "CodeBlock": _code,
+    "Link": _link,
+    "Image": lambda data, children: _link(data, children, "🖼 "),
+    "Spoiler": _spoiler,
+    "FootnoteDefinition": _footnote,
+    "Table": lambda _, children: el("div", el("table", children), class_="table", tabindex=0),
+    "TableHead": lambda _, children: el("tr", children),
+    "TableRow": lambda _, children: el("tr", children),
+}
+_CONTENTS: Final[dict[str, Callable[[Any], Child]]] = {
+    "Text": lambda data: data,
+    "Code": lambda data: el("code", data, dir="ltr"),
+    "InlineMath": lambda data: el("code", readable(data), class_="math", dir="ltr"),
+    "DisplayMath": lambda data: el("pre", el("code", readable(data)), class_="math", dir="ltr"),
+    "SoftBreak": lambda _: el("br"),
+    "HardBreak": lambda _: el("br"),
+    "Rule": lambda _: el("hr"),
+    "TaskListMarker": lambda done: "☑ " if done else "☐ ",
+    "FootnoteReference": lambda label: f"[{label}]",
+}

@@ -1,0 +1,506 @@
+"""Answers requests. Each is judged before anything of it is read: by its name, its login, and what it wants to change.
+
+    GET   /            the chat                     POST  /say     a message or a command
+          /events      its stream                         /press   a button under a message
+          /s/ID        an earlier conversation            /inside  an order about a stuck message
+          /search      words in all of them               /login   /logout
+          /window      what fills the window
+          /inside      for admins
+          /files/REF   a kept file
+          /login?key=  the link of this machine's owner
+
+Without a login there are the login page and its style, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
+from importlib.resources import files
+from typing import Final, Literal, cast
+from urllib.parse import parse_qsl, quote, unquote
+
+import structlog
+from aiohttp import BodyPartReader, ClientError, web
+
+from adapters.web import pages
+from adapters.web.guard import DAYS, Guard, Login
+from adapters.web.log import MOST_SHOWN, SHOWN, Entry, Log
+from adapters.web.markup import Child, Html
+from adapters.web.platform import LARGEST_FILE, NAME, WebSettings
+from adapters.web.stream import Bells, Page
+from gateway.domain.adapter import Accept, Accepted
+from gateway.domain.chat import Attachment, Inbound, InboundKind, Outbound, Source
+from gateway.domain.views import Inside, Views
+from gateway.runtime.clock import Clock, Ids
+from gateway.runtime.errors import AdapterError, FileRefused, SessionNotFound, StoreUnavailable
+
+log = structlog.get_logger(__name__)
+
+_LARGEST_FORM: Final = 500_000  # bytes without files
+_MOST_FIELDS: Final = 24
+_PATIENCE: Final = 30.0  # seconds for a form without files
+_UPLOAD: Final = 300.0  # seconds for one with files
+_LAST_WORDS: Final = 1.0
+_COST_DAYS: Final = 14
+_MOST_LINEAGES: Final = 10
+_EVENT: Final = re.compile(r"[A-Za-z0-9_-]{8,64}")
+_HTML: Final = "text/html; charset=utf-8"
+_ASSETS: Final = {
+    "page.css": "text/css; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+# By their first bytes: what a browser may show itself. Everything else is only saved.
+_SHOWN: Final = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+_FILE_POLICY: Final = "default-src 'none'; sandbox"
+REFUSED: Final = "You may read here, but not write: the operator can add you to access.allow."
+AWAY: Final = "Messages cannot be stored just now. Yours is kept here: send it again in a moment."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """What a form brought: its fields, and its files as (name, type, content)."""
+
+    fields: dict[str, str]
+    files: Sequence[tuple[str, str, bytes]] = ()
+
+
+class Problem(Exception):
+    """A request is answered with a sentence and a status."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+@dataclass(slots=True, kw_only=True)
+class Server:
+    """Listens at the settings' address. `drafts` and `work` are what running turns show, by person."""
+
+    settings: WebSettings
+    guard: Guard
+    log: Log
+    bells: Bells
+    clock: Clock
+    ids: Ids
+    views: Views
+    inside: Inside
+    accept: Accept
+    drafts: dict[str, Outbound]
+    work: dict[str, str]
+    link_file: str
+    _assets: dict[str, bytes] = field(default_factory=dict)
+    _paths: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in _ASSETS:
+            content = files(__package__).joinpath("static", name).read_bytes()
+            self._assets[name] = content
+            self._paths[name] = f"/static/{name}?v={sha256(content).hexdigest()[:12]}"
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[str]:
+        """Answer until the block ends; yields the page's address on this machine. Raises AdapterError if the port is
+        taken."""
+        server = web.Server(self._asked, access_log=None, keepalive_timeout=_PATIENCE, auto_decompress=False)
+        host, port = self.settings.host, self.settings.port
+        try:
+            listener = await asyncio.get_running_loop().create_server(server, host, port)
+        except (OSError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise AdapterError(
+                f"The page cannot listen at {host}:{port} ({why}): end the program that has the port, or set another "
+                "one in adapters.web.port."
+            ) from error
+        port = listener.sockets[0].getsockname()[1]
+        try:
+            yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        finally:
+            listener.close()
+            self.bells.end()
+            server.pre_shutdown()
+            await server.shutdown(_LAST_WORDS)
+
+    # -- a request ----------------------------------------------------------------------------------
+
+    async def _asked(self, request: web.BaseRequest) -> web.StreamResponse:
+        try:
+            response = await self._judged(request)
+        except Problem as problem:
+            response = self._told(problem.status, str(problem))
+        except SessionNotFound:
+            response = self._told(404, "There is no such conversation of yours.")
+        except StoreUnavailable:
+            response = self._told(503, "The store does not answer just now. Try again in a moment.")
+        if not response.prepared:
+            for name, value in _HEADERS.items():
+                response.headers.setdefault(name, value)
+            if response.status >= 400 and request.body_exists:
+                response.force_close()  # the rest of a body is not read
+        return response
+
+    async def _judged(self, request: web.BaseRequest) -> web.StreamResponse:
+        if not self.guard.knows_host(request):
+            raise Problem(421, "Ask for this page by a name of its own.")
+        if request.method not in ("GET", "HEAD", "POST"):
+            raise Problem(405, "This page is read with GET, and written with POST.")
+        path = request.path
+        if request.method == "POST" and not self.guard.is_own(request):
+            raise Problem(403, "Another page sent this form.")
+        if path.startswith("/static/"):
+            return self._asset(path.removeprefix("/static/"))
+        login = self.guard.login_of(request)
+        if path == "/login":
+            return await self._log_in(request)
+        if login is None:
+            return self._stranger(request)
+        source = source_of(login.person)
+        if request.method == "POST":
+            return await self._posted(request, login, source)
+        return await self._got(request, login, source)
+
+    def _stranger(self, request: web.BaseRequest) -> web.Response:
+        if request.path == "/" and request.method != "POST":
+            return self._login_page()
+        if request.method != "POST" and not request.path.startswith(("/events", "/files/")):
+            return _redirect("/")
+        raise Problem(401, "Log in first.")
+
+    def _login_page(self, problem: str = "", status: int = 200) -> web.Response:
+        body = pages.login(
+            self._paths,
+            passwords=self.guard.has_passwords,
+            file=self.link_file if self.guard.link else "",
+            problem=problem,
+        )
+        return web.Response(body=body, status=status, headers={"Content-Type": _HTML, "X-Login": "needed"})
+
+    async def _log_in(self, request: web.BaseRequest) -> web.Response:
+        remote = request.remote or ""
+        if request.method == "GET":
+            key = request.query.get("key")
+            if key is None:
+                return _redirect("/")
+            self._not_locked(f"at {remote}")
+            login = await self.guard.by_link(key, remote)
+            problem = "This link was used, or is older than the last start."
+        else:
+            self._not_locked(f"at {remote}")
+            form = await self._form(request)
+            name, password = form.fields.get("name", "").strip(), form.fields.get("password", "")
+            self._not_locked(f"as {name}")
+            login = await self.guard.by_password(name, password, remote)
+            problem = "Name or password are wrong."
+        if login is None:
+            log.warning("page_login_refused", remote=remote)
+            return self._login_page(problem, 403)
+        response = _redirect("/")
+        response.set_cookie(
+            self.guard.cookie_name,
+            login.cookie,
+            max_age=DAYS * 86_400,
+            httponly=True,
+            samesite="Strict",
+            secure=self.guard.secure,
+            path="/",
+        )
+        return response
+
+    def _not_locked(self, whom: str) -> None:
+        if wait := self.guard.lockout.wait(whom):
+            raise Problem(429, f"Too many attempts: try again in {wait:.0f} seconds.")
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    async def _got(self, request: web.BaseRequest, login: Login, source: Source) -> web.StreamResponse:
+        path, query = request.path, request.query
+        if path == "/":
+            return await self._chat(login, source, most=_most(query.get("n", "")))
+        if path == "/events":
+            return await self._events(request, login, source)
+        if path.startswith("/files/"):
+            raw = request.rel_url.raw_path.removeprefix("/files/")
+            return await self._file(source, unquote(raw))
+        frame = await self._frame(login, source)
+        writes = frame.role != "reader"
+        title: str = ""
+        body: Child = None
+        if path.startswith("/s/"):
+            title, found = await self.views.words(source, path.removeprefix("/s/"))
+            body = pages.session(found, path.removeprefix("/s/"), writes=writes)
+        elif path == "/search":
+            words = query.get("q", "")[:1_000].strip()
+            found = await self.views.search(source, words) if words else ()
+            title, body = "Search", pages.search(words, found)
+        elif path == "/window":
+            views = self.views
+            parts = await views.shares(source), await views.passes(source), await views.pins(source)
+            title, body = "Window and memory", pages.window(*parts, await views.memory(source), writes=writes)
+        elif path == "/inside" and frame.role == "admin":
+            title, body = "Operator", await self._inside_page("")
+        else:
+            raise Problem(404, "There is no such page.")
+        return _page(pages.page(frame, title, body, await self._side(source, writes=writes)))
+
+    async def _inside_page(self, told: str) -> Child:
+        costs = await self.inside.costs(_COST_DAYS)
+        chains = await self.inside.lineages(_MOST_LINEAGES)
+        return pages.inside(await self.inside.report(), await self.inside.stuck(), costs, chains, told)
+
+    async def _chat(
+        self, login: Login, source: Source, *, most: int = SHOWN, text: str = "", problem: str = "", status: int = 200
+    ) -> web.Response:
+        frame = await self._frame(login, source)
+        entries = await self.log.entries(self.views, source, most)
+        body = pages.chat(
+            frame,
+            entries,
+            await self._drafts(login.person),
+            await self._side(source, writes=frame.role != "reader"),
+            self.work.get(login.person, ""),
+            await self.views.commands(source),
+            most=most,
+            full=len(entries) == most and most < MOST_SHOWN,
+            text=text,
+            problem=problem,
+        )
+        return _page(body, status)
+
+    async def _frame(self, login: Login, source: Source) -> pages.Frame:
+        role = await self.views.role(source)
+        fresh = self.ids.new("f").replace("_", "-")
+        return pages.Frame(person=login.person, csrf=login.csrf, role=role, assets=self._paths, fresh_id=fresh)
+
+    async def _side(self, source: Source, *, writes: bool) -> Html:
+        return pages.side_list(await self.views.sessions(source), await self.views.shares(source), writes=writes)
+
+    async def _drafts(self, person: str) -> list[Entry]:
+        draft = self.drafts.get(person)
+        return [await self.log.of_row(draft, draft=True)] if draft is not None and draft.text.strip() else []
+
+    async def _events(self, request: web.BaseRequest, login: Login, source: Source) -> web.StreamResponse:
+        if not self.bells.has_room(login.person):
+            raise Problem(429, "Too many pages are open: close one.")
+        most = _most(request.query.get("n", ""))
+        last = request.headers.get("Last-Event-ID") or request.query.get("last", "")
+        writes = await self.views.role(source) != "reader"
+        response = web.StreamResponse(
+            headers={**_HEADERS, "Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
+        )
+        with self.bells.heard(login.person) as bell, suppress(ConnectionError):
+            await response.prepare(request)
+            page = Page(
+                entries=partial(self.log.entries, self.views, source, most),
+                drafts=partial(self._drafts, login.person),
+                work=lambda: self.work.get(login.person, ""),
+                side=partial(self._side, source, writes=writes),
+                write=cast(Callable[[bytes], Awaitable[None]], response.write),
+                clock=self.clock,
+            )
+            await page.follow(bell, self.bells, last, lambda: self.guard.login_of(request) is not None)
+        return response
+
+    async def _file(self, source: Source, ref: str) -> web.Response:
+        found = await self.views.file(source, ref)
+        if found is None:
+            raise Problem(404, "There is no such file of yours.")
+        kept, content = found
+        kind = next((kind for begin, kind in _SHOWN if content.startswith(begin)), None)
+        if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+            kind = "image/webp"
+        name = re.sub(r"[^\w .()-]", "_", kept.name).strip(" .")[:100] or "file"
+        told = f"{'inline' if kind else 'attachment'}; filename*=UTF-8''{quote(name)}"
+        headers = {
+            "Content-Type": kind or "application/octet-stream",
+            "Content-Disposition": told,
+            "Content-Security-Policy": _FILE_POLICY,
+            "Cache-Control": "private, max-age=3600",
+        }
+        return web.Response(body=content, headers=headers)
+
+    def _asset(self, name: str) -> web.Response:
+        if name not in self._assets:
+            raise Problem(404, "There is no such file.")
+        headers = {"Content-Type": _ASSETS[name], "Cache-Control": "public, max-age=31536000, immutable"}
+        response = web.Response(body=self._assets[name], headers=headers)
+        response.enable_compression()
+        return response
+
+    # -- writing ------------------------------------------------------------------------------------
+
+    async def _posted(self, request: web.BaseRequest, login: Login, source: Source) -> web.Response:
+        form = await self._form(request)
+        if not _same(form.fields.get("csrf", ""), login.csrf):
+            raise Problem(403, "This form is too old: load the page again.")
+        if request.path == "/say":
+            return await self._said(request, form, login, source)
+        if request.path == "/press":
+            return await self._pressed(request, form, source)
+        if request.path == "/logout":
+            await self.guard.log_out(login)
+            self.bells.ring(login.person)
+            response = _redirect("/")
+            response.del_cookie(self.guard.cookie_name, path="/", secure=self.guard.secure)
+            return response
+        if request.path == "/inside" and await self.views.role(source) == "admin":
+            verb, _, id_ = form.fields.get("order", "").partition(" ")
+            done = await self.inside.order(verb, id_)
+            frame = await self._frame(login, source)
+            body = await self._inside_page("Done." if done else "That one is stuck no more.")
+            return _page(pages.page(frame, "Operator", body, await self._side(source, writes=True)))
+        raise Problem(404, "There is no such page.")
+
+    async def _said(self, request: web.BaseRequest, form: Form, login: Login, source: Source) -> web.Response:
+        text, id_ = form.fields.get("text", "").replace("\r\n", "\n"), form.fields.get("id", "")
+        problem, status = "", 200
+        if not _EVENT.fullmatch(id_):
+            raise Problem(400, "The message has no id: load the page again.")
+        try:
+            if await self.views.role(source) == "reader":
+                raise Problem(403, REFUSED)
+            kept = [await self._kept(source, f"{id_}-{number}", *file) for number, file in enumerate(form.files)]
+            if text.strip() or kept:
+                accepted = await self._take(source, f"{login.person}:{id_}", text, files=kept)
+                problem = accepted.told if accepted.status == "refused" else ""
+                status = 409 if problem else 200
+        except (Problem, FileRefused) as error:
+            problem, status = str(error), error.status if isinstance(error, Problem) else 413
+        except StoreUnavailable:
+            problem, status = AWAY, 503
+        self.bells.ring(login.person)
+        if _wants_json(request):
+            return web.json_response({"problem": problem}, status=status)
+        return await self._chat(login, source, text=text, problem=problem, status=status) if problem else _redirect("/")
+
+    async def _kept(self, source: Source, ref: str, name: str, mime: str, content: bytes) -> Attachment:
+        name = re.sub(r"[\x00-\x1f\x7f/\\]", "_", name)[:200]
+        await self.views.keep(source, ref, name, mime, content)
+        kinds: dict[str, Literal["image", "voice", "document"]] = {"image": "image", "audio": "voice"}
+        kind = kinds.get(mime.partition("/")[0], "document")
+        return Attachment(kind=kind, ref=ref, name=name, mime=mime, size=len(content))
+
+    async def _pressed(self, request: web.BaseRequest, form: Form, source: Source) -> web.Response:
+        token = form.fields.get("token", "")
+        accepted = await self._take(source, self.ids.new("p"), token[:200], kind="press")
+        self.bells.ring(source.user)
+        if _wants_json(request):
+            return web.json_response({"problem": accepted.told})
+        return _redirect("/")
+
+    async def _take(
+        self, source: Source, event: str, text: str, *, kind: InboundKind = "message", files: Sequence[Attachment] = ()
+    ) -> Accepted:
+        """Hand a message over. Raises StoreUnavailable."""
+        inbound = Inbound(
+            event_id=event,
+            source=source,
+            text=text.encode(errors="replace").decode().replace("\0", "\ufffd"),
+            kind=kind,
+            attachments=tuple(files),
+            sent_at=self.clock.now(),
+        )
+        (accepted,) = await self.accept([inbound])
+        return accepted
+
+    # -- forms --------------------------------------------------------------------------------------
+
+    async def _form(self, request: web.BaseRequest) -> Form:
+        """Read a form, of limited size and in a limited time. Raises Problem."""
+        if request.headers.get("Content-Encoding", "identity") != "identity":
+            raise Problem(415, "Send the form as it is, not compressed.")
+        multipart = request.content_type == "multipart/form-data"
+        if not multipart and request.content_type != "application/x-www-form-urlencoded":
+            raise Problem(415, "This is not a form.")
+        if (request.content_length or 0) > (LARGEST_FILE + _LARGEST_FORM if multipart else _LARGEST_FORM):
+            raise Problem(413, "That is too large.")
+        try:
+            async with self.clock.limit(_UPLOAD if multipart else _PATIENCE):
+                return await (self._parts(request) if multipart else self._fields(request))
+        except TimeoutError:
+            raise Problem(408, "The form took too long to arrive.") from None
+        except (ValueError, RuntimeError, AssertionError, ClientError, web.RequestPayloadError):
+            raise Problem(400, "The form cannot be read.") from None
+
+    async def _fields(self, request: web.BaseRequest) -> Form:
+        body = bytearray()
+        async for chunk in request.content.iter_chunked(65_536):
+            body += chunk
+            if len(body) > _LARGEST_FORM:
+                raise Problem(413, "That is too large.")
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+        return Form(fields=dict(reversed(pairs)))  # of two fields with one name the first counts
+
+    async def _parts(self, request: web.BaseRequest) -> Form:
+        found, uploads, left = dict[str, str](), list[tuple[str, str, bytes]](), LARGEST_FILE
+        reader = await request.multipart()
+        for _ in range(_MOST_FIELDS):
+            part = await reader.next()
+            if part is None:
+                return Form(fields=found, files=uploads)
+            if not isinstance(part, BodyPartReader):
+                break
+            content = bytearray()
+            most = left if part.filename is not None else _LARGEST_FORM
+            while chunk := await part.read_chunk(65_536):
+                content += chunk
+                if len(content) > most:
+                    raise Problem(413, f"That is too large: {LARGEST_FILE // 1_000_000} MB fit into one message.")
+            if part.filename is None:
+                found.setdefault(part.name or "", content.decode())
+            elif part.filename:
+                left -= len(content)
+                uploads.append((part.filename, part.headers.get("Content-Type", "")[:100], bytes(content)))
+        raise Problem(400, "The form has too many parts.")
+
+    def _told(self, status: int, text: str) -> web.Response:
+        return _page(pages.told(self._paths, "Legato", text), status)
+
+
+def source_of(person: str) -> Source:
+    """Where a person's words come from: each is alone with the bot."""
+    return Source(platform=NAME, chat=person, chat_type="direct", user=person, user_name=person)
+
+
+def _page(body: bytes, status: int = 200) -> web.Response:
+    response = web.Response(body=body, status=status, headers={"Content-Type": _HTML})
+    response.enable_compression()
+    return response
+
+
+def _redirect(to: str) -> web.Response:
+    return web.Response(status=303, headers={"Location": to})
+
+
+def _most(given: str) -> int:
+    return max(SHOWN, min(MOST_SHOWN, int(given))) if given.isascii() and given.isdigit() and len(given) < 6 else SHOWN
+
+
+def _same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode(), other.encode())
+
+
+def _wants_json(request: web.BaseRequest) -> bool:
+    return "application/json" in request.headers.get("Accept", "")

@@ -1,0 +1,172 @@
+"""Open pages: each is kept equal to what a reload would show, by server-sent events.
+
+    entry   {id, place, html}   an entry, new or changed           gone    the id of one that is there no more
+    draft   {id, place, html}   a reply as far as it is written    keep    the ids of those that still stand, in a list
+    work    what a turn is at, "" for nothing                      side    the list of sessions and the bar
+
+Each event's `id` is the digest of the entries that the page has by then (`log`); drafts and work are not stored, so
+they are sent again to a page that comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+from adapters.web.log import Entry, digests
+from adapters.web.markup import Html
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import StoreUnavailable
+
+BEAT: Final = 20.0  # seconds without an event, after which a comment shows that the connection lives
+_AT_MOST_EVERY: Final = 0.05  # seconds between two looks for one page
+MOST_OF_PERSON: Final = 24
+MOST: Final = 2_000
+
+Write = Callable[[bytes], Awaitable[None]]
+
+
+@dataclass(eq=False, slots=True)
+class Bell:
+    """Rings when something may have changed for a page; `stored`: in the store."""
+
+    rung: asyncio.Event = field(default_factory=asyncio.Event)
+    stored: bool = True
+
+    def ring(self, *, stored: bool) -> None:
+        """Have the page look."""
+        self.stored = self.stored or stored
+        self.rung.set()
+
+
+@dataclass(slots=True)
+class Bells:
+    """The bells of all open pages, by person. `ended` is set when the server closes."""
+
+    ended: bool = False
+    _bells: dict[str, set[Bell]] = field(default_factory=dict)
+
+    def has_room(self, person: str) -> bool:
+        """Say whether this person may open another page."""
+        return len(self._bells.get(person, ())) < MOST_OF_PERSON and sum(map(len, self._bells.values())) < MOST
+
+    @contextmanager
+    def heard(self, person: str) -> Iterator[Bell]:
+        """A bell for a page, while the block runs."""
+        bell = Bell()
+        self._bells.setdefault(person, set()).add(bell)
+        try:
+            yield bell
+        finally:
+            left = self._bells[person]
+            left.discard(bell)
+            if not left:
+                del self._bells[person]
+
+    def ring(self, person: str, *, stored: bool = True) -> None:
+        """Something may have changed for a person."""
+        for bell in self._bells.get(person, ()):
+            bell.ring(stored=stored)
+
+    def end(self) -> None:
+        """End all pages."""
+        self.ended = True
+        for bells in self._bells.values():
+            for bell in bells:
+                bell.rung.set()
+
+
+@dataclass(slots=True, kw_only=True)
+class Page:
+    """One open page. `entries`, `drafts`, `work` and `side` give what it should show now; `write` sends bytes."""
+
+    entries: Callable[[], Awaitable[list[Entry]]]
+    drafts: Callable[[], Awaitable[list[Entry]]]
+    work: Callable[[], str]
+    side: Callable[[], Awaitable[Html]]
+    write: Write
+    clock: Clock
+    _has: list[Entry] = field(default_factory=list)
+    _drafted: dict[str, str] = field(default_factory=dict)
+    _digest: str = "0"
+    _work: str | None = None
+    _side: str | None = None
+
+    async def follow(self, bell: Bell, bells: Bells, last: str, alive: Callable[[], bool]) -> None:
+        """Send events until the server closes, the login ends or nobody reads. `last`: the digest that a page brings
+        along; "" for one that shows nothing yet."""
+        await self.write(b"retry: 1000\n\n")
+        self._digest = last or "0"
+        first = True
+        while not bells.ended and alive():
+            bell.rung.clear()
+            stored, bell.stored = bell.stored, False
+            try:
+                await self._catch_up(stored=stored, first=first)
+                first = False
+            except StoreUnavailable:
+                bell.stored = True  # it comes back, and then a look finds what is missing
+                await self.clock.sleep(1.0)
+                continue
+            await self.clock.sleep(_AT_MOST_EVERY)
+            while not bell.rung.is_set():
+                with suppress(TimeoutError):
+                    async with self.clock.limit(BEAT):
+                        await bell.rung.wait()
+                if not bell.rung.is_set():
+                    await self.write(b": beat\n\n")
+
+    async def _catch_up(self, *, stored: bool, first: bool) -> None:
+        if stored:
+            await self._sync(await self.entries(), first=first)
+        await self._draft(await self.drafts())
+        if (work := self.work()) != self._work:
+            self._work = work
+            await self._send("work", work)
+        if stored and not work and (side := await self.side()) != self._side:
+            self._side = side
+            await self._send("side", side)
+
+    async def _sync(self, now: list[Entry], *, first: bool) -> None:
+        """Bring the page to these entries."""
+        names = digests(now)
+        events: list[tuple[str, object]] = []
+        if first and self._digest in names:
+            self._has = now[: names.index(self._digest)]
+        elif first:
+            events.append(("keep", [entry.id for entry in now]))
+        had, left = {entry.id: entry for entry in self._has}, {entry.id for entry in now}
+        events += [("gone", entry.id) for entry in self._has if entry.id not in left]
+        only_more = not events and now[: len(self._has)] == self._has
+        news = [entry for entry in now if had.get(entry.id) != entry]
+        events += [("entry", _facts(entry)) for entry in news]
+        for number, (kind, data) in enumerate(events, 1 - len(events)):
+            self._digest = names[number - 1] if only_more or number == 0 else "-"  # a state that is half of another
+            await self._send(kind, data)
+        for entry in news:
+            self._drafted.pop(entry.id, None)
+        self._digest, self._has = names[-1], now
+
+    async def _draft(self, now: Sequence[Entry]) -> None:
+        shown = {entry.id for entry in self._has}
+        for entry in now:
+            if entry.id not in shown and self._drafted.get(entry.id) != entry.version:
+                self._drafted[entry.id] = entry.version
+                await self._send("draft", _facts(entry))
+        left = {entry.id for entry in now}
+        for id_ in [each for each in self._drafted if each not in left]:
+            del self._drafted[id_]
+            if id_ not in shown:
+                await self._send("gone", id_)
+
+    async def _send(self, kind: str, data: object) -> None:
+        text = json.dumps(data, ensure_ascii=False)
+        await self.write(f"event: {kind}\nid: {self._digest}\ndata: {text}\n\n".encode(errors="replace"))
+
+
+def _facts(entry: Entry) -> dict[str, str]:
+    return {"id": entry.id, "place": entry.place, "html": entry.html}

@@ -1,0 +1,139 @@
+"""The page without a browser: what people post is answered, and what they see is what the store holds."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from gateway.runtime.clock import SystemIds
+from tests.support.gateway import Gate, Say
+from tests.support.model import FakeModel, in_turn
+from tests.support.page import LivePage, Shown, page
+from tests.support.tools import Payment, payments
+
+
+async def until(live: LivePage, holds: Any, last: str = "0") -> Shown:
+    """What an open page shows once it holds."""
+    shown = Shown(digest=last)
+    async with live.me.events(last) as events:
+        async for event in events:
+            shown.apply(*event)
+            if holds(shown):
+                return shown
+    raise AssertionError("the stream ended")
+
+
+async def test_a_message_and_its_answer_are_shown_after_a_reload(tmp_path: Path) -> None:
+    async with page(tmp_path) as live:
+        await live.me.say("hello there")
+        await live.me.until("echo: hello there")
+        assert [html.count("hello there") for *_, html in (await live.me.shown()).log] == [1, 1]
+
+
+async def test_they_are_there_after_a_restart_and_so_is_the_login(tmp_path: Path) -> None:
+    async with page(tmp_path) as live:
+        port = int(live.adapter.at.rpartition(":")[2])
+        await live.me.say("hello there")
+        before = await live.me.until("echo: hello there")
+        cookies = list(live.me.http.cookie_jar)
+    async with page(tmp_path, port=port) as live, live.visitor() as same:
+        same.http.cookie_jar.update_cookies({each.key: each.value for each in cookies})
+        assert (await same.shown()).log == before.log
+
+
+async def test_a_message_that_is_sent_again_counts_once(tmp_path: Path) -> None:
+    async with page(tmp_path) as live:
+        id_ = await live.me.say("hello")
+        await live.me.until("echo: hello")
+        await live.me.say("hello", id_)
+        await live.me.say("next")
+        assert (await live.me.until("echo: next")).text.count("echo: hello") == 1
+
+
+async def test_a_reply_grows_on_an_open_page_and_ends_in_its_place(tmp_path: Path) -> None:
+    gate = Gate()
+    async with page(tmp_path, model=FakeModel(in_turn(Say(text="one two", gate=gate)))) as live:
+        await live.me.say("count")
+        shown = await until(live, lambda shown: shown.work)
+        gate.open()
+        shown = await until(live, lambda shown: "one two" in shown.text and not shown.work)
+        assert shown.log == (await live.me.shown()).log
+
+
+async def test_a_page_that_comes_back_is_sent_what_it_missed(tmp_path: Path) -> None:
+    async with page(tmp_path) as live:
+        await live.me.say("first")
+        seen = await live.me.until("echo: first")
+        await live.me.say("second")
+        now = await live.me.until("echo: second")
+        async with live.me.events(seen.digest, header=True) as events:
+            async for kind, data, digest in events:
+                assert kind != "keep", "all of it is sent again"
+                seen.apply(kind, data, digest)
+                if digest == now.digest:
+                    break
+        assert seen.log == now.log
+
+
+async def test_a_command_is_answered_and_stays_with_its_answer(tmp_path: Path) -> None:
+    async with page(tmp_path) as live:
+        await live.me.say("/whoami")
+        shown = await live.me.until("You are web:owner")
+        assert "/whoami" in shown.text
+
+
+async def test_an_approval_is_a_pair_of_buttons(tmp_path: Path) -> None:
+    tool = Payment()
+    async with page(tmp_path, model=FakeModel(in_turn(payments(50), Say(text="done"))), tools=[tool]) as live:
+        await live.me.say("pay it")
+        shown = await live.me.until("Approve")
+        token = next(part for part in "".join(html for *_, html in shown.log).split('"') if part.startswith("approve "))
+        answer = await live.me.post("/press", {"token": token})
+        assert answer.status == 200
+        shown = await live.me.until("done")
+        assert tool.paid == [50]
+        assert "<button" not in "".join(html for *_, html in shown.log)
+
+
+async def test_stop_ends_a_turn(tmp_path: Path) -> None:
+    async with page(tmp_path, model=FakeModel(in_turn(Say(text="never", gate=Gate())))) as live:
+        await live.me.say("think for ever")
+        await until(live, lambda shown: shown.work)
+        await live.me.say("/stop")
+        shown = await until(live, lambda shown: "Stopped" in shown.text and not shown.work)
+        assert shown.log == (await live.me.shown()).log
+
+
+async def test_without_a_script_a_form_comes_back_to_the_chat(tmp_path: Path) -> None:
+    async with page(tmp_path) as live:
+        fields = {"id": SystemIds().new("t"), "text": "plain"}
+        answer = await live.me.post("/say", fields, headers={"Accept": "text/html"})
+        assert (answer.status, answer.headers["Location"]) == (303, "/")
+        await live.me.until("echo: plain")
+
+
+async def test_a_file_goes_both_ways(tmp_path: Path) -> None:
+    async with page(tmp_path) as live:
+        await live.me.say("look", files=[("notes.txt", b"milk and tea", "text/plain")])
+        shown = await live.me.until("notes.txt")
+        address = "".join(html for *_, html in shown.log).split('href="')[1].split('"')[0]
+        async with live.me.http.get(f"{live.adapter.at}{address}") as answer:
+            assert await answer.read() == b"milk and tea"
+            assert answer.headers["Content-Disposition"].startswith("attachment;")
+            assert "sandbox" in answer.headers["Content-Security-Policy"]
+        await live.me.say("/export")
+        await live.me.until(".md (1 kB)")
+
+
+async def test_what_was_forgotten_is_gone_from_an_open_page(tmp_path: Path) -> None:
+    async with page(tmp_path) as live:
+        await live.me.say("my canary is yellow")
+        await live.me.until("echo: my canary")
+        open_page = asyncio.create_task(until(live, lambda shown: "Forg" in shown.text and "yellow" not in shown.text))
+        await live.me.say("/forget canary")
+        await live.me.until("/forget 1")
+        await live.me.say("/forget 1")
+        await live.me.until("y (forget)")
+        await live.me.say("y")
+        await open_page
