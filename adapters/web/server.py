@@ -319,8 +319,9 @@ class Server:
                 side=partial(self._side, source, writes=writes),
                 write=cast(Callable[[bytes], Awaitable[None]], response.write),
                 clock=self.clock,
+                digest=last or "0",
             )
-            await page.follow(bell, self.bells, last, lambda: self.guard.login_of(request) is not None)
+            await page.follow(bell, self.bells, lambda: self.guard.login_of(request) is not None)
         return response
 
     async def _file(self, source: Source, ref: str) -> web.Response:

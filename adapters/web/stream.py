@@ -4,6 +4,8 @@
     draft   {id, place, html}   a reply as far as it is written    keep    the ids of those that still stand, in a list
     work    what a turn is at, "" for nothing                      side    the list of sessions and the bar
 
+    drafts  the ids of the replies that are being written; a page drops others, which it kept from before a cut
+
 Each event's `id` is the digest of the entries that the page has by then (`log`); drafts and work are not stored, so
 they are sent again to a page that comes back.
 """
@@ -82,7 +84,8 @@ class Bells:
 
 @dataclass(slots=True, kw_only=True)
 class Page:
-    """One open page. `entries`, `drafts`, `work` and `side` give what it should show now; `write` sends bytes."""
+    """One open page. `entries`, `drafts`, `work` and `side` give what it should show now; `write` sends bytes. `digest`
+    is that of the entries that it shows already."""
 
     entries: Callable[[], Awaitable[list[Entry]]]
     drafts: Callable[[], Awaitable[list[Entry]]]
@@ -90,24 +93,21 @@ class Page:
     side: Callable[[], Awaitable[Html]]
     write: Write
     clock: Clock
+    digest: str = "0"
+    _begun: bool = False
     _has: list[Entry] = field(default_factory=list)
     _drafted: dict[str, str] = field(default_factory=dict)
-    _digest: str = "0"
     _work: str | None = None
     _side: str | None = None
 
-    async def follow(self, bell: Bell, bells: Bells, last: str, alive: Callable[[], bool]) -> None:
-        """Send events until the server closes, the login ends or nobody reads. `last`: the digest that a page brings
-        along; "" for one that shows nothing yet."""
+    async def follow(self, bell: Bell, bells: Bells, alive: Callable[[], bool]) -> None:
+        """Send events until the server closes, the login ends or nobody reads."""
         await self.write(b"retry: 1000\n\n")
-        self._digest = last or "0"
-        first = True
         while not bells.ended and alive():
             bell.rung.clear()
             stored, bell.stored = bell.stored, False
             try:
-                await self._catch_up(stored=stored, first=first)
-                first = False
+                await self.look(stored=stored)
             except StoreUnavailable:
                 bell.stored = True  # it comes back, and then a look finds what is missing
                 await self.clock.sleep(1.0)
@@ -120,10 +120,15 @@ class Page:
                 if not bell.rung.is_set():
                     await self.write(b": beat\n\n")
 
-    async def _catch_up(self, *, stored: bool, first: bool) -> None:
+    async def look(self, *, stored: bool) -> None:
+        """Send what the page lacks; `stored`: also of what lies in the store. Raises StoreUnavailable."""
         if stored:
-            await self._sync(await self.entries(), first=first)
-        await self._draft(await self.drafts())
+            await self._sync(await self.entries())
+        drafts = await self.drafts()
+        if not self._begun:
+            await self._send("drafts", [entry.id for entry in drafts])
+        self._begun = True
+        await self._draft(drafts)
         if (work := self.work()) != self._work:
             self._work = work
             await self._send("work", work)
@@ -131,13 +136,13 @@ class Page:
             self._side = side
             await self._send("side", side)
 
-    async def _sync(self, now: list[Entry], *, first: bool) -> None:
+    async def _sync(self, now: list[Entry]) -> None:
         """Bring the page to these entries."""
         names = digests(now)
         events: list[tuple[str, object]] = []
-        if first and self._digest in names:
-            self._has = now[: names.index(self._digest)]
-        elif first:
+        if not self._begun and self.digest in names:
+            self._has = now[: names.index(self.digest)]
+        elif not self._begun:
             events.append(("keep", [entry.id for entry in now]))
         had, left = {entry.id: entry for entry in self._has}, {entry.id for entry in now}
         events += [("gone", entry.id) for entry in self._has if entry.id not in left]
@@ -145,11 +150,11 @@ class Page:
         news = [entry for entry in now if had.get(entry.id) != entry]
         events += [("entry", _facts(entry)) for entry in news]
         for number, (kind, data) in enumerate(events, 1 - len(events)):
-            self._digest = names[number - 1] if only_more or number == 0 else "-"  # a state that is half of another
+            self.digest = names[number - 1] if only_more or number == 0 else "-"  # a state that is half of another
             await self._send(kind, data)
         for entry in news:
             self._drafted.pop(entry.id, None)
-        self._digest, self._has = names[-1], now
+        self.digest, self._has = names[-1], now
 
     async def _draft(self, now: Sequence[Entry]) -> None:
         shown = {entry.id for entry in self._has}
@@ -165,7 +170,7 @@ class Page:
 
     async def _send(self, kind: str, data: object) -> None:
         text = json.dumps(data, ensure_ascii=False)
-        await self.write(f"event: {kind}\nid: {self._digest}\ndata: {text}\n\n".encode(errors="replace"))
+        await self.write(f"event: {kind}\nid: {self.digest}\ndata: {text}\n\n".encode(errors="replace"))
 
 
 def _facts(entry: Entry) -> dict[str, str]:

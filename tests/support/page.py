@@ -58,6 +58,8 @@ class Shown:
             self.entries.pop(data, None)
         elif kind == "keep":
             self.entries = {id_: each for id_, each in self.entries.items() if id_ in data}
+        elif kind == "drafts":
+            self.entries = {id_: each for id_, each in self.entries.items() if each[0] != "~" or id_ in data}
         elif kind == "work":
             self.work = data
         self.digest = digest

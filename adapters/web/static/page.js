@@ -163,6 +163,9 @@
       const kept = new Set(ids.map((id) => "e-" + id));
       for (const item of [...log.children]) if (!kept.has(item.id)) item.remove();
     });
+    on("drafts", (ids) => {
+      for (const item of [...log.children]) if (item.dataset.place === "~" && !ids.includes(item.id.slice(2))) item.remove();
+    });
     on("work", work);
     on("side", (html) => {
       $("side").innerHTML = html;
