@@ -138,25 +138,23 @@ class Guard:
         return len(hosts) == 1 and any(hosts[0].lower() == each for each in self._hosts())
 
     def _hosts(self) -> list[str]:
-        own = [urlsplit(self._settings.url).netloc.lower()] if self._settings.url else []
+        return [urlsplit(each).netloc for each in self._origins()]
+
+    def _origins(self) -> list[str]:
+        """The addresses of this page without a path, as browsers write them."""
+        own = ["{0.scheme}://{0.netloc}".format(urlsplit(self._settings.url.lower()))] if self._settings.url else []
         if is_loopback(self._settings.host):
             port = self._at.rpartition(":")[2]
-            own += [f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")]
-            own.append(urlsplit(self._at).netloc)
+            own += [f"http://{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")]
+            own.append(self._at)
         return own
 
     def is_own(self, request: web.BaseRequest) -> bool:
         """Say whether a page of ours made this request, as far as its head tells."""
         origin = request.headers.get("Origin")
         if origin is not None:
-            scheme, _, host = origin.partition("://")
-            host = host.lower()
-            same = host == request.headers.get("Host", "").lower()
-            return same and (scheme == "https" or host in self._plain_hosts())
+            return origin in self._origins() and urlsplit(origin).netloc == request.headers.get("Host", "").lower()
         return request.headers.get("Sec-Fetch-Site", "same-origin") in ("same-origin", "none")
-
-    def _plain_hosts(self) -> list[str]:
-        return [each for each in self._hosts() if not self.secure or each != urlsplit(self._settings.url or "").netloc]
 
     def login_of(self, request: web.BaseRequest) -> Login | None:
         """The login that a request's cookie proves."""
