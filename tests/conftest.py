@@ -12,6 +12,7 @@ import pytest
 import structlog
 from hypothesis import settings
 
+from tests.support.browser import CHROMIUM
 from tests.support.fakes import ManualClock, SequentialIds
 from tests.support.forks import share
 
@@ -47,6 +48,21 @@ def pytest_configure(config: pytest.Config) -> None:
     """All processes of a run take their programs from one parent."""
     if config.getoption("numprocesses", None):
         share()
+
+
+_NEEDS_BROWSER = "test_page_browser.py"
+_HAS_BROWSER = CHROMIUM is not None or bool(os.environ.get("CI"))
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Without a browser its tests are left out; CI has one, or fails."""
+    return True if collection_path.name == _NEEDS_BROWSER and not _HAS_BROWSER else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say so."""
+    if not _HAS_BROWSER:
+        terminalreporter.write_line(f"{_NEEDS_BROWSER} was left out: no Chromium here (apt-get install chromium).")
 
 
 def pytest_collection_finish() -> None:

@@ -223,7 +223,8 @@ def page(frame: Frame, title: str, body: Child, side_inner: Html) -> bytes:
     """A page beside the chat."""
     forms = [_form("command", "/say", frame), _form("order", "/inside", frame)]
     main = el("main", el("h1", title, dir="auto"), body, class_="reading", id="main")
-    return document(f"{title} · Legato", [side(frame, side_inner), main, forms], assets=frame.assets, script=True)
+    skip = el("a", "Skip to the content", href="#main", class_="skip")
+    return document(f"{title} · Legato", [skip, side(frame, side_inner), main, forms], assets=frame.assets, script=True)
 
 
 def words(found: Sequence[Word], *, linked: bool = False) -> Html:

@@ -47,7 +47,8 @@ _LARGEST_FORM: Final = 500_000  # bytes without files
 _MOST_FIELDS: Final = 24
 _PATIENCE: Final = 30.0  # seconds for a form without files
 _UPLOAD: Final = 300.0  # seconds for one with files
-_LAST_WORDS: Final = 1.0
+_LINGER: Final = 1.0  # seconds for reading the rest of a refused request; else its answer would not arrive
+_LAST_WORDS: Final = 1.0  # seconds for running requests at the end
 _COST_DAYS: Final = 14
 _MOST_LINEAGES: Final = 10
 _EVENT: Final = re.compile(r"[A-Za-z0-9_-]{8,64}")
@@ -125,7 +126,9 @@ class Server:
     async def listening(self) -> AsyncIterator[str]:
         """Answer until the block ends; yields the page's address on this machine. Raises AdapterError if the port is
         taken."""
-        server = web.Server(self._asked, access_log=None, keepalive_timeout=_PATIENCE, auto_decompress=False)
+        server = web.Server(
+            self._asked, access_log=None, keepalive_timeout=_PATIENCE, lingering_time=_LINGER, auto_decompress=False
+        )
         host, port = self.settings.host, self.settings.port
         try:
             listener = await asyncio.get_running_loop().create_server(server, host, port)

@@ -1,0 +1,269 @@
+"""The page in a real browser, as a person uses it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from gateway.app.config import Config
+from gateway.context.policy import CompressionSettings
+from gateway.domain.chat import ChatAddress, Inbound, Outbound, SessionKey, Source
+from gateway.providers.plugin import ModelSettings
+from gateway.runtime.clock import SystemClock
+from gateway.store.records import Arrival
+from gateway.store.sqlite import SqliteStore
+from tests.support.browser import browser, equals_reload, log_of, person, say, tab
+from tests.support.gateway import Gate, Say, config_in, in_turn
+from tests.support.model import FakeModel
+from tests.support.page import page
+from tests.support.tools import Payment, payments
+
+
+@pytest.fixture
+async def chromium() -> AsyncIterator[Browser]:
+    async with browser() as running:
+        yield running
+
+
+async def test_it_types_streams_reloads_in_the_middle_and_stops(tmp_path: Path, chromium: Browser) -> None:
+    first, second = Gate(), Gate()
+    answers = in_turn(Say(first="one ", text="two three", gate=first), Say(first="four ", text="five", gate=second))
+    async with page(tmp_path, model=FakeModel(answers)) as live, person(chromium, live) as me:
+        await say(me, "count")
+        await expect(me.locator("#log")).to_contain_text("one")
+        await expect(me.locator("#working")).to_be_visible()
+        await me.reload()
+        await expect(me.locator("#log")).to_contain_text("one")
+        first.open()
+        await expect(me.locator("#log li article.reply:not(.draft)")).to_contain_text("one two three")
+        await expect(me.locator("#working")).to_be_hidden()
+        await equals_reload(me)
+        await say(me, "go on")
+        await expect(me.locator("#log")).to_contain_text("four")
+        await me.click("#stop")
+        await expect(me.locator("#log")).to_contain_text("Stopped")
+        await expect(me.locator("#working")).to_be_hidden()
+        await equals_reload(me)
+
+
+async def test_two_tabs_are_equal_after_a_restart_in_the_middle_of_an_answer(tmp_path: Path, chromium: Browser) -> None:
+    wrong: list[str] = []
+    context = await chromium.new_context()
+    one, other = await tab(context, wrong), await tab(context, wrong)
+    async with page(tmp_path, model=FakeModel(in_turn(Say(first="it begins", text="", gate=Gate())))) as live:
+        port = int(live.adapter.at.rpartition(":")[2])
+        await one.goto(live.adapter.guard.link)
+        await other.goto(live.adapter.at)
+        await say(one, "tell me")
+        await expect(other.locator(".draft")).to_contain_text("it begins")
+        live.gateway.stop(grace=0)
+    await expect(other.locator("body")).to_have_class("chat away")
+    async with page(tmp_path, port=port):
+        for each in (one, other):
+            await expect(each.locator("#log article.reply:not(.draft)")).to_contain_text(
+                "echo: tell me", timeout=15_000
+            )
+            await expect(each.locator("body")).to_have_class("chat")
+        await say(one, "and more")
+        for each in (one, other):
+            await expect(each.locator("#log")).to_contain_text("echo: and more")
+            await expect(each.locator(".draft")).to_have_count(0)
+        assert await log_of(one) == await log_of(other)
+        await equals_reload(other)
+    await context.close()
+    assert wrong == []
+
+
+async def test_a_phone_that_slept_shows_what_it_missed_and_sends_what_it_kept(
+    tmp_path: Path, chromium: Browser
+) -> None:
+    phone = {"viewport": {"width": 390, "height": 780}, "is_mobile": True, "has_touch": True}
+    async with page(tmp_path) as live, person(chromium, live, **phone) as me:
+        await me.context.set_offline(True)
+        await live.me.say("said elsewhere")
+        await live.me.until("echo: said elsewhere")
+        await me.fill("#text", "written under way")
+        await me.click(".send")
+        await expect(me.locator("#unsent li")).to_have_text("written under way")
+        await me.context.set_offline(False)
+        await expect(me.locator("#log")).to_contain_text("echo: written under way", timeout=15_000)
+        await expect(me.locator("#log")).to_contain_text("echo: said elsewhere")
+        await expect(me.locator("#unsent li")).to_have_count(0)
+        await equals_reload(me)
+        assert (await me.evaluate("document.documentElement.scrollWidth")) <= 390
+        await me.click("#fold summary")
+        await expect(me.get_by_role("link", name="Window and memory")).to_be_visible()
+
+
+async def test_commands_complete_and_a_click_approves(tmp_path: Path, chromium: Browser) -> None:
+    tool = Payment()
+    model = FakeModel(in_turn(payments(50), Say(text="paid")))
+    async with page(tmp_path, model=model, tools=[tool]) as live, person(chromium, live) as me:
+        await me.locator("#text").press_sequentially("/who")
+        await expect(me.locator("#commands [role=option]:visible")).to_have_count(1)
+        await me.keyboard.press("Tab")
+        await expect(me.locator("#text")).to_have_value("/whoami ")
+        await me.keyboard.press("Enter")
+        await expect(me.locator("#log")).to_contain_text("You are web:owner")
+        await say(me, "pay it")
+        await me.get_by_role("button", name="Approve").click()
+        await expect(me.locator("#log")).to_contain_text("paid")
+        assert tool.paid == [50]
+        await expect(me.get_by_role("button", name="Approve")).to_have_count(0)
+        await equals_reload(me)
+
+
+async def test_a_picture_is_sent_and_shown(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path) as live, person(chromium, live) as me:
+        shot = await me.screenshot()
+        await me.set_input_files("#file", {"name": "shot.png", "mimeType": "image/png", "buffer": shot})
+        await expect(me.locator("#chosen li")).to_contain_text("shot.png")
+        await say(me, "look")
+        picture = me.locator("#log .said img")
+        await expect(picture).to_be_visible()
+        await picture.evaluate("(image) => image.decode()")
+        assert await picture.evaluate("(image) => image.naturalWidth") > 100
+        await equals_reload(me)
+
+
+def small(folder: Path) -> Config:
+    """A configuration whose window is soon full."""
+    return config_in(
+        folder,
+        model=ModelSettings(provider="offline", name="fake", context_length=32_000),
+        compression=CompressionSettings(protect_last_n=1, background=False),
+    )
+
+
+async def test_a_compaction_is_seen_put_back_and_undone(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path, config=small(tmp_path)) as live, person(chromium, live) as me:
+        for number in range(8):
+            await live.me.say(f"remember the number {number}: " + "words and more words " * 400)
+            await live.me.until(f"echo: remember the number {number}")
+        await say(me, "/compress")
+        await expect(me.locator("#log")).to_contain_text("Compressed:")
+        await me.get_by_role("link", name="Window and memory").click()
+        await me.locator(".pass summary").first.click()
+        await expect(me.locator(".pass")).to_contain_text("The notes, as the model reads them")
+        await expect(me.locator(".pass")).to_contain_text("remember the number 3")
+        await me.get_by_role("button", name="Put this back").first.click()
+        await me.goto(f"{live.adapter.at}/window")
+        await expect(me.locator(".facts li").first).to_contain_text("remember the number")
+        await me.locator(".pass summary").first.click()
+        await me.get_by_role("button", name="Undo").click()
+        await expect(me.locator("#log")).to_contain_text("Took that back")
+
+
+async def test_sessions_are_found_named_and_gone_on_from(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path) as live, person(chromium, live) as me:
+        await say(me, "the train to Vienna leaves at nine")
+        await expect(me.locator("#log")).to_contain_text("echo: the train")
+        await say(me, "/title Vienna trip")
+        await expect(me.locator(".sessions .present")).to_contain_text("Vienna trip")
+        await me.get_by_role("button", name="New session").click()
+        await expect(me.locator("#log")).to_contain_text("Started a fresh session")
+        await say(me, "something else entirely")
+        await expect(me.locator(".sessions li")).to_have_count(2)
+        await me.get_by_role("searchbox").fill("Vienna train")
+        await me.keyboard.press("Enter")
+        await expect(me.locator(".log")).to_contain_text("leaves at nine")
+        await me.locator(".log a").first.click()
+        await expect(me.locator("h1")).to_have_text("Vienna trip")
+        await me.get_by_role("button", name="Go on from here").click()
+        await expect(me.locator("#log")).to_contain_text("Went back to “Vienna trip”")
+        await expect(me.locator(".sessions .present")).to_contain_text("Vienna trip")
+
+
+async def with_stuck(folder: Path) -> None:
+    """A store with a message that was given up, and a row that nobody shows."""
+    key, to = SessionKey(platform="web", chat="owner"), ChatAddress(platform="telegram", chat="7")
+    store = SqliteStore(folder / "legato.db", clock=SystemClock())
+    await store.open()
+    source = Source(platform="web", chat="owner", chat_type="direct", user="owner")
+    inbound = Inbound(event_id="owner:lost", source=source, text="the lost one")
+    await store.accept([Arrival(inbound=inbound, key=key, at=1.0)], cap=10)
+    claim = await store.claim_next("w")
+    await store.finish_turn(claim.lease, None, claim.item, None, "dead", [])
+    row = Outbound(
+        id="o_lost", key=SessionKey(platform="telegram", chat="7"), to=to, kind="notice", text="nobody sees me"
+    )
+    await store.emit([row])
+    await store.mark_retry(row.id, 3_600.0, ambiguous=False)
+    await store.aclose()
+
+
+async def test_the_operator_replays_and_drops(tmp_path: Path, chromium: Browser) -> None:
+    config = config_in(tmp_path)
+    await with_stuck(tmp_path)
+    async with page(tmp_path, config=config) as live, person(chromium, live) as me:
+        await me.goto(f"{live.adapter.at}/inside")
+        await expect(me.locator(".stuck > li")).to_have_count(2)
+        await me.locator(".stuck > li", has_text="nobody sees me").get_by_role("button", name="Drop").click()
+        await expect(me.locator(".notice")).to_have_text("Done.")
+        await me.get_by_role("button", name="Replay").click()
+        await expect(me.locator(".stuck > li")).to_have_count(1)
+        await expect(me.locator(".stuck > li")).to_contain_text("refused")
+        await me.goto(live.adapter.at)
+        await expect(me.locator("#log")).to_contain_text("echo: the lost one")
+
+
+async def test_without_a_script_people_read_and_write(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path) as live, person(chromium, live, java_script_enabled=False) as me:
+        await me.fill("#text", "no script here")
+        await me.click(".send")
+        await live.me.until("echo: no script here")
+        await me.goto(live.adapter.at)
+        await expect(me.locator("#log")).to_contain_text("echo: no script here")
+        await me.get_by_role("button", name="New session").click()
+        await live.me.until("Started a fresh session")
+
+
+CONTRAST = """() => {
+  const light = (rgb) => {
+    const [r, g, b] = rgb.map((each) => each / 255)
+      .map((each) => (each <= 0.03928 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const parts = (text) => text.match(/[\\d.]+/g).map(Number);
+  const ground = (each) => {
+    for (let at = each; at; at = at.parentElement) {
+      const found = parts(getComputedStyle(at).backgroundColor);
+      if (found.length === 3 || found[3] > 0.99) return found.slice(0, 3);
+    }
+    return [255, 255, 255];
+  };
+  const poor = [];
+  for (const each of document.querySelectorAll("body *")) {
+    const own = [...each.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+    if (!own || !each.checkVisibility() || each.closest(".vh, .skip, .spoiler, svg")) continue;
+    const a = light(parts(getComputedStyle(each).color).slice(0, 3)), b = light(ground(each));
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) poor.push(`${each.tagName} ${each.textContent.slice(0, 20)}: ${ratio.toFixed(2)}`);
+  }
+  return poor;
+}"""
+NAMELESS = """() => [...document.querySelectorAll("button, input, textarea, a, select")].filter((each) =>
+  each.type !== "hidden" && each.checkVisibility() && !(each.getAttribute("aria-label") || each.textContent.trim()
+  || each.labels?.length || each.querySelector("img[alt], [aria-label]"))).map((each) => each.outerHTML)"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_words_can_be_read_and_controls_have_names(tmp_path: Path, chromium: Browser, scheme: str) -> None:
+    async with page(tmp_path) as live, person(chromium, live, color_scheme=scheme) as me:
+        await say(me, "שלום, `code` and a [link](https://example.org)")
+        await say(me, "/nothing")
+        await say(me, "/context")
+        await expect(me.locator("#log")).to_contain_text("of my window")
+        for path in ("/", "/window", "/inside", "/search?q=code"):
+            await me.goto(f"{live.adapter.at}{path}")
+            assert await me.evaluate(CONTRAST) == [], path
+            assert await me.evaluate(NAMELESS) == [], path
+        await me.goto(live.adapter.at)
+        hebrew = me.locator(".said .plain").first
+        assert await hebrew.evaluate("(each) => getComputedStyle(each).direction") == "rtl"
+        await me.goto(f"{live.adapter.at}/window")
+        await me.keyboard.press("Tab")
+        assert await me.evaluate("document.activeElement.className") == "skip"
