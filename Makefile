@@ -30,8 +30,8 @@ find_present = for p in $(PYTHONS); do "$$p" -c '$(PRESENT)' 2>/dev/null && { ec
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(STAMP) ## talk to Legato in this terminal; needs no key
-	@$(BIN)/legato chat
+run: $(STAMP) ## talk to Legato in this terminal and in a browser; needs no key
+	@$(BIN)/legato chat --page
 
 test: $(STAMP) ## run the tests
 	$(BIN)/python -m pytest $(PARALLEL)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from socket import socket
 
 import structlog
 
 from adapters.web.guard import Guard
 from adapters.web.log import Log
 from adapters.web.platform import LIMITS, NAME, WebSettings
-from adapters.web.server import Server
+from adapters.web.server import Server, opened
 from adapters.web.stream import Bells
 from gateway.domain.adapter import Accept, Finding, Notebook
 from gateway.domain.chat import ChatAddress, Outbound
@@ -42,17 +43,24 @@ class WebAdapter:
         self._link_file = host.home.absolute() / "page-link"
         self.guard = Guard(settings, host.clock, self._link_file)
         self.at = ""
+        self._socket: socket | None = None
         self.listens = asyncio.Event()
         self.views: Views | None = None
         self.inside: Inside | None = None
         self.notebook: Notebook | None = None
+
+    def open(self) -> str:
+        """Take the port; returns the line that says where the page is. Raises AdapterError."""
+        self._socket, self.at = opened(self._settings)
+        self.guard.open(self.at)
+        where = f"Open it once with {self.guard.link}" if self.guard.link else f"People log in at {self._settings.url}"
+        return f"The page is at {self.at}. {where}"
 
     async def run(self, accept: Accept) -> None:
         """Listen until cancelled. Raises AdapterError if the port is taken."""
         assert self.views is not None, "the gateway sets it"
         assert self.inside is not None, "the gateway sets it"
         server = Server(
-            settings=self._settings,
             guard=self.guard,
             log=self._log,
             bells=self._bells,
@@ -65,13 +73,14 @@ class WebAdapter:
             work=self._work,
             link_file=str(self._link_file),
         )
-        async with server.listening() as at:
-            await self.guard.begin(self.notebook, at)
-            self.at = at
+        if self._socket is None:
+            self._host.tell(self.open())
+        await self.guard.begin(self.notebook)
+        taken, self._socket = self._socket, None
+        assert taken is not None, "it was opened"
+        async with server.listening(taken):
             self.listens.set()
-            log.info("page_listens", at=at)
-            if self.guard.link:
-                self._host.tell(f"The page: {self.guard.link}")
+            log.info("page_listens", at=self.at)
             await asyncio.Event().wait()
 
     async def send(self, outbound: Outbound) -> str:
@@ -113,8 +122,10 @@ class WebAdapter:
         return [Finding(what="page", ok=True, detail=f"{where}, for {people}")]
 
     async def aclose(self) -> None:
-        """End the open pages. Idempotent."""
+        """End the open pages, and give the port back. Idempotent."""
         self._bells.end()
+        if self._socket is not None:
+            self._socket.close()
 
 
 def create(settings: WebSettings, host: AdapterHost) -> WebAdapter:

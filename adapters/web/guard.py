@@ -94,9 +94,14 @@ class Guard:
         self._notebook: Notebook | None = None
         self._at = ""  # scheme, host and port of this machine's own address
 
-    async def begin(self, notebook: Notebook | None, at: str) -> None:
-        """Read the logins that hold, and make a link. Raises StoreUnavailable, AdapterError."""
-        self._notebook, self._at = notebook, at
+    def open(self, at: str) -> None:
+        """The page is at this address: make a link. Raises AdapterError."""
+        self._at = at
+        self._renew_link()
+
+    async def begin(self, notebook: Notebook | None) -> None:
+        """Read the logins that hold. Raises StoreUnavailable."""
+        self._notebook = notebook
         now, gone = self._clock.now(), dict[str, str | None]()
         for name, text in (await notebook.read() if notebook is not None else {}).items():
             facts = json.loads(text) if name.startswith(_NOTE) else {}
@@ -107,8 +112,6 @@ class Guard:
                 gone[name] = None
         if gone and notebook is not None:
             await notebook.write(gone)
-        if self._file is not None:
-            self._renew_link()
 
     @property
     def link(self) -> str:

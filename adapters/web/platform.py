@@ -79,4 +79,5 @@ PLATFORM = Platform(
     person="anna",
     person_problem=person_problem,
     limits=LIMITS,
+    beside_shell=True,
 )

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -23,6 +24,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from importlib.resources import files
+from socket import AF_INET, AF_INET6, create_server, socket
 from typing import Final, Literal, cast
 from urllib.parse import parse_qsl, quote, unquote
 
@@ -47,6 +49,7 @@ _LARGEST_FORM: Final = 500_000  # bytes without files
 _MOST_FIELDS: Final = 24
 _PATIENCE: Final = 30.0  # seconds for a form without files
 _UPLOAD: Final = 300.0  # seconds for one with files
+_BACKLOG: Final = 128  # connections that wait in the system
 _LINGER: Final = 1.0  # seconds for reading the rest of a refused request; else its answer would not arrive
 _LAST_WORDS: Final = 1.0  # seconds for running requests at the end
 _COST_DAYS: Final = 14
@@ -99,9 +102,8 @@ class Problem(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Server:
-    """Listens at the settings' address. `drafts` and `work` are what running turns show, by person."""
+    """Answers with the page. `drafts` and `work` are what running turns show, by person."""
 
-    settings: WebSettings
     guard: Guard
     log: Log
     bells: Bells
@@ -123,24 +125,14 @@ class Server:
             self._paths[name] = f"/static/{name}?v={sha256(content).hexdigest()[:12]}"
 
     @asynccontextmanager
-    async def listening(self) -> AsyncIterator[str]:
-        """Answer until the block ends; yields the page's address on this machine. Raises AdapterError if the port is
-        taken."""
+    async def listening(self, at: socket) -> AsyncIterator[None]:
+        """Answer at a socket that listens, until the block ends; running requests get their answer."""
         server = web.Server(
             self._asked, access_log=None, keepalive_timeout=_PATIENCE, lingering_time=_LINGER, auto_decompress=False
         )
-        host, port = self.settings.host, self.settings.port
+        listener = await asyncio.get_running_loop().create_server(server, sock=at)
         try:
-            listener = await asyncio.get_running_loop().create_server(server, host, port)
-        except (OSError, OverflowError) as error:
-            why = getattr(error, "strerror", None) or error
-            raise AdapterError(
-                f"The page cannot listen at {host}:{port} ({why}): end the program that has the port, or set another "
-                "one in adapters.web.port."
-            ) from error
-        port = listener.sockets[0].getsockname()[1]
-        try:
-            yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
+            yield
         finally:
             listener.close()
             self.bells.end()
@@ -481,6 +473,23 @@ class Server:
 
     def _told(self, status: int, text: str) -> web.Response:
         return _page(pages.told(self._paths, "Legato", text), status)
+
+
+def opened(settings: WebSettings) -> tuple[socket, str]:
+    """A socket at the settings' address, and the page's address on this machine. Raises AdapterError."""
+    host, port = settings.host, settings.port
+    try:
+        family = AF_INET6 if ":" in host else AF_INET
+        taken = create_server((host.strip("[]"), port), family=family, backlog=_BACKLOG)
+    except (OSError, OverflowError) as error:
+        why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
+        raise AdapterError(
+            f"The page cannot be opened at {host}:{port} ({why}): end the program that has the port, or set another "
+            "one in adapters.web.port."
+        ) from error
+    taken.setblocking(False)
+    shown = f"[{host.strip('[]')}]" if ":" in host else host
+    return taken, f"http://{shown}:{taken.getsockname()[1]}"
 
 
 def source_of(person: str) -> Source:

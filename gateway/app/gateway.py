@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
 from functools import partial
@@ -60,7 +60,8 @@ _LAST_WORDS = 5.0  # seconds for messages that are being delivered when the gate
 class Gateway:
     """The running program, all of which is `run`. `close` are foreign resources, closed last. `leaves_questions`: the
     person who reads is gone when the input ends, so questions that are open then are left for the next start; else
-    they count as a no. `reconfigure` has the parts keep to other settings, of those that `reload` lists."""
+    they count as a no. `beside`: platforms whose end is not waited for: the program ends with the others. `reconfigure`
+    has the parts keep to other settings, of those that `reload` lists."""
 
     store: Store
     reception: Reception
@@ -90,6 +91,7 @@ class Gateway:
     watched: bool = False  # by the watchdog
     close: Sequence[Callable[[], Awaitable[None]]] = ()
     leaves_questions: bool = False
+    beside: Collection[str] = ()
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _grace: float = DRAIN_SECONDS
     _failed: bool = False
@@ -162,7 +164,8 @@ class Gateway:
         reading = self.readers.begin()
         self.health.state = "serving"
         self.watchdog.supervisor.ready()
-        if await ended_before(lambda: _wait_all(reading), self._stop):
+        waited = [task for name, task in zip(self.adapters, reading, strict=True) if name not in self.beside]
+        if await ended_before(lambda: _wait_all(waited), self._stop):
             await ended_before(self._settle, self._stop)
         for task in reading:
             task.cancel()

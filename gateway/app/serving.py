@@ -27,30 +27,38 @@ from gateway.app.reload import Reloader
 from gateway.app.store import make_folders
 from gateway.app.workers import SERVICE_ENDS, Workers, asked_to_end, at_hangup, when_alone
 from gateway.commands.sessions import greeting
-from gateway.domain.adapter import Adapter, HearsInterrupts, IsWatched, KnowsFailures
+from gateway.domain.adapter import Adapter, HearsInterrupts, IsWatched, KnowsFailures, OpensFirst
 from gateway.domain.chat import Source
 from gateway.domain.place import ListenRules, names
-from gateway.domain.platform import AdapterHost, Platform
+from gateway.domain.platform import AdapterHost, AdapterSettings, Platform
 from gateway.people.access import Access
 from gateway.runtime.aside import SHORT, Aside, RunsAside, at_once
 from gateway.runtime.clock import SystemClock, SystemIds
-from gateway.runtime.errors import ConfigError, StoreUnavailable, UserError
+from gateway.runtime.errors import AdapterError, ConfigError, StoreUnavailable, UserError
 from gateway.runtime.logs import configure_logs, redact_crashes
 from gateway.runtime.plugins import imported, refuse_incomplete
 from gateway.runtime.redaction import Redact
 from gateway.runtime.supervisor import Supervisor
 
+Tell = Callable[[str], None]
+
 _PACE = 0.02  # seconds between two words of a model that writes faster than people read
+
+
+def _nobody(_: str) -> None:
+    """Nobody looks at a shell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellCall:
-    """The call of `legato chat` or `legato ask`: see `AdapterHost`."""
+    """The call of `legato chat` or `legato ask`: see `AdapterHost`. `page`: what can be served beside a terminal is,
+    whether enabled or not."""
 
     as_json: bool = False
     question: str | None = None
     chat: str = ""
     fresh: bool = False
+    page: bool = False
 
 
 def served(config: Config) -> list[Platform]:
@@ -77,9 +85,9 @@ def announcement(config: Config, workers: int) -> str:
     return f"Legato serves {titles}{several}. Ctrl-C ends it, when what is being answered is finished."
 
 
-def adapters(config: Config, aside: RunsAside = at_once) -> list[Adapter]:
+def adapters(config: Config, aside: RunsAside = at_once, tell: Tell = _nobody) -> list[Adapter]:
     """The adapters of the platforms that are switched on. Raises ConfigError."""
-    return [_adapter(config, each, [], aside=aside) for each in served(config)]
+    return [_adapter(config, each, [], aside=aside, tell=tell) for each in served(config)]
 
 
 def _adapter(
@@ -89,8 +97,10 @@ def _adapter(
     call: ShellCall = ShellCall(),
     *,
     aside: RunsAside = at_once,
+    settings: AdapterSettings | None = None,
+    tell: Tell = _nobody,
 ) -> Adapter:
-    """A platform's adapter, for the gateway that `running` will hold."""
+    """A platform's adapter, for the gateway that `running` will hold. `settings` None: those of the configuration."""
 
     async def greet(source: Source) -> str:
         with suppress(StoreUnavailable):  # a greeting is not worth the chat
@@ -124,10 +134,11 @@ def _adapter(
         chat=call.chat,
         fresh=call.fresh,
         aside=aside,
+        tell=tell,
         listens=_listens(config, platform.name),
     )
     create: Callable[[Any, AdapterHost], Adapter] = imported(platform.create)
-    adapter = create(config.adapters.get(platform.name), host)
+    adapter = create(settings or config.adapters.get(platform.name), host)
     refuse_incomplete(f"the adapter of the platform {platform.name}", adapter, Adapter)
     return adapter
 
@@ -142,12 +153,13 @@ async def serve_platforms(
     read: Callable[[], Config],
     *,
     parent_pipe: int | None = None,
+    tell: Tell = _nobody,
     backups: Callable[..., Backups] | None = None,
     monitored: Callable[[Gateway, Reloader], AbstractAsyncContextManager[None]] = lambda *_: nullcontext(),
 ) -> int:
     """`legato run`: the exit status. `read` gives the settings as they are written by then. `parent_pipe` is the pipe
     of a parent that keeps this worker, `backups` makes what makes backups by itself. Monitors are answered inside
-    `monitored`."""
+    `monitored`. `tell` shows a line to who started it."""
     with suppress(UserError):  # the part that needs the folder says why there is none
         make_folders(config)  # before an engine makes it, open to all
     # The turns of a `legato chat` go on here when its own process dies; it shows the answers when it is back.
@@ -155,7 +167,7 @@ async def serve_platforms(
     async with aclosing(Aside(clock=SystemClock(), at_once=SHORT)) as aside:
         supervisor = Supervisor(address=os.environ.get("NOTIFY_SOCKET"), ends=True, patience=HOPELESS)
         parts = Parts(also_runs=elsewhere, aside=aside, supervisor=supervisor, backups=backups)
-        gateway = build(config, adapters(config, aside), parts)
+        gateway = build(config, adapters(config, aside, tell), parts)
         for number in SERVICE_ENDS:
             asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
         reloader = Reloader(
@@ -186,7 +198,9 @@ async def serve_fleet(command: Sequence[str], workers: int) -> int:
     return await Workers(command=command, size=workers, clock=SystemClock()).run()
 
 
-async def serve_shell(config: Config, call: ShellCall, log_to: Callable[[Config, Path | None], None]) -> int:
+async def serve_shell(
+    config: Config, call: ShellCall, log_to: Callable[[Config, Path | None], None], tell: Tell = _nobody
+) -> int:
     """`legato chat`: the exit status. What a person looks at must not be logged to, nor the stderr of a script, which
     is told in sentences."""
     running: list[Gateway] = []
@@ -195,9 +209,11 @@ async def serve_shell(config: Config, call: ShellCall, log_to: Callable[[Config,
     adapter = _adapter(config, _of_shell(), running, call)
     watched = isinstance(adapter, IsWatched) and adapter.watched
     log_to(config, log_file)
-    gateway = build(config, [adapter], Parts(pace=_PACE, told=print) if watched else Parts())
+    beside = _beside(config, running, call, tell) if watched else []
+    gateway = build(config, [adapter, *beside], Parts(pace=_PACE, told=print) if watched else Parts())
     running.append(gateway)
     gateway.leaves_questions = watched
+    gateway.beside = [each.name for each in beside]
     if call.question is not None and not (sys.stdin and sys.stdin.isatty()):
         gateway.approvals.nobody_is_left()  # before it is asked: a quick model asks back before the input has ended
     loop = asyncio.get_running_loop()
@@ -211,6 +227,24 @@ async def serve_shell(config: Config, call: ShellCall, log_to: Callable[[Config,
     loop.add_signal_handler(signal.SIGINT, interrupted)
     status = await _until_ended(gateway)
     return 1 if isinstance(adapter, KnowsFailures) and adapter.failed else status
+
+
+def _beside(config: Config, running: list[Gateway], call: ShellCall, tell: Tell) -> list[Adapter]:
+    """The adapters that are served beside a terminal. One that cannot be says why, and the terminal opens without."""
+    opened: list[Adapter] = []
+    for platform in platforms().values():
+        settings = config.adapters.get(platform.name)
+        if not platform.beside_shell or platform.settings is None or not (call.page or (settings and settings.enabled)):
+            continue
+        adapter = _adapter(config, platform, running, call, settings=settings or platform.settings(enabled=True))
+        try:
+            if isinstance(adapter, OpensFirst):
+                tell(adapter.open())
+        except AdapterError as error:
+            tell(str(error))
+        else:
+            opened.append(adapter)
+    return opened
 
 
 def _of_shell() -> Platform:

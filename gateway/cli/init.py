@@ -61,6 +61,8 @@ def by_answers(talk: Dialogue, setup: Setup, environ: Mapping[str, str], run: Ru
     for platform in platforms().values():
         if variable := _token_of(platform):
             _ask_platform(talk, draft, setup.config, platform, variable, known)
+        elif platform.beside_shell:
+            _ask_beside(talk, draft, setup.config, platform)
     _ask_people(talk, draft, setup.config)
     _watch(draft, setup.config)
     return draft
@@ -236,11 +238,20 @@ def _ask_platform(
         talk.tell(f"Without a token {platform.title} stays off.")
 
 
+def _ask_beside(talk: Dialogue, draft: Draft, config: Config, platform: Platform) -> None:
+    """Ask for a platform on this machine, which needs no token."""
+    present = config.adapters.get(platform.name)
+    is_on = present is not None and present.enabled
+    wanted = _yes(talk, f"Open {platform.title} on this machine, beside the terminal?", usual=is_on)
+    if wanted != is_on:
+        draft.settings[f"adapters.{platform.name}.enabled"] = wanted
+
+
 def _ask_people(talk: Dialogue, draft: Draft, config: Config) -> None:
-    is_public = any(key.endswith(".enabled") and value for key, value in draft.settings.items())
-    if not is_public and not any(each.enabled for each in config.adapters.values()):
+    public = [each for each in platforms().values() if _token_of(each)]
+    on = [each for each in public if draft.settings.get(f"adapters.{each.name}.enabled")]
+    if not on and not any(each.name in config.adapters and config.adapters[each.name].enabled for each in public):
         return
-    on = [each for each in platforms().values() if draft.settings.get(f"adapters.{each.name}.enabled")]
     example = next((f"{each.name}:{each.person}" for each in (*on, *platforms().values()) if _token_of(each)), "")
     present = ", ".join(config.access.allow)
     talk.tell("Nobody else can use the bot unless you let them in; who writes to it can ask for a pairing code.")

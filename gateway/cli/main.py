@@ -68,6 +68,7 @@ def chat(
     json_lines: Annotated[bool, typer.Option("--json", help="JSON lines in, JSON lines out.")] = False,
     going_on: Annotated[bool, typer.Option("--continue", help="Go on with the last session.")] = False,
     new: Annotated[bool, typer.Option("--new", help="Begin a new session.")] = False,
+    page: Annotated[bool, typer.Option("--page", help="Open the page in a browser's reach, too.")] = False,
     config: ConfigOption = None,
 ) -> None:
     """Talk to Legato in this terminal, or through a pipe; or ask one QUESTION.
@@ -80,9 +81,9 @@ def chat(
     if new and going_on:
         _misused("--new and --continue exclude each other")
     asked = " ".join(question or ()).strip() or None
-    call = ShellCall(as_json=json_lines, question=asked, fresh=new or (asked is not None and not going_on))
+    call = ShellCall(as_json=json_lines, question=asked, fresh=new or (asked is not None and not going_on), page=page)
     settings = _served_from(config)
-    raise typer.Exit(_guarded(lambda: serve_shell(settings, call, _log_to), settings))
+    raise typer.Exit(_guarded(lambda: serve_shell(settings, call, _log_to, show), settings))
 
 
 @app.command()
@@ -164,7 +165,8 @@ def run(
     if workers > 1 and settings.database is not None:
         _misused("several workers need a Redis store (store.url); a SQLite file has one owner")
     _log_to(settings, None)
-    if worker is None and sys.stderr.isatty():
+    looked_at = worker is None and sys.stderr.isatty()
+    if looked_at:
         complain(announcement(settings, workers))
 
     def own(command: str) -> list[str]:
@@ -172,6 +174,8 @@ def run(
 
     if workers == 1:
         serve = partial(serve_platforms, settings, read, parent_pipe=None if worker is None else sys.stdin.fileno())
+        if looked_at:
+            serve = partial(serve, tell=complain)
         if (at := settings.backup.at) is not None:
             from gateway.app.backup.schedule import Backups
 
@@ -199,6 +203,7 @@ def init(
 ) -> None:
     """Set Legato up by a few answers, and check what they name. Run it again to change one of them."""
     from gateway.app.config import set_up
+    from gateway.app.plugins import platforms
     from gateway.cli import init as setting_up
     from gateway.cli.check import print_findings
 
@@ -223,7 +228,7 @@ def init(
     show("\n".join(f"Written: {file}" for file in files) or "Nothing has changed.")
     _log_to(settings.config, None, level="error")
     status = _guarded(lambda: print_findings(settings, _redactor(settings.config)), settings.config)
-    served = any(each.enabled for each in settings.config.adapters.values())
+    served = any(each.enabled for name, each in settings.config.adapters.items() if not platforms()[name].beside_shell)
     start = f"tart it with `legato {'run' if served else 'chat'}`."
     show(f"S{start}" if status == 0 else f"Mend what FAILs, then s{start}")
     raise typer.Exit(status)

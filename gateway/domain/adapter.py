@@ -220,6 +220,15 @@ class IsWatched(Protocol):
 
 
 @runtime_checkable
+class OpensFirst(Protocol):
+    """Takes what it needs of this machine before `run` is called, so that a person can be told before a prompt opens
+    where they will type."""
+
+    def open(self) -> str:
+        """Take it; returns a line for the person who started the program. Raises AdapterError."""
+
+
+@runtime_checkable
 class HearsInterrupts(Protocol):
     """Has a key that interrupts the work at hand. The key may come as a signal, too, or from another program."""
 

@@ -40,7 +40,8 @@ class Platform:
     must be ("must give a number, …") where nobody can have this one; `place_problem`: the same of a chat's name in
     `chats` of config.yaml. `listens`: the rules by which its groups can be listened to. `limits`: by which any process
     may run its turns, also one without its adapter; None: only one with it may. `in_shell`: it is not served by
-    `legato run` but opened by `legato chat`.
+    `legato run` but opened by `legato chat`. `beside_shell`: `legato chat` at a terminal serves it, too, where it is
+    enabled; its adapter `OpensFirst`.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Platform:
     listens: tuple[Listen, ...] = ()
     limits: Limits | None = None
     in_shell: bool = False
+    beside_shell: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

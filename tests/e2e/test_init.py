@@ -60,7 +60,7 @@ def run(work: Any) -> Any:
 def test_answers_become_settings_and_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     offering(monkeypatch, "llama-a", "openai/gpt-oss-120b")
     setup, known = set_up_in(tmp_path)
-    talk, seen = talking("grok", "groq", "gsk-my-key", "", "n", "y", TOKEN, "telegram:4711, telegram:12")
+    talk, seen = talking("grok", "groq", "gsk-my-key", "", "n", "y", TOKEN, "y", "telegram:4711, telegram:12")
     draft = by_answers(talk, setup, known, run)
     assert any("did you mean groq?" in line for line in seen)
     assert any("https://console.groq.com/keys" in line for line in seen)
@@ -73,6 +73,7 @@ def test_answers_become_settings_and_secrets(tmp_path: Path, monkeypatch: pytest
     config = set_up_in(tmp_path)[0].config
     assert (config.model.provider, config.model.name) == ("groq", "openai/gpt-oss-120b")
     assert config.adapters["telegram"].enabled
+    assert config.adapters["web"].enabled
     assert config.access.allow == ("telegram:4711", "telegram:12")
     assert {"gsk-my-key", TOKEN} <= set(config.secrets())
 
@@ -83,11 +84,11 @@ def test_enter_keeps_all_and_one_answer_changes_one_thing(tmp_path: Path, monkey
         "# mine\nmodel: {provider: ollama, name: qwen3}  # good\nlog: {level: info}\n"
     )
     setup, known = set_up_in(tmp_path)
-    talk, seen = talking("", "", "", "", "")
+    talk, seen = talking("", "", "", "", "", "")
     draft = by_answers(talk, setup, known, run)
     assert write(draft, setup, known) == []
     assert any("could not be listed" in line for line in seen)
-    talk, _ = talking("", "", "qwen3:32b", "", "")
+    talk, _ = talking("", "", "qwen3:32b", "", "", "")
     write(by_answers(talk, setup, known, run), setup, known)
     assert (tmp_path / "config.yaml").read_text() == (
         "# mine\nmodel: {provider: ollama, name: 'qwen3:32b'}  # good\nlog: {level: info}\n"

@@ -57,7 +57,7 @@ async def test_a_reply_grows_on_an_open_page_and_ends_in_its_place(tmp_path: Pat
         await live.me.say("count")
         shown = await until(live, lambda shown: shown.work)
         gate.open()
-        shown = await until(live, lambda shown: "one two" in shown.text and not shown.work)
+        shown = await until(live, lambda shown: "one two" in shown.text and shown.is_quiet)
         assert shown.log == (await live.me.shown()).log
 
 
@@ -101,7 +101,7 @@ async def test_stop_ends_a_turn(tmp_path: Path) -> None:
         await live.me.say("think for ever")
         await until(live, lambda shown: shown.work)
         await live.me.say("/stop")
-        shown = await until(live, lambda shown: "Stopped" in shown.text and not shown.work)
+        shown = await until(live, lambda shown: "Stopped" in shown.text and shown.is_quiet)
         assert shown.log == (await live.me.shown()).log
 
 

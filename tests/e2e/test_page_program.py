@@ -1,0 +1,100 @@
+"""The page of the real program: beside a terminal, by itself, and where it cannot be served."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientSession, CookieJar
+
+from tests.support.console_terminal import chatting
+from tests.support.program import legato, legato_run
+from tests.support.waiting import eventually
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port that another program has."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield int(server.getsockname()[1])
+
+
+def configured(folder: Path, port: int, *, enabled: bool = False) -> None:
+    (folder / "config.yaml").write_text(f"adapters: {{web: {{enabled: {str(enabled).lower()}, port: {port}}}}}\n")
+
+
+async def shown(link: str) -> str:
+    """The chat behind a link."""
+    async with ClientSession(cookie_jar=CookieJar(unsafe=True)) as http, http.get(link) as answer:
+        return await answer.text()
+
+
+async def test_a_terminal_opens_with_the_page_beside_it(tmp_path: Path) -> None:
+    configured(tmp_path, free_port())
+    async with chatting(tmp_path, "--page", columns=200) as terminal:
+        await terminal.sees("Ctrl-D leaves")
+        link = re.search(r"http://127.0.0.1:\d+/login\?key=[\w-]+", terminal.text)
+        assert link is not None
+        assert 'id="composer"' in await shown(link[0])
+        terminal.types("hello\r")
+        await terminal.sees("offline model. I need no key")
+        terminal.types("\x04")
+        assert await terminal.left() == 0
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+async def test_a_port_that_is_taken_stops_no_terminal(tmp_path: Path, taken: int, enabled: bool) -> None:
+    configured(tmp_path, taken, enabled=enabled)
+    async with chatting(tmp_path, *(() if enabled else ("--page",)), columns=200) as terminal:
+        await terminal.sees("Ctrl-D leaves")
+        assert terminal.text.count(f"The page cannot be opened at 127.0.0.1:{taken} (Address already in use)") == 1
+        terminal.types("hello\r")
+        await terminal.sees("offline model. I need no key")
+        terminal.types("\x04")
+        assert await terminal.left() == 0
+
+
+async def test_a_terminal_opens_no_page_unasked(tmp_path: Path) -> None:
+    configured(tmp_path, port := free_port())
+    async with chatting(tmp_path, columns=200) as terminal:
+        await terminal.sees("Ctrl-D leaves")
+        assert "page" not in terminal.text
+        with socket.create_server(("127.0.0.1", port)):
+            pass
+
+
+async def test_it_is_served_without_a_terminal_by_the_link_in_its_file(tmp_path: Path) -> None:
+    configured(tmp_path, free_port(), enabled=True)
+    file = tmp_path / "legato-home" / "page-link"
+    async with legato_run(tmp_path) as process:
+        await eventually(file.exists)
+        assert file.stat().st_mode & 0o077 == 0
+        assert 'id="composer"' in await shown(file.read_text().strip())
+        process.send_signal(signal.SIGTERM)
+        assert await process.wait() == 0
+
+
+async def test_a_taken_port_is_said_where_nothing_else_is_served(tmp_path: Path, taken: int) -> None:
+    configured(tmp_path, taken, enabled=True)
+    status, _, err = await legato(tmp_path, "run")
+    assert status != 0
+    assert f"The page cannot be opened at 127.0.0.1:{taken} (Address already in use)" in err
+    assert "Traceback" not in err
+
+
+async def test_a_page_for_others_needs_people_and_a_name(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text('adapters: {web: {enabled: true, host: "0.0.0.0"}}\n')
+    status, _, err = await legato(tmp_path, "run")
+    assert status == 2
+    assert "adapters.web.people is needed where others can reach the page" in err
+    assert "adapters.web.url is needed where others can reach the page" in err
+    assert not (tmp_path / "legato-home" / "page-link").exists()
