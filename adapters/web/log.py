@@ -1,7 +1,7 @@
 """What a chat shows: the words that were accepted and the rows of the outbox, in the order of their times.
 
 A page has no state of its own: every entry is made of the store, so a page that was cut off is brought up to what a
-reload would show. `digest` names what a page shows up to an entry. A page that comes back says the last digest it was
+reload would show. A digest names what a page shows up to an entry. A page that comes back says the last digest it was
 given; where that is a beginning of the present entries, it is sent the rest, and else all of them.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Final
+from typing import Final, Self
 from urllib.parse import quote
 
 from adapters.web.markup import Child, Html, el, joined
@@ -42,16 +42,35 @@ _WHO: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One message on the page. `place` sorts it, as text."""
+    """One message on the page. `place` sorts it, as text; `version` names what it shows."""
 
     id: str
     place: str
     html: Html
+    version: str
 
-    @property
-    def version(self) -> str:
-        """Return a name of what it shows."""
-        return sha256(f"{self.place}{self.html}".encode()).hexdigest()[:12]
+    @classmethod
+    def of(cls, id_: str, place: str, html: Html) -> Self:
+        """An entry that shows this."""
+        return cls(id=id_, place=place, html=html, version=sha256(f"{place}{html}".encode()).hexdigest()[:12])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """All entries of a page, oldest first. `digests`: for every number of entries from none on, the digest of so many
+    of the first."""
+
+    entries: list[Entry]
+    digests: list[str]
+
+    @classmethod
+    def of(cls, entries: list[Entry]) -> Self:
+        """The state with these entries."""
+        running, digests = sha256(), ["0"]
+        for entry in entries:
+            running.update(f"{entry.id} {entry.version}\n".encode())
+            digests.append(running.hexdigest()[:24])
+        return cls(entries=entries, digests=digests)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,21 +80,21 @@ class Log:
     aside: RunsAside
     _made: dict[str, tuple[object, Entry]] = field(default_factory=dict)
 
-    async def entries(self, views: Views, source: Source, most: int) -> list[Entry]:
-        """The newest entries of a person's chat, oldest first. Raises StoreUnavailable."""
+    async def state(self, views: Views, source: Source, most: int) -> State:
+        """The newest entries of a person's chat. Raises StoreUnavailable."""
         said = [self._said(each) for each in await views.said(source, most)]
         shown = [await self.of_row(row) for row in _in_place(await views.shown(source, most))]
-        return sorted([*said, *shown], key=lambda entry: entry.place)[-most:]
+        return State.of(sorted([*said, *shown], key=lambda entry: entry.place)[-most:])
 
     def _said(self, said: Said) -> Entry:
         known = self._made.get(said.event_id)
         if known is not None and known[0] == said:
             return known[1]
         body: list[Child] = [verbatim(said.text)] if said.text.strip() else []
-        entry = Entry(
-            id=said.event_id,
-            place=_place(said.at, 0, said.event_id),
-            html=_article("said", "You", said.at, [*body, [_file(each) for each in said.files]]),
+        entry = Entry.of(
+            said.event_id,
+            _place(said.at, 0, said.event_id),
+            _article("said", "You", said.at, [*body, [_file(each) for each in said.files]]),
         )
         return self._kept(said.event_id, said, entry)
 
@@ -94,10 +113,10 @@ class Log:
         file = None
         if row.file is not None:
             file = _link(row.file.ref, row.file.name, row.file.mime, row.file.size)
-        entry = Entry(
-            id=row.id,
-            place=_LAST if draft else _place(row.created_at, 1, row.id),
-            html=_article(
+        entry = Entry.of(
+            row.id,
+            _LAST if draft else _place(row.created_at, 1, row.id),
+            _article(
                 f"{row.kind} draft" if draft else row.kind,
                 _WHO[row.kind],
                 None if draft else row.created_at,
@@ -118,15 +137,6 @@ class Log:
         if len(self._made) > _MOST_KEPT:
             del self._made[next(iter(self._made))]
         return entry
-
-
-def digests(entries: Sequence[Entry]) -> list[str]:
-    """For every number of entries from none on, the digest of so many of the first."""
-    running, found = sha256(), ["0"]
-    for entry in entries:
-        running.update(f"{entry.id} {entry.version}\n".encode())
-        found.append(running.hexdigest()[:24])
-    return found
 
 
 def _in_place(rows: Sequence[Outbound]) -> list[Outbound]:

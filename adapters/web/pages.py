@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from urllib.parse import quote
 
 from adapters.web.charts import bar, days, lineage
-from adapters.web.log import Entry, digests, joined_entries, moment
+from adapters.web.log import Entry, State, joined_entries, moment
 from adapters.web.markup import Child, Html, el, joined
 from adapters.web.rendering import rendered, verbatim
 from gateway.domain.adapter import MenuEntry
@@ -50,7 +50,7 @@ def document(
 
 def chat(
     frame: Frame,
-    entries: Sequence[Entry],
+    state: State,
     drafts: Sequence[Entry],
     side_list: Html,
     work: str,
@@ -63,14 +63,14 @@ def chat(
 ) -> bytes:
     """The chat. `full`: there is more than `most` entries. `text` and `problem`: what was not taken, and why."""
     earlier = el("p", el("a", "Show earlier messages", href=f"?n={2 * most}"), class_="earlier") if full else None
-    shown = {entry.id for entry in entries}
+    shown = {entry.id for entry in state.entries}
     log = el(
         "ol",
-        joined_entries([*entries, *(each for each in drafts if each.id not in shown)]),
+        joined_entries([*state.entries, *(each for each in drafts if each.id not in shown)]),
         id="log",
         aria_live="polite",
         aria_label="Conversation",
-        data_digest=digests(entries)[-1],
+        data_digest=state.digests[-1],
         data_most=most,
     )
     empty = el("p", "Say something to begin. /help lists what I can do.", class_="empty", id="empty")

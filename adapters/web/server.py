@@ -25,7 +25,7 @@ from functools import partial
 from hashlib import sha256
 from importlib.resources import files
 from socket import AF_INET, AF_INET6, create_server, socket
-from typing import Final, Literal, cast
+from typing import Any, Final, Literal, TypeVar, cast
 from urllib.parse import parse_qsl, quote, unquote
 
 import structlog
@@ -36,7 +36,7 @@ from adapters.web.guard import DAYS, Guard, Login
 from adapters.web.log import MOST_SHOWN, SHOWN, Entry, Log
 from adapters.web.markup import Child, Html
 from adapters.web.platform import LARGEST_FILE, NAME, WebSettings
-from adapters.web.stream import Bells, Page
+from adapters.web.stream import Bells, Page, Shared
 from gateway.domain.adapter import Accept, Accepted
 from gateway.domain.chat import Attachment, Inbound, InboundKind, Outbound, Source
 from gateway.domain.views import Inside, Views
@@ -44,6 +44,8 @@ from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.errors import AdapterError, FileRefused, SessionNotFound, StoreUnavailable
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 _LARGEST_FORM: Final = 500_000  # bytes without files
 _MOST_FIELDS: Final = 24
@@ -115,6 +117,7 @@ class Server:
     drafts: dict[str, Outbound]
     work: dict[str, str]
     link_file: str
+    _made: dict[tuple[str, str, int], Shared[Any]] = field(default_factory=dict)
     _assets: dict[str, bytes] = field(default_factory=dict)
     _paths: dict[str, str] = field(default_factory=dict)
 
@@ -269,16 +272,16 @@ class Server:
         self, login: Login, source: Source, *, most: int = SHOWN, text: str = "", problem: str = "", status: int = 200
     ) -> web.Response:
         frame = await self._frame(login, source)
-        entries = await self.log.entries(self.views, source, most)
+        state = await self.log.state(self.views, source, most)
         body = pages.chat(
             frame,
-            entries,
+            state,
             await self._drafts(login.person),
             await self._side(source, writes=frame.role != "reader"),
             self.work.get(login.person, ""),
             await self.views.commands(source),
             most=most,
-            full=len(entries) == most and most < MOST_SHOWN,
+            full=len(state.entries) == most and most < MOST_SHOWN,
             text=text,
             problem=problem,
         )
@@ -308,16 +311,23 @@ class Server:
         with self.bells.heard(login.person) as bell, suppress(ConnectionError):
             await response.prepare(request)
             page = Page(
-                entries=partial(self.log.entries, self.views, source, most),
+                state=partial(
+                    self._shared, ("state", most), login.person, partial(self.log.state, self.views, source, most)
+                ),
                 drafts=partial(self._drafts, login.person),
                 work=lambda: self.work.get(login.person, ""),
-                side=partial(self._side, source, writes=writes),
+                side=partial(self._shared, ("side", writes), login.person, partial(self._side, source, writes=writes)),
                 write=cast(Callable[[bytes], Awaitable[None]], response.write),
                 clock=self.clock,
                 digest=last or "0",
             )
             await page.follow(bell, self.bells, lambda: self.guard.login_of(request) is not None)
         return response
+
+    async def _shared(self, what: tuple[str, int], person: str, make: Callable[[], Awaitable[T]]) -> T:
+        """What all open pages of a person have in common."""
+        shared = self._made.setdefault((person, *what), Shared())
+        return cast(T, await shared.of(self.bells.rung(person), make))
 
     async def _file(self, source: Source, ref: str) -> web.Response:
         found = await self.views.file(source, ref)

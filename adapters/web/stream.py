@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Generic, TypeVar
 
-from adapters.web.log import Entry, digests
+from adapters.web.log import Entry, State
 from adapters.web.markup import Html
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
@@ -29,6 +30,7 @@ _AT_MOST_EVERY: Final = 0.05  # seconds between two looks for one page
 MOST_OF_PERSON: Final = 24
 MOST: Final = 2_000
 
+T = TypeVar("T")
 Write = Callable[[bytes], Awaitable[None]]
 
 
@@ -51,6 +53,7 @@ class Bells:
 
     ended: bool = False
     _bells: dict[str, set[Bell]] = field(default_factory=dict)
+    _rung: Counter[str] = field(default_factory=Counter)
 
     def has_room(self, person: str) -> bool:
         """Say whether this person may open another page."""
@@ -71,8 +74,13 @@ class Bells:
 
     def ring(self, person: str, *, stored: bool = True) -> None:
         """Something may have changed for a person."""
+        self._rung[person] += stored
         for bell in self._bells.get(person, ()):
             bell.ring(stored=stored)
+
+    def rung(self, person: str) -> int:
+        """How often the store may have changed for a person: what was made of it since is still so."""
+        return self._rung[person]
 
     def end(self) -> None:
         """End all pages."""
@@ -82,12 +90,29 @@ class Bells:
                 bell.rung.set()
 
 
+@dataclass(slots=True)
+class Shared(Generic[T]):
+    """What all open pages of a person show alike: made once after each ring, however many they are."""
+
+    _rung: int = -1
+    _made: list[T] = field(default_factory=list)
+    _making: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def of(self, rung: int, make: Callable[[], Awaitable[T]]) -> T:
+        """What was made after so many rings, or what `make` makes now."""
+        async with self._making:
+            if self._rung != rung:
+                self._made = [await make()]
+                self._rung = rung
+            return self._made[0]
+
+
 @dataclass(slots=True, kw_only=True)
 class Page:
-    """One open page. `entries`, `drafts`, `work` and `side` give what it should show now; `write` sends bytes. `digest`
+    """One open page. `state`, `drafts`, `work` and `side` give what it should show now; `write` sends bytes. `digest`
     is that of the entries that it shows already."""
 
-    entries: Callable[[], Awaitable[list[Entry]]]
+    state: Callable[[], Awaitable[State]]
     drafts: Callable[[], Awaitable[list[Entry]]]
     work: Callable[[], str]
     side: Callable[[], Awaitable[Html]]
@@ -123,7 +148,7 @@ class Page:
     async def look(self, *, stored: bool) -> None:
         """Send what the page lacks; `stored`: also of what lies in the store. Raises StoreUnavailable."""
         if stored:
-            await self._sync(await self.entries())
+            await self._sync(await self.state())
         drafts = await self.drafts()
         if not self._begun:
             await self._send("drafts", [entry.id for entry in drafts])
@@ -136,9 +161,9 @@ class Page:
             self._side = side
             await self._send("side", side)
 
-    async def _sync(self, now: list[Entry]) -> None:
-        """Bring the page to these entries."""
-        names = digests(now)
+    async def _sync(self, state: State) -> None:
+        """Bring the page to this state."""
+        now, names = state.entries, state.digests
         events: list[tuple[str, object]] = []
         if not self._begun and self.digest in names:
             self._has = now[: names.index(self.digest)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from adapters.web.log import Entry, Log
+from adapters.web.log import Entry, Log, State
 from adapters.web.markup import Html, el
 from adapters.web.server import source_of
 from adapters.web.stream import Bells, Page
@@ -108,8 +108,8 @@ class Browser:
     seen: Shown
     events: list[tuple[str, object, str]] = field(default_factory=list)
 
-    async def entries(self) -> list[Entry]:
-        return await self.log.entries(self.talk, source_of("owner"), MOST)  # type: ignore[arg-type]
+    async def state(self) -> State:
+        return await self.log.state(self.talk, source_of("owner"), MOST)  # type: ignore[arg-type]
 
     async def drafts(self) -> list[Entry]:
         return [await self.log.of_row(self.talk.draft, draft=True)] if self.talk.draft is not None else []
@@ -126,7 +126,7 @@ class Browser:
 
     def page(self) -> Page:
         return Page(
-            entries=self.entries,
+            state=self.state,
             drafts=self.drafts,
             work=lambda: self.talk.work,
             side=self.side,
@@ -137,7 +137,7 @@ class Browser:
 
     async def reloaded(self) -> Shown:
         """The page after a reload."""
-        entries, shown = await self.entries(), Shown(work=self.talk.work)
+        entries, shown = (await self.state()).entries, Shown(work=self.talk.work)
         known = {entry.id for entry in entries}
         for entry in [*entries, *(each for each in await self.drafts() if each.id not in known)]:
             shown.entries[entry.id] = (entry.place, entry.html)
