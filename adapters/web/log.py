@@ -110,15 +110,15 @@ class Log:
             for line in row.buttons
             for button in line
         ]
-        file = None
+        kind, file = row.kind, None
         if row.file is not None:
-            file = _link(row.file.ref, row.file.name, row.file.mime, row.file.size)
+            kind, file = "reply", _link(row.file.ref, row.file.name, row.file.mime, row.file.size)
         entry = Entry.of(
             row.id,
             _LAST if draft else _place(row.created_at, 1, row.id),
             _article(
-                f"{row.kind} draft" if draft else row.kind,
-                _WHO[row.kind],
+                f"{kind} draft" if draft else kind,
+                _WHO[kind],
                 None if draft else row.created_at,
                 [body if row.text.strip() else None, file, el("p", buttons, class_="buttons") if buttons else None],
             ),

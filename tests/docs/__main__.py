@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gateway.cli.reference import as_markdown
 from tests.docs import rooms, tables, telegram, terminal
+from tests.support.browser import CHROMIUM
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,13 +31,26 @@ WRITTEN: dict[str, Callable[[], str]] = {
 }
 """The files that this command writes, and how each is made."""
 
+PHOTOGRAPHED: dict[str, str] = {"docs/pictures/page.png": "desk", "docs/pictures/page-phone.png": "phone"}
+"""The same of pictures that a browser takes, where there is one: each machine's fonts are its own."""
+
+
+def _picture(size: str) -> bytes:
+    from tests.docs.page import photographed  # a browser is needed for it alone
+
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(photographed(Path(folder), size))
+
 
 def main() -> None:
     """Write the files whose paths are given, or all."""
-    for name in sys.argv[1:] or WRITTEN:
+    for name in sys.argv[1:] or [*WRITTEN, *(PHOTOGRAPHED if CHROMIUM else ())]:
         path = ROOT / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(WRITTEN[name](), encoding="utf-8")
+        if name in PHOTOGRAPHED:
+            path.write_bytes(_picture(PHOTOGRAPHED[name]))
+        else:
+            path.write_text(WRITTEN[name](), encoding="utf-8")
         print(name)
 
 
