@@ -16,14 +16,16 @@ from typing import Final, Self
 from urllib.parse import quote
 
 from adapters.web.markup import Child, Html, el, joined
-from adapters.web.rendering import rendered, verbatim
+from adapters.web.rendering import LARGEST, all_rendered, rendered, verbatim
 from gateway.domain.chat import Attachment, Outbound, OutboundState, Source
-from gateway.domain.views import Said, Views
+from gateway.domain.views import Said, Views, Word
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.errors import TookTooLong
 
 SHOWN: Final = 80  # entries of a page; more can be asked for
 MOST_SHOWN: Final = 480
+MOST_WORDS: Final = 200  # messages of an earlier conversation on one page
+_LONGEST: Final = 8_000  # characters of a person's message; all of them are in its session
 _MOST_KEPT: Final = 2_000  # entries that were made, of all chats
 _MARKDOWN: Final = ("reply", "remark", "reminder")
 _COLUMNS: Final = re.compile(r"\S {2,}\S")
@@ -90,7 +92,7 @@ class Log:
         known = self._made.get(said.event_id)
         if known is not None and known[0] == said:
             return known[1]
-        body: list[Child] = [verbatim(said.text)] if said.text.strip() else []
+        body: list[Child] = [verbatim(cut(said.text, _LONGEST))] if said.text.strip() else []
         entry = Entry.of(
             said.event_id,
             _place(said.at, 0, said.event_id),
@@ -125,6 +127,18 @@ class Log:
         )
         return self._kept(row.id, made_of, entry)
 
+    async def words(self, found: Sequence[Word], *, most: int = LARGEST) -> list[tuple[Word, Html]]:
+        """Stored messages, each with what is shown of it. All of them are read in one call."""
+        texts = tuple(cut(each.text, most) for each in found if each.role == "assistant")
+        try:
+            answers = iter([Html(each) for each in await self.aside(all_rendered, texts)])
+        except TookTooLong:
+            answers = iter([verbatim(each) for each in texts])
+        return [
+            (each, next(answers) if each.role == "assistant" else verbatim(cut(each.text, min(most, _LONGEST))))
+            for each in found
+        ]
+
     async def _markdown(self, text: str) -> Html:
         try:
             return Html(await self.aside(rendered, text))
@@ -137,6 +151,11 @@ class Log:
         if len(self._made) > _MOST_KEPT:
             del self._made[next(iter(self._made))]
         return entry
+
+
+def cut(text: str, most: int) -> str:
+    """The beginning of a text, which says how long the whole is."""
+    return text if len(text) <= most else f"{text[:most]} … ({len(text):,} characters)"
 
 
 def _in_place(rows: Sequence[Outbound]) -> list[Outbound]:

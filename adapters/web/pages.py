@@ -8,9 +8,9 @@ from typing import Any, Final, Literal
 from urllib.parse import quote
 
 from adapters.web.charts import bar, days, lineage
-from adapters.web.log import Entry, State, joined_entries, moment
+from adapters.web.log import Entry, State, cut, joined_entries, moment
 from adapters.web.markup import Child, Html, el, joined
-from adapters.web.rendering import rendered, verbatim
+from adapters.web.rendering import verbatim
 from gateway.domain.adapter import MenuEntry
 from gateway.domain.views import Cost, Link, Memo, Pass, SessionLine, Shares, Stuck, Word
 
@@ -150,12 +150,17 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str) -> Html:
     attach = el(
         "label", el("span", "+", aria_hidden="true"), el("span", "Add files", class_="vh"), files, class_="attach"
     )
-    row = el("div", attach, field, el("button", "Send", type="submit", class_="send"), class_="row")
+    pencil = el(
+        "button", "✎", type="button", id="edit", class_="edit", aria_label="Edit your last message", hidden=True
+    )
+    hint = el("p", "Sending takes your last message back, with its answer. Esc cancels.", id="editing", hidden=True)
+    row = el("div", attach, pencil, field, el("button", "Send", type="submit", class_="send"), class_="row")
     return el(
         "form",
         _hidden(frame),
         menu,
         el("ul", id="chosen", aria_label="Chosen files"),
+        hint,
         row,
         id="composer",
         method="post",
@@ -227,31 +232,36 @@ def page(frame: Frame, title: str, body: Child, side_inner: Html) -> bytes:
     return document(f"{title} · Legato", [skip, side(frame, side_inner), main, forms], assets=frame.assets, script=True)
 
 
-def words(found: Sequence[Word], *, linked: bool = False) -> Html:
-    """Original messages, to be read."""
+def words(found: Sequence[tuple[Word, Html]], *, linked: bool = False) -> Html:
+    """Original messages with what is shown of each, to be read."""
     who = {"user": "You", "assistant": "Legato", "tool": "Tool", "note": "Notes"}
     kinds = {"user": "said", "assistant": "reply", "tool": "tool", "note": "notice"}
     items = []
-    for each in found:
-        text = each.text if len(each.text) <= _CUT or not linked else f"{each.text[:_CUT]} …"
-        body = rendered(text) if each.role == "assistant" else verbatim(text)
-        if each.role == "tool":
-            body = el("details", el("summary", "Result of a tool"), body)
-        more = el("a", "open", href=f"/s/{quote(each.session_id, safe='')}#m-{each.id}") if linked else None
+    for each, shown in found:
+        body = el("details", el("summary", "Result of a tool"), shown) if each.role == "tool" else shown
+        more = el("a", "open", href=_address(each)) if linked else None
         head = el("header", el("span", who[each.role], class_="who"), moment(each.at) if each.at else None, more)
-        items.append(
-            el("li", el("article", head, el("div", body, class_="body"), class_=kinds[each.role]), id=f"m-{each.id}")
-        )
+        article = el("article", head, el("div", body, class_="body"), class_=kinds[each.role])
+        items.append(el("li", article, id=f"m-{each.id}"))
     return el("ol", items, class_="log")
 
 
-def session(found: Sequence[Word], session_id: str, *, writes: bool) -> Child:
-    """One earlier conversation."""
+def _address(each: Word) -> str:
+    """The place of a message in its conversation."""
+    return f"/s/{quote(each.session_id, safe='')}?at={quote(each.id, safe='')}#m-{each.id}"
+
+
+def session(found: Sequence[tuple[Word, Html]], session_id: str, begins: int, whole: int, *, writes: bool) -> Child:
+    """A part of one earlier conversation, which begins with its message `begins` of `whole`."""
     go_on = el("p", _command("Go on from here", f"/resume {session_id}")) if writes else None
-    return [go_on, words(found)]
+    ends = begins + len(found)
+    earlier = el("a", "Earlier", href=f"?from={max(0, begins - len(found))}") if begins else None
+    later = el("a", "Later", href=f"?from={ends}") if ends < whole else None
+    where = el("p", f"{begins + 1:,} to {ends:,} of {whole:,} messages ", earlier, " ", later, class_="earlier")
+    return [go_on, where if earlier or later else None, words(found), where if later else None]
 
 
-def search(query: str, found: Sequence[Word]) -> Child:
+def search(query: str, found: Sequence[tuple[Word, Html]]) -> Child:
     """What a search found."""
     field = el("input", type="search", name="q", value=query, aria_label="Search all words", dir="auto")
     form = el("form", field, el("button", "Search", type="submit"), action="/search", role="search")
@@ -325,9 +335,9 @@ def _pass(made: Pass, *, writes: bool) -> Html:
 
 
 def _original(each: Word) -> Child:
-    text = each.text if len(each.text) <= _CUT else f"{each.text[:_CUT]} …"
+    text = cut(each.text, _CUT)
     who = {"user": "You", "assistant": "Legato"}.get(each.role, "Tool")
-    link = el("a", who, href=f"/s/{quote(each.session_id, safe='')}#m-{each.id}")
+    link = el("a", who, href=_address(each))
     return [link, ": ", el("span", text, dir="auto")]
 
 

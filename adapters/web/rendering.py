@@ -45,6 +45,11 @@ def rendered(markdown: str) -> Html:
         return verbatim(markdown)
 
 
+def all_rendered(texts: Sequence[str]) -> list[Html]:
+    """The same of several texts."""
+    return [rendered(each) for each in texts]
+
+
 def verbatim(text: str) -> Html:
     """A text as it was written, line ends and spaces included."""
     return el("p", text, class_="plain", dir="auto")

@@ -18,7 +18,7 @@ import asyncio
 import hmac
 import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -33,7 +33,7 @@ from aiohttp import BodyPartReader, ClientError, web
 
 from adapters.web import pages
 from adapters.web.guard import DAYS, Guard, Login
-from adapters.web.log import MOST_SHOWN, SHOWN, Entry, Log
+from adapters.web.log import MOST_SHOWN, MOST_WORDS, SHOWN, Entry, Log
 from adapters.web.markup import Child, Html
 from adapters.web.platform import LARGEST_FILE, NAME, WebSettings
 from adapters.web.stream import Bells, Page, Shared
@@ -48,6 +48,7 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 _LARGEST_FORM: Final = 500_000  # bytes without files
+_CUT: Final = 600  # characters of a message that was found
 _MOST_FIELDS: Final = 24
 _PATIENCE: Final = 30.0  # seconds for a form without files
 _UPLOAD: Final = 300.0  # seconds for one with files
@@ -200,7 +201,7 @@ class Server:
         remote = request.remote or ""
         if request.method == "GET":
             key = request.query.get("key")
-            if key is None:
+            if key is None or self.guard.login_of(request) is not None:
                 return _redirect("/")
             self._not_locked(f"at {remote}")
             login = await self.guard.by_link(key, remote)
@@ -247,12 +248,11 @@ class Server:
         title: str = ""
         body: Child = None
         if path.startswith("/s/"):
-            title, found = await self.views.words(source, path.removeprefix("/s/"))
-            body = pages.session(found, path.removeprefix("/s/"), writes=writes)
+            title, body = await self._session(source, path.removeprefix("/s/"), query, writes=writes)
         elif path == "/search":
             words = query.get("q", "")[:1_000].strip()
             found = await self.views.search(source, words) if words else ()
-            title, body = "Search", pages.search(words, found)
+            title, body = "Search", pages.search(words, await self.log.words(found, most=_CUT))
         elif path == "/window":
             views = self.views
             parts = await views.shares(source), await views.passes(source), await views.pins(source)
@@ -262,6 +262,20 @@ class Server:
         else:
             raise Problem(404, "There is no such page.")
         return _page(pages.page(frame, title, body, await self._side(source, writes=writes)))
+
+    async def _session(
+        self, source: Source, session_id: str, query: Mapping[str, str], *, writes: bool
+    ) -> tuple[str, Child]:
+        """A part of an earlier conversation: its end, that with the message `at`, or the one that begins at `from`."""
+        title, found = await self.views.words(source, session_id)
+        ids = [each.id for each in found]
+        begins = max(0, len(found) - MOST_WORDS)
+        if (at := query.get("at", "")) in ids:
+            begins = ids.index(at) // MOST_WORDS * MOST_WORDS
+        elif (number := query.get("from", "")).isascii() and number.isdigit() and len(number) < 9:
+            begins = min(begins, int(number))
+        shown = await self.log.words(found[begins : begins + MOST_WORDS])
+        return title, pages.session(shown, session_id, begins, len(found), writes=writes)
 
     async def _inside_page(self, told: str) -> Child:
         costs = await self.inside.costs(_COST_DAYS)
@@ -389,7 +403,9 @@ class Server:
                 raise Problem(403, REFUSED)
             kept = [await self._kept(source, f"{id_}-{number}", *file) for number, file in enumerate(form.files)]
             if text.strip() or kept:
-                accepted = await self._take(source, f"{login.person}:{id_}", text, files=kept)
+                # Pages without the script give all their buttons one id.
+                event = f"{login.person}:{id_}.{sha256(text.encode(errors='replace')).hexdigest()[:8]}"
+                accepted = await self._take(source, event, text, files=kept)
                 problem = accepted.told if accepted.status == "refused" else ""
                 status = 409 if problem else 200
         except (Problem, FileRefused) as error:

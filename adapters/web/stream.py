@@ -27,6 +27,7 @@ from gateway.runtime.errors import StoreUnavailable
 
 BEAT: Final = 20.0  # seconds without an event, after which a comment shows that the connection lives
 _AT_MOST_EVERY: Final = 0.05  # seconds between two looks for one page
+_BYTES_A_SECOND: Final = 500_000  # a long reply that grows is sent whole each time, so less often
 MOST_OF_PERSON: Final = 24
 MOST: Final = 2_000
 
@@ -122,6 +123,7 @@ class Page:
     _begun: bool = False
     _has: list[Entry] = field(default_factory=list)
     _drafted: dict[str, str] = field(default_factory=dict)
+    _written: int = 0
     _work: str | None = None
     _side: str | None = None
 
@@ -137,7 +139,7 @@ class Page:
                 bell.stored = True  # it comes back, and then a look finds what is missing
                 await self.clock.sleep(1.0)
                 continue
-            await self.clock.sleep(_AT_MOST_EVERY)
+            await self.clock.sleep(_AT_MOST_EVERY + self._written / _BYTES_A_SECOND)
             while not bell.rung.is_set():
                 with suppress(TimeoutError):
                     async with self.clock.limit(BEAT):
@@ -147,6 +149,7 @@ class Page:
 
     async def look(self, *, stored: bool) -> None:
         """Send what the page lacks; `stored`: also of what lies in the store. Raises StoreUnavailable."""
+        self._written = 0
         if stored:
             await self._sync(await self.state())
         drafts = await self.drafts()
@@ -193,9 +196,11 @@ class Page:
             if id_ not in shown:
                 await self._send("gone", id_)
 
-    async def _send(self, kind: str, data: object) -> None:
-        text = json.dumps(data, ensure_ascii=False)
-        await self.write(f"event: {kind}\nid: {self.digest}\ndata: {text}\n\n".encode(errors="replace"))
+    async def _send(self, kind: str, facts: object) -> None:
+        text = json.dumps(facts, ensure_ascii=False)
+        data = f"event: {kind}\nid: {self.digest}\ndata: {text}\n\n".encode(errors="replace")
+        self._written += len(data)
+        await self.write(data)
 
 
 def _facts(entry: Entry) -> dict[str, str]:

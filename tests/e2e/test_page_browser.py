@@ -116,6 +116,22 @@ async def test_commands_complete_and_a_click_approves(tmp_path: Path, chromium: 
         await equals_reload(me)
 
 
+async def test_the_last_message_is_said_anew(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path) as live, person(chromium, live) as me:
+        await say(me, "two apples")
+        await expect(me.locator("#log")).to_contain_text("echo: two apples")
+        await me.get_by_role("button", name="Edit your last message").click()
+        await expect(me.locator("#text")).to_have_value("two apples")
+        await me.keyboard.press("Escape")
+        await expect(me.locator("#text")).to_have_value("")
+        await me.keyboard.press("ArrowUp")
+        await me.fill("#text", "two pears")
+        await me.keyboard.press("Enter")
+        await expect(me.locator("#log")).to_contain_text("echo: two pears")
+        assert "two apples" not in str(live.model.requests[-1].messages)
+        await equals_reload(me)
+
+
 async def test_a_picture_is_sent_and_shown(tmp_path: Path, chromium: Browser) -> None:
     async with page(tmp_path) as live, person(chromium, live) as me:
         shot = await me.screenshot()

@@ -217,11 +217,29 @@
     if (event.clipboardData.files.length) { event.preventDefault(); pick(event.clipboardData.files); }
   });
 
+  // The last message can be said anew: then the one before is taken back with its answer.
+  const hint = $("editing"), edit = $("edit");
+  function lastSaid() {
+    const all = [...log.querySelectorAll(".said .plain")].map((each) => each.textContent);
+    return all.filter((each) => !each.startsWith("/")).at(-1) || "";
+  }
+  function editing(on) {
+    if (on && !lastSaid()) return;
+    hint.hidden = !on;
+    text.value = on ? lastSaid() : "";
+    grow();
+    text.focus();
+  }
+  edit.hidden = false;
+  edit.addEventListener("click", () => editing(hint.hidden));
+
   composer.addEventListener("submit", (event) => {
     event.preventDefault();
     const words = text.value;
     if (!words.trim() && !picked.length) return;
     const sent = picked;
+    if (!hint.hidden) say("/undo");
+    hint.hidden = true;
     text.value = "";
     picked = [];
     pick([]);
@@ -260,6 +278,8 @@
   text.addEventListener("input", () => { grow(); complete(); });
   text.addEventListener("keydown", (event) => {
     if (event.isComposing) return;
+    if (event.key === "ArrowUp" && !text.value) { event.preventDefault(); return editing(true); }
+    if (event.key === "Escape" && !hint.hidden) return editing(false);
     if (!menu.hidden) {
       if (event.key === "ArrowDown" || event.key === "ArrowUp") {
         event.preventDefault();
