@@ -180,8 +180,9 @@ def _plain(text: str) -> Html:
 
 
 def _article(kind: str, who: str, at: float | None, body: Child) -> Html:
+    """`at` None: it is being written, and a screen reader waits for its end."""
     head = el("header", el("span", who, class_="who"), moment(at) if at is not None else None)
-    return el("article", head, el("div", body, class_="body"), class_=kind)
+    return el("article", head, el("div", body, class_="body"), class_=kind, aria_busy="true" if at is None else None)
 
 
 def moment(at: float) -> Html:

@@ -121,7 +121,7 @@ async def probed(setup: Setup) -> AsyncGenerator[Finding, None]:
 async def _all_findings(setup: Setup, gateway: Gateway, served: Sequence[Adapter]) -> AsyncIterator[Finding]:
     settings = setup.config
     models, access, database = gateway.metering.models, settings.access, settings.database
-    files = of_files(setup, os.environ)
+    files, public = of_files(setup, os.environ), any(not each.limits.trusted for each in served)
     known, tools = gateway.sessions.toolbox.installed, settings.tools
     lists = {f"offered for {whom}": names for whom, names in tools.offered.items()} | {"admins_only": tools.admins_only}
     for finding in (
@@ -140,7 +140,7 @@ async def _all_findings(setup: Setup, gateway: Gateway, served: Sequence[Adapter
         threshold=settings.compression.threshold,
         caching=caching_note(models.main),
         spending=gateway.metering.note(),
-        people=may_talk(access.allow, access.admins, pairing=access.pairing) if served else None,
+        people=may_talk(access.allow, access.admins, pairing=access.pairing) if public else None,
         database=database,
     ):
         yield finding

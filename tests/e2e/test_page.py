@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gateway.runtime.clock import SystemIds
+from pydantic import SecretStr
+
+from adapters.web.platform import WebPerson, WebSettings
+from gateway.runtime.clock import SystemClock, SystemIds
+from gateway.store.redis import RedisStore
 from tests.support.gateway import Gate, Say
 from tests.support.model import FakeModel, in_turn
 from tests.support.page import LivePage, Shown, page
 from tests.support.tools import Payment, payments
+
+if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
+    from tests.support.redis_server import RedisServer
+
+pytest_plugins = ["tests.support.redis_server"]
 
 
 async def until(live: LivePage, holds: Any, last: str = "0") -> Shown:
@@ -137,3 +147,74 @@ async def test_what_was_forgotten_is_gone_from_an_open_page(tmp_path: Path) -> N
         await live.me.until("y (forget)")
         await live.me.say("y")
         await open_page
+
+
+async def test_of_several_processes_one_serves_and_the_next_takes_over(
+    tmp_path: Path, redis_server: RedisServer
+) -> None:
+    redis_server.empty()
+
+    def store() -> RedisStore:
+        return RedisStore(redis_server.url, clock=SystemClock())
+
+    async with page(tmp_path, store=store()) as first:
+        second = asyncio.create_task(taken_over(tmp_path, store()))
+        await first.me.say("said to the first")
+        await first.me.say("/whoami")
+        shown = await first.me.until("You are web:owner")
+        assert [text in shown.text for text in ("/whoami", "echo: said to the first")] == [True, True]
+        await asyncio.sleep(0.5)
+        assert not second.done()
+    assert (await second).log == shown.log
+
+
+async def taken_over(folder: Path, store: RedisStore) -> Shown:
+    """What the page of another process shows, once it has the page."""
+    async with page(folder, store=store) as live:
+        return await live.me.shown()
+
+
+async def test_behind_a_proxy_people_come_by_its_name(tmp_path: Path) -> None:
+    settings = WebSettings(
+        enabled=True,
+        port=0,
+        url="https://chat.example.org",
+        people={"anna": WebPerson(password=SecretStr("a password of Anna"))},
+    )
+    async with page(tmp_path, settings=settings) as live, live.visitor() as anna:
+        there = {"Host": "chat.example.org", "Origin": "https://chat.example.org"}
+        form = {"name": "anna", "password": "a password of Anna"}
+        how: Any = {"data": form, "allow_redirects": False}
+        async with anna.http.post(f"{anna.at}/login", headers=there, **how) as answer:
+            cookie = answer.headers["Set-Cookie"]
+        assert cookie.startswith("__Host-legato=")
+        assert all(word in cookie for word in ("Secure", "HttpOnly", "SameSite=Strict", "Path=/"))
+        headers = {**there, "Cookie": cookie.partition(";")[0]}
+        async with anna.http.get(f"{anna.at}/", headers=headers) as answer:
+            assert 'name="csrf"' in await answer.text()
+        for wrong in ("http://chat.example.org", live.adapter.at, "https://chat.example.org:8443"):
+            async with anna.http.post(f"{anna.at}/login", headers={**there, "Origin": wrong}, **how) as answer:
+                assert answer.status == 403, wrong
+
+
+async def test_a_used_link_leads_who_is_logged_in_to_the_chat(tmp_path: Path) -> None:
+    async with page(tmp_path) as live:
+        link = live.adapter.guard.link
+        status, html = await live.me.get("/login?key=the-one-that-was-used")
+        assert (status, 'id="composer"' in html) == (200, True)
+        assert live.adapter.guard.link == link
+
+
+async def test_an_earlier_conversation_is_shown_in_parts(tmp_path: Path) -> None:
+    async with page(tmp_path) as live:
+        for number in range(130):
+            await live.me.say(f"number {number}!")
+        await live.me.until("echo: number 129!")
+        session = (await live.gateway.store.sessions(None, 1))[0].id
+        last, first = (await live.me.get(f"/s/{session}"))[1], (await live.me.get(f"/s/{session}?from=0"))[1]
+        assert ("number 129!" in last, "number 2!" in last) == (True, False)
+        assert ("number 129!" in first, "number 2!" in first) == (False, True)
+        assert "61 to 260 of 260 messages" in last
+        found = re.search(r'href="(/s/[^"]+)#', (await live.me.get("/search?q=%22number+3%21%22"))[1])
+        assert found is not None
+        assert "number 3!" in (await live.me.get(found[1]))[1]

@@ -347,4 +347,33 @@ BUGS: Final = (
         new="if False:",
         tests=("tests/integration/test_trajectories_killed.py",),
     ),
+    # -- the page: nobody else's, and equal to what a reload shows
+    Bug(
+        name="the page answers under any name",
+        file="adapters/web/guard.py",
+        old="return len(hosts) == 1 and any(",
+        new="return bool(hosts) or any(",
+        tests=("tests/e2e/test_page_attacks.py",),
+    ),
+    Bug(
+        name="a form needs no token",
+        file="adapters/web/server.py",
+        old='if not _same(form.fields.get("csrf", ""), login.csrf):',
+        new="if False:",
+        tests=("tests/e2e/test_page_attacks.py",),
+    ),
+    Bug(
+        name="a page shows another person's conversation",
+        file="gateway/app/views.py",
+        old="if tip.key != ctx.key:",
+        new="if False:",
+        tests=("tests/e2e/test_page_attacks.py",),
+    ),
+    Bug(
+        name="a page keeps a draft that ended while it was away",
+        file="adapters/web/stream.py",
+        old='await self._send("drafts", [entry.id for entry in drafts])',
+        new="pass",
+        tests=("tests/e2e/test_page_cuts.py",),
+    ),
 )
