@@ -118,7 +118,11 @@ class WebAdapter:
     async def probe(self) -> Sequence[Finding]:
         """What `legato check` says of the page."""
         where = self._settings.url or f"http://{self._settings.host}:{self._settings.port}"
-        people = f"{len(self._settings.people)} people" if self._settings.people else f"who opens the link in {self._link_file}"
+        people = (
+            f"{len(self._settings.people)} people"
+            if self._settings.people
+            else f"who opens the link in {self._link_file}"
+        )
         return [Finding(what="page", ok=True, detail=f"{where}, for {people}")]
 
     async def aclose(self) -> None:
