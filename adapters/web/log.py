@@ -102,7 +102,7 @@ class Log:
 
     async def of_row(self, row: Outbound, *, draft: bool = False) -> Entry:
         """The entry of a row, or of a reply as far as it is written."""
-        made_of = (row.text, row.kind, row.buttons, row.file, draft)
+        made_of = (row.text, row.kind, row.buttons, row.file, row.created_at, draft)
         known = self._made.get(row.id)
         if known is not None and known[0] == made_of:
             return known[1]

@@ -238,7 +238,7 @@ class Server:
         path, query = request.path, request.query
         if path == "/":
             return await self._chat(login, source, most=_most(query.get("n", "")))
-        if path == "/events":
+        if path == "/events" and request.method == "GET":
             return await self._events(request, login, source)
         if path.startswith("/files/"):
             raw = request.rel_url.raw_path.removeprefix("/files/")
@@ -401,10 +401,11 @@ class Server:
         try:
             if await self.views.role(source) == "reader":
                 raise Problem(403, REFUSED)
-            kept = [await self._kept(source, f"{id_}-{number}", *file) for number, file in enumerate(form.files)]
+            kept = [await self._kept(source, id_, *file) for file in form.files]
             if text.strip() or kept:
                 # Pages without the script give all their buttons one id.
-                event = f"{login.person}:{id_}.{sha256(text.encode(errors='replace')).hexdigest()[:8]}"
+                said = "\n".join([text, *(each.ref for each in kept)]).encode(errors="replace")
+                event = f"{login.person}:{id_}.{sha256(said).hexdigest()[:8]}"
                 accepted = await self._take(source, event, text, files=kept)
                 problem = accepted.told if accepted.status == "refused" else ""
                 status = 409 if problem else 200
@@ -417,8 +418,10 @@ class Server:
             return web.json_response({"problem": problem}, status=status)
         return await self._chat(login, source, text=text, problem=problem, status=status) if problem else _redirect("/")
 
-    async def _kept(self, source: Source, ref: str, name: str, mime: str, content: bytes) -> Attachment:
+    async def _kept(self, source: Source, id_: str, name: str, mime: str, content: bytes) -> Attachment:
         name = re.sub(r"[\x00-\x1f\x7f/\\]", "_", name)[:200]
+        digest = await asyncio.to_thread(lambda: sha256(content).hexdigest())
+        ref = f"{id_}-{digest[:12]}"
         await self.views.keep(source, ref, name, mime, content)
         kinds: dict[str, Literal["image", "voice", "document"]] = {"image": "image", "audio": "voice"}
         kind = kinds.get(mime.partition("/")[0], "document")

@@ -1,0 +1,123 @@
+"""Who may ask for a page: names of the page, logins that end, and attempts that are refused unread."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+from multidict import CIMultiDict
+from pydantic import SecretStr
+
+from adapters.web.guard import DAYS, Guard, Lockout, Login
+from adapters.web.platform import WebPerson, WebSettings, person_problem
+from tests.support.fakes import ManualClock
+
+ANNA = "a password of Anna"
+
+
+class Notes:
+    """A notebook in memory."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, str] = {}
+
+    async def read(self) -> dict[str, str]:
+        return dict(self.kept)
+
+    async def write(self, changes: dict[str, str | None]) -> None:
+        for name, value in changes.items():
+            self.kept.pop(name, None) if value is None else self.kept.update({name: value})
+
+
+def guard(folder: Path, clock: ManualClock, **settings: object) -> Guard:
+    people = {"anna": WebPerson(password=SecretStr(ANNA))}
+    made = Guard(WebSettings(enabled=True, people=people, **settings), clock, folder / "page-link")  # type: ignore[arg-type]
+    made.open("http://127.0.0.1:8787")
+    return made
+
+
+def asked(made: Guard, login: Login | None = None, **headers: str) -> object:
+    """A request with this login's cookie."""
+    cookie = {} if login is None else {"Cookie": f"{made.cookie_name}={login.cookie}"}
+    return make_mocked_request("GET", "/", headers=CIMultiDict({"Host": "127.0.0.1:8787", **cookie, **headers}))
+
+
+async def test_a_login_holds_for_its_days_and_over_a_restart(tmp_path: Path, clock: ManualClock) -> None:
+    notes = Notes()
+    made = guard(tmp_path, clock)
+    await made.begin(notes)  # type: ignore[arg-type]
+    login = await made.by_password("anna", ANNA, "1.2.3.4")
+    assert login is not None
+    assert login.cookie not in str(notes.kept), "the store keeps its hash"
+    later = guard(tmp_path, clock)
+    await later.begin(notes)  # type: ignore[arg-type]
+    assert later.login_of(asked(later, login)) == login  # type: ignore[arg-type]
+    await clock.advance(DAYS * 86_400.0)
+    assert later.login_of(asked(later, login)) is None  # type: ignore[arg-type]
+    again = guard(tmp_path, clock)
+    await again.begin(notes)  # type: ignore[arg-type]
+    assert notes.kept == {}, "what is over is not kept"
+
+
+async def test_a_link_works_once_and_the_next_one_is_in_the_file(tmp_path: Path, clock: ManualClock) -> None:
+    made = guard(tmp_path, clock)
+    await made.begin(None)
+    key = made.link.partition("=")[2]
+    assert (tmp_path / "page-link").read_text() == f"{made.link}\n"
+    assert (tmp_path / "page-link").stat().st_mode & 0o077 == 0
+    assert await made.by_link(key, "x") is not None
+    assert await made.by_link(key, "x") is None
+    assert (tmp_path / "page-link").read_text() == f"{made.link}\n"
+    assert key not in made.link
+
+
+async def test_a_link_that_somebody_else_laid_there_is_not_written_through(tmp_path: Path, clock: ManualClock) -> None:
+    (tmp_path / "victim").write_text("mine")
+    (tmp_path / ".page-link").symlink_to(tmp_path / "victim")
+    (tmp_path / "page-link").symlink_to(tmp_path / "victim")
+    made = guard(tmp_path, clock)
+    assert (tmp_path / "victim").read_text() == "mine"
+    assert (tmp_path / "page-link").read_text() == f"{made.link}\n"
+
+
+async def test_attempts_are_refused_for_longer_each_time(clock: ManualClock) -> None:
+    lockout = Lockout(clock=clock)
+    for _ in range(4):
+        lockout.failed("as anna")
+    assert lockout.wait("as anna") == 0.0
+    waits = []
+    for _ in range(9):
+        lockout.failed("as anna")
+        waits.append(lockout.wait("as anna"))
+    assert waits == [30.0, 60.0, 120.0, 240.0, 480.0, 960.0, 1_920.0, 3_600.0, 3_600.0]
+    assert lockout.wait("as boris") == 0.0
+    await clock.advance(3_600.0)
+    assert lockout.wait("as anna") == 0.0
+    lockout.succeeded("as anna")
+    lockout.failed("as anna")
+    assert lockout.wait("as anna") == 0.0
+
+
+async def test_failures_of_countless_names_are_forgotten(clock: ManualClock) -> None:
+    lockout = Lockout(clock=clock)
+    for number in range(20_000):
+        lockout.failed(f"as {number}")
+    assert len(lockout._failures) == 10_000
+
+
+@pytest.mark.parametrize("name", ["anna", "*", "Anna-2.b", "anna@*"])
+def test_names_that_people_can_have(name: str) -> None:
+    assert person_problem(name) is None
+
+
+@pytest.mark.parametrize("name", ["", "-", "a b", "a/b", "a:b", "<b>", "é", "a" * 65, "a\n", "..", "@x"])
+def test_names_that_nobody_can_have(name: str) -> None:
+    assert person_problem(name) is not None
+
+
+def test_what_cannot_go_together_is_told() -> None:
+    short = WebSettings.model_validate({"enabled": True, "people": {"owner": {"password": "x" * 12}}})
+    assert [keys[0] for keys, _ in short.contradictions()] == ["people.owner"]
+    with pytest.raises(ValueError, match="12 characters"):
+        WebSettings.model_validate({"people": {"anna": {"password": "short"}}})

@@ -1,0 +1,125 @@
+"""Markdown as elements: what each form becomes, and what nothing becomes."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapters.web.markup import Html, el, is_address, joined
+from adapters.web.rendering import LARGEST, rendered
+from tests.support.markdown_pieces import replies, shredded
+
+
+@pytest.mark.parametrize(
+    ("markdown", "markup"),
+    [
+        ("a *b* **c** ~~d~~ `e`", '<em>b</em> <strong>c</strong> <s>d</s> <code dir="ltr">e</code>'),
+        ("# Title", '<h3 dir="auto">Title</h3>'),
+        ("##### Small", '<h6 dir="auto">Small</h6>'),
+        ("one\ntwo", "one<br/>two"),
+        ("3. c\n4. d", '<ol start="3" dir="auto"><li dir="auto">c</li>'),
+        ("- [x] done", '<li dir="auto">☑ done</li>'),
+        ("> said", '<blockquote dir="auto"><p dir="auto">said</p></blockquote>'),
+        ("```py\nx < 1\n```", '<code data-language="py">x &lt; 1\n</code>'),
+        ("    x", '<pre dir="ltr" tabindex="0"><code>x</code></pre>'),
+        (
+            "[a](https://b.example)",
+            '<a href="https://b.example" rel="noopener noreferrer nofollow" target="_blank">a</a>',
+        ),
+        ("[a](/etc/passwd)", "a (/etc/passwd)"),
+        ("![a](https://b.example/c.png)", '<a href="https://b.example/c.png"'),
+        ("||hidden||", '<span class="spoiler" tabindex="0">hidden</span>'),
+        ("$x^2$", '<code class="math" dir="ltr">x²</code>'),
+        ("$5 and 10$", "$5 and 10$"),
+        ("|a|b|\n|-|-:|\n|1|2|", '<td class="right" dir="auto">2</td>'),
+        ("<b>x</b> <T>", "<strong>x</strong> &lt;T&gt;"),
+        ("a[^1]\n\n[^1]: note", '<div class="footnote" dir="auto">[1] '),
+        ("---", "<hr/>"),
+    ],
+)
+def test_each_form_is_shown(markdown: str, markup: str) -> None:
+    assert markup in rendered(markdown)
+
+
+def test_what_is_too_long_to_read_is_shown_as_it_is() -> None:
+    assert rendered("*a* " * LARGEST).startswith('<p class="plain" dir="auto">*a* ')
+
+
+class Balance(HTMLParser):
+    """Counts what is open; knows the tags that may stand here."""
+
+    ALLOWED = frozenset((
+        "p", "br", "hr", "h3", "h4", "h5", "h6", "em", "strong", "s", "u", "sub", "sup", "code", "pre", "ul", "ol", "li",
+        "blockquote", "a", "span", "div", "table", "tr", "th", "td",
+    ))  # fmt: skip
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        assert tag in self.ALLOWED
+        assert {name for name, _ in attributes} <= {
+            "class", "dir", "tabindex", "href", "rel", "target", "start", "data-language",
+        }  # fmt: skip
+        self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        assert tag in ("br", "hr")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@given(st.one_of(replies, shredded, st.text()))
+def test_whatever_is_written_the_markup_is_whole_and_known(text: str) -> None:
+    parser = Balance()
+    parser.feed(rendered(text))
+    parser.close()
+    assert parser.open == []
+
+
+@given(st.text())
+def test_a_text_stays_a_text(text: str) -> None:
+    parts: list[str] = []
+
+    class Words(HTMLParser):
+        def handle_data(self, data: str) -> None:
+            parts.append(data)
+
+        def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+            assert (tag, dict(attributes).get("title")) == ("p", text.replace("\r\n", "\n").replace("\r", "\n"))
+
+    markup = el("p", text, title=text)
+    if "\r" not in text and "\0" not in text:
+        parser = Words()
+        parser.feed(markup)
+        parser.close()
+        assert "".join(parts) == text
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        " javascript:x",
+        "java\nscript:x",
+        "data:text/html,x",
+        "vbscript:x",
+        "//evil",
+        "x",
+        "",
+        "\x01https://a",
+    ],
+)
+def test_an_address_that_could_run_something_is_left_out(url: str) -> None:
+    assert not is_address(url)
+    assert el("a", "x", href=url) == "<a>x</a>"
+
+
+def test_elements_hold_elements_and_texts() -> None:
+    assert joined(["<", Html("<b>"), None, [1, "&"]]) == "&lt;<b>1&amp;"
+    assert el("input", value='"', disabled=True, hidden=False) == '<input value="&quot;" disabled/>'
