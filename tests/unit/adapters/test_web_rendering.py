@@ -52,8 +52,8 @@ class Balance(HTMLParser):
     """Counts what is open; knows the tags that may stand here."""
 
     ALLOWED = frozenset((
-        "p", "br", "hr", "h3", "h4", "h5", "h6", "em", "strong", "s", "u", "sub", "sup", "code", "pre", "ul", "ol", "li",
-        "blockquote", "a", "span", "div", "table", "tr", "th", "td",
+        "p", "br", "hr", "h3", "h4", "h5", "h6", "em", "strong", "s", "u", "sub", "sup", "code", "pre", "ul", "ol",
+        "li", "blockquote", "a", "span", "div", "table", "tr", "th", "td",
     ))  # fmt: skip
 
     def __init__(self) -> None:
