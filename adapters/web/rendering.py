@@ -8,6 +8,7 @@ reads.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, Final
 
 from adapters.web.markup import Child, Html, el, is_address, joined
@@ -31,6 +32,15 @@ _PLAIN: Final = {
     "Monospaced": "code",
 }
 _BLOCKS: Final = frozenset(("p", "div", "blockquote", "li", "td", "th", "h3", "h4", "h5", "h6"))
+_COLOURED: Final = 20_000  # characters; longer code is plain
+_COLOURS: Final = {  # classes by the kinds that pygments names, the particular ones first
+    "Comment": "t-comment",
+    "String": "t-text",
+    "Number": "t-number",
+    "Keyword": "t-word",
+    "Function": "t-name",
+    "Class": "t-name",
+}
 _HEADINGS: Final = {"H1": "h3", "H2": "h4", "H3": "h5"}
 
 
@@ -122,10 +132,23 @@ def _list(start: int | None, children: list[Child]) -> Html:
 
 def _code(kind: Any, children: list[Child]) -> Html:
     info = kind["Fenced"] if isinstance(kind, dict) else ""
-    known, code = language(info), joined(children)
+    known, code = language(info), "".join(map(str, children))
     if known is None or not code.strip():  # a word behind a fence without code may be an answer
-        code, known = joined([f"{info}\n", code]), None
-    return el("pre", el("code", code, data_language=known or None), dir="ltr", tabindex=0)
+        code, known = f"{info}\n{code}", None
+    return el("pre", el("code", _coloured(code, known), data_language=known or None), dir="ltr", tabindex=0)
+
+
+def _coloured(code: str, known: str | None) -> Child:
+    """Code in the colours of its language, if anybody knows that."""
+    if not known or len(code) > _COLOURED:
+        return code
+    lexers: Any = import_module("pygments.lexers")  # by name: most conversations have no code
+    try:
+        tokens = lexers.get_lexer_by_name(known, stripnl=False, ensurenl=False).get_tokens(code)
+    except ValueError:
+        return code
+    kinds = ((next((each for each in _COLOURS if each in tuple(kind)), None), text) for kind, text in tokens)
+    return [text if kind is None else el("span", text, class_=_COLOURS[kind]) for kind, text in kinds]
 
 
 def _link(data: dict[str, Any], children: list[Child], mark: str = "") -> Child:

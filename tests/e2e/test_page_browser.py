@@ -237,6 +237,13 @@ async def test_without_a_script_people_read_and_write(tmp_path: Path, chromium: 
         await live.me.until("Started a fresh session")
 
 
+CODE = """A `word` and a [link](https://example.org).
+
+```python
+def answer(number=42):  # a comment
+    return "text", number, None
+```
+"""
 CONTRAST = """() => {
   const light = (rgb) => {
     const [r, g, b] = rgb.map((each) => each / 255)
@@ -269,7 +276,8 @@ NAMELESS = """() => [...document.querySelectorAll("button, input, textarea, a, s
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_words_can_be_read_and_controls_have_names(tmp_path: Path, chromium: Browser, scheme: str) -> None:
     async with page(tmp_path) as live, person(chromium, live, color_scheme=scheme) as me:
-        await say(me, "שלום, `code` and a [link](https://example.org)")
+        await say(me, "שלום")
+        await live.me.say(CODE)
         await say(me, "/nothing")
         await say(me, "/context")
         await expect(me.locator("#log")).to_contain_text("of my window")

@@ -23,7 +23,8 @@ from tests.support.markdown_pieces import replies, shredded
         ("3. c\n4. d", '<ol start="3" dir="auto"><li dir="auto">c</li>'),
         ("- [x] done", '<li dir="auto">☑ done</li>'),
         ("> said", '<blockquote dir="auto"><p dir="auto">said</p></blockquote>'),
-        ("```py\nx < 1\n```", '<code data-language="py">x &lt; 1\n</code>'),
+        ("```nobody\nx < 1\n```", '<code data-language="nobody">x &lt; 1\n</code>'),
+        ("```py\nx < '<b>'\n```", '&lt; <span class="t-text">&#x27;</span><span class="t-text">&lt;b&gt;</span>'),
         ("    x", '<pre dir="ltr" tabindex="0"><code>x</code></pre>'),
         (
             "[a](https://b.example)",
