@@ -537,7 +537,9 @@ def _redirect(to: str) -> web.Response:
 
 
 def _most(given: str) -> int:
-    return max(SHOWN, min(MOST_SHOWN, int(given))) if given.isascii() and given.isdigit() and len(given) < 6 else SHOWN
+    """How many entries a page asks for: one of few numbers, because each is kept."""
+    asked = int(given) if given.isascii() and given.isdigit() and len(given) < 6 else SHOWN
+    return max(SHOWN, min(MOST_SHOWN, asked // SHOWN * SHOWN))
 
 
 def _same(one: str, other: str) -> bool:
