@@ -335,7 +335,7 @@ class Server:
                 clock=self.clock,
                 digest=last or "0",
             )
-            await page.follow(bell, self.bells, lambda: self.guard.login_of(request) is not None)
+            await page.follow(bell, self.bells, lambda: _is_read(request) and self.guard.login_of(request) is not None)
         return response
 
     async def _shared(self, what: tuple[str, int], person: str, make: Callable[[], Awaitable[T]]) -> T:
@@ -544,6 +544,11 @@ def _most(given: str) -> int:
 
 def _same(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode(), other.encode())
+
+
+def _is_read(request: web.BaseRequest) -> bool:
+    """Say whether the connection of a request is still there."""
+    return request.transport is not None and not request.transport.is_closing()
 
 
 def _wants_json(request: web.BaseRequest) -> bool:

@@ -25,7 +25,8 @@ from adapters.web.markup import Html
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 
-BEAT: Final = 20.0  # seconds without an event, after which a comment shows that the connection lives
+_LOOK: Final = 4.0  # seconds after which a quiet page looks whether somebody still reads
+_BEAT: Final = 5  # such looks, after which a comment shows that the connection lives
 _AT_MOST_EVERY: Final = 0.05  # seconds between two looks for one page
 _BYTES_A_SECOND: Final = 500_000  # a long reply that grows is sent whole each time, so less often
 MOST_OF_PERSON: Final = 24
@@ -128,7 +129,7 @@ class Page:
     _side: str | None = None
 
     async def follow(self, bell: Bell, bells: Bells, alive: Callable[[], bool]) -> None:
-        """Send events until the server closes, the login ends or nobody reads."""
+        """Send events until the server closes, or it is over (`alive`): the login has ended, or nobody reads."""
         await self.write(b"retry: 1000\n\n")
         while not bells.ended and alive():
             bell.rung.clear()
@@ -140,12 +141,19 @@ class Page:
                 await self.clock.sleep(1.0)
                 continue
             await self.clock.sleep(_AT_MOST_EVERY + self._written / _BYTES_A_SECOND)
-            while not bell.rung.is_set():
-                with suppress(TimeoutError):
-                    async with self.clock.limit(BEAT):
-                        await bell.rung.wait()
-                if not bell.rung.is_set():
-                    await self.write(b": beat\n\n")
+            await self._quiet(bell, bells, alive)
+
+    async def _quiet(self, bell: Bell, bells: Bells, alive: Callable[[], bool]) -> None:
+        """Wait for the bell."""
+        looks = 0
+        while not (bell.rung.is_set() or bells.ended) and alive():
+            with suppress(TimeoutError):
+                async with self.clock.limit(_LOOK):
+                    await bell.rung.wait()
+                    return
+            looks += 1
+            if looks % _BEAT == 0:
+                await self.write(b": beat\n\n")
 
     async def look(self, *, stored: bool) -> None:
         """Send what the page lacks; `stored`: also of what lies in the store. Raises StoreUnavailable."""

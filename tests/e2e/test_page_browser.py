@@ -20,6 +20,7 @@ from tests.support.gateway import Gate, Say, config_in, in_turn
 from tests.support.model import FakeModel
 from tests.support.page import page
 from tests.support.tools import Payment, payments
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -96,6 +97,21 @@ async def test_a_phone_that_slept_shows_what_it_missed_and_sends_what_it_kept(
         assert (await me.evaluate("document.documentElement.scrollWidth")) <= 390
         await me.click("#fold summary")
         await expect(me.get_by_role("link", name="Window and memory")).to_be_visible()
+
+
+async def test_a_tab_that_nobody_sees_takes_no_connection(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path) as live, person(chromium, live) as me:
+        await me.evaluate(SEEN.format("true"))
+        await eventually(lambda: not live.adapter._bells._bells)
+        await live.me.say("meanwhile")
+        await live.me.until("echo: meanwhile")
+        await me.evaluate(SEEN.format("false"))
+        await expect(me.locator("#log")).to_contain_text("echo: meanwhile")
+        await equals_reload(me)
+
+
+SEEN = """Object.defineProperty(document, "hidden", {{ configurable: true, get: () => {} }});
+document.dispatchEvent(new Event("visibilitychange"));"""
 
 
 async def test_commands_complete_and_a_click_approves(tmp_path: Path, chromium: Browser) -> None:

@@ -67,7 +67,10 @@ async def log_of(page: Page) -> list[str]:
 
 async def equals_reload(page: Page) -> None:
     """What an open page shows, once nothing is being written, is what it shows after a reload."""
-    await page.wait_for_function("!document.querySelector('.draft') && document.getElementById('working').hidden")
+    from playwright.async_api import expect
+
+    await expect(page.locator(".draft")).to_have_count(0)
+    await expect(page.locator("#working")).to_be_hidden()
     before = await log_of(page)
     await page.reload()
     assert before == await log_of(page)

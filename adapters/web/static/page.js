@@ -149,9 +149,17 @@
     $("working").hidden = !words;
     if (follow) toEnd();
   }
+  // A browser keeps six connections to one address: a tab that nobody sees gives its own back.
+  let source = null;
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) return stream();
+    source?.close();
+    source = null;
+  });
   function stream() {
+    if (source || document.hidden) return;
     const address = `/events?n=${log.dataset.most}&last=${encodeURIComponent(log.dataset.digest)}`;
-    const source = new EventSource(address);
+    source = new EventSource(address);
     const on = (kind, act) => source.addEventListener(kind, (event) => {
       act(JSON.parse(event.data));
       log.dataset.digest = event.lastEventId;
@@ -174,8 +182,8 @@
     source.onopen = () => document.body.classList.remove("away");
     source.onerror = () => {
       document.body.classList.add("away");
-      if (source.readyState !== EventSource.CLOSED) return;  // the browser tries again by itself
-      source.close();
+      if (source?.readyState !== EventSource.CLOSED) return;  // the browser tries again by itself
+      source = null;
       setTimeout(async () => {
         const answer = await fetch("/", { method: "HEAD" }).catch(() => null);
         if (answer?.headers.get("X-Login")) location.reload();
