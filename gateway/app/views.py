@@ -38,6 +38,7 @@ _SPOKEN: Final = ("message", "queue", "steer")  # kinds of items that are a pers
 _MOST_HITS: Final = 30
 _MOST_PASSES: Final = 20
 _MOST_STUCK: Final = 100
+_UNDER_WAY: Final = 10.0  # seconds for which a row that was tried once is not called stuck
 _LOOKED_AT: Final = 500  # sessions, newest first
 _DAY: Final = 86_400
 _HIDDEN: Final = (OutboundState.STREAMING,)
@@ -116,7 +117,7 @@ class StoreViews:
         return [each for each in reversed(made) if each is not None]
 
     async def _pass(self, ctx: CommandContext, parent: Session, child: Session, *, last: bool) -> Pass | None:
-        made = await self._made(child)
+        made = await _opening(self.store, child)
         if made is None:
             return None
         before = await self.store.transcript(parent)
@@ -135,9 +136,6 @@ class StoreViews:
             ),
             last=last,
         )
-
-    async def _made(self, child: Session) -> Compaction | None:
-        return next((each for each in await self.store.compactions(child.id) if each.child_id == child.id), None)
 
     async def memory(self, source: Source) -> Sequence[Memo]:
         """What is remembered of them."""
@@ -216,6 +214,11 @@ def _word(ctx: CommandContext, message: Message, session_id: str) -> Word:
     )
 
 
+async def _opening(store: Store, session: Session) -> Compaction | None:
+    """The compaction that opened a session."""
+    return next((each for each in await store.compactions(session.id) if each.child_id == session.id), None)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorView:
     """`Inside` of this gateway."""
@@ -250,6 +253,7 @@ class OperatorView:
                 verbs=verbs.get(row.state, _NOTHING),
             )
             for row in rows
+            if row.error or row.attempts > 1 or self.clock.now() - row.created_at > _UNDER_WAY
         ]
         found += [
             Stuck(
@@ -317,7 +321,7 @@ class OperatorView:
     async def _links(self, tip: Session) -> Sequence[Link]:
         links = []
         for each in await self.store.lineage(tip.id):
-            made = next((one for one in await self.store.compactions(each.id) if one.child_id == each.id), None)
+            made = await _opening(self.store, each)
             before, after = (made.tokens_before, made.tokens_after) if made is not None else (0, 0)
             link = Link(id=each.id, started_at=each.started_at, messages=each.message_count, before=before, after=after)
             links.append(link)
