@@ -158,6 +158,7 @@ async def test_a_picture_is_sent_and_shown(tmp_path: Path, chromium: Browser) ->
         await expect(picture).to_be_visible()
         await picture.evaluate("(image) => image.decode()")
         assert await picture.evaluate("(image) => image.naturalWidth") > 100
+        await expect(me.locator("#log article.reply:not(.draft)")).to_contain_text("echo: look")
         await equals_reload(me)
 
 
