@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import gateway.store.redis
-from gateway.store.transfer.sqlite_file import OWN
+from gateway.store.sqlite.holdings import OWN
 from tests.support.migration_kit import move
 
 if TYPE_CHECKING:  # at run time they are plugins, which nobody may import first

@@ -10,7 +10,7 @@ import apsw
 
 from gateway.store.sqlite.connection import many, one
 
-_OWN: Final = ("meta", "rests")  # tables that say nothing of conversations
+OWN: Final = ("meta", "rests")  # tables that say nothing of conversations
 _SAMPLES: Final = 200  # rows of a table, at least, if it has so many
 
 
@@ -37,7 +37,7 @@ def tables(connection: apsw.Connection) -> Iterator[str]:
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
         " AND name NOT GLOB 'message_search*' AND name <> 'search_words'",
     )
-    return (name for (name,) in rows if name not in _OWN)
+    return (name for (name,) in rows if name not in OWN)
 
 
 def counts(connection: apsw.Connection) -> dict[str, int]:
