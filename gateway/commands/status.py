@@ -112,15 +112,23 @@ async def shares_of(ctx: CommandContext, conversation: Conversation) -> Shares:
         *([("summary", summary)] if summary else []),
         ("conversation", conversation.transcript_tokens() - summary),
     ]
+    used = conversation.prompt_tokens()
     return Shares(
         window=conversation.spec.context_length,
-        used=conversation.prompt_tokens(),
-        parts=tuple(rows),
+        used=used,
+        parts=_summing_to(used, rows),
         threshold=int((await conversation.engine.status()).get("threshold_tokens") or 0),
         automatic=ctx.automatic,
         messages=len(conversation.messages),
         compactions=conversation.session.compaction_count,
     )
+
+
+def _summing_to(whole: int, parts: Sequence[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
+    """Our own counts of the parts as shares of the provider's count of the whole, so that they add up."""
+    counted = sum(tokens for _, tokens in parts) or 1
+    *others, (last, _) = [(name, round(tokens * whole / counted)) for name, tokens in parts]
+    return (*others, (last, whole - sum(tokens for _, tokens in others)))
 
 
 async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
