@@ -116,13 +116,21 @@ class Engines:
         await self._start(held, "preparation")
         return held.engine
 
-    async def forget(self, session: Session, texts: Sequence[str]) -> str:
-        """Have a session's engine forget texts, if it keeps any; the name of a stranger's that has no way to."""
-        if is_ours(self.factory()):
-            return ""
-        engine = (await self.of(session)).engine
-        await engine.forget(texts)
+    @property
+    def keeps_copies(self) -> bool:
+        """Say whether the engine may keep texts of its own: a stranger's may."""
+        return not is_ours(self.factory())
+
+    @property
+    def out_of_reach(self) -> str:
+        """The name of an engine that may keep copies and has no way to forget them; "": there are none."""
+        engine = GuardedEngine(self.factory(), log=log, clock=self.clock)
         return "" if engine.can_forget else engine.engine.name
+
+    async def forget(self, session: Session, texts: Sequence[str]) -> None:
+        """Have a session's engine forget texts, if it may keep any and can."""
+        if self.keeps_copies:
+            await (await self.of(session)).engine.forget(texts)
 
     def drop(self, session_id: str) -> None:
         """Drop an ended session's engine."""
@@ -156,11 +164,9 @@ class Engines:
 
     async def _start(self, held: EngineSession, reason: StartReason, *, asks: bool = True) -> None:
         session, spec = held.session, held.spec
-        home = self.home / held.engine.engine.name
+        home = held.engine.engine.home or self.home / held.engine.engine.name
         continues = {"old_session_id": session.parent_id, "boundary_reason": reason} if reason == "compression" else {}
         held.engine.system_prompt = session.system_prompt
-        if held.engine.prepends:  # written for a host that keeps a folder for it
-            home.mkdir(mode=0o700, parents=True, exist_ok=True)
         await adopt(held.engine, spec)
         if continues:
             await held.engine.carry_over(str(session.parent_id), session.id)

@@ -300,13 +300,14 @@ class Forgetter:
         counts = await self.store.forget(lease, replace(forgetting, sessions=tuple(rewritings)))
         await self._give_back(forgetting.key, kept, contents.history)
         self._forget_typed(forgetting.key, lambda typed: _was_typed(deed, typed))
+        await self._engine_forgets(contents, forgetting.removed)
         return counts
 
-    async def engine_forgets(self, contents: Contents, deed: Deed) -> str:
-        """Have a stranger's context engine forget the same; its name if it has no way to, else ""."""
+    async def _engine_forgets(self, contents: Contents, gone: Iterable[str]) -> None:
+        """Have a stranger's context engine forget messages, too: the newest session's knows all of a key."""
         originals = contents.history.originals
-        texts = [text_of(originals[name]) for name in deed.forgetting.removed if name in originals]
-        return await self.sessions.engines.forget(contents.tip, texts) if contents.tip and texts else ""
+        if texts := [text_of(originals[name]) for name in gone if name in originals]:
+            await self.sessions.engines.forget(contents.sessions[-1], texts)
 
     async def forget_line(self, lease: Lease, contents: Contents, item: InboxItem) -> None:
         """Forget the words of an item alone."""
@@ -353,13 +354,18 @@ class Forgetter:
     async def erase(self, lease: Lease | None, erasure: Erasure, contents: Contents | None = None) -> Mapping[str, int]:
         """Let the store erase what is under a key, and give back the room of its files. `contents`: of the key, if they
         were read."""
-        key = erasure.key
-        kept = await self.store.kept_files(key, _EVERY)
-        if not kept:
+        key, engines = erasure.key, self.sessions.engines
+        kept, copies = await self.store.kept_files(key, _EVERY), engines.keeps_copies
+        if not kept and not copies:
             return await self.store.erase(lease, erasure)
         contents = contents or await self.contents(key)
         counts = await self.store.erase(lease, erasure)
         await self._give_back(key, kept, contents.history)
+        if copies:
+            left = (await self.contents(key)).history.originals
+            await self._engine_forgets(contents, [name for name in contents.history.originals if name not in left])
+            for session in contents.sessions:
+                engines.drop(session.id)
         return counts
 
     async def _give_back(self, key: SessionKey, kept: Sequence[KeptFile], history: History) -> None:

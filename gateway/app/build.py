@@ -693,7 +693,9 @@ def machine_zone() -> str:
 
 
 def _engine_factory(config: Config, builtin: Mapping[str, Factory]) -> Factory:
-    return EngineRegistry(builtin, config.at(config.plugins.dir)).factory(config.context.engine)
+    return EngineRegistry(builtin, config.at(config.plugins.dir), config.home / "engines").factory(
+        config.context.engine
+    )
 
 
 def _prompts(config: Config) -> PromptBuilder:

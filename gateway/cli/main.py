@@ -703,7 +703,9 @@ def purge(
     if not yes:
         complain(preview_text(rows))
         typer.confirm("Delete this for good?", abort=True, err=True)
-    went = _guarded(lambda: carry_out(settings, what), settings)
+    went, copies = _guarded(lambda: carry_out(settings, what), settings)
+    if copies:
+        complain(copies)
     show_rows(went, as_json, lambda counts: "\n".join(f"{name}: {count:,}" for name, count in counts.items()))
 
 

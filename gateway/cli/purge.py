@@ -21,6 +21,10 @@ from gateway.store.port import Store
 from gateway.store.records import Erasure, Talk
 from gateway.store.sqlite import SqliteStore
 
+_ENGINE = (
+    "The context engine {engine} may keep a copy of its own, which Legato cannot reach: look into {folder}, or ask the "
+    "people who made that engine."
+)
 _PAGE = 500  # sessions looked up at once
 
 
@@ -92,13 +96,16 @@ def preview_text(rows: Sequence[dict[str, Any]]) -> str:
     )
 
 
-async def carry_out(settings: Config, purge: Purge) -> dict[str, int]:
-    """Purge, while nobody else has the store. Returns what went, summed."""
+async def carry_out(settings: Config, purge: Purge) -> tuple[dict[str, int], str]:
+    """Purge, while nobody else has the store. Returns what went, summed, and a sentence about what is out of reach."""
     store = configured_store(settings, waits=False)
     gateway = build(settings, [], Parts(store=store))
     await store.open()
     try:
-        return await _purge(store, gateway.forgetter, purge, SystemClock(), SystemIds())
+        went = await _purge(store, gateway.forgetter, purge, SystemClock(), SystemIds())
+        engines = gateway.forgetter.sessions.engines
+        name = engines.out_of_reach
+        return went, _ENGINE.format(engine=name, folder=engines.home / name) if name and went else ""
     finally:
         await store.aclose()
         for close in gateway.close:

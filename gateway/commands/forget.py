@@ -86,9 +86,7 @@ async def forget(ctx: CommandContext) -> str:
     if not await ctx.confirm(_question(ctx, chosen, deed), _LABELS):
         return _KEPT
     of_list = listed is not None and held is None and _NUMBERS.fullmatch(argument) is not None
-    told = _told(await ctx.forgetter.do(ctx.owned(), contents, deed, of_list=of_list))
-    if engine := await ctx.forgetter.engine_forgets(contents, deed):
-        told = f"{told} {_ENGINE.format(engine=engine)}"
+    told = _with_copies(ctx, _told(await ctx.forgetter.do(ctx.owned(), contents, deed, of_list=of_list)))
     waiting = await ctx.store.waiting(ctx.key, _MOST_WAITING) if held is not None else ()
     later = [each for each in waiting if held is not None and held.holds(each.inbound.text)]
     return f"{told} {_WAITING.format(waiting=counted(len(later), 'later message'))}" if later else told
@@ -102,7 +100,7 @@ async def _everything(ctx: CommandContext) -> str:
     if not await ctx.confirm(_EVERYTHING.format(places=places), _LABELS):
         return _KEPT
     await ctx.forgetter.ask_elsewhere(ctx.item, elsewhere)
-    told = _told(await ctx.forgetter.forget_person(ctx.owned(), ctx.item))
+    told = _with_copies(ctx, _told(await ctx.forgetter.forget_person(ctx.owned(), ctx.item)))
     if not elsewhere:
         return told
     return (
@@ -243,6 +241,12 @@ def _question(ctx: CommandContext, chosen: Sequence[Exchange], deed: Deed) -> st
 
 def _told(counts: Mapping[str, int]) -> str:
     return f"Forgot {_summed(counts)}. {NOT_UNDONE}"
+
+
+def _with_copies(ctx: CommandContext, told: str) -> str:
+    """The same, and the name of an engine that cannot be told."""
+    engine = ctx.sessions.engines.out_of_reach
+    return f"{told} {_ENGINE.format(engine=engine)}" if engine else told
 
 
 def _summed(counts: Mapping[str, int]) -> str:

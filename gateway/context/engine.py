@@ -16,6 +16,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from gateway.domain.message import Message
@@ -65,6 +66,9 @@ class ContextEngine(ABC):
     """
 
     name: str = ""
+
+    # The own folder of a plug-in's engine, set before the engine is made.
+    home: Path | None = None
 
     # State the host reads.
     last_prompt_tokens: int = 0

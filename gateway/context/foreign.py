@@ -1,9 +1,10 @@
 """Runs an engine that was written for hermes-agent's contract, as it is, from a folder.
 
-Such an engine imports two modules of its own host: `agent.context_engine`, whose `ContextEngine` is Legato's, and
-`agent.auxiliary_client`, whose `call_llm` asks the auxiliary model of the session at work, metered like every call.
-Both are there for the plug-in's own code, at any time, and for nobody else: its modules get an import statement of
-their own, and `sys.modules` holds the two only while the plug-in loads, for those who import by name.
+Such an engine imports modules of its own host: `agent.context_engine`, whose `ContextEngine` is Legato's,
+`agent.auxiliary_client`, whose `call_llm` asks the auxiliary model of the session at work, metered like every call, and
+`hermes_constants`, whose `get_hermes_home` gives the engine's own folder. They are there for the plug-in's own code, at
+any time, and for nobody else: its modules get an import statement of their own, and `sys.modules` holds these only
+while the plug-in loads, for those who import by name.
 
 Such a host also hands over the system prompt in front of the messages (`ContextEngine.takes_system_prompt`), which
 `guard` does.
@@ -18,6 +19,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
@@ -45,13 +47,13 @@ def call_llm(
 
 
 class Visiting:
-    """The packages that one plug-in may import besides its own. `used`: whether the plug-in imported one, which tells
-    the host it was written for."""
+    """The packages that one plug-in may import besides its own. `home`: the engine's own folder. `used`: whether the
+    plug-in imported one, which tells the host it was written for."""
 
-    def __init__(self, package: str) -> None:
+    def __init__(self, package: str, home: Path) -> None:
         self.used = False
         self._package = package
-        self._modules = _modules()
+        self._modules = _modules(home)
         self._builtins = {**vars(builtins), "__import__": self._import}
 
     def loader(self, name: str, path: str) -> SourceFileLoader:
@@ -86,17 +88,19 @@ class Visiting:
         """The import statement of the plug-in's code."""
         if level == 0 and name in self._modules:
             self.used = True
-            return self._modules[name if fromlist else _TOP]
+            return self._modules[name if fromlist else name.partition(".")[0]]
         return __import__(name, globals, locals, fromlist or (), level)
 
 
-def _modules() -> dict[str, ModuleType]:
-    top, engine, client = (ModuleType(name) for name in (_TOP, f"{_TOP}.context_engine", f"{_TOP}.auxiliary_client"))
+def _modules(home: Path) -> dict[str, ModuleType]:
+    names = (_TOP, f"{_TOP}.context_engine", f"{_TOP}.auxiliary_client", "hermes_constants")
+    top, engine, client, constants = map(ModuleType, names)
     top.__path__ = []
     vars(engine)["ContextEngine"] = ContextEngine
     vars(client)["call_llm"] = call_llm
     vars(top).update(context_engine=engine, auxiliary_client=client)
-    return {module.__name__: module for module in (top, engine, client)}
+    vars(constants)["get_hermes_home"] = lambda: home
+    return {module.__name__: module for module in (top, engine, client, constants)}
 
 
 class _Loader(SourceFileLoader):

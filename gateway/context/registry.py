@@ -53,9 +53,10 @@ def builtin_engines(
 
 
 class Registration:
-    """The `ctx` that a plugin's `register` is given."""
+    """The `ctx` that a plugin's `register` is given. `home`: the engine's own folder."""
 
-    def __init__(self) -> None:
+    def __init__(self, home: Path) -> None:
+        self.home = home
         self.registered: Any = None
 
     def register_context_engine(self, engine_or_factory: Any) -> None:
@@ -64,10 +65,12 @@ class Registration:
 
 
 class EngineRegistry:
-    """Engines by name. `plugins_dir` is `plugins.dir` of the configuration, None for none."""
+    """Engines by name. `plugins_dir` is `plugins.dir` of the configuration, None for none. `home`: the folder in which
+    each engine of a plug-in has its own, which is there before the engine is made."""
 
-    def __init__(self, builtin: Mapping[str, Factory], plugins_dir: Path | None) -> None:
+    def __init__(self, builtin: Mapping[str, Factory], plugins_dir: Path | None, home: Path) -> None:
         self._builtin = dict(builtin)
+        self._home = home
         self._folder = plugins_dir / FOLDER if plugins_dir is not None else None
 
     def names(self) -> list[str]:
@@ -78,15 +81,18 @@ class EngineRegistry:
         """Return the factory of an engine for a session. Raises ConfigError: unknown name, broken plugin."""
         if name in self._builtin:
             return self._builtin[name]
-        make: Callable[[], ContextEngine]
-        if name in (points := installed(GROUP)):
-            make = partial(_made, name, load(points[name]))
-        elif name in (folders := self._folders()):
-            what = f"context.engine {name} could not be loaded from {folders[name]}"
-            make = contained(what, lambda: _from_folder(name, folders[name]))
-        else:
+        points, folders = installed(GROUP), self._folders()
+        if name not in {*points, *folders}:
             known = ", ".join(self.names())
             raise ConfigError([f"context.engine: there is no engine named {name!r}; known are {known}."])
+        home = self._home / name
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make: Callable[[], ContextEngine]
+        if name in points:
+            make = partial(_made, name, load(points[name]), home)
+        else:
+            what = f"context.engine {name} could not be loaded from {folders[name]}"
+            make = contained(what, lambda: _from_folder(name, folders[name], home))
 
         def factory() -> ContextEngine:
             return contained(f"context.engine {name} could not be made", make)
@@ -104,20 +110,20 @@ class EngineRegistry:
         }
 
 
-def _from_folder(name: str, path: Path) -> Callable[[], ContextEngine]:
+def _from_folder(name: str, path: Path, home: Path) -> Callable[[], ContextEngine]:
     """Return the factory of an engine in a plugin folder."""
     package = f"legato_context_engine_{name.replace('-', '_')}"
-    visiting = Visiting(package)
+    visiting = Visiting(package, home)
     with visiting.at_home():
         module = _imported(package, path, visiting)
-        offered = _offered(name, path, module)
+        offered = _offered(name, path, module, home)
 
     def anew() -> Any:
         with visiting.at_home():
-            return _offered(name, path, module)
+            return _offered(name, path, module, home)
 
     def make() -> ContextEngine:
-        made = _made(name, offered, anew)
+        made = _made(name, offered, home, anew)
         if visiting.used:
             made.takes_system_prompt = True
         return made
@@ -125,10 +131,10 @@ def _from_folder(name: str, path: Path) -> Callable[[], ContextEngine]:
     return make
 
 
-def _offered(name: str, path: Path, module: ModuleType) -> Any:
+def _offered(name: str, path: Path, module: ModuleType, home: Path) -> Any:
     register = getattr(module, "register", None)
     if callable(register):
-        registration = Registration()
+        registration = Registration(home)
         register(registration)
         if registration.registered is None:
             raise ConfigError([f"context.engine {name}: register(ctx) in {path} registered no engine."])
@@ -160,13 +166,15 @@ def _imported(module_name: str, path: Path, visiting: Visiting) -> ModuleType:
     return module
 
 
-def _made(name: str, offered: Any, anew: Callable[[], Any] | None = None) -> ContextEngine:
+def _made(name: str, offered: Any, home: Path, anew: Callable[[], Any] | None = None) -> ContextEngine:
     """An engine for one session, made from a plug-in's offer. An instance is copied; one that cannot be copied, because
     it holds a connection or a lock, is offered `anew`."""
     is_instance = isinstance(offered, ContextEngine)
     if not is_instance and not callable(offered):
         raise ConfigError([f"context.engine {name}: what it offers is neither an engine nor a factory."])
     made: Any
+    if isinstance(offered, type) and issubclass(offered, ContextEngine):
+        offered.home = home  # for its `__init__`
     if not is_instance:
         made = offered()
     else:
@@ -182,4 +190,5 @@ def _made(name: str, offered: Any, anew: Callable[[], Any] | None = None) -> Con
         raise ConfigError([f"context.engine {name}: its factory did not return a ContextEngine."])
     if not isinstance(made.name, str) or not made.name:
         made.name = name
+    made.home = home
     return made

@@ -50,7 +50,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> EngineRegistry:
     folder = plugins / "context_engine" / DOCUMENTED
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text(example[1], encoding="utf-8")
-    return EngineRegistry(BUILTIN, plugins)
+    return EngineRegistry(BUILTIN, plugins, plugins / "homes")
 
 
 @pytest.fixture(params=[*BUILTIN, DOCUMENTED])

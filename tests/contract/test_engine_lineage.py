@@ -4,6 +4,7 @@ on transcripts of any shape. A new engine is found by its name."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,7 +44,7 @@ class _Curt:
 
 def _registry() -> EngineRegistry:
     settings_ = CompressionSettings(min_threshold_tokens=0)
-    return EngineRegistry(builtin_engines(settings_, counter=COUNTER, clock=CLOCK, redact=Redactor([])), None)
+    return EngineRegistry(builtin_engines(settings_, counter=COUNTER, clock=CLOCK, redact=Redactor([])), None, Path())
 
 
 NAMES = _registry().names()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import importlib
 import itertools
 import sqlite3
@@ -11,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from gateway.app.config.models import Context, Plugins
+from gateway.cli.main import app
 from gateway.context.feedback import RESCUED
 from gateway.context.registry import EngineRegistry
 from gateway.domain.message import text_of
@@ -102,7 +105,7 @@ async def test_forty_turns_and_three_compactions(tmp_path: Path) -> None:
 
 def test_nobody_else_sees_its_host(tmp_path: Path) -> None:
     before = set(sys.modules)
-    registry = EngineRegistry({}, plugins(tmp_path, "one", "two"))
+    registry = EngineRegistry({}, plugins(tmp_path, "one", "two"), tmp_path / "homes")
     first, second = registry.factory("one")(), registry.factory("two")()
     assert type(first).__module__ != type(second).__module__
     assert not {name for name in set(sys.modules) - before if name.partition(".")[0] == "agent"}
@@ -115,7 +118,7 @@ def test_nobody_else_sees_its_host(tmp_path: Path) -> None:
 
 
 def test_its_model_is_there_only_at_work(tmp_path: Path) -> None:
-    engine = EngineRegistry({}, plugins(tmp_path, "one")).factory("one")()
+    engine = EngineRegistry({}, plugins(tmp_path, "one"), tmp_path / "homes").factory("one")()
     (tmp_path / "home").mkdir()
     engine.on_session_start("s", hermes_home=str(tmp_path / "home"))
     messages = [{"role": "system", "content": "x"}, *({"role": "user", "content": str(n)} for n in range(9))]
@@ -189,4 +192,68 @@ async def test_a_strangers_engine_forgets_or_is_named(tmp_path: Path, way: str) 
         told = (await live.answer(event)).text
     carried = sys.modules["legato_context_engine_idle"].CARRIED
     assert ("The context engine idle may keep a copy" in told) is not bool(way)
+    assert any("my code is quizzaciously" in each for each in carried) is bool(way)
+
+
+HOMELY = """
+from agent.context_engine import ContextEngine
+from hermes_constants import get_hermes_home
+
+
+class Homely(ContextEngine):
+    name = "homely"
+
+    def __init__(self):
+        self.kept = self.home / "kept.txt"
+        self.kept.write_text("made", encoding="utf-8")
+        assert get_hermes_home() == self.home
+
+    def update_from_response(self, usage):
+        pass
+
+    def should_compress(self, prompt_tokens=None):
+        return False
+
+    def compress(self, messages, current_tokens=None, focus_topic=None):
+        return messages
+"""
+
+
+REGISTERING = """
+
+def register(ctx):
+    assert ctx.home.is_dir()
+    ctx.register_context_engine(Homely)
+"""
+
+
+@pytest.mark.parametrize("register", ["", REGISTERING], ids=["class", "register"])
+def test_its_folder_is_there_before_the_engine_is_made(tmp_path: Path, register: str) -> None:
+    package = tmp_path / "plugins" / "context_engine" / "homely"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(HOMELY + register, encoding="utf-8")
+    made = EngineRegistry({}, tmp_path / "plugins", tmp_path / "homes").factory("homely")()
+    assert made.home == tmp_path / "homes" / "homely"
+    assert (made.home / "kept.txt").read_text(encoding="utf-8") == "made"
+
+
+@pytest.mark.parametrize("way", ["", FORGETTING], ids=["no way to forget", "forgets"])
+def test_a_purge_reaches_it_or_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    package = tmp_path / "plugins" / "context_engine" / "idle"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(IDLE + way, encoding="utf-8")
+    config = config_in(tmp_path, context=Context(engine="idle"), plugins=Plugins(dir=str(tmp_path / "plugins")))
+    monkeypatch.chdir(tmp_path)
+    written = f"store: {{url: '{config.store.url}'}}\ncontext: {{engine: idle}}\nplugins: {{dir: {tmp_path}/plugins}}\n"
+    (tmp_path / "config.yaml").write_text(written, encoding="utf-8")
+
+    async def talk() -> None:
+        async with running(tmp_path, config=config, model=Helper()) as live:
+            await live.ask("my code is quizzaciously")
+
+    asyncio.run(talk())
+    told = CliRunner().invoke(app, ["purge", "--person", "fake:u", "--yes"])
+    assert told.exit_code == 0, told.output
+    carried = sys.modules["legato_context_engine_idle"].CARRIED
+    assert ("The context engine idle may keep a copy" in told.stderr) is not bool(way)
     assert any("my code is quizzaciously" in each for each in carried) is bool(way)

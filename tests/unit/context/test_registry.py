@@ -33,11 +33,11 @@ def _plugin(folder: Path, name: str, source: str) -> EngineRegistry:
     package = folder / "context_engine" / name
     package.mkdir(parents=True)
     (package / "__init__.py").write_text(source, encoding="utf-8")
-    return EngineRegistry(BUILTIN, folder)
+    return EngineRegistry(BUILTIN, folder, folder / "homes")
 
 
 def test_each_session_has_its_own_compressor() -> None:
-    factory = EngineRegistry(BUILTIN, None).factory("compressor")
+    factory = EngineRegistry(BUILTIN, None, Path()).factory("compressor")
     assert factory() is not factory()
     assert factory().name == "compressor"
 
@@ -85,7 +85,7 @@ def test_a_name_cannot_leave_the_folder(tmp_path: Path) -> None:
     (tmp_path / "context_engine").mkdir()
     (tmp_path / "__init__.py").write_text(ENGINE, encoding="utf-8")
     with pytest.raises(ConfigError, match="no engine named"):
-        EngineRegistry(BUILTIN, tmp_path).factory("..")
+        EngineRegistry(BUILTIN, tmp_path, tmp_path).factory("..")
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
         (information / "entry_points.txt").write_text("\n".join(lines) + "\n")
         monkeypatch.syspath_prepend(str(site))
         monkeypatch.delitem(sys.modules, "their_engine", raising=False)
-        return EngineRegistry(BUILTIN, None)
+        return EngineRegistry(BUILTIN, None, tmp_path / "homes")
 
     return install
 
@@ -179,4 +179,4 @@ def register(ctx): ctx.register_context_engine(make)
 
 
 def test_no_folder_of_plugins_is_no_error(tmp_path: Path) -> None:
-    assert EngineRegistry(BUILTIN, tmp_path / "nowhere").names() == ["compressor", "window"]
+    assert EngineRegistry(BUILTIN, tmp_path / "nowhere", tmp_path).names() == ["compressor", "window"]
