@@ -51,6 +51,7 @@ from gateway.store.records import (
     InboxItem,
     ItemOutcome,
     Lease,
+    Meaning,
     Named,
     Opening,
     Passage,
@@ -65,7 +66,9 @@ from gateway.store.records import (
     ToolIntent,
     TurnEnd,
     TurnJournal,
+    Unembedded,
     UsageBy,
+    Vector,
 )
 
 PROCESSES_LOST: Final = Counter(
@@ -648,10 +651,13 @@ class ReportStore(ABC):
         """The compactions that ended or opened this session, oldest first."""
 
     @abstractmethod
-    async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Passage]:
+    async def search(
+        self, words: str, key: SessionKey | None, limit: int, meaning: Meaning | None = None
+    ) -> list[Passage]:
         """Original messages (no summaries, no stubs) that answer a question or hold some of the words, best first:
         what was said, then what tools returned, as far as that is indexed (`searchable`, `ranking`). Words between
-        quotation marks must stand in the message as they are. `key` None: in all conversations."""
+        quotation marks must stand in the message as they are. `key` None: in all conversations. `meaning`: what was
+        said and means nearly the same is found, too, as far as it has vectors of that model."""
 
     @abstractmethod
     async def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
@@ -708,6 +714,21 @@ class ReportStore(ABC):
         given, for which the store may be scanned."""
 
 
+class VectorStore(ABC):
+    """Vectors of messages, beside the index. They go with their messages, and all of them once those of another model
+    or length are kept. No migration carries them: they are made anew."""
+
+    @abstractmethod
+    async def unembedded(self, model: str, length: int, limit: int) -> list[Unembedded]:
+        """Some messages of one conversation without a vector of this model and length (0: nobody knows), the newest
+        ones first; none: all have one."""
+
+    @abstractmethod
+    async def keep_vectors(self, model: str, key: SessionKey, kept: Mapping[str, Vector]) -> None:
+        """Keep the vectors of all messages that `unembedded` gave, by their ids; `vectors.NONE` for those that can have
+        none. A message that was forgotten meanwhile gets none."""
+
+
 class Store(
     InboxStore,
     TurnStore,
@@ -723,6 +744,7 @@ class Store(
     BudgetStore,
     NoteStore,
     ReportStore,
+    VectorStore,
     ABC,
 ):
     """All of them, as one backend. `open` before use, `aclose` after; every method may raise StoreUnavailable."""

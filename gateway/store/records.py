@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple, TypedDict, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict, get_args
 
 from gateway.domain.approval import Approval
 from gateway.domain.chat import ChatType, Inbound, Outbound, SessionKey
@@ -315,6 +315,27 @@ class Found:
     session_id: str
     message: Message
     at: float
+
+
+Vector: TypeAlias = tuple[bytes, bytes]  # its signs and its numbers (`shared/vectors`); empty: none is to be had
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unembedded:
+    """A message without a vector, and the key of its conversation. `text` "": it needs none."""
+
+    message_id: str
+    key: SessionKey
+    session_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """The vector of a question, and the model that made it."""
+
+    model: str
+    vector: Vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ TABLES_LEFT: Final = {
     *OWN,
     "reservations",  # calls that nobody settles any more: what they reserved counts as spent
     "sqlite_sequence",
+    "message_vectors",  # made anew
 }
 # Numbers that only give an order, which the rows are compared in.
 ORDER: Final = {"sessions": "seq", "owed_hooks": "seq", "compactions": "id", "ledger": "id", "outbox": "seq"}
@@ -83,6 +84,7 @@ KEYS_LEFT: Final = {
     "out_due",  # when a chat is looked at: at the latest when its first row is due
     "reserved",  # calls that nobody settles any more: what they reserved counts as spent
     "unindexed",  # everything is in the index
+    *("embedded", "signs", "vectors"),  # made anew
     *("rate", "silent"),  # for seconds
 }
 ONLY_ORDER: Final = {"sessions", "hooks", "rows", "out", "suspects"}  # sorted by numbers of the store's own

@@ -25,6 +25,7 @@ so that a cluster keeps them together. Under it lie
     due due_claims hooks hook_owners compactions:<session>      expiry, hooks owed, compactions
     ledger ledger:<key> figures dead                            reports
     stem:<owner>:<term> words:<owner> searched unindexed        searches: see searching.py
+    signs:<owner> vectors:<owner> embedded                      what messages mean: see vectors.py
     members answers:<process> sending:<process> …               the processes, and the claims of each
     lease:<name>                    leases of things that are not chats
     spent:<account> reserved:<call>:<account>                   money spent under caps: see reserve.lua

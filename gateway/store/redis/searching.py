@@ -22,7 +22,8 @@ import structlog
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import HOST, Message, note_of, said_in, text_of
-from gateway.store.records import Found, Passage
+from gateway.store.records import Found, Meaning, Passage, Unembedded
+from gateway.store.redis import vectors
 from gateway.store.redis.admission import META, SEARCH, connect_meta
 from gateway.store.redis.arguments import listed
 from gateway.store.redis.codec import document_in, message_from
@@ -136,6 +137,29 @@ async def enter_again(wire: Wire, partition: int, ids: Sequence[str]) -> None:
                 _enter(wire, partition, owner_of(document["k"], kind), message_id, terms)
 
 
+async def unembedded(wire: Wire, model: str, length: int, limit: int) -> list[Unembedded]:
+    """Messages of one conversation without a vector of this model, the newest first."""
+    for partition in range(PARTITIONS):
+        same = await vectors.is_of(wire, partition, model, length)
+        owners = [each for each in await wire.ask(partition, "SMEMBERS", "searched") if not each.endswith(RETURNED)]
+        said = await wire.ask_all((partition, ("STRLEN", f"stem:{each}:{_EVERY}")) for each in owners)
+        kept = await wire.ask_all((partition, ("HLEN", f"signs:{each}")) for each in owners)
+        for owner, size, count in zip(owners, said, kept, strict=True):
+            if not same or int(size) // _ENTRY != int(count):
+                have = set(await wire.ask(partition, "HKEYS", f"signs:{owner}")) if same else set[str]()
+                every = await RedisIndex(wire, partition, owner).every()
+                missing = [name for name in map(_message_id, reversed(every)) if name not in have][:limit]
+                if found := [_unembedded(*each) for each in await _stored(wire, partition, missing)]:
+                    return found
+    return []
+
+
+def _unembedded(message_id: str, stored: str) -> Unembedded:
+    message, document = message_from(message_id, stored)
+    key = SessionKey.parse(document["k"])
+    return Unembedded(message_id=message_id, key=key, session_id=document["s"], text=said_in(message))
+
+
 async def outdated(endpoint: Endpoint) -> set[int]:
     """Return the partitions with entries that another version made: all or none. Raises UNREACHABLE."""
     async with used(connect_meta(endpoint)) as connection:
@@ -188,7 +212,13 @@ async def _renewed(wire: Wire, partition: int, ids: Sequence[str]) -> set[str]:
 
 
 async def search(
-    wire: Wire, old: Collection[int], words: str, key: SessionKey | None, limit: int, now: float
+    wire: Wire,
+    old: Collection[int],
+    words: str,
+    key: SessionKey | None,
+    limit: int,
+    now: float,
+    meaning: Meaning | None = None,
 ) -> list[Passage]:
     """The passages that answer best, best first: people's and the model's words, then results of tools. `old`: the
     partitions whose messages are read, because another version made their entries."""
@@ -198,13 +228,13 @@ async def search(
         if partition in old:
             return await _search_read(wire, partition, [str(key)], words, limit, now)
         return await ranking.search(
-            lambda kind: RedisIndex(wire, partition, owner_of(str(key), kind)), words, limit, now
+            lambda kind: RedisIndex(wire, partition, owner_of(str(key), kind)), words, limit, now, meaning
         )
     sought = ranking.Sought.by(words, now)
     found = list[Passage]()
     for partition in range(PARTITIONS):
         if partition not in old:
-            found += await _everybodys(wire, partition, sought, limit)
+            found += await _everybodys(wire, partition, sought, limit, meaning)
         else:
             found += await _search_read(wire, partition, await _keys_of(wire, partition), words, limit, now)
     return sorted(found, key=lambda each: (each.hit.message["role"] != "tool", each.score), reverse=True)[:limit]
@@ -257,13 +287,15 @@ async def _keys_of(wire: Wire, partition: int) -> set[str]:
     return set(await wire.ask_all((partition, ("HGET", f"session:{each}", "key")) for each in ids))
 
 
-async def _everybodys(wire: Wire, partition: int, sought: ranking.Sought, limit: int) -> list[Passage]:
+async def _everybodys(
+    wire: Wire, partition: int, sought: ranking.Sought, limit: int, meaning: Meaning | None
+) -> list[Passage]:
     names = await wire.ask(partition, "SMEMBERS", "searched")
     owners = sorted({name.removesuffix(RETURNED) for name in names})
 
     def found_of(owner: str) -> Awaitable[list[Passage]]:
         said, returned = RedisIndex(wire, partition, owner), RedisIndex(wire, partition, owner + RETURNED)
-        return ranking.find(said, returned, sought, limit)
+        return ranking.find(said, returned, sought, limit, meaning)
 
     found: list[Passage] = []
     for group in range(0, len(owners), _PAGE):
@@ -283,6 +315,10 @@ class RedisIndex:
     async def size(self) -> int:
         """Return the number of messages."""
         return int(await self._wire.ask(self._partition, "STRLEN", self._list(_EVERY))) // _ENTRY
+
+    async def every(self) -> Sequence[int]:
+        """Return the messages, rising."""
+        return _numbers(await self._wire.ask(self._partition, "GETRANGE", self._list(_EVERY), "0", "-1"))
 
     async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[int]]:
         """The newest messages of each term."""
@@ -326,6 +362,10 @@ class RedisIndex:
         runs = await self._wire.look(self._partition, "around", self._owner, str(reach), *listed(ids))
         return {number: [*map(_number, run.split(" "))] for number, run in zip(numbers, runs, strict=True)}
 
+    async def nearest(self, meaning: Meaning) -> Sequence[int]:
+        """The messages that mean nearly the same, nearest first."""
+        return [*map(_number, await vectors.nearest_to(self._wire, self._partition, self._owner, meaning))]
+
     async def beside(self, work: Callable[[], T]) -> T:
         """The result of work that takes long, in a thread."""
         return await asyncio.to_thread(work)
@@ -348,6 +388,10 @@ class ReadIndex(RedisIndex):
     async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[int]]:
         """The newest messages of each term."""
         return self._read.listed(self._kind, terms)
+
+    async def nearest(self, meaning: Meaning) -> Sequence[int]:
+        """None: only the words of the question were looked at."""
+        return ()
 
     async def vocabulary(self) -> Vocabulary:
         """None: only the words of the question were looked at."""

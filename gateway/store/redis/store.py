@@ -46,6 +46,7 @@ from gateway.store.records import (
     InboxItem,
     ItemOutcome,
     Lease,
+    Meaning,
     Named,
     Opening,
     Passage,
@@ -59,11 +60,13 @@ from gateway.store.records import (
     Talk,
     ToolIntent,
     TurnEnd,
+    Unembedded,
     UsageBy,
+    Vector,
     chat_type_of,
     check_changes,
 )
-from gateway.store.redis import arguments, forgetting, reading, searching
+from gateway.store.redis import arguments, forgetting, reading, searching, vectors
 from gateway.store.redis.admission import admit
 from gateway.store.redis.arguments import flags, of_lease
 from gateway.store.redis.codec import compaction_from, compaction_json, number, pairs, row_from, session_from
@@ -823,8 +826,17 @@ class RedisStore(Store):
         found = await self._wire.ask_all((each, ("LRANGE", f"compactions:{session_id}", "0", "-1")) for each in asked)
         return [compaction_from(text) for texts in found for text in texts]
 
-    async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Passage]:
-        return await searching.search(self._wire, self._old_search, words, key, limit, self._process.time.now())
+    async def search(
+        self, words: str, key: SessionKey | None, limit: int, meaning: Meaning | None = None
+    ) -> list[Passage]:
+        now = self._process.time.now()
+        return await searching.search(self._wire, self._old_search, words, key, limit, now, meaning)
+
+    async def unembedded(self, model: str, length: int, limit: int) -> list[Unembedded]:
+        return await searching.unembedded(self._wire, model, length, limit)
+
+    async def keep_vectors(self, model: str, key: SessionKey, kept: Mapping[str, Vector]) -> None:
+        await vectors.keep(self._wire, partition_of_key(key), searching.owner_of(str(key)), model, kept)
 
     async def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
         return await searching.holding(self._wire, values, key, limit)

@@ -26,7 +26,7 @@ from heapq import heapify, heappop, heappush, nlargest
 from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from gateway.domain.message import text_of
-from gateway.store.records import Found, Passage
+from gateway.store.records import Found, Meaning, Passage
 from gateway.store.shared.dates import Span, spans
 from gateway.store.shared.near import Vocabulary, may_slip
 from gateway.store.shared.searchable import Kind
@@ -55,6 +55,7 @@ _FORGIVEN: Final = 4  # words of a question that no message holds, the longest, 
 _MEANT: Final = 4  # words that stand for one
 _ONLY_MEANT: Final = 0.6  # of the weight of a word
 _BESIDE: Final = 0.3  # of the weight of a word beside the sentence that asks
+_RANKS: Final = 60  # that fusion adds to each, so that no first place decides alone
 _TEXT: Final = 20_000  # characters of a message that are looked at
 
 T = TypeVar("T")
@@ -94,6 +95,9 @@ class Index(Protocol):
 
     async def around(self, numbers: Sequence[Number], reach: int) -> Mapping[Number, Sequence[Number]]:
         """For each message up to `reach` messages before and after the message, rising, the message among them."""
+
+    async def nearest(self, meaning: Meaning) -> Sequence[Number]:
+        """Return the messages that mean nearly the same, nearest first."""
 
     async def beside(self, work: Callable[[], T]) -> T:
         """The result of work on megabytes of texts, done where nobody waits for it."""
@@ -149,40 +153,68 @@ class _Word:
     weight: float
 
 
-async def search(index_of: Callable[[Kind], Index], words: str, limit: int, now: float) -> list[Passage]:
+async def search(
+    index_of: Callable[[Kind], Index], words: str, limit: int, now: float, meaning: Meaning | None = None
+) -> list[Passage]:
     """The passages that answer best: see `find`. `now`: seconds since the epoch."""
-    return await find(index_of("said"), index_of("returned"), Sought.by(words, now), limit)
+    return await find(index_of("said"), index_of("returned"), Sought.by(words, now), limit, meaning)
 
 
-async def find(said: Index, returned: Index, sought: Sought, limit: int) -> list[Passage]:
+async def find(
+    said: Index, returned: Index, sought: Sought, limit: int, meaning: Meaning | None = None
+) -> list[Passage]:
     """The passages that answer best, best first: people's and the model's words, then results of tools, each with two
     messages before and after. Some word of a question stands in many messages, so a quarter of the places is kept for
-    results. The two indexes number their messages together."""
-    if not sought.wanted.wanted or limit < 1:
+    results. The two indexes number their messages together. `meaning`: what was said and means nearly the same is
+    ranked a second time by that."""
+    near = await said.nearest(meaning) if meaning is not None else ()
+    if not (sought.wanted.wanted or near) or limit < 1:
         return []
-    found = await _find(said, returned, sought, limit)
+    found = await _find(said, returned, sought, limit, near)
     if found or set(question(" ".join(sought.wanted.phrases)).terms) >= set(sought.wanted.terms):
         return found
     # A question that quotes something, and nobody said that in one message.
-    return await _find(said, returned, replace(sought, wanted=replace(sought.wanted, phrases=())), limit)
+    return await _find(said, returned, replace(sought, wanted=replace(sought.wanted, phrases=())), limit, near)
 
 
-async def _find(said: Index, returned: Index, sought: Sought, limit: int) -> list[Passage]:
+async def _find(said: Index, returned: Index, sought: Sought, limit: int, near: Sequence[Number]) -> list[Passage]:
     sought, *listed = await _understood((said, returned), sought)
     spoken, results = [
         await _hits(each, sought, limit, some) for each, some in zip((said, returned), listed, strict=True)
     ]
+    if near:
+        spoken = await _with_near(said, sought, spoken, near)
     around = await said.around([*spoken.best, *results.best], _NEAR)
     every = _Hits({**spoken.texts, **results.texts}, {**spoken.weights, **results.weights}, ())
     nearby = _Nearby(every, frozenset(results.texts))
     shown: set[Number] = set()
     room = min(limit // 2, -(-limit // _FOR_RESULTS))
-    heard = _chosen(nearby.scores(spoken.best, around), around, every, limit, shown)
+    scores = nearby.scores(spoken.best, around)
+    heard = _chosen(_fused(scores, near) if near else scores, around, every, limit, shown)
     kept = limit - min(len(results.best), max(limit - len(heard), room))
     for _, part, _ in heard[kept:]:
         shown.difference_update(part)
     told = _chosen(nearby.scores(results.best, around), around, every, limit - kept, shown)
     return await _passages(said, [*heard[:kept], *told])
+
+
+async def _with_near(said: Index, sought: Sought, hits: _Hits, near: Sequence[Number]) -> _Hits:
+    """The hits, and what means nearly the same and holds every quotation of the question."""
+    others = await said.texts([each for each in near if each not in hits.texts])
+    texts = {number: each for number, each in others.items() if holds_phrases(each.text[:_TEXT], sought.wanted)}
+    weights = {number: hits.weights.get(number, {}) for number in texts}
+    best = [*hits.best, *(each for each in near if each in texts or (each in hits.weights and each not in hits.best))]
+    return _Hits({**hits.texts, **texts}, {**hits.weights, **weights}, best)
+
+
+def _fused(scores: Mapping[Number, float], near: Sequence[Number]) -> dict[Number, float]:
+    """Scores by both rankings (reciprocal rank fusion: Cormack and others, 2009)."""
+    by_words = sorted((each for each in scores if scores[each]), key=lambda each: (-scores[each], -each))
+    fused = dict.fromkeys(scores, 0.0)
+    for ranking in (by_words, [each for each in near if each in scores]):
+        for rank, number in enumerate(ranking):
+            fused[number] += 1 / (_RANKS + rank)
+    return fused
 
 
 @dataclass(frozen=True, slots=True)

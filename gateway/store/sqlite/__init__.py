@@ -23,7 +23,7 @@
                   spending        money under caps, and silences that platforms asked for
                   forgetting      what goes, without a trace
     reports       reading         queries for people
-                  search          the full-text index
+                  search          the full-text index (vectors: of what messages mean)
     in memory     leases          leases, and moments to send at
 
 `schema/` holds the steps from one version of the file to the next.

@@ -23,7 +23,7 @@ import apsw
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import HOST, Message, said_in
-from gateway.store.records import Found, Passage
+from gateway.store.records import Found, Meaning, Passage
 from gateway.store.shared import ranking, searchable
 from gateway.store.shared.documents import parsed
 from gateway.store.shared.near import Vocabulary
@@ -31,6 +31,7 @@ from gateway.store.shared.ranking import MOST_OF_A_TERM, Text
 from gateway.store.shared.searchable import RETURNED, Kind, kind_of, owner_of, terms_of
 from gateway.store.shared.text import Question
 from gateway.store.shared.unindexed import Unindexed
+from gateway.store.sqlite import vectors
 from gateway.store.sqlite.connection import change, many, one
 from gateway.store.sqlite.messages import MESSAGE_COLUMNS, is_of, message_from, message_of
 
@@ -177,11 +178,17 @@ def _holds(known: Sequence[int], number: int) -> bool:
 
 
 def passages(
-    connection: apsw.Connection, entries: Entries, words: str, key: SessionKey | None, limit: int, now: float
+    connection: apsw.Connection,
+    entries: Entries,
+    words: str,
+    key: SessionKey | None,
+    limit: int,
+    now: float,
+    meaning: Meaning | None = None,
 ) -> list[Passage]:
     """The passages that answer best, best first: people's and the model's words, then results of tools."""
     if is_made(connection):
-        return _at_once(ranking.search(partial(SqliteIndex, connection, entries, key), words, limit, now))
+        return _at_once(ranking.search(partial(SqliteIndex, connection, entries, key), words, limit, now, meaning))
     read = _read(connection, words, key)
     return _at_once(ranking.search(partial(ReadIndex, connection, entries, key, read), words, limit, now))
 
@@ -278,6 +285,11 @@ class SqliteIndex:
         """The messages of the same conversation before and after each."""
         return {each: self._beside(each, reach) for each in numbers}
 
+    async def nearest(self, meaning: Meaning) -> Sequence[int]:
+        """The messages that mean nearly the same, nearest first."""
+        among = None if self._key is None else self._entries.of(self._connection, self._whose(self._key))
+        return vectors.nearest_to(self._connection, meaning, among)
+
     async def beside(self, work: Callable[[], T]) -> T:
         """Work that takes long: here, because this thread is for searches alone."""
         return work()
@@ -336,6 +348,10 @@ class ReadIndex(SqliteIndex):
     async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[int]]:
         """The newest messages of each term."""
         return self._read.listed(self._of, terms)
+
+    async def nearest(self, meaning: Meaning) -> Sequence[int]:
+        """None: only the words of the question were looked at."""
+        return ()
 
     async def vocabulary(self) -> Vocabulary:
         """None: only the words of the question were looked at."""

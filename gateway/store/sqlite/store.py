@@ -47,6 +47,7 @@ from gateway.store.records import (
     InboxItem,
     ItemOutcome,
     Lease,
+    Meaning,
     Named,
     Opening,
     Passage,
@@ -60,7 +61,9 @@ from gateway.store.records import (
     Talk,
     ToolIntent,
     TurnEnd,
+    Unembedded,
     UsageBy,
+    Vector,
     chat_type_of,
     check_changes,
 )
@@ -82,6 +85,7 @@ from gateway.store.sqlite import (
     sessions,
     spending,
     turns,
+    vectors,
 )
 from gateway.store.sqlite.connection import check_undamaged
 from gateway.store.sqlite.database import Database
@@ -783,9 +787,17 @@ class SqliteStore(Store):
     async def compactions(self, session_id: str) -> list[Compaction]:
         return await self._database.read(reading.compactions, session_id)
 
-    async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Passage]:
+    async def search(
+        self, words: str, key: SessionKey | None, limit: int, meaning: Meaning | None = None
+    ) -> list[Passage]:
         now = self._process.time.now()
-        return await self._database.search(search.passages, self._entries, words, key, limit, now)
+        return await self._database.search(search.passages, self._entries, words, key, limit, now, meaning)
+
+    async def unembedded(self, model: str, length: int, limit: int) -> list[Unembedded]:
+        return await self._database.read(vectors.unembedded, model, length, limit)
+
+    async def keep_vectors(self, model: str, key: SessionKey, kept: Mapping[str, Vector]) -> None:
+        await self._database.write(vectors.keep, model, kept)
 
     async def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
         return await self._database.search(search.holding, self._entries, values, key, limit)

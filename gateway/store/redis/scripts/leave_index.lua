@@ -6,6 +6,11 @@ return once(function()
   local entry = packed(id)
   for _, term in ipairs(take_many(take_number())) do leave(owner, term, entry) end
   call('SREM', P .. 'unindexed', id)
-  if call('EXISTS', term_at(owner, '*')) == 0 then call('SREM', P .. 'searched', owner) end
+  call('HDEL', P .. 'signs:' .. owner, id)
+  call('HDEL', P .. 'vectors:' .. owner, id)
+  if call('EXISTS', term_at(owner, '*')) == 0 then
+    call('SREM', P .. 'searched', owner)
+    call('DEL', P .. 'signs:' .. owner, P .. 'vectors:' .. owner)
+  end
   return { 'ok' }
 end)
