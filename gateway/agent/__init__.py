@@ -22,6 +22,7 @@
     a session     sessions        its beginning, continuation and end (hooks: what an engine is told of the end)
                   prompt          its system prompt
                   quotes          earlier words that a message brings along
+                  embeddings      searches by what was meant
                   forgetting      words that a person wants gone (holding: all that holds them)
 
 `tools/` has Legato's own tools, `mcp/` the tools of MCP servers, `files/` what people and models send each other, and

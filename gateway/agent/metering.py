@@ -134,6 +134,7 @@ class Metering:
         configured = {"model": self.models.main}
         configured |= {f"fallback_models[{index}]": spec for index, spec in enumerate(self.models.fallbacks)}
         configured |= {f"chats.{place}.model": spec for place, spec in self.models.of_places.items()}
+        configured |= {"search.embeddings": self.models.embedding} if self.models.embedding else {}
         configured |= {f"auxiliary.{purpose}": spec for purpose, spec in self.models.auxiliary.items()}
         sample = CanonicalUsage(input_tokens=1, output_tokens=1)
         problems = [
@@ -236,7 +237,7 @@ class Metering:
             yield costs.append
             if costs and costs[-1] is not None:
                 await self._settle(reservation, millionths(costs[-1]))
-        except TranscriptionFailed:
+        except (TranscriptionFailed, ProviderRejected, ProviderRateLimited):
             await self._settle(reservation, 0)
             raise
         finally:

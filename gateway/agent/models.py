@@ -84,7 +84,7 @@ class Models:
     `main` is the default. `of_places` answer in chats with a model of their own, by place. `fallbacks` answer while
     another model cannot, in order. `auxiliary` holds whole entries for purposes that have their own. By the providers'
     names: `providers`, their descriptions (`plugins`), and the providers without the retries around them (`servers`).
-    `learned` has the limits that providers stated.
+    `embedding` gives vectors of messages, for searches. `learned` has the limits that providers stated.
     """
 
     main: ModelSpec
@@ -96,6 +96,7 @@ class Models:
     fallbacks: Sequence[ModelSpec] = ()
     of_places: Mapping[str, ModelSpec] = field(default_factory=dict)
     auxiliary: Mapping[Purpose, ModelSpec] = field(default_factory=dict)
+    embedding: ModelSpec | None = None
     calibration: Calibration = field(default_factory=Calibration)
     clock: Clock = field(default_factory=SystemClock)
     _absences: dict[tuple[str | None, ...], _Absence] = field(default_factory=dict)

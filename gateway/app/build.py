@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from tzlocal import get_localzone_name
 
 from gateway.agent.compaction import Compactor
+from gateway.agent.embeddings import Embeddings
 from gateway.agent.engines import Engines
 from gateway.agent.files.intake import FileIntake
 from gateway.agent.files.quota import FileQuotas
@@ -70,7 +71,7 @@ from gateway.people.approvals import Approvals
 from gateway.people.pairing import Pairing
 from gateway.people.reminders import Reminders
 from gateway.people.welcome import Welcome
-from gateway.providers.base import Provider
+from gateway.providers.base import Embeds, Provider
 from gateway.providers.plugin import ProviderHost
 from gateway.runtime.aside import Aside, RunsAside, at_once
 from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
@@ -188,6 +189,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         outbox=base.outbox,
         sessions=talks.sessions,
         forgetter=talks.forgetter,
+        embeddings=models.embeddings,
         expiry=Expiry(store=base.store, clock=base.clock),
         reminders=people.sweep,
         welcome=people.welcome,
@@ -294,6 +296,7 @@ class _ModelParts:
 
     metering: Metering
     dictation: Dictation | None
+    embeddings: Embeddings | None
     close: Sequence[Callable[[], Awaitable[None]]]
 
 
@@ -342,7 +345,31 @@ def _model_parts(base: _Base, parts: Parts) -> _ModelParts:
             metering=metering,
             clock=clock,
         )
-    return _ModelParts(metering=metering, dictation=dictation, close=closers)
+    return _ModelParts(
+        metering=metering,
+        dictation=dictation,
+        embeddings=_embeddings(base, metering),
+        close=closers,
+    )
+
+
+def _embeddings(base: _Base, metering: Metering) -> Embeddings | None:
+    models = metering.models
+    spec = models.embedding
+    if spec is None:
+        return None
+    server = models.servers[spec.provider]
+    if not isinstance(server, Embeds):
+        raise ConfigError([f"search.embeddings.provider: {spec.provider} gives no vectors; name another one"])
+    return Embeddings(
+        spec=spec,
+        server=server,
+        store=base.store,
+        metering=metering,
+        clock=base.clock,
+        redact=base.redact,
+        holder=base.ids.new("v"),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -527,6 +554,7 @@ def _commands(
         pairing=people.pairing,
         welcome=people.welcome,
         metering=models.metering,
+        search=models.embeddings.search if models.embeddings else store.search,
         running_turns=talks.running_turns,
         clock=clock,
         counter=base.counter,
@@ -574,6 +602,7 @@ def _turns(
         reminders=people.reminders,
         schedules=people.sweep,
         metering=models.metering,
+        search=models.embeddings.search if models.embeddings else base.store.search,
         commands=commands,
         forgetter=talks.forgetter,
         files=FileIntake(

@@ -11,6 +11,7 @@ from functools import partial
 import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
+from gateway.agent.embeddings import LOOK_FOR_VECTORS, Embeddings
 from gateway.agent.forgetting import Forgetter
 from gateway.agent.mcp.servers import McpServers
 from gateway.agent.metering import Metering
@@ -69,6 +70,7 @@ class Gateway:
     outbox: Outbox
     sessions: Sessions
     forgetter: Forgetter
+    embeddings: Embeddings | None
     expiry: Expiry
     reminders: ReminderSweep
     welcome: Welcome
@@ -156,6 +158,8 @@ class Gateway:
         self._repeat(scheduler, partial(self.tool_counts.keep, self.store), KEEP_EVERY, name="tool counts")
         if self.watched:
             self.background.start(self._watch(), name="watchdog")
+        if self.embeddings is not None:
+            self._repeat(scheduler, self.embeddings.look, LOOK_FOR_VECTORS, name="embeddings")
         self._repeat(scheduler, self.orders.look, LOOK_FOR_ORDERS, name="orders")
         self._repeat(scheduler, self.rest, _REST_EVERY, name="rest")
         if (backups := self.health.backups) is not None:

@@ -68,6 +68,8 @@ def configured_models(
     helpers = {purpose: entry for purpose, entry in named.items() if entry is not None}
     fallbacks, of_places = config.fallbacks(), config.chat_models()
     entries = [config.model, *fallbacks, *of_places.values(), *helpers.values()]
+    embedding = config.search.embeddings
+    entries += [embedding] if embedding else []
     table = _price_table(entries)
     needed = {entry.provider: _plugin(entry) for entry in entries if entry.provider not in replaced}
     new: dict[str, Provider] = {
@@ -90,6 +92,7 @@ def configured_models(
         of_places={place: model_spec(each, table, replaceable=bool(fallbacks)) for place, each in of_places.items()},
         plugins={entry.provider: _plugin(entry) for entry in entries},
         auxiliary={purpose: model_spec(entry, table) for purpose, entry in helpers.items()},
+        embedding=model_spec(embedding, table) if embedding else None,
         servers=made,
         clock=host.clock,
     )

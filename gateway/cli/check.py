@@ -23,6 +23,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from gateway.agent.embeddings import Embeddings
 from gateway.agent.models import Models, WindowSource
 from gateway.app.build import Parts, build
 from gateway.app.config import Config, Setup
@@ -46,6 +47,7 @@ from gateway.runtime.errors import (
     EmptyAnswer,
     GatewayError,
     OutputCapTooLarge,
+    ProviderError,
     ProviderRejected,
     StoreOutdated,
     TranscriptionFailed,
@@ -148,6 +150,8 @@ async def _all_findings(setup: Setup, gateway: Gateway, served: Sequence[Adapter
         yield finding
     if (transcriber := configured_transcriber(settings, gateway.clock)) is not None:
         yield await of_transcription(transcriber)
+    if gateway.embeddings is not None:
+        yield await of_embeddings(gateway.embeddings)
 
 
 async def findings(
@@ -271,6 +275,16 @@ async def of_transcription(transcriber: Transcriber) -> Finding:
     finally:
         await transcriber.aclose()
     return Finding(what="transcription", ok=True, detail=f"{transcriber.model}, writes down what is said")
+
+
+async def of_embeddings(embeddings: Embeddings) -> Finding:
+    """Say whether the embedding model gives a vector."""
+    try:
+        length = await embeddings.probe()
+    except (ProviderError, TimeoutError) as error:
+        detail = f"{embeddings.spec.name}: {str(error) or 'it does not answer'} Searches go by words alone until then."
+        return Finding(what="search.embeddings", ok=False, detail=detail)
+    return Finding(what="search.embeddings", ok=True, detail=f"{embeddings.spec.name}, {length:,} numbers a text")
 
 
 def _silence(rate: int = 16_000) -> bytes:

@@ -745,9 +745,18 @@ def sessions_search(
     config: ConfigOption = None,
 ) -> None:
     """Original messages that hold some of the words, the best first."""
-    from gateway.cli.reports import found_rows, found_text
+    from gateway.cli.meaning import meaning_of
+    from gateway.cli.reports import Row, found_rows, found_text
 
-    show_rows(_read(config, lambda store: found_rows(store, " ".join(words), limit)), as_json, found_text)
+    settings, sought = _settings(config), " ".join(words)
+
+    async def search(store: Store) -> list[Row]:
+        asks = settings.search.embeddings is not None
+        return await found_rows(
+            store, sought, limit, await meaning_of(settings, sought, _redactor(settings)) if asks else None
+        )
+
+    show_rows(_read(config, search), as_json, found_text)
 
 
 # -- what the commands share -----------------------------------------------------------------

@@ -19,7 +19,7 @@ from gateway.domain.session import Session
 from gateway.domain.wording import counted
 from gateway.runtime.errors import SessionNotFound
 from gateway.store.port import Store
-from gateway.store.records import Found, UsageBy
+from gateway.store.records import Found, Meaning, UsageBy
 from gateway.store.shared.text import Holds
 
 Row = dict[str, Any]
@@ -67,12 +67,12 @@ async def show_row(store: Store, session_id: str) -> Row:
     return {**_session(session), "messages": messages}
 
 
-async def found_rows(store: Store, words: str, limit: int) -> list[Row]:
+async def found_rows(store: Store, words: str, limit: int, meaning: Meaning | None = None) -> list[Row]:
     """Hits, best first, and the messages around each that hold any of the words: session_id, message_id, at, role,
     text."""
     sought = Holds(words)
     hits: list[Found] = []
-    for passage in await store.search(words, None, limit):
+    for passage in await store.search(words, None, limit, meaning):
         others = (each for each in passage.turns if each is not passage.hit)
         hits += [passage.hit, *(each for each in others if sought.held(text_of(each.message)))]
     return [

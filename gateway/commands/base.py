@@ -29,7 +29,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionNotFound
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.port import Store
-from gateway.store.records import InboxItem, Lease
+from gateway.store.records import InboxItem, Lease, Passage
 
 Group = Literal["Conversation", "While I work", "What I remember", "Sessions", "About"]
 Run = Callable[["CommandContext"], Awaitable["Answer | str"]]
@@ -128,6 +128,7 @@ class CommandContext:
     pairing: Pairing
     welcome: Welcome
     metering: Metering
+    search: Callable[[str, SessionKey | None, int], Awaitable[list[Passage]]]
     running_turns: RunningTurns
     clock: Clock
     counter: TokenCounter

@@ -250,7 +250,7 @@ async def recall(ctx: CommandContext) -> str:
     """Find original messages of the caller's own conversations, compacted or not."""
     if not ctx.argument:
         raise UserError("Say what to look for, for example: /recall train tickets")
-    hits = await ctx.store.search(ctx.argument, ctx.key, _MOST_HITS)
+    hits = await ctx.search(ctx.argument, ctx.key, _MOST_HITS)
     # The same words may have been said again, or be stored again by /retry.
     found = list({speaker_of(each.hit, {}) + text_of(each.hit.message): each for each in reversed(hits)}.values())
     if not found:

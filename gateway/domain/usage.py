@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Purpose = Literal["turn", "compression", "memory", "title", "transcription", "broken off"]
+Purpose = Literal["turn", "compression", "memory", "title", "transcription", "embedding", "broken off"]
 BROKEN_OFF: Final[Purpose] = "broken off"  # an attempt at an answer that did not end; its figures are our estimate
 
 

@@ -188,6 +188,22 @@ class ListsModels(Protocol):
         ProviderError if it cannot be asked."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Embedded:
+    """The vectors of texts, in their order, and the tokens that were read (0: the server does not say)."""
+
+    vectors: Sequence[Sequence[float]]
+    tokens: int = 0
+
+
+@runtime_checkable
+class Embeds(Protocol):
+    """A provider with a server that gives vectors for texts."""
+
+    async def embed(self, spec: ModelSpec, texts: Sequence[str]) -> Embedded:
+        """The vectors of these texts by the model of `spec`. Raises ProviderError."""
+
+
 class Windows(Protocol):
     """Knows the context length of models by name. Nothing raises for an unknown one."""
 

@@ -19,6 +19,8 @@ from typing import Final
 import structlog
 
 from gateway.providers.base import (
+    Embedded,
+    Embeds,
     ListsModels,
     ModelEvent,
     ModelRequest,
@@ -89,6 +91,23 @@ class Keyring:
         """As the inner provider's, if it lists models."""
         inner = self._provider
         return await inner.models(await self._with_key(spec)) if isinstance(inner, ListsModels) else ()
+
+    async def embed(self, spec: ModelSpec, texts: Sequence[str]) -> Embedded:
+        """As the inner provider's, if it gives vectors. The next key is taken as for a stream."""
+        inner, tried = self._provider, set[str]()
+        if not isinstance(inner, Embeds):
+            raise ProviderRejected(f"{spec.provider} gives no vectors. Name another one in search.embeddings.provider.")
+        while True:
+            chosen = await self._with_key(spec, tried)
+            try:
+                return await inner.embed(chosen, texts)
+            except ProviderError as error:
+                if chosen is spec or chosen.api_key is None or not (seconds := _rest(error)):
+                    raise
+                tried.add(chosen.api_key)
+                self._forget(spec, chosen.api_key, seconds)
+                if not self._has_another(spec, tried):
+                    raise
 
     async def aclose(self) -> None:
         """Close the inner provider."""

@@ -42,7 +42,7 @@ from gateway.context.standing import ended
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter
 from gateway.domain.approval import LABELS, Labels
-from gateway.domain.chat import Inbound, Outbound, OutboundKind, readable
+from gateway.domain.chat import Inbound, Outbound, OutboundKind, SessionKey, readable
 from gateway.domain.command import CommandCall
 from gateway.domain.message import Message, note_of
 from gateway.domain.session import Session
@@ -57,7 +57,7 @@ from gateway.runtime.points import Points
 from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
 from gateway.store.port import Store
-from gateway.store.records import MOST_ATTEMPTS, Cap, InboxItem, ItemOutcome, Lease, ToolIntent, TurnJournal
+from gateway.store.records import MOST_ATTEMPTS, Cap, InboxItem, ItemOutcome, Lease, Passage, ToolIntent, TurnJournal
 from gateway.turns.notices import Throttle
 from gateway.turns.observer import STOPPED, TurnObserver
 from gateway.turns.parts import following, joined, patience
@@ -128,6 +128,7 @@ class Turns:
     reminders: Reminders
     schedules: ReminderSweep
     metering: Metering
+    search: Callable[[str, SessionKey | None, int], Awaitable[list[Passage]]]
     commands: CommandRunner
     forgetter: Forgetter
     files: FileIntake
@@ -525,7 +526,7 @@ class Turns:
             writer=recorder,
             observer=observer,
             questions=questions,
-            recall=lambda words, limit: self.store.search(words, item.key, limit),
+            recall=lambda words, limit: self.search(words, item.key, limit),
             around=lambda message_id, reach: self.store.around(item.key, message_id, reach),
             files=TurnFiles(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
             reminders=self.reminders.of(item),

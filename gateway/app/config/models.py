@@ -115,6 +115,18 @@ class Context(Section):
     recall: Flag = Field(True, description="quote earlier messages beside a new one that names their subject")
 
 
+class SearchSettings(Section):
+    """Searches of what was said: /recall, the model's own, and `legato sessions search`. They go by words. With an
+    embedding model they find other words for the same, too: a server with OpenAI's /embeddings is sent each message,
+    once, and each question. Changing the model makes all vectors anew, in the background.
+
+        search: {embeddings: {provider: ollama, name: nomic-embed-text}}
+        search: {embeddings: {provider: openai, name: text-embedding-3-small}}
+    """
+
+    embeddings: ModelEntry | None = Field(None, description="the embedding model: a section like `model`; null: none")
+
+
 def _store_url(value: str) -> str:
     if value.startswith(("redis://", "rediss://")):
         return _redis_url(value)
@@ -350,6 +362,7 @@ class Config(Section):
     compression: CompressionSettings = CompressionSettings()
     hygiene: HygieneRules = HygieneRules()
     context: Context = Context()
+    search: SearchSettings = SearchSettings()
     sessions: SessionSettings = SessionSettings()
     store: StoreSettings = StoreSettings()
     turns: TurnSettings = TurnSettings()

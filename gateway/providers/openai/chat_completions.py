@@ -7,13 +7,13 @@ without it, and what was learned is kept for the life of the process.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
 import httpx
 
-from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, OfferedModel
+from gateway.providers.base import Embedded, ModelEvent, ModelRequest, ModelSpec, OfferedModel
 from gateway.providers.http import http_client
 from gateway.providers.openai.answer import ChatAnswer
 from gateway.providers.openai.codec import (
@@ -25,6 +25,7 @@ from gateway.providers.openai.codec import (
     speaks_responses,
     thinks_by_name,
 )
+from gateway.providers.openai.embeddings import embedded
 from gateway.providers.openai.local import running_window
 from gateway.providers.plugin import ProviderHost
 from gateway.providers.server import ModelServer, Refused, bearer
@@ -92,6 +93,11 @@ class ChatCompletions:
         """Return the models that the server lists in `/models`; nothing if it has no such list. Raises
         ProviderError."""
         return offered(await self._server.look_up(_models(spec), bearer(spec)))
+
+    async def embed(self, spec: ModelSpec, texts: Sequence[str]) -> Embedded:
+        """Return the vectors that the server's `/embeddings` gives for texts. Raises ProviderError."""
+        body = {"model": spec.name, "input": list(texts), "encoding_format": "float"}
+        return embedded(await self._server.look_up(at_path(spec, "/embeddings"), bearer(spec), body), len(texts))
 
 
 def create(host: ProviderHost) -> ChatCompletions:
