@@ -15,9 +15,14 @@ from itertools import chain
 from pathlib import Path
 
 from gateway.domain.message import Message, noted, text_of
+from gateway.providers.base import ModelSpec
+from gateway.providers.http import http_client
+from gateway.providers.openai.chat_completions import ChatCompletions
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.port import Store
+from gateway.store.records import Vector
+from gateway.store.shared.vectors import packed
 from gateway.store.sqlite import SqliteStore
 from tests.bench.served import store_at, synced_server
 from tests.bench.table import Row, milliseconds, percentile, render
@@ -27,7 +32,7 @@ from tests.bench_context.customers import Life, write
 from tests.bench_context.drive import readable, span_of
 from tests.bench_context.facts import stands
 from tests.bench_recall.dialogues import Dialogue, dialogue
-from tests.bench_recall.shares import kinds
+from tests.bench_recall.shares import Embed, kinds
 from tests.support.store_kit import in_session, key, step
 
 Search = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -197,13 +202,26 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
-async def _main(numbers: Sequence[int], *, only_cost: bool, only_kinds: bool) -> None:
+def embedder(server: ChatCompletions, address: str, model: str) -> Embed:
+    """What asks the embedding server at an address."""
+    spec = ModelSpec(provider="openai", name=model, base_url=address, context_length=8_192)
+
+    async def embed(texts: Sequence[str]) -> Sequence[Vector]:
+        return [packed(each) for each in (await server.embed(spec, texts)).vectors] if texts else []
+
+    return embed
+
+
+async def _main(numbers: Sequence[int], *, only_cost: bool, only_kinds: bool, embeddings: Sequence[str]) -> None:
+    server = ChatCompletions(http_client(), str)
+    embed = embedder(server, *embeddings) if embeddings else None
     with tempfile.TemporaryDirectory() as folder:
         store: Store = SqliteStore(Path(folder) / "legato.db", clock=SystemClock())
         await store.open()
         if not only_cost:
             title = "Recall by kind of question: turn any / turn all / session any / session all"
-            print(render(title, await kinds(store, numbers)))
+            print(render(title, await kinds(store, numbers, embed)))
+        await server.aclose()
         if only_kinds:
             await store.aclose()
             return
@@ -212,9 +230,9 @@ async def _main(numbers: Sequence[int], *, only_cost: bool, only_kinds: bool) ->
             print(render("Recall of what was said, at a help desk", await desk(numbers[:DESKS])))
         print(render(f"Its cost in a store of {10 * SMALL + BIG:,} messages, SQLite", await costs(store, (10, 15))))
         await store.aclose()
-    with synced_server() as server, server.client() as client:
+    with synced_server() as redis, redis.client() as client:
         client.config_set("appendfsync", "no")  # only looks are measured
-        store = store_at(server.url)
+        store = store_at(redis.url)
         await store.open()
         print(render("The same on Redis", await costs(store, (20, 20))))
         await store.aclose()
@@ -225,5 +243,6 @@ if __name__ == "__main__":
     parser.add_argument("--seeds", type=seeds, default=seeds("1-8"), help="which dialogues, as 1-8")
     parser.add_argument("--cost", action="store_true", help="only what a search costs")
     parser.add_argument("--kinds", action="store_true", help="only recall by kind of question")
+    parser.add_argument("--embeddings", nargs=2, metavar=("URL", "MODEL"), default=(), help="search by meaning, too")
     given = parser.parse_args()
-    asyncio.run(_main(given.seeds, only_cost=given.cost, only_kinds=given.kinds))
+    asyncio.run(_main(given.seeds, only_cost=given.cost, only_kinds=given.kinds, embeddings=given.embeddings))

@@ -11,6 +11,8 @@ import apsw
 
 from gateway.domain.message import Message, noted, text_of
 from gateway.store.port import Store
+from gateway.store.records import Meaning, Vector
+from gateway.store.shared.vectors import NONE
 from tests.bench.table import Row
 from tests.bench_recall.asked import SESSION, Talk, talk
 from tests.support.store_kit import in_session, key, step
@@ -26,13 +28,16 @@ Search: TypeAlias = Callable[[str, int], Awaitable[Places]]
 Shares: TypeAlias = dict[tuple[str, int, str], list[float]]
 
 
-async def kinds(store: Store, numbers: Sequence[int]) -> list[Row]:
-    """One row for each kind of question and number of passages."""
+Embed: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[Vector]]]
+
+
+async def kinds(store: Store, numbers: Sequence[int], embed: Embed | None = None) -> list[Row]:
+    """One row for each kind of question and number of passages. `embed`: searches go by meaning, too."""
     own: Shares = defaultdict(list)
     plain: Shares = defaultdict(list)
     for seed in numbers:
         said = talk(seed)
-        await measured(said, await ours(store, said, f"asked {seed}"), own)
+        await measured(said, await ours(store, said, f"asked {seed}", embed), own)
         await measured(said, plain_fts(said), plain)
     return [
         Row(
@@ -64,7 +69,7 @@ async def measured(said: Talk, search: Search, shares: Shares) -> None:
                 shares[question.kind, limit, f"{name} all"].append(float(sought <= found))
 
 
-async def ours(store: Store, said: Talk, chat: str) -> Search:
+async def ours(store: Store, said: Talk, chat: str, embed: Embed | None) -> Search:
     """The store's search, in a chat where all this was said."""
     claim, session = await in_session(store, session_id=f"s{chat}", chat=chat)
     messages = [
@@ -74,10 +79,16 @@ async def ours(store: Store, said: Talk, chat: str) -> Search:
     for first in range(0, len(messages), 300):
         session = await store.session(session.id)
         await store.record_step(claim.lease, session.ref, claim.item, step(*messages[first : first + 300]))
+    while embed is not None and (some := await store.unembedded("bench", 0, 32)):
+        read = [each for each in some if each.text]
+        kept = {each.message_id: NONE for each in some}
+        kept |= dict(zip([each.message_id for each in read], await embed([each.text for each in read]), strict=True))
+        await store.keep_vectors("bench", some[0].key, kept)
     place_of = {text: place for place, text in enumerate(said.texts)}
 
     async def search(words: str, limit: int) -> Places:
-        passages = await store.search(words, key(chat), limit)
+        meaning = Meaning(model="bench", vector=(await embed([words]))[0]) if embed is not None else None
+        passages = await store.search(words, key(chat), limit, meaning)
         return [place_of[text_of(turn.message)] for passage in passages for turn in passage.turns]
 
     return search

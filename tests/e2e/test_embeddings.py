@@ -100,7 +100,8 @@ async def test_the_shell_finds_them_and_check_probes(tmp_path: Path, monkeypatch
         for key, found in (("sk-right", True), ("sk-wrong", False)):
             written = (
                 f"store: {{url: '{config.store.url}'}}\n"
-                f"search: {{embeddings: {{provider: openai, name: tiny, base_url: '{server.url}', api_key: '${{EMBEDDING_KEY}}'}}}}\n"
+                f"search: {{embeddings: {{provider: openai, name: tiny, base_url: '{server.url}', "
+                "api_key: '${EMBEDDING_KEY}'}}\n"
             )
             monkeypatch.setenv("EMBEDDING_KEY", key)
             (tmp_path / "config.yaml").write_text(written, encoding="utf-8")
