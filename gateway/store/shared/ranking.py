@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush, nlargest
@@ -55,7 +56,7 @@ _FORGIVEN: Final = 4  # words of a question that no message holds, the longest, 
 _MEANT: Final = 4  # words that stand for one
 _ONLY_MEANT: Final = 0.6  # of the weight of a word
 _BESIDE: Final = 0.3  # of the weight of a word beside the sentence that asks
-_RANKS: Final = 60  # that fusion adds to each, so that no first place decides alone
+_TURNS: Final = 4  # places, of which one is for what means nearly the same
 _TEXT: Final = 20_000  # characters of a message that are looked at
 
 T = TypeVar("T")
@@ -208,13 +209,15 @@ async def _with_near(said: Index, sought: Sought, hits: _Hits, near: Sequence[Nu
 
 
 def _fused(scores: Mapping[Number, float], near: Sequence[Number]) -> dict[Number, float]:
-    """Scores by both rankings (reciprocal rank fusion: Cormack and others, 2009)."""
+    """Scores by both rankings: of `_TURNS` places the last goes to what means nearly the same, the others to words. A
+    list of what was said is found by its words, and must not be crowded out."""
     by_words = sorted((each for each in scores if scores[each]), key=lambda each: (-scores[each], -each))
-    fused = dict.fromkeys(scores, 0.0)
-    for ranking in (by_words, [each for each in near if each in scores]):
-        for rank, number in enumerate(ranking):
-            fused[number] += 1 / (_RANKS + rank)
-    return fused
+    queues = [deque(by_words), deque(each for each in near if each in scores)]
+    order: dict[Number, None] = {}
+    while any(queues):
+        turn = len(order) % _TURNS == _TURNS - 1
+        order.setdefault((queues[turn] or queues[not turn]).popleft())
+    return dict.fromkeys(scores, 0.0) | {number: 1 / (1 + place) for place, number in enumerate(order)}
 
 
 @dataclass(frozen=True, slots=True)
