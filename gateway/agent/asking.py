@@ -99,7 +99,7 @@ class Asking:
             return completed
         raise unpaid or explained(failures[0], self.metering.models.fallbacks)
 
-    async def come_home(self, conversation: Conversation) -> None:
+    async def use_own_model(self, conversation: Conversation) -> None:
         """Go back to the conversation's own model, at the end of a turn."""
         if self._home is not None and conversation.spec.place != self._home.place:
             await change_model(conversation, self._home)

@@ -59,7 +59,7 @@ class Agent:
         except ContentRefused as error:
             raise UserError(DECLINED if _withheld(conversation) else DECLINED_LATER) from error
         finally:
-            await self.asking.come_home(conversation)
+            await self.asking.use_own_model(conversation)
 
     async def _run(self, conversation: Conversation, intents: Collection[ToolIntent]) -> str:
         if not conversation.tools:  # the session's first turn, which a person expects to have its tools

@@ -29,7 +29,7 @@ from gateway.agent.hooks import Hooks
 from gateway.agent.hygiene import Hygiene
 from gateway.agent.loop import Agent
 from gateway.agent.mcp.servers import McpServers
-from gateway.agent.mcp.shelf import Shelf
+from gateway.agent.mcp.tool_lists import ToolLists
 from gateway.agent.memory.flush import Flushes
 from gateway.agent.memory.memories import Memories
 from gateway.agent.metering import Metering
@@ -389,7 +389,7 @@ def _tool_parts(base: _Base, parts: Parts) -> _ToolParts:
     mcp = McpServers(
         settings=config.tools.mcp,
         toolbox=toolbox,
-        shelf=Shelf(folder=config.home / "mcp"),
+        lists=ToolLists(folder=config.home / "mcp"),
         clock=clock,
         redact=redact,
     )

@@ -30,7 +30,7 @@ _UNDONE = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class CompressArguments:
     """The argument of /compress. The last `keep` exchanges stay word for word."""
 
     focus: str | None = None
@@ -39,11 +39,11 @@ class Wish:
     undo: bool = False
 
 
-def wish(argument: str) -> Wish:
+def arguments_in(argument: str) -> CompressArguments:
     """Read the argument: options first, then the topic. Raises UserError."""
     words = argument.split()
     if [word.lower() for word in words] == ["undo"]:
-        return Wish(undo=True)
+        return CompressArguments(undo=True)
     keep, preview = 0, False
     while words and words[0].startswith("--"):
         option = words.pop(0)
@@ -53,7 +53,7 @@ def wish(argument: str) -> Wish:
             keep = int(words.pop(0))
         else:
             raise UserError(_USAGE)
-    return Wish(focus=" ".join(words) or None, keep=keep, preview=preview)
+    return CompressArguments(focus=" ".join(words) or None, keep=keep, preview=preview)
 
 
 @partial(
@@ -74,7 +74,7 @@ def wish(argument: str) -> Wish:
 )
 async def compress(ctx: CommandContext) -> Answer | str:
     """Run the session's engine with `force`, whatever its thresholds and cooldowns say."""
-    asked = wish(ctx.argument)
+    asked = arguments_in(ctx.argument)
     session = await ctx.present()
     opened = await ctx.opened_before()
     if asked.undo and session is not None:
@@ -110,7 +110,7 @@ def _kept(messages: Sequence[Message], exchanges: int) -> int:
 
 
 async def _preview(
-    ctx: CommandContext, conversation: Conversation, messages: Sequence[Message], kept: int, asked: Wish
+    ctx: CommandContext, conversation: Conversation, messages: Sequence[Message], kept: int, asked: CompressArguments
 ) -> str:
     """Foretell the result, with the engine's own extract in the place of the summary."""
     folded = messages[: len(messages) - kept]

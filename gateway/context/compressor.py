@@ -20,7 +20,7 @@ from gateway.context.measured import NOTHING, MeasuredEngine, positive
 from gateway.context.plan import carry_out
 from gateway.context.policy import CompressionSettings
 from gateway.context.state import Cooldown
-from gateway.context.summariser import Summariser, Wish
+from gateway.context.summariser import PassOptions, Summariser
 from gateway.domain.message import Message
 from gateway.domain.window import UNKNOWN_WINDOW, is_emergency
 from gateway.runtime.clock import Clock
@@ -83,7 +83,7 @@ class Compressor(MeasuredEngine):
         if not plan.summarises:
             return self._only_pruned(messages, plan, force=force)
         prompt = self.last_prompt_tokens if current_tokens is None else current_tokens
-        wish = Wish(
+        options = PassOptions(
             focus=focus_topic or "",
             memory=memory_context,
             force=force,
@@ -95,7 +95,7 @@ class Compressor(MeasuredEngine):
             ),
         )
         try:
-            written = await self._summariser.write(plan, wish)
+            written = await self._summariser.write(plan, options)
         except CompressionFailed as error:
             self.last_outcome = Outcome(error=str(error), aborted=True)
             return list(messages)

@@ -56,7 +56,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class PassOptions:
     """The particulars of one pass.
 
     `focus`: a topic, "" for the newest requests. `memory`: text that memory wants kept. `force`: cooldowns do not
@@ -96,20 +96,20 @@ class Summariser:
         """Say whether the provider lately refused the key, or the quota was used up; only `force` tries again then."""
         return self.cooldown.kind == "refused" and self.resting_until is not None
 
-    async def write(self, plan: Plan, wish: Wish) -> Written:
+    async def write(self, plan: Plan, options: PassOptions) -> Written:
         """Return notes from the model, else by rule. Raises CompressionFailed where key or quota were refused: a
         person can mend that, and rule-made notes would only hide it."""
         notes = await asyncio.to_thread(_Notes, plan, counter=self._counter, redact=self._redact)
         if self.call_model is None:
             return await asyncio.to_thread(notes.by_rule, NO_MODEL)
         error: BaseException | None = None
-        if self.resting_until is not None and not wish.force:
+        if self.resting_until is not None and not options.force:
             kind, seconds = self.cooldown.kind, self.cooldown.until - self._clock.now()
             reason = f"The summariser failed recently and rests for {seconds:.0f} s more."
         else:
             try:
                 async with self._clock.limit(PATIENCE):
-                    written = await self._asked(notes, wish, self.call_model)
+                    written = await self._asked(notes, options, self.call_model)
             except (GatewayError, TimeoutError) as raised:
                 error = raised
             else:
@@ -121,20 +121,20 @@ class Summariser:
                 kind = "unconfigured" if isinstance(error, ConfigError) else classify(error)
             self.cooldown = self.cooldown.after(kind, self._clock.now(), error)
             reason = self._redact(str(error)) or "The summariser did not answer in time."
-        if kind == "refused" and not wish.emergency:
+        if kind == "refused" and not options.emergency:
             raise CompressionFailed(reason) from error
         return await asyncio.to_thread(notes.by_rule, reason, getattr(error, "failed_model", None))
 
-    async def _asked(self, notes: _Notes, wish: Wish, call_model: CallModel) -> Written:
+    async def _asked(self, notes: _Notes, options: PassOptions, call_model: CallModel) -> Written:
         """Return a model's notes. One whose window is smaller than is known is given half as much until it fits."""
         while True:
             try:
-                return await _Asking(notes, wish, call_model, self.call_aligned).write()
+                return await _Asking(notes, options, call_model, self.call_aligned).write()
             except ContextOverflow as error:
-                smaller = min(wish.window // 2, error.limit or wish.window)
+                smaller = min(options.window // 2, error.limit or options.window)
                 if smaller < _SMALLEST_WINDOW:
                     raise
-                wish = replace(wish, window=smaller)
+                options = replace(options, window=smaller)
                 notes.begin_again()
 
 
@@ -221,21 +221,23 @@ class _Asking:
     """Has a model write the notes of one pass. The first try is made in place if possible. Every other request stands
     alone. One unusable answer is forgiven, and asked for anew with its flaw."""
 
-    def __init__(self, notes: _Notes, wish: Wish, call_model: CallModel, call_aligned: CallAligned | None) -> None:
+    def __init__(
+        self, notes: _Notes, options: PassOptions, call_model: CallModel, call_aligned: CallAligned | None
+    ) -> None:
         plan, counter = notes.plan, notes.counter
         self._notes = notes
         self._plan = plan
-        self._wish = wish
+        self._options = options
         self._call_model = call_model
         self._call_aligned = call_aligned
         self._refused = ""  # the flaw of the last answer, "" as long as all were usable
         # Every part's request reads notes and writes them anew, so neither may take more than a quarter of the window.
-        self._limit = max(_LEAST_OUTPUT, min(plan.budget * 5 // 4, wish.window // 4))
+        self._limit = max(_LEAST_OUTPUT, min(plan.budget * 5 // 4, options.window // 4))
         self._lists = notes.lists(plan.room)
         lists = min(plan.ledger_room, sum(map(len, notes.ledger))) + counter.text(self._lists.text)
         self._room = plan.room - lists  # the most tokens that the answer may have
         self._tokens = min(plan.budget, self._room, self._limit * 4 // 5)  # the number that is asked for
-        self._recent = [] if wish.focus else [line for line in map(self._line, plan.requests) if line]
+        self._recent = [] if options.focus else [line for line in map(self._line, plan.requests) if line]
 
     async def write(self) -> Written:
         """Return verified notes. Raises SummaryRefused after one stricter second try."""
@@ -261,12 +263,12 @@ class _Asking:
             redact,
             tokens=self._tokens,
             previous=bool(plan.previous),
-            memory=self._wish.memory,
-            focus=self._wish.focus,
+            memory=self._options.memory,
+            focus=self._options.focus,
             recent=self._recent,
         )
         try:
-            answer = await self._call_aligned(self._wish.transcript, task, self._limit)
+            answer = await self._call_aligned(self._options.transcript, task, self._limit)
             if answer is None:
                 return None
             notes = self._read(answer)
@@ -286,8 +288,8 @@ class _Asking:
                 self._notes.redact,
                 tokens=self._tokens,
                 previous=self._shortened(self._notes.text),
-                memory=self._wish.memory,
-                focus=self._wish.focus,
+                memory=self._options.memory,
+                focus=self._options.focus,
                 recent=self._recent,
                 refused=self._refused,
             )
@@ -317,8 +319,8 @@ class _Asking:
     def _parts(self) -> list[material.Part]:
         """Return the middle as the summariser reads it, request by request, each within its window."""
         plan, counter = self._plan, self._notes.counter
-        given = sum(counter.text(text) for text in (self._wish.memory, self._wish.focus, *self._recent))
-        room = self._wish.window - self._limit - _SLACK - counter.constant(prompts.INSTRUCTIONS) - given
+        given = sum(counter.text(text) for text in (self._options.memory, self._options.focus, *self._recent))
+        room = self._options.window - self._limit - _SLACK - counter.constant(prompts.INSTRUCTIONS) - given
         earlier = min(self._limit, counter.text(plan.previous))
         return material.parts(
             plan.middle,

@@ -18,7 +18,7 @@ _MOST: Final = 1_000  # albums
 _Album = tuple[SessionKey, str, str | None]  # the conversation, the sender, the album's name
 
 
-class Overheard:
+class RecentAlbums:
     """The files that were read lately and not meant for the bot, by album. `now` is monotonic."""
 
     def __init__(self) -> None:

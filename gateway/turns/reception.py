@@ -34,7 +34,7 @@ from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import Arrival, InboxItem, Receipt
-from gateway.turns.albums import Overheard
+from gateway.turns.albums import RecentAlbums
 from gateway.turns.notices import Quota, Throttle, tell_of_outage
 from gateway.turns.parts import is_continuation
 
@@ -62,7 +62,7 @@ class Reception:
     """Receives for all adapters. `heard_at`: when each platform handed something over last (monotonic). Seven more
     fields change. `_told`, `_full` and `_reminded` note when each key was last told
     that the bot is busy, that its lane is full, and that the bot waits for a yes or no. `_overflowed` has the keys
-    whose adapter was told of a full lane, `_answered` counts a key's commands beside its lane, `_overheard` keeps
+    whose adapter was told of a full lane, `_answered` counts a key's commands beside its lane, `_albums` keeps
     files of albums, and `_beside` has what is carried out beside the lanes."""
 
     store: Store
@@ -82,7 +82,7 @@ class Reception:
     _reminded: Throttle = field(default_factory=Throttle)
     _overflowed: Throttle = field(default_factory=lambda: Throttle(every=_FULL_FOR))
     _answered: Quota = field(default_factory=lambda: Quota(most=_ANSWERED, seconds=_MINUTE))
-    _overheard: Overheard = field(default_factory=Overheard)
+    _albums: RecentAlbums = field(default_factory=RecentAlbums)
     _beside: set[asyncio.Task[None]] = field(default_factory=set)
 
     # -- 1. a batch -------------------------------------------------------------------------
@@ -100,7 +100,7 @@ class Reception:
         until = self.clock.monotonic() + _AFTERWARDS
         status = {arrival.inbound.event_id: await self._turned_away(adapter, arrival) for arrival in too_many}
         for arrival, receipt in zip(arrivals, receipts, strict=True):
-            self._overheard.forget(arrival)
+            self._albums.forget(arrival)
             if receipt.status == "new" and self._is_counted(arrival):
                 self._answered.take(arrival.key, self.clock.monotonic())
             status[receipt.event_id] = await self._accepted(adapter, arrival, receipt, until)
@@ -138,9 +138,9 @@ class Reception:
                 inbound = _corrected(inbound)
             arrival = self.arrival(await self._as_answer(replace(inbound, only_as_part=False)))
             if not inbound.only_as_part or await self._is_part(arrival, arrivals):
-                arrivals += [*self._overheard.before(arrival, now), arrival]
+                arrivals += [*self._albums.before(arrival, now), arrival]
             else:
-                self._overheard.keep(arrival, now)
+                self._albums.keep(arrival, now)
         return arrivals
 
     async def _is_about_the_chat(self, told: Inbound) -> bool:

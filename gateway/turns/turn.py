@@ -176,7 +176,7 @@ class Turns:
         """Do what the item asks for."""
         item = recorder.item
         if item.attempts > MOST_ATTEMPTS or item.inbound.kind == "unreadable":
-            return await self._bury(recorder)
+            return await self._give_up(recorder)
         self.points("turn.claimed")
         if item.inbound.kind == "withdrawn":
             return Ending(outcome="withdrawn")
@@ -310,7 +310,7 @@ class Turns:
         shown: list[tuple[OutboundKind, str]]
         try:
             async with observer.limits():
-                await self._hear(observer, conversation, said, reminders=reminders)
+                await self._add_message(observer, conversation, said, reminders=reminders)
                 await self._clean(observer, conversation, agent.fitting)
                 outcome: ItemOutcome = "answered"
                 reply = await self.invoke(agent, conversation, journal.intents)
@@ -341,7 +341,7 @@ class Turns:
             has_asked=bool(questions.known),
         )
 
-    async def _hear(
+    async def _add_message(
         self, observer: TurnObserver, conversation: Conversation, said: Inbound | None, *, reminders: bool
     ) -> None:
         """Add the message to the conversation, behind what reminders said since the last one. If the turn is ended
@@ -413,7 +413,7 @@ class Turns:
 
     # -- 5. the end of an item --------------------------------------------------------------
 
-    async def _bury(self, recorder: TurnRecorder) -> Ending:
+    async def _give_up(self, recorder: TurnRecorder) -> Ending:
         """A message that kills the process again and again ends as a dead letter, visibly."""
         item = recorder.item
         log.error("dead_letter", key=str(item.key), item=item.id, attempts=item.attempts)

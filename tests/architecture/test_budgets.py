@@ -16,9 +16,9 @@ from tests.bench.work import FILE, WORLDS, measured
 BUDGETS: dict[str, dict[str, Any]] = json.loads(FILE.read_text())
 # By figure: so many times the number, and so much more.
 SLACK = {
-    "own": (1.03, 5.0),
-    "statements": (1.0, 1.5),
-    "commands": (1.0, 1.0),
+    "own": (1.04, 5.0),
+    "statements": (1.1, 1.0),
+    "commands": (1.1, 1.0),
     "tasks": (1.1, 0.5),
     "timers": (1.1, 1.0),
 }

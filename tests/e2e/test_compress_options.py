@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.commands.compress import Wish, wish
+from gateway.commands.compress import CompressArguments, arguments_in
 from gateway.context.policy import CompressionSettings
 from gateway.domain.message import is_summary, text_of
 from gateway.domain.session import Session
@@ -43,23 +43,23 @@ async def said(live: Live) -> list[str]:
 @pytest.mark.parametrize(
     ("argument", "expected"),
     [
-        ("", Wish()),
-        ("the budget --keep", Wish(focus="the budget --keep")),
-        ("undo", Wish(undo=True)),
-        ("undo the budget", Wish(focus="undo the budget")),
-        ("--preview", Wish(preview=True)),
-        ("--keep 5 the budget", Wish(keep=5, focus="the budget")),
-        ("--preview --keep 2", Wish(keep=2, preview=True)),
+        ("", CompressArguments()),
+        ("the budget --keep", CompressArguments(focus="the budget --keep")),
+        ("undo", CompressArguments(undo=True)),
+        ("undo the budget", CompressArguments(focus="undo the budget")),
+        ("--preview", CompressArguments(preview=True)),
+        ("--keep 5 the budget", CompressArguments(keep=5, focus="the budget")),
+        ("--preview --keep 2", CompressArguments(keep=2, preview=True)),
     ],
 )
-def test_what_is_asked_for(argument: str, expected: Wish) -> None:
-    assert wish(argument) == expected
+def test_what_is_asked_for(argument: str, expected: CompressArguments) -> None:
+    assert arguments_in(argument) == expected
 
 
 @pytest.mark.parametrize("argument", ["--keep", "--keep x", "--keep 0", "--keep -1", "--keep 99999", "--all", "--"])
 def test_what_cannot_be_meant_is_said(argument: str) -> None:
     with pytest.raises(UserError, match="For example"):
-        wish(argument)
+        arguments_in(argument)
 
 
 async def test_a_preview_asks_no_model_and_changes_nothing(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 from gateway.agent.mcp.server import McpServer
 from gateway.agent.mcp.servers import McpServers
 from gateway.agent.mcp.settings import McpServerSettings
-from gateway.agent.mcp.shelf import Shelf
+from gateway.agent.mcp.tool_lists import ToolLists
 from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.domain.chat import Source
 from gateway.domain.file import KeptFile
@@ -54,7 +54,7 @@ class Running:
         self.servers = McpServers(
             settings={"demo": settings},
             toolbox=self.toolbox,
-            shelf=Shelf(folder=Path("/dev/null/none")),
+            lists=ToolLists(folder=Path("/dev/null/none")),
             clock=clock or SystemClock(),
             redact=lambda text: text.replace("sk-raw-1234567890", "[hidden]"),
         )

@@ -10,7 +10,7 @@ from typing import Final
 
 from gateway.agent.mcp.server import Connect, McpServer, ToolFacts
 from gateway.agent.mcp.settings import ANY, McpServerSettings
-from gateway.agent.mcp.shelf import Shelf
+from gateway.agent.mcp.tool_lists import ToolLists
 from gateway.agent.mcp.tools import made_safe, tools_of
 from gateway.agent.tools.base import Tool
 from gateway.agent.tools.offer import Toolbox
@@ -28,12 +28,12 @@ _PATIENCE: Final = 5.0  # seconds that a turn waits for servers
 
 @dataclass(slots=True, kw_only=True)
 class McpServers:
-    """The servers that are switched on. Their tools come to stand in the `toolbox`, those of the `shelf` at once.
+    """The servers that are switched on. Their tools come to stand in the `toolbox`, those of the kept `lists` at once.
     `connect` stands in for the library."""
 
     settings: Mapping[str, McpServerSettings]
     toolbox: Toolbox
-    shelf: Shelf
+    lists: ToolLists
     clock: Clock
     redact: Callable[[str], str]
     connect: Connect | None = None
@@ -76,7 +76,7 @@ class McpServers:
                 yield server.name, "being started"
 
     def _server(self, name: str, settings: McpServerSettings) -> McpServer:
-        known = made_safe(self.shelf.read(name, settings.place))
+        known = made_safe(self.lists.read(name, settings.place))
 
         def offered(facts: Sequence[ToolFacts]) -> None:
             nonlocal known
@@ -84,7 +84,7 @@ class McpServers:
             self._offer(server, safe)
             if safe != known:
                 known = safe
-                self.shelf.write(name, settings.place, safe)
+                self.lists.write(name, settings.place, safe)
 
         server = McpServer(
             name=name, settings=settings, load=self._load, offered=offered, clock=self.clock, redact=self.redact

@@ -13,7 +13,7 @@ import pytest
 from gateway.agent.mcp.server import McpServer, ServerFailed
 from gateway.agent.mcp.servers import McpServers
 from gateway.agent.mcp.settings import McpServerSettings
-from gateway.agent.mcp.shelf import Shelf
+from gateway.agent.mcp.tool_lists import ToolLists
 from gateway.agent.mcp.tools import AskedMcpTool, McpTool
 from gateway.agent.tools.offer import Caller, Toolbox
 from gateway.domain.chat import Source
@@ -41,7 +41,7 @@ class Served:
         self.servers = McpServers(
             settings={"demo": McpServerSettings(**{"command": ("x",), **(settings or {})})},
             toolbox=self.toolbox,
-            shelf=Shelf(folder=folder),
+            lists=ToolLists(folder=folder),
             clock=self.clock,
             redact=lambda text: text.replace("sk-secret", "[hidden]"),
             connect=fake.connect,
@@ -287,7 +287,7 @@ async def test_too_many_calls_are_refused() -> None:
 async def test_a_start_offers_what_the_last_one_did(tmp_path: Path) -> None:
     async with served(FakeServer("echo", "look"), tmp_path / "mcp", only=["echo"]) as first:
         await first.fake.until(lambda: first.names == ["demo_echo"])
-        await eventually(lambda: Shelf(folder=tmp_path / "mcp").read("demo", "x"))
+        await eventually(lambda: ToolLists(folder=tmp_path / "mcp").read("demo", "x"))
     second = Served(FakeServer("other"), {}, tmp_path / "mcp")
     assert second.names == ["demo_echo", "demo_look"]
     elsewhere = Served(FakeServer("other"), {"args": ("-v",), "command": ("y",)}, tmp_path / "mcp")
@@ -297,4 +297,4 @@ async def test_a_start_offers_what_the_last_one_did(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "null", "[]", "{", '{"place": "x"}', '{"place": "x", "tools": [{"name": 1}]}'])
 def test_a_list_that_is_damaged_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "demo.json").write_text(text)
-    assert Shelf(folder=tmp_path).read("demo", "x") == []
+    assert ToolLists(folder=tmp_path).read("demo", "x") == []

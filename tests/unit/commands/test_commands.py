@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.app.plugins import all_commands
-from gateway.commands.compress import Wish, wish
+from gateway.commands.compress import CompressArguments, arguments_in
 from gateway.commands.sessions import ago
 from gateway.domain.adapter import MenuEntry
 from gateway.domain.chat import Inbound, SessionKey, Source
@@ -132,5 +132,5 @@ def test_what_is_given_for_parameters_reads_like_what_a_person_types() -> None:
     parameters = entry("compress").parameters
     assert {each.name for each in parameters} == set(given)
     written = " ".join(text for each in parameters if (text := each.written(given[each.name])))
-    assert wish(written) == Wish(preview=True, keep=5, focus="the budget")
-    assert wish(parameters[-1].written(True)) == Wish(undo=True)
+    assert arguments_in(written) == CompressArguments(preview=True, keep=5, focus="the budget")
+    assert arguments_in(parameters[-1].written(True)) == CompressArguments(undo=True)

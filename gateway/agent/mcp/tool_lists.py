@@ -24,7 +24,7 @@ _LARGEST: Final = 8 * 1024 * 1024  # bytes of a file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shelf:
+class ToolLists:
     """The files of one gateway. `folder` is made when there is something to be kept."""
 
     folder: Path
