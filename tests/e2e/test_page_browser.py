@@ -303,7 +303,7 @@ async def test_words_can_be_read_and_controls_have_names(tmp_path: Path, chromiu
             assert await me.evaluate(CONTRAST) == [], path
             assert await me.evaluate(NAMELESS) == [], path
         await me.goto(live.adapter.at)
-        hebrew = me.locator(".said .plain").first
+        hebrew = me.locator(".said .plain", has_text="שלום")
         assert await hebrew.evaluate("(each) => getComputedStyle(each).direction") == "rtl"
         await me.goto(f"{live.adapter.at}/window")
         await me.keyboard.press("Tab")
