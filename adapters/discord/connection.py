@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 import aiohttp
 import structlog
 import yarl
-from discord import ApplicationFlags, Client, Guild, Intents, MemberCacheFlags, Thread
+from discord import ApplicationFlags, Client, ForumChannel, Guild, Intents, MemberCacheFlags, Thread
 from discord.errors import ConnectionClosed, RateLimited
 from discord.gateway import DiscordWebSocket, ReconnectWebSocket
 from discord.http import HTTPClient, Route
@@ -281,6 +281,10 @@ class Connection(Client):
                 flags = (await self.calls.application_info()).get("flags", 0)
             self._wished.message_content = _shows_content(ApplicationFlags._from_value(flags))
         return self.reads_everything
+
+    def forums(self) -> list[ForumChannel]:
+        """The forums of all guilds."""
+        return [forum for guild in self.guilds for forum in guild.forums]
 
     def knows_thread(self, data: Mapping[str, Any]) -> bool:
         """Add a thread that nobody uses at present to what is known; False if it is none, or its guild is not known.

@@ -101,6 +101,12 @@ class History:
         route = Route("GET", "/channels/{channel_id}", channel_id=channel)
         return await self._asked(channel, partial(self._connection.calls.request, route)) or {}
 
+    async def posts_put_away(self, forum: str) -> list[Json]:
+        """The posts of a forum that were put away last; none where the bot may not look."""
+        route = Route("GET", "/channels/{channel_id}/threads/archived/public", channel_id=forum)
+        found = await self._asked(forum, partial(self._connection.calls.request, route)) or {}
+        return list(found.get("threads", ()))
+
     async def with_member(self, message: Json, place: codec.Place) -> Json:
         """A message that was fetched says nothing of its writer's roles, by which they may be allowed."""
         if place.guild is None or "member" in message:

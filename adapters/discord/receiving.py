@@ -292,8 +292,23 @@ class Receiver:
         """Look for such messages in threads that were put away since somebody read them: Discord lists only others."""
         for channel in self._cursors.put_away(self._current | self._queues.keys())[:_MOST_PUT_AWAY]:
             await self._contained("thread", self._look_at_thread(channel, await self._history.channel(channel)))
+        for forum in self._connection.forums():
+            if (forum.last_message_id or 0) > self._cursors.of(str(forum.id)):
+                await self._contained("thread", self._look_at_posts(str(forum.id)))
+
+    async def _look_at_posts(self, forum: str) -> None:
+        """Posts of a forum that were written and put away while nobody read them."""
+        for post in await self._history.posts_put_away(forum):
+            await self._look_at_thread(post["id"], post)
+
+    async def _look_at_opened(self, message: Mapping[str, Any]) -> None:
+        """A thread that was opened by a missed message, and may be put away by now."""
+        if opened := message.get("thread"):
+            await self._look_at_thread(opened["id"], opened)
 
     async def _look_at_thread(self, channel: str, data: Mapping[str, Any]) -> None:
+        if channel in self._current or channel in self._queues:
+            return
         if int(data.get("last_message_id") or 0) > self._cursors.of(channel) and self._connection.knows_thread(data):
             self._queue(channel, alone=False)
 
@@ -511,6 +526,8 @@ class Receiver:
         except failures.Unreadable:
             self._unreadable("history")
         notice = self._absence(is_cut=is_cut)
+        for each in found:
+            await self._contained("thread", self._look_at_opened(each))
         for first in range(0, len(found), _BATCH):
             events = [_Event("message", each) for each in found[first : first + _BATCH]]
             notice = await self._take(queue, events, notice=notice, missed=True)

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.domain.turn import TurnSettings
 from gateway.store.sqlite.store import SqliteStore
-from tests.emulators.discord import Channel, DiscordServer, Refuse, Slow, User
+from tests.emulators.discord import Channel, DiscordServer, Kind, Refuse, Slow, User
 from tests.support.discord_live import Bot, on_discord
 from tests.support.model import FakeModel, Gate, Say, in_turn
 
@@ -90,6 +90,28 @@ async def test_a_thread_that_was_put_away_meanwhile_is_looked_at(
         await bot.quiet()
         assert bot.shown(quiet) == ["echo: [Anna] first"]
         assert len(list(discord.journal.of("GET /channels/{channel}/messages"))) == read + 1
+
+
+async def test_what_was_opened_and_put_away_meanwhile_is_found(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    assert place.guild is not None
+    forum = discord.people.channel(place.guild, "questions", kind=Kind.FORUM)
+    await once(tmp_path, discord, anna, place)
+    under = discord.people.thread_from(discord.people.say(place, anna, "Who knows?"), anna, "Under")
+    alone = discord.people.thread(place, anna, "Alone")
+    post = discord.people.post(forum, anna, "Post", "@Legato missed")
+    old = discord.people.post(forum, anna, "Old", "not for you")
+    for thread in (under, alone):
+        discord.people.say(thread, anna, "@Legato missed")
+    for thread in (under, alone, post, old):
+        discord.people.archive(thread)
+    for _ in range(2):  # once
+        async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}) as bot:
+            for thread in (under, alone, post):
+                await bot.until_shown("echo: [Anna] missed", chat=thread)
+            await bot.quiet()
+            assert bot.shown(old) == []
 
 
 async def test_nothing_is_answered_twice(tmp_path: Path, discord: DiscordServer, anna: User, place: Channel) -> None:

@@ -248,6 +248,8 @@ class Channel:
         if self.recipient is not None:
             return self._dm()
         last = next(reversed(self.messages), None)
+        if self.kind is Kind.FORUM and self.guild:  # its newest post
+            last = max((each.id for each in self.guild.channels.values() if each.parent is self), default=None)
         body: dict[str, Any] = {
             "id": str(self.id),
             "type": int(self.kind),
