@@ -47,7 +47,7 @@ from gateway.runtime.errors import Disconnected
 
 BATCH: Final = 64
 NAME: Final = "Legato"
-LEAVE: Final = ("/quit", "/exit")
+LEAVE: Final = ("/quit", "/exit", "quit", "exit")  # the bare words as in other shells
 LEAVING: Final = "/quit, /exit or Ctrl-D leaves; what is running is finished first"
 LIVE_ROWS: Final = 5  # most screen rows of the line being written: the prompt must keep its place
 REFRESH: Final = 1.0  # seconds between looks at the toolbar

@@ -157,7 +157,7 @@ class TestTalking:
     async def test_blank_input_is_not_a_message(self, person: Person) -> None:
         assert (await person.says(f"{ENTER}  {ENTER}hi{ENTER}")).text == "hi"
 
-    @pytest.mark.parametrize("leave", ["/quit" + ENTER, " /EXIT" + ENTER, CTRL_D])
+    @pytest.mark.parametrize("leave", ["/quit" + ENTER, " /EXIT" + ENTER, "exit" + ENTER, CTRL_D])
     async def test_leaving_ends_the_run(self, person: Person, leave: str) -> None:
         await person.says("hi" + ENTER)
         person.keys.send_text(leave)

@@ -62,3 +62,16 @@ def test_without_automatic_compaction_only_the_window_counts() -> None:
 @pytest.mark.parametrize(("tokens", "count"), [(0, 0), (129_999, 0), (130_000, 1), (150_000, 2), (400_000, 2)])
 def test_the_marks_of_the_window(tokens: int, count: int) -> None:
     assert len(marks(tokens, 200_000, 0)) == count
+
+
+def told_in(window: int, tokens: int, threshold: int) -> list[str]:
+    return sentences(marks(tokens, window, threshold), tokens, window, threshold)
+
+
+def test_a_window_that_is_compressed_above_the_mark_is_not_called_full_before() -> None:
+    assert told_in(16_384, 12_400, 12_500) == [NEAR.format(tokens=12_400, threshold=12_500)]
+    assert told_in(16_384, 12_500, 12_500) == [FULL.format(share=12_500 / 16_384, tokens=12_500, window=16_384)]
+
+
+def test_a_compression_that_is_as_near_as_the_next_message_is_not_announced() -> None:
+    assert told_in(4_096, 3_000, 3_133) == []
