@@ -46,9 +46,9 @@ def classify(
         _no_credit,
         _content_refused,
         _more_than_a_minute,
+        _model_gone,
         _rate_limited,
         _not_served_here,
-        _model_gone,
         _key_refused,
         _too_long,
         _pictures_refused,
@@ -85,14 +85,18 @@ class _Refusal:
 # --- money, content, speed -------------------------------------------------------------------
 
 _QUOTA: Final = re.compile(
-    r"insufficient[_ ](?:user[_ ])?(?:quota|balance|credits?|funds)|quota is not enough|overdue balance"
-    r"|billing_hard_limit|billing_not_active|credit balance is too low"
-    r"|requires? more credits|out of credits|exceeded[_ ](?:your )?current[_ ]quota|quota[_ ]exceeded|payment required"
+    r"(?:insufficient|exhausted|depleted|out of|run out|not enough|have any|no (?:remaining|available)?)[_ ]{1,2}"
+    r"(?:user[_ ]|remaining )?(?:credits?|balance|funds|quota)\b"
+    r"|\b(?:credits?|balance|funds)\b[^.\"]{0,30}?(?:exhausted|depleted|used up|low\b|insufficient|ran out|not enough)"
+    r"|quota is not enough|overdue balance|billing_hard_limit|billing_not_active|billing_error"
+    r"|requires? more credits|exceeded[_ ](?:your )?current[_ ]quota|quota[_ ]exceeded|payment required"
     r"|budget (?:has been )?exceeded|budget_exceeded|exceededbudget|extra usage is required"
     r"|reached the set\b.{0,40}\blimit\b.{0,80}\bpaused"
     r"|spend(?:ing)? limit|account is not active|arrear|allocationquota|quota[_ ]exhausted|allocation used up"
+    r"|exceeded (?:the|your) (?:weekly|monthly)[^.]{0,20}\bquota"
     r"|usage limits?\b[^.]{0,40}\b(?:reached|exceeded|exhausted)|(?:reached|exceeded|hit) your\b[^.]{0,40}\busage limit"
-    r"|\bkey limit exceeded|free (?:tier|quota)[^.]{0,60}exhausted|余额不足|欠费|额度已用(?:完|尽)"
+    r"|\bkey limit exceeded|free (?:tier|quota)[^.]{0,60}exhausted"
+    r"|(?:余额|额度|资源包)(?:已?用?[完尽]|已?耗尽|不足)|欠费"
 )
 _PER_TIME: Final = re.compile(r"per[_ -]?(?:minute|day|hour)|retrydelay|retry in \d")
 
@@ -224,10 +228,13 @@ def _key_refused(refusal: _Refusal) -> ProviderError | None:
 _GONE: Final = re.compile(
     r"model[_ ]decommissioned|has been (?:decommissioned|retired|shut down)|\bmodel_not_found\b|model not exist\b"
     r"|\binvalid[_ ]model\b|is not a valid model|模型不存在|no endpoints found for [\w-]+/"
-    r"|not have access to (?:the )?model|on-demand throughput isn.t supported"
+    r"|not have access to (?:the )?model|on-demand throughput isn.t supported|non-serverless model"
+    r"|\bdeploymentnotfound\b|model_not_(?:available|supported)|reached its end of life|\bnot yet include access to\b"
+    r"|无可用渠道"
+    r"|\bmodel\b[^.{}]{0,80}?(?:\bdisabled\b|is not enabled)"
     r"|\bmodel\b[^.:{}]{0,80}(?:\bnot found\b|does not exist|not available on|no longer (?:available|supported|exists))"
 )
-_GONE_STATUS: Final = frozenset({0, 400, 403, 404, 410, 422})
+_GONE_STATUS: Final = frozenset({0, 400, 403, 404, 410, 422, 429, 503})  # 429: Z.ai, of another plan; 503: one-api
 
 
 def _model_gone(refusal: _Refusal) -> ProviderError | None:
@@ -305,7 +312,7 @@ _OVERLOADED: Final = re.compile(
     r"|internal[_ ]?(?:server[_ ])?error|timed? ?out|try again later|no healthy upstream"
     r"|model is (?:currently )?loading"
 )
-_UNAVAILABLE_STATUS: Final = frozenset({408, 409, 425, 498, 499})  # 498: Groq, of a service without room
+_UNAVAILABLE_STATUS: Final = frozenset({408, 409, 424, 425, 498, 499})  # 424: Bedrock; 498: Groq, without room
 
 
 def _unavailable(refusal: _Refusal) -> ProviderError | None:

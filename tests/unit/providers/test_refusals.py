@@ -533,6 +533,86 @@ WORDINGS = [
     ),
     ("rate", 429, json.dumps({"message": "Requests rate limit exceeded"})),
     ("rate", 429, openai("You've hit your usage limit for requests per minute. Try again in 12s.")),
+    # Of 190 gathered from strangers' issues and pages (figures of their kinds at first sight: 121 of 134, 47 of 56;
+    # of 50 about length 49), those that were taken for something else, and their neighbours.
+    (
+        "quota",
+        429,
+        '{"error": {"message": "Your prepaid credit balance has been used up.", "type": "billing_error", "code": "credit_balance_exhausted"}}',
+    ),
+    ("quota", 403, '{"error": {"message": "用户额度不足, 剩余额度: ¥0.000000", "type": "new_api_error"}}'),
+    ("quota", 403, '{"error": {"message": "订阅额度不足或未配置订阅: 0", "type": "new_api_error"}}'),
+    (
+        "quota",
+        403,
+        '{"code": "The caller does not have permission to execute the specified operation", "error": "Your newly created team doesn\'t have any credits or licenses yet. You can purchase those on https://console.x.ai."}',
+    ),
+    (
+        "away",
+        400,
+        '{"error": {"message": "Unable to access non-serverless model zai-org/GLM-5.1. Please visit https://api.together.ai/models/zai-org/GLM-5.1 to create and start a new dedicated endpoint for the model.", "type": "invalid_request_error", "param": null, "code": "model_not_available"}}',
+    ),
+    (
+        "away",
+        410,
+        '{"type": "about:blank", "title": "Gone", "status": 410, "detail": "The model \'deepseek-ai/deepseek-v4-pro\' has reached its end of life on 2026-08-07T09:00:00Z and is no longer available."}',
+    ),
+    (
+        "away",
+        404,
+        '{"error": {"code": "DeploymentNotFound", "message": "The API deployment for this resource does not exist. If you created the deployment within the last 5 minutes, please wait a moment and try again."}}',
+    ),
+    (
+        "away",
+        503,
+        '{"error": {"code": "model_not_found", "message": "分组 default 下模型 gpt-9 无可用渠道（distributor） (request id: 2026)", "type": "new_api_error"}}',
+    ),
+    (
+        "unavailable",
+        424,
+        '{"message": "The system encountered an unexpected error during processing. Try your request again."}',
+    ),
+    (
+        "away",
+        429,
+        '{"error": {"code": "1311", "message": "Your current subscription plan does not yet include access to GLM-5V-Turbo"}}',
+    ),
+    (
+        "quota",
+        429,
+        '{"error": {"message": "You have exceeded the monthly usage quota. It will reset at 2026-08-29 23:59:59 +0800 CST. We recommend upgrading your plan for more quota, or waiting for the reset. Request id: 0217", "type": "TooManyRequests", "code": "AccountQuotaExceeded"}}',
+    ),
+    (
+        "away",
+        400,
+        '{"error": {"message": "The requested model is not supported.", "code": "model_not_supported", "param": "model", "type": "invalid_request_error"}}',
+    ),
+    (
+        "away",
+        403,
+        '{"error": {"message": "The model: gpt-4-32k is not enabled on your account", "type": "invalid_request_error", "param": null, "code": null}}',
+    ),
+    ("away", 403, '{"code": 30003, "message": "Model disabled.", "data": null}'),
+    (
+        "rate",
+        429,
+        '{"error": {"code": 429, "message": "Resource has been exhausted (e.g. check quota).", "status": "RESOURCE_EXHAUSTED"}}',
+    ),
+    (
+        "rate",
+        429,
+        '{"error": {"message": "Rate limit exceeded: free-models-per-day. Add 10 credits to unlock 1000 free model requests per day", "code": 429, "metadata": {"headers": {"X-RateLimit-Limit": "50", "X-RateLimit-Remaining": "0"}}}}',
+    ),
+    (
+        "rate",
+        429,
+        '{"code": 429, "reason": "TOKEN_LIMIT_EXCEEDED", "message": "Token limit exceeded. Please try again later.", "metadata": {}}',
+    ),
+    (
+        "other",
+        400,
+        '{"error": {"message": "An assistant message with \'tool_calls\' must be followed by tool messages responding to each \'tool_call_id\'. (insufficient tool messages following tool_calls message)", "type": "invalid_request_error", "param": null, "code": null}}',
+    ),
 ]
 
 
