@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from adapters.console import codec
 from adapters.console.codec import Complaint, Line, LineSplitter, Request
@@ -38,6 +38,7 @@ class _LineConsole(ABC):
     name = codec.PLATFORM
     account = "terminal"  # two processes at once would show each other's answers
     waits_for_account = True
+    is_terminal: Literal[True] = True
     reader_sends = True
 
     def __init__(

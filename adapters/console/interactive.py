@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application.current import set_app
@@ -149,6 +149,7 @@ class InteractiveConsole:
     waits_for_account = False
     reader_sends = True
     watched = True
+    is_terminal: Literal[True] = True
     limits = LIMITS
 
     def __init__(

@@ -21,7 +21,7 @@ from gateway.agent.running import RunningTurns
 from gateway.app.problems import ASK_SECONDS, LOOK_SECONDS, PlatformSigns, Problem, Signs
 from gateway.app.readers import Readers
 from gateway.delivery.outbox import SENDS
-from gateway.domain.adapter import Adapter, CountsUnread, HasAccount
+from gateway.domain.adapter import Adapter, CountsUnread, IsTerminal
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, StoreError, StoreUnavailable
 from gateway.runtime.metrics import Gauge, Metrics
@@ -173,9 +173,7 @@ class Health:
 
     def _platforms(self) -> list[str]:
         """Without a person's own terminal, which ends with its input."""
-        return [
-            name for name, each in self.adapters.items() if not (isinstance(each, HasAccount) and each.reader_sends)
-        ]
+        return [name for name, each in self.adapters.items() if not isinstance(each, IsTerminal)]
 
     def _of_platform(self, name: str, backlog: Backlog, now: float) -> PlatformSigns:
         unread, failed = self._unread.get(name), self._failed.get(name)

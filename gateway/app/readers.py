@@ -12,7 +12,7 @@ from typing import Final, Literal
 import structlog
 
 from gateway.app.accounts import AccountLeases
-from gateway.domain.adapter import Adapter, HasAccount, ShowsLife, TellsReach
+from gateway.domain.adapter import Adapter, IsTerminal, ShowsLife, TellsReach
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError
@@ -101,7 +101,7 @@ class Readers:
                     return
                 except Exception:
                     # One platform's bug must not take the others down.
-                    if isinstance(adapter, HasAccount) and adapter.reader_sends:
+                    if isinstance(adapter, IsTerminal):
                         self.failed = True
                         log.exception("adapter_broke", adapter=adapter.name)
                         return

@@ -261,7 +261,8 @@ def _of_backups(settings: Config) -> Iterator[Finding]:
     if backup.to is not None:
         folder = settings.at(Path(backup.to).expanduser())
         ok = folder.is_dir() and os.access(folder, os.W_OK)
-        yield Finding(what="backup", ok=ok, detail=str(folder) if ok else f"{folder} is no folder that may be written")
+        why = "may not be written by you" if folder.is_dir() else "is no folder: make it, or change backup.to"
+        yield Finding(what="backup", ok=ok, detail=str(folder) if ok else f"{folder} {why}")
 
 
 async def of_transcription(transcriber: Transcriber) -> Finding:

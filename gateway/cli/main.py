@@ -383,6 +383,7 @@ def config_set(
     config: ConfigOption = None,
 ) -> None:
     """Write VALUE into your own settings; comments stay, and what would not load is refused."""
+    from gateway.app.reload import differences, taken_up
     from gateway.cli.settings import change
 
     found = _setup(config)
@@ -393,7 +394,10 @@ def config_set(
         raise typer.Exit(2) from None
     except GatewayError as error:
         _misused(str(error))
-    show(f"{key} is set in {file}. A gateway that runs takes it by `legato reload`, or at its next start.")
+    wanted = _setup(config).config
+    waits = differences(taken_up(found.config, wanted), wanted)
+    when = "at its next start" if waits else "by `legato reload`, or at its next start"
+    show(f"{key} is set in {file}. A gateway that runs takes it {when}.")
 
 
 @app.command()

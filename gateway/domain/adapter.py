@@ -220,6 +220,13 @@ class IsWatched(Protocol):
 
 
 @runtime_checkable
+class IsTerminal(Protocol):
+    """Is a person's own terminal or pipe: the program ends with its input, or with its error, which has to be seen."""
+
+    is_terminal: Literal[True]
+
+
+@runtime_checkable
 class OpensFirst(Protocol):
     """Takes what it needs of this machine before `run` is called, so that a person can be told before a prompt opens
     where they will type."""

@@ -370,7 +370,7 @@ def test_check_says_where_backups_cannot_be_made_and_what_is_left(
     configure(filled, backup={"to": "nowhere", "recipient": "age1x"})
     monkeypatch.setenv("PATH", str(filled))
     said = legato("check").stdout
-    assert "nowhere is no folder that may be written" in said
+    assert "nowhere is no folder: make it, or change backup.to" in said
     assert "backup.recipient needs the program `age`" in said
     assert "is from before an upgrade or a restore" in said
     configure(filled, backup={"to": "backups"})

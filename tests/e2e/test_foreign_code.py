@@ -133,7 +133,7 @@ async def test_a_platform_that_stands_still_is_read_anew(tmp_path: Path, clock: 
 
 async def test_a_terminal_that_meets_a_bug_is_not_read_again(tmp_path: Path) -> None:
     adapter = Breaking(bugs=1)
-    adapter.reader_sends = True
+    adapter.is_terminal = True  # type: ignore[attr-defined]
     gateway = build(config_in(tmp_path), [adapter], Parts(providers={"offline": FakeModel()}))
     assert await gateway.run() is False
     assert adapter.begun == 1

@@ -218,3 +218,12 @@ async def test_an_earlier_conversation_is_shown_in_parts(tmp_path: Path) -> None
         found = re.search(r'href="(/s/[^"]+)#', (await live.me.get("/search?q=%22number+3%21%22"))[1])
         assert found is not None
         assert "number 3!" in (await live.me.get(found[1]))[1]
+
+
+async def test_the_page_is_a_platform_that_is_watched(tmp_path: Path) -> None:
+    async with page(tmp_path, model=FakeModel(in_turn(Say(text="hi")))) as live:
+        await live.me.say("hello")
+        await live.me.until("hi")
+        found = (await live.gateway.health.report())["platforms"]
+        assert found["web"]["reader"] == "reads"
+        assert found["web"]["last_update"] is not None
