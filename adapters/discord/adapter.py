@@ -321,7 +321,7 @@ class DiscordAdapter:
         """Replace a message's text. Raises AdapterError."""
         number = platform_message_id.removeprefix("@")
         if outbound.edits is None and self._clock.now() - codec.moment(number) > _EDITED_FOR:
-            raise MessageGone("the message is so old that Discord slows its edits down")
+            raise MessageGone("the message is so old that Discord slows its edits down", stays=True)
         payload = await self._payload(outbound)
         try:
             calls = await self._connection.opened()
@@ -335,7 +335,7 @@ class DiscordAdapter:
             raise AdapterError(failures.UNKNOWN_TOKEN) from error
         except failures.Foreign as error:
             if failures.is_over(error):
-                raise MessageGone("the answer can be changed no more") from error
+                raise MessageGone("the answer can be changed no more", stays=True) from error
             raise failures.mapped_edit(error) from error
 
     # -- files ------------------------------------------------------------------------------

@@ -44,6 +44,7 @@ _NO_RIGHT: Final = (
     "chat_send_plain_forbidden",
     "chat_restricted",
 )
+_UNCHANGEABLE: Final = "message can't be edited"  # it is too old, for one
 _LOST_ON_THE_WAY: Final = "gateway time"  # 504: a proxy gave up, whatever the server behind it did
 _TOO_LARGE: Final = ("request entity too large", "(413)")  # Telegram's words, and the library's for a proxy's page
 
@@ -76,7 +77,7 @@ def seconds_asked(error: RetryAfter) -> float:
 def mapped_edit(error: TelegramError) -> AdapterError:
     """Return the gateway's error for an edit. An edit may always be repeated."""
     if is_gone(error):
-        return MessageGone(error.message)
+        return MessageGone(error.message, stays=isinstance(error, ChatMigrated) or _says(error, _UNCHANGEABLE))
     found = mapped(error)
     return AdapterError(str(found)) if isinstance(found, Ambiguous) else found
 
@@ -124,7 +125,7 @@ def may_be_of_picture(error: TelegramError) -> bool:
 def is_gone(error: TelegramError) -> bool:
     """Say whether there is no message any more that could be edited: what a group said before it became a supergroup
     stays as it is."""
-    gone = ("message to edit not found", "message can't be edited", "message_id_invalid")
+    gone = ("message to edit not found", _UNCHANGEABLE, "message_id_invalid")
     return isinstance(error, ChatMigrated) or _says(error, *gone)
 
 

@@ -374,10 +374,10 @@ class Outbox:
             return await self._retry(row, error.retry_after, counted=False)
         except ChatGone as error:
             return await self._refuse(row, str(error), gone=True)
-        except MessageGone:
+        except MessageGone as error:
             if row.edits is not None:
                 return await self._mark_sent(row, None)  # nobody sees the message any more
-            return await self._retry(row, 0.0, anew=True)
+            return await self._retry(row, 0.0, anew=True, ambiguous=error.stays)
         except DeliveryRefused as error:
             return await self._refuse(row, str(error), told=True)
         except Ambiguous:

@@ -129,7 +129,11 @@ class RateLimited(AdapterError):
 
 
 class MessageGone(AdapterError):
-    """The message that was to be edited is not there any more, or will stay as it is."""
+    """The message that was to be edited is not there any more, or `stays` as it is, where people still see it."""
+
+    def __init__(self, text: str, *, stays: bool = False) -> None:
+        super().__init__(text)
+        self.stays = stays
 
 
 class DeliveryRefused(AdapterError):

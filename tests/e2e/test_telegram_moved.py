@@ -84,7 +84,7 @@ async def test_after_a_restart_too_and_answers_point_at_questions_of_their_own_c
     assert telegram.violations == []
 
 
-async def test_a_reply_that_was_growing_there_is_shown_whole_in_the_new_chat(
+async def test_a_reply_that_was_growing_there_is_shown_whole_in_the_new_chat_as_a_repeat(
     tmp_path: Path, telegram: TelegramServer, anna: User, group: Chat
 ) -> None:
     gate = Gate()
@@ -94,9 +94,9 @@ async def test_a_reply_that_was_growing_there_is_shown_whole_in_the_new_chat(
         await bot.until(lambda: bot.shown(group))
         moved = telegram.people.migrate(group, anna)
         gate.open()
-        await bot.until_shown(LONG + "And its end.", chat=moved)
+        await bot.until_shown("↻ " + LONG + "And its end.", chat=moved)
         await bot.quiet()
-        assert bot.shown(moved) == [LONG + "And its end."]
+        assert bot.shown(moved) == ["↻ " + LONG + "And its end."]
 
 
 async def test_a_reply_that_grows_in_the_new_chat_ends_in_one_message(
