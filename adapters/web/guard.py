@@ -34,6 +34,7 @@ _NOTE: Final = "login "  # begins the names of notes about logins
 _MOST_FAILURES: Final = 5  # by one name or from one address, before each further one doubles the wait
 _FIRST_WAIT: Final = 30.0  # seconds
 _LAST_WAIT: Final = 3_600.0
+_LAST_WAIT_OF_A_NAME: Final = 60.0  # anybody can fail under another's name
 _MOST_REMEMBERED: Final = 10_000
 
 
@@ -67,9 +68,9 @@ class Lockout:
         """Count a failure."""
         for each in whom:
             count = self._failures.pop(each, (0, 0.0))[0] + 1
-            wait = (
-                min(_LAST_WAIT, _FIRST_WAIT * 2.0 ** min(count - _MOST_FAILURES, 20)) if count >= _MOST_FAILURES else 0
-            )
+            longest = _LAST_WAIT_OF_A_NAME if each.startswith("as ") else _LAST_WAIT
+            doubled = _FIRST_WAIT * 2.0 ** min(count - _MOST_FAILURES, 20)
+            wait = min(longest, doubled) if count >= _MOST_FAILURES else 0.0
             self._failures[each] = (count, self.clock.monotonic() + wait)
         while len(self._failures) > _MOST_REMEMBERED:
             del self._failures[next(iter(self._failures))]
@@ -133,6 +134,15 @@ class Guard:
         return "__Host-legato" if self.secure else f"legato-{self._at.rpartition(':')[2]}"
 
     # -- requests -----------------------------------------------------------------------------------
+
+    def remote(self, request: web.BaseRequest) -> str:
+        """The address that a request comes from. A proxy on this machine, or the named one, tells the person's own:
+        else one stranger's wrong passwords would hold up all."""
+        nearest = request.remote or ""
+        proxy = self._settings.proxy
+        if self._settings.url and (nearest == proxy or (proxy is None and is_loopback(nearest))):
+            return request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()[:64] or nearest
+        return nearest
 
     def knows_host(self, request: web.BaseRequest) -> bool:
         """Say whether the page is asked for under a name of its own: another name may be led to this machine, too."""

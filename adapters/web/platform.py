@@ -49,6 +49,9 @@ class WebSettings(AdapterSettings):
     host: Text = Field("127.0.0.1", description="the address at which this program listens")
     port: Annotated[int, Field(strict=True, ge=0, le=65_535)] = Field(8787, description="its port; 0: any free one")
     url: HttpUrl | None = Field(None, description="the address that people type, if a proxy passes calls on")
+    proxy: Text | None = Field(
+        None, description="the address of the proxy whose X-Forwarded-For counts; null: one on this machine"
+    )
     people: dict[str, WebPerson] = Field(default_factory=dict, description="who logs in, by name")
 
     def contradictions(self) -> Iterator[Contradiction]:

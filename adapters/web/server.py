@@ -198,7 +198,7 @@ class Server:
         return web.Response(body=body, status=status, headers={"Content-Type": _HTML, "X-Login": "needed"})
 
     async def _log_in(self, request: web.BaseRequest) -> web.Response:
-        remote = request.remote or ""
+        remote = self.guard.remote(request)
         if request.method == "GET":
             key = request.query.get("key")
             if key is None or self.guard.login_of(request) is not None:

@@ -197,6 +197,22 @@ async def test_behind_a_proxy_people_come_by_its_name(tmp_path: Path) -> None:
                 assert answer.status == 403, wrong
 
 
+async def test_behind_a_proxy_a_strangers_failures_hold_up_the_stranger_alone(tmp_path: Path) -> None:
+    people = {name: WebPerson(password=SecretStr(f"a password of {name}")) for name in ("anna", "boris")}
+    settings = WebSettings(enabled=True, port=0, url="https://chat.example.org", people=people)
+    async with page(tmp_path, settings=settings) as live, live.visitor() as http:
+
+        async def logs_in(name: str, password: str, path: str) -> int:
+            there = {"Host": "chat.example.org", "Origin": "https://chat.example.org", "X-Forwarded-For": path}
+            form = {"name": name, "password": password}
+            async with http.http.post(f"{http.at}/login", headers=there, data=form, allow_redirects=False) as answer:
+                return answer.status
+
+        seen = [await logs_in("boris", "wrong", f"10.0.0.{number}, 203.0.113.9") for number in range(6)]
+        assert seen == [403] * 5 + [429], "what the stranger says of itself stands before what the proxy saw"
+        assert await logs_in("anna", "a password of anna", "198.51.100.7") == 303
+
+
 async def test_a_used_link_leads_who_is_logged_in_to_the_chat(tmp_path: Path) -> None:
     async with page(tmp_path) as live:
         link = live.adapter.guard.link

@@ -84,19 +84,21 @@ async def test_a_link_that_somebody_else_laid_there_is_not_written_through(tmp_p
 async def test_attempts_are_refused_for_longer_each_time(clock: ManualClock) -> None:
     lockout = Lockout(clock=clock)
     for _ in range(4):
-        lockout.failed("as anna")
-    assert lockout.wait("as anna") == 0.0
+        lockout.failed("at 192.0.2.1", "as anna")
+    assert lockout.wait("at 192.0.2.1", "as anna") == 0.0
     waits = []
     for _ in range(9):
-        lockout.failed("as anna")
-        waits.append(lockout.wait("as anna"))
-    assert waits == [30.0, 60.0, 120.0, 240.0, 480.0, 960.0, 1_920.0, 3_600.0, 3_600.0]
+        lockout.failed("at 192.0.2.1", "as anna")
+        waits.append((lockout.wait("at 192.0.2.1"), lockout.wait("as anna")))
+    at, anna = zip(*waits, strict=True)
+    assert at == (30.0, 60.0, 120.0, 240.0, 480.0, 960.0, 1_920.0, 3_600.0, 3_600.0)
+    assert anna == (30.0, *[60.0] * 8), "a stranger must not lock Anna out for hours"
     assert lockout.wait("as boris") == 0.0
     await clock.advance(3_600.0)
-    assert lockout.wait("as anna") == 0.0
-    lockout.succeeded("as anna")
-    lockout.failed("as anna")
-    assert lockout.wait("as anna") == 0.0
+    assert lockout.wait("at 192.0.2.1") == 0.0
+    lockout.succeeded("at 192.0.2.1")
+    lockout.failed("at 192.0.2.1")
+    assert lockout.wait("at 192.0.2.1") == 0.0
 
 
 async def test_failures_of_countless_names_are_forgotten(clock: ManualClock) -> None:
