@@ -39,6 +39,24 @@ def bar(shares: Shares) -> Html:
     )
 
 
+def meter(used: int, window: int) -> Html:
+    """How full a window is."""
+    share = min(100.0, 100 * used / max(1, window))
+    ground = el("rect", width=100, height=8, class_="ground")
+    part = el("rect", width=f"{share:.2f}", height=8, class_="part part-0")
+    told = f"{share:.0f}% of the window"
+    return el(
+        "svg",
+        ground,
+        part,
+        viewBox="0 0 100 8",
+        preserveAspectRatio="none",
+        role="img",
+        aria_label=told,
+        class_="meter",
+    )
+
+
 def days(costs: Sequence[Cost]) -> Html:
     """The cost of each day as a column; where nothing has a price, its tokens."""
     in_usd = any(each.usd for each in costs)

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from adapters.web.platform import OWNER, WebSettings
+from adapters.web.shares import Shares
 from gateway.domain.adapter import Notebook
 from gateway.domain.settings import is_loopback
 from gateway.runtime.clock import Clock
@@ -91,6 +92,7 @@ class Guard:
         self._logins: dict[str, Login] = {}  # by the hash of their cookie
         self._key = ""  # of the present link
         self.lockout = Lockout(clock=clock)
+        self.shares = Shares(clock, self._is_somebody)
         self._notebook: Notebook | None = None
         self._at = ""  # scheme, host and port of this machine's own address
 
@@ -112,6 +114,12 @@ class Guard:
                 gone[name] = None
         if gone and notebook is not None:
             await notebook.write(gone)
+        await self.shares.begin(notebook)
+
+    @property
+    def address(self) -> str:
+        """Return the address that people type."""
+        return (self._settings.url or self._at).rstrip("/")
 
     @property
     def link(self) -> str:

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
-from adapters.web.charts import bar, days, lineage
+from adapters.web.charts import bar, days, lineage, meter
 from adapters.web.log import Entry, State, cut, joined_entries, moment
 from adapters.web.markup import Child, Html, el, joined
 from adapters.web.rendering import verbatim
+from adapters.web.shares import Share
 from gateway.domain.adapter import MenuEntry
-from gateway.domain.views import Cost, Link, Memo, Pass, SessionLine, Shares, Stuck, Word
+from gateway.domain.views import Coming, Cost, Filled, Link, Memo, Pass, Running, SessionLine, Shares, Stuck, Word
 
 Role = Literal["reader", "person", "admin"]
 _CUT: Final = 600  # characters of an original in a list
+_FIGURES: Final = tuple("$0123456789")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,7 +228,7 @@ def _bar_line(shares: Shares | None) -> Child:
 
 def page(frame: Frame, title: str, body: Child, side_inner: Html) -> bytes:
     """A page beside the chat."""
-    forms = [_form("command", "/say", frame), _form("order", "/inside", frame)]
+    forms = [_form("command", "/say", frame), _form("order", "/inside", frame), _form("share", "/share", frame)]
     main = el("main", el("h1", title, dir="auto"), body, class_="reading", id="main")
     skip = el("a", "Skip to the content", href="#main", class_="skip")
     return document(f"{title} · Legato", [skip, side(frame, side_inner), main, forms], assets=frame.assets, script=True)
@@ -251,14 +253,45 @@ def _address(each: Word) -> str:
     return f"/s/{quote(each.session_id, safe='')}?at={quote(each.id, safe='')}#m-{each.id}"
 
 
-def session(found: Sequence[tuple[Word, Html]], session_id: str, begins: int, whole: int, *, writes: bool) -> Child:
-    """A part of one earlier conversation, which begins with its message `begins` of `whole`."""
-    go_on = el("p", _command("Go on from here", f"/resume {session_id}")) if writes else None
+def to_do(session_id: str) -> Html:
+    """What can be done with an earlier conversation."""
+    return el("p", _command("Go on from here", f"/resume {session_id}"), " ", share("Share", session_id))
+
+
+def share(label: str, session_id: str) -> Html:
+    """A button that makes a link to a conversation."""
+    return el("button", label, type="submit", form="share", name="session", value=session_id)
+
+
+def shares(made: Sequence[Share], address: str) -> Child:
+    """Links to conversations, each with a button that ends it."""
+    items = [
+        el(
+            "li",
+            el("span", each.title, dir="auto"),
+            el("a", f"{address}{each.path}", href=each.path),
+            el("small", "whoever has the link may read it · ", moment(each.made_at)),
+            el("button", "Take back", type="submit", form="share", name="end", value=each.token, class_="quiet"),
+        )
+        for each in made
+    ]
+    return el("ul", items, class_="facts") if items else None
+
+
+def shared(assets: Mapping[str, str], title: str, body: Child) -> bytes:
+    """A conversation for somebody who has a link to it: nothing can be done here."""
+    told = el("p", "Somebody shares this conversation with you. It can be read, and no more.", class_="notice")
+    main = el("main", el("h1", title, dir="auto"), told, body, class_="reading shared", id="main")
+    return document(f"{title} · Legato", main, assets=assets, body_class="shared")
+
+
+def session(found: Sequence[tuple[Word, Html]], begins: int, whole: int) -> Child:
+    """A part of one conversation, which begins with its message `begins` of `whole`."""
     ends = begins + len(found)
     earlier = el("a", "Earlier", href=f"?from={max(0, begins - len(found))}") if begins else None
     later = el("a", "Later", href=f"?from={ends}") if ends < whole else None
     where = el("p", f"{begins + 1:,} to {ends:,} of {whole:,} messages ", earlier, " ", later, class_="earlier")
-    return [go_on, where if earlier or later else None, words(found), where if later else None]
+    return [where if earlier or later else None, words(found), where if later else None]
 
 
 def search(query: str, found: Sequence[tuple[Word, Html]]) -> Child:
@@ -270,9 +303,16 @@ def search(query: str, found: Sequence[tuple[Word, Html]]) -> Child:
 
 
 def window(
-    shares: Shares | None, passes: Sequence[Pass], pins: Sequence[str], memory: Sequence[Memo], *, writes: bool
+    shares: Shares | None,
+    passes: Sequence[Pass],
+    pins: Sequence[str],
+    memory: Sequence[Memo],
+    reminders: Sequence[Coming],
+    links: Child,
+    *,
+    writes: bool,
 ) -> Child:
-    """What the model has before it: the bar, each compaction, rules and memory."""
+    """What the model has before it: the bar, each compaction, rules and memory; what is to come; who may read here."""
     return [
         el(
             "section",
@@ -287,6 +327,8 @@ def window(
         ),
         el("section", el("h2", "Rules"), _pins(pins, writes=writes)),
         el("section", el("h2", "Memory"), _memory(memory, writes=writes)),
+        el("section", el("h2", "Reminders"), _reminders(reminders, writes=writes)),
+        el("section", el("h2", "Shared links"), links),
     ]
 
 
@@ -366,42 +408,79 @@ def _memory(memory: Sequence[Memo], *, writes: bool) -> Child:
     return el("ul", items, class_="facts") if items else el("p", "Nothing is remembered yet.")
 
 
-def inside(
-    report: Mapping[str, Any],
-    stuck: Sequence[Stuck],
-    costs: tuple[Sequence[Cost], Sequence[Cost]],
-    chains: Sequence[tuple[str, Sequence[Link]]],
-    told: str,
-) -> Child:
-    """The gateway for its operator."""
-    per_day, models = costs
-    by_model = [
+def _reminders(reminders: Sequence[Coming], *, writes: bool) -> Child:
+    items = [
         el(
-            "tr",
-            el("td", each.label, dir="auto"),
-            _number(each.calls),
-            _number(each.tokens),
-            el("td", f"${each.usd:.4f}", class_="right"),
+            "li",
+            el("span", each.text, dir="auto"),
+            el("small", each.when, " · ", each.made_by, " · ", moment(each.made_at)),
+            _command("Cancel", f"/reminders cancel {each.number}", class_="quiet") if writes else None,
         )
-        for each in models
+        for each in reminders
     ]
-    head = el("tr", [el("th", name) for name in ("model", "calls", "tokens", "cost")])
+    return el("ul", items, class_="facts") if items else el("p", "Nothing waits. /remind makes one.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What an operator sees, as `Inside` gives it."""
+
+    report: Mapping[str, Any]
+    turns: Sequence[Running]
+    stuck: Sequence[Stuck]
+    filled: Sequence[Filled]
+    costs: tuple[Sequence[Cost], Sequence[Cost]]
+    chains: Sequence[tuple[str, Sequence[Link]]]
+    settings: Sequence[tuple[str, str]]
+
+
+def inside(seen: Seen, told: str) -> Child:
+    """The gateway for its operator."""
+    per_day, models = seen.costs
+    by_model = _table(
+        ("model", "calls", "tokens", "cost"),
+        [(each.label, f"{each.calls:,}", f"{each.tokens:,}", f"${each.usd:.4f}") for each in models],
+    )
+    turns = [(each.key, each.doing, str(each.step), f"{each.seconds:.0f} s") for each in seen.turns]
+    filled = [
+        (each.key, meter(each.used, each.window), f"{each.used:,} of {each.window:,}", f"{each.messages:,}")
+        for each in seen.filled
+    ]
+    chains = [el("figure", el("figcaption", key, dir="auto"), lineage(links)) for key, links in seen.chains]
     return [
         el("p", told, class_="notice", role="status") if told else None,
-        el("section", el("h2", "Now"), _report(report)),
-        el("section", el("h2", "Stuck"), _stuck(stuck)),
-        el("section", el("h2", "Cost per day"), days(per_day), el("div", el("table", head, by_model), class_="table")),
+        el("section", el("h2", "Now"), _report(seen.report)),
+        el("section", el("h2", "Turns that run"), _table(("chat", "at", "step", "since"), turns) or el("p", "None.")),
+        el("section", el("h2", "Stuck"), _stuck(seen.stuck)),
         el(
             "section",
-            el("h2", "Lineages"),
-            [el("figure", el("figcaption", key, dir="auto"), lineage(links)) for key, links in chains]
-            or el("p", "No conversation was compressed yet."),
+            el("h2", "Fullest windows"),
+            _table(("chat", "", "tokens", "messages"), filled) or el("p", "Nothing is known of one yet."),
+        ),
+        el("section", el("h2", "Cost per day"), days(per_day), by_model),
+        el("section", el("h2", "Lineages"), chains or el("p", "No conversation was compressed yet.")),
+        el(
+            "section",
+            el("h2", "Settings in force"),
+            _table(("key", "value"), [(key, el("code", value)) for key, value in seen.settings])
+            or el("p", "All are at their defaults."),
+            el("p", el("small", "Those that differ from the defaults; secrets are not shown.")),
         ),
     ]
 
 
-def _number(value: int) -> Html:
-    return el("td", f"{value:,}", class_="right")
+def _cell(content: Child, number: int) -> Html:
+    is_figure = number and isinstance(content, str) and content.startswith(_FIGURES)
+    return el("td", content, dir="auto", class_="right" if is_figure else None)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[Child]]) -> Child:
+    """Rows whose first cell names them; figures stand to the right."""
+    if not rows:
+        return None
+    cells = [[_cell(each, number) for number, each in enumerate(row)] for row in rows]
+    first = el("tr", [el("th", name) for name in head])
+    return el("div", el("table", first, [el("tr", row) for row in cells]), class_="table")
 
 
 def _report(report: Mapping[str, Any]) -> Child:

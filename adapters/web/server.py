@@ -4,7 +4,8 @@
           /events      its stream                         /press   a button under a message
           /s/ID        an earlier conversation            /inside  an order about a stuck message
           /search      words in all of them               /login   /logout
-          /window      what fills the window
+          /window      what fills the window           /share   a link to a conversation, or its end
+          /shared/T    a conversation, for who has the link
           /inside      for admins
           /files/REF   a kept file
           /login?key=  the link of this machine's owner
@@ -34,7 +35,7 @@ from aiohttp import BodyPartReader, ClientError, web
 from adapters.web import pages
 from adapters.web.guard import DAYS, Guard, Login
 from adapters.web.log import MOST_SHOWN, MOST_WORDS, SHOWN, Entry, Log
-from adapters.web.markup import Child, Html
+from adapters.web.markup import Child, Html, el
 from adapters.web.platform import LARGEST_FILE, NAME, WebSettings
 from adapters.web.stream import Bells, Page, Shared
 from gateway.domain.adapter import Accept, Accepted
@@ -57,6 +58,7 @@ _LINGER: Final = 1.0  # seconds for reading the rest of a refused request; else 
 _LAST_WORDS: Final = 1.0  # seconds for running requests at the end
 _COST_DAYS: Final = 14
 _MOST_LINEAGES: Final = 10
+_MOST_FILLED: Final = 12
 _EVENT: Final = re.compile(r"[A-Za-z0-9_-]{8,64}")
 _HTML: Final = "text/html; charset=utf-8"
 _ASSETS: Final = {
@@ -171,6 +173,8 @@ class Server:
             raise Problem(403, "Another page sent this form.")
         if path.startswith("/static/"):
             return self._asset(path.removeprefix("/static/"))
+        if path.startswith("/shared/") and request.method != "POST":
+            return await self._shared_session(path.removeprefix("/shared/"), request.query)
         login = self.guard.login_of(request)
         if path == "/login":
             return await self._log_in(request)
@@ -248,24 +252,53 @@ class Server:
         title: str = ""
         body: Child = None
         if path.startswith("/s/"):
-            title, body = await self._session(source, path.removeprefix("/s/"), query, writes=writes)
+            id_ = path.removeprefix("/s/")
+            title, body = await self._session(source, id_, query)
+            if writes:
+                body = [pages.to_do(id_), self._shares(login, id_), body]
         elif path == "/search":
             words = query.get("q", "")[:1_000].strip()
             found = await self.views.search(source, words) if words else ()
             title, body = "Search", pages.search(words, await self.log.words(found, most=_CUT))
         elif path == "/window":
             views = self.views
-            parts = await views.shares(source), await views.passes(source), await views.pins(source)
-            title, body = "Window and memory", pages.window(*parts, await views.memory(source), writes=writes)
+            body = pages.window(
+                await views.shares(source),
+                await views.passes(source),
+                await views.pins(source),
+                await views.memory(source),
+                await views.reminders(source),
+                [await self._share_present(source, writes=writes), self._shares(login)],
+                writes=writes,
+            )
+            title = "Window and memory"
         elif path == "/inside" and frame.role == "admin":
             title, body = "Operator", await self._inside_page("")
         else:
             raise Problem(404, "There is no such page.")
         return _page(pages.page(frame, title, body, await self._side(source, writes=writes)))
 
-    async def _session(
-        self, source: Source, session_id: str, query: Mapping[str, str], *, writes: bool
-    ) -> tuple[str, Child]:
+    def _shares(self, login: Login, session_id: str = "") -> Child:
+        """The person's links, or those to one conversation."""
+        mine = self.guard.shares.of(login.person)
+        return pages.shares([each for each in mine if session_id in ("", each.session)], self.guard.address)
+
+    async def _share_present(self, source: Source, *, writes: bool) -> Child:
+        present = next((each.id for each in await self.views.sessions(source) if each.present), None)
+        return el("p", pages.share("Share this conversation", present)) if present and writes else None
+
+    async def _shared_session(self, token: str, query: Mapping[str, str]) -> web.Response:
+        """A conversation for somebody without a login. What they may know of it is in its messages."""
+        share = self.guard.shares.at(token)
+        if share is None:
+            raise Problem(404, "This link leads nowhere, or was taken back.")
+        title, body = await self._session(source_of(share.person), share.session, query)
+        response = _page(pages.shared(self._paths, title, body))
+        response.headers["X-Robots-Tag"] = "noindex, nofollow"
+        response.headers["Referrer-Policy"] = "no-referrer"
+        return response
+
+    async def _session(self, source: Source, session_id: str, query: Mapping[str, str]) -> tuple[str, Child]:
         """A part of an earlier conversation: its end, that with the message `at`, or the one that begins at `from`."""
         title, found = await self.views.words(source, session_id)
         ids = [each.id for each in found]
@@ -275,12 +308,21 @@ class Server:
         elif (number := query.get("from", "")).isascii() and number.isdigit() and len(number) < 9:
             begins = min(begins, int(number))
         shown = await self.log.words(found[begins : begins + MOST_WORDS])
-        return title, pages.session(shown, session_id, begins, len(found), writes=writes)
+        return title, pages.session(shown, begins, len(found))
 
     async def _inside_page(self, told: str) -> Child:
         costs = await self.inside.costs(_COST_DAYS)
         chains = await self.inside.lineages(_MOST_LINEAGES)
-        return pages.inside(await self.inside.report(), await self.inside.stuck(), costs, chains, told)
+        seen = pages.Seen(
+            report=await self.inside.report(),
+            turns=await self.inside.turns(),
+            stuck=await self.inside.stuck(),
+            filled=await self.inside.filled(_MOST_FILLED),
+            costs=costs,
+            chains=chains,
+            settings=await self.inside.settings(),
+        )
+        return pages.inside(seen, told)
 
     async def _chat(
         self, login: Login, source: Source, *, most: int = SHOWN, text: str = "", problem: str = "", status: int = 200
@@ -379,6 +421,8 @@ class Server:
             return await self._said(request, form, login, source)
         if request.path == "/press":
             return await self._pressed(request, form, source)
+        if request.path == "/share" and await self.views.role(source) != "reader":
+            return await self._share(form, login, source)
         if request.path == "/logout":
             await self.guard.log_out(login)
             self.bells.ring(login.person)
@@ -392,6 +436,17 @@ class Server:
             body = await self._inside_page("Done." if done else "That one is stuck no more.")
             return _page(pages.page(frame, "Operator", body, await self._side(source, writes=True)))
         raise Problem(404, "There is no such page.")
+
+    async def _share(self, form: Form, login: Login, source: Source) -> web.Response:
+        """Make a link to a conversation, or take one back."""
+        if token := form.fields.get("end", ""):
+            await self.guard.shares.take_back(login.person, token)
+            return _redirect("/window")
+        id_ = form.fields.get("session", "")
+        title, _ = await self.views.words(source, id_)
+        if await self.guard.shares.make(login.person, id_, title[:200]) is None:
+            raise Problem(409, "You have as many links as there may be: take one back first.")
+        return _redirect(f"/s/{quote(id_, safe='')}")
 
     async def _said(self, request: web.BaseRequest, form: Form, login: Login, source: Source) -> web.Response:
         text, id_ = form.fields.get("text", "").replace("\r\n", "\n"), form.fields.get("id", "")

@@ -74,6 +74,10 @@ class RunningTurns:
         sources = ((key, turn.source) for key, turn in self._running.items())
         return [key for key, source in sources if (source.platform, source.user) == (platform, user)]
 
+    def all(self) -> list[RunningTurn]:
+        """Return the running turns."""
+        return list(self._running.values())
+
     def count(self) -> int:
         """Return the number of running turns."""
         return len(self._running)

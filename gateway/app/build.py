@@ -154,7 +154,10 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     health = _health(base, models, talks, reception, lanes, readers)
     if parts.backups is not None:
         health.backups = parts.backups(store=base.store, clock=base.clock, worker=worker)
-    _show_store(base, commands, health)
+    operator = OperatorView(
+        store=base.store, health=health, outbox=base.outbox, clock=base.clock, redact=base.redact, config=base.config
+    )
+    _show_store(base, commands, operator)
     watchdog = _watchdog(base, health, readers, parts.supervisor or Supervisor())
     close = [*models.close, tools.pages.aclose, *base.close]
 
@@ -181,6 +184,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         people.pairing.access = people.approvals.access = people.reminders.access = _access(new)
         commands.context = partial(commands.context, chats=_chats_in_words(changed))
         watchdog.alerts.to = changed.alerts.chat
+        operator.config = changed
 
     return Gateway(
         store=base.store,
@@ -698,7 +702,7 @@ def _connect(base: _Base, reception: Reception) -> None:
             adapter.propose = reception.proposals
 
 
-def _show_store(base: _Base, commands: CommandRunner, health: Health) -> None:
+def _show_store(base: _Base, commands: CommandRunner, operator: OperatorView) -> None:
     """Give the adapters that show what the store holds a way to read it."""
     for adapter in base.adapters.values():
         if isinstance(adapter, ShowsStore):
@@ -709,7 +713,7 @@ def _show_store(base: _Base, commands: CommandRunner, health: Health) -> None:
                 quotas=FileQuotas(store=base.store, settings=base.config.files),
                 clock=base.clock,
             )
-            adapter.inside = OperatorView(store=base.store, health=health, outbox=base.outbox, clock=base.clock)
+            adapter.inside = operator
 
 
 def machine_zone() -> str:

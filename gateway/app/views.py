@@ -10,9 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
+from math import inf
 from typing import Any, Final, Literal
 
 from gateway.agent.files.quota import FileQuotas
+from gateway.app.config import Config
+from gateway.app.config.shown import shown
 from gateway.app.health import Health
 from gateway.app.orders import Order, carry_out, dead_of
 from gateway.commands.base import CommandContext
@@ -26,11 +29,13 @@ from gateway.domain.chat import Inbound, Outbound, OutboundState, Source
 from gateway.domain.file import KeptFile
 from gateway.domain.memory import scope_of
 from gateway.domain.message import Message, is_summary, note_of, said_in, text_of
+from gateway.domain.reminder import next_moments
 from gateway.domain.session import Compaction, Session
 from gateway.domain.turn import TurnRules
-from gateway.domain.views import Cost, Link, Memo, Pass, Said, SessionLine, Shares, Stuck, Word
+from gateway.domain.views import Coming, Cost, Filled, Link, Memo, Pass, Running, Said, SessionLine, Shares, Stuck, Word
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionNotFound
+from gateway.runtime.redaction import Redact
 from gateway.store.port import Store
 from gateway.store.records import InboxItem
 
@@ -146,6 +151,23 @@ class StoreViews:
             for fact in facts
         ]
 
+    async def reminders(self, source: Source) -> Sequence[Coming]:
+        """What is to come in their conversation, soonest first."""
+        ctx = self._context(source)
+        own = ctx.reminders(ctx.item)
+        zone = await own.zone()
+        open_ = [each for each in await own.listed() if each.is_open]
+        return [
+            Coming(
+                number=each.number,
+                text=f"{'(prompt) ' if each.kind == 'ask' else ''}{each.brief}",
+                when="paused" if each.state == "paused" else next_moments(each, zone),
+                made_at=each.made_at,
+                made_by=each.source.user_name or each.source.user,
+            )
+            for each in sorted(open_, key=lambda each: each.due_at or inf)
+        ]
+
     async def pins(self, source: Source) -> Sequence[str]:
         """Their rules, in the order of their numbers."""
         return [each.signed for each in (await self.store.pins(self.rules.key(source))).rules]
@@ -219,7 +241,7 @@ async def _opening(store: Store, session: Session) -> Compaction | None:
     return next((each for each in await store.compactions(session.id) if each.child_id == session.id), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class OperatorView:
     """`Inside` of this gateway."""
 
@@ -227,6 +249,8 @@ class OperatorView:
     health: Health
     outbox: Outbox
     clock: Clock
+    redact: Redact
+    config: Config  # in force
 
     async def report(self) -> dict[str, Any]:
         """The report of /statusz."""
@@ -278,6 +302,35 @@ class OperatorView:
         order = Order(verb=verb, id=id_, platform=stuck.platform, chat=stuck.chat)  # type: ignore[arg-type]
         self.outbox.deliver(await carry_out(self.store, order, self.clock, await dead_of(self.store, [order])))
         return True
+
+    async def turns(self) -> Sequence[Running]:
+        """The turns that run in this process, the longest first."""
+        now = self.clock.now()
+        running = [
+            Running(key=str(each.key), doing=each.doing, step=each.step, seconds=now - each.started_at)
+            for each in self.health.running_turns.all()
+        ]
+        return sorted(running, key=lambda each: -each.seconds)
+
+    async def filled(self, most: int) -> Sequence[Filled]:
+        """Of the sessions that were used last, the fullest ones that go on."""
+        found = [
+            Filled(
+                key=str(each.key),
+                id=each.id,
+                used=each.last_prompt_tokens,
+                window=self.health.models.of(each).context_length,
+                messages=each.message_count,
+                last_active_at=each.last_active_at,
+            )
+            for each in await self.store.sessions(None, _LOOKED_AT)
+            if each.ended_at is None and each.last_prompt_tokens
+        ]
+        return sorted(found, key=lambda each: -each.used / each.window)[:most]
+
+    async def settings(self) -> Sequence[tuple[str, str]]:
+        """The settings in force that differ from their defaults, without secrets."""
+        return shown(self.config, self.redact)
 
     async def costs(self, days: int) -> tuple[Sequence[Cost], Sequence[Cost]]:
         """The cost of each of the last days (UTC), oldest first, and of each model in all of them."""

@@ -86,6 +86,18 @@ class Memo:
     said_by: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coming:
+    """A reminder, or a prompt that runs by the clock, which may still fire; by the number that /reminders takes.
+    `when` in words."""
+
+    number: int
+    text: str
+    when: str
+    made_at: float
+    made_by: str
+
+
 class Views(Protocol):
     """The views of a person's own conversations. Each raises StoreUnavailable."""
 
@@ -112,6 +124,9 @@ class Views(Protocol):
 
     async def memory(self, source: Source) -> Sequence[Memo]:
         """What is remembered of them."""
+
+    async def reminders(self, source: Source) -> Sequence[Coming]:
+        """What is to come in their conversation, soonest first."""
 
     async def pins(self, source: Source) -> Sequence[str]:
         """Their rules, in the order of their numbers."""
@@ -164,6 +179,28 @@ class Link:
     after: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """A session that goes on, with how full the model's window was at its last answer, in tokens."""
+
+    key: str
+    id: str
+    used: int
+    window: int
+    messages: int
+    last_active_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A turn that runs in this process. `seconds`: for how long."""
+
+    key: str
+    doing: str
+    step: int
+    seconds: float
+
+
 class Inside(Protocol):
     """The gateway as its operator sees it."""
 
@@ -175,6 +212,15 @@ class Inside(Protocol):
 
     async def order(self, verb: str, id_: str) -> bool:
         """Carry out one of the verbs of a stuck message; False: it is stuck no more."""
+
+    async def turns(self) -> Sequence[Running]:
+        """The turns that run in this process, the longest first."""
+
+    async def filled(self, most: int) -> Sequence[Filled]:
+        """Of the sessions that were used last, the fullest ones that go on."""
+
+    async def settings(self) -> Sequence[tuple[str, str]]:
+        """The settings in force that differ from their defaults, without secrets."""
 
     async def costs(self, days: int) -> tuple[Sequence[Cost], Sequence[Cost]]:
         """The cost of each of the last days (UTC), oldest first, and of each model in all of them."""

@@ -1,0 +1,44 @@
+"""Settings as an operator may see them: those that differ from the defaults, and no credential."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pydantic import SecretStr
+
+from gateway.app.config.source import KeyPath, dotted
+from gateway.domain.settings import Section
+from gateway.runtime.redaction import Redact
+
+SECRET: Final = "(set, and secret)"
+_OF_SERVERS: Final = ("headers", "env", "extra_body")  # may hold a credential under any name
+
+
+def shown(config: Section, redact: Redact) -> list[tuple[str, str]]:
+    """Each key whose value differs from its default, with the value."""
+    return [(dotted(path), _value(path, value, redact)) for path, value in _set((), config, type(config)())]
+
+
+def _set(path: KeyPath, value: Any, default: Any) -> Iterator[tuple[KeyPath, Any]]:
+    if isinstance(value, Section):
+        plain = default if type(default) is type(value) else None
+        for name, field in type(value).model_fields.items():
+            inner = getattr(plain, name) if plain is not None else field.get_default(call_default_factory=True)
+            yield from _set((*path, name), getattr(value, name), inner)
+    elif isinstance(value, dict) and value:
+        for name, each in value.items():
+            yield from _set((*path, str(name)), each, default.get(name) if isinstance(default, dict) else None)
+    elif value != default:
+        yield path, value
+
+
+def _value(path: KeyPath, value: Any, redact: Redact) -> str:
+    hidden = isinstance(value, SecretStr) or any(isinstance(each, SecretStr) for each in _items(value))
+    if hidden or not set(_OF_SERVERS).isdisjoint(map(str, path[:-1])):
+        return SECRET
+    return redact(", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
+
+
+def _items(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, list | tuple) else ()

@@ -1,0 +1,85 @@
+"""A link to a conversation: read by anybody, and nothing else is; taken back by its owner alone."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from adapters.web.platform import WebPerson, WebSettings
+from gateway.people.access import AccessSettings
+from tests.support.gateway import config_in
+from tests.support.page import LivePage, Visitor, page
+
+PASSWORD = "a password of twelve"
+
+
+async def shared(live: LivePage, who: Visitor) -> str:
+    """Share the present conversation; the link's path."""
+    (present,) = re.findall(r'form="share" name="session" value="([^"]+)"', (await who.get("/window"))[1])
+    assert (await who.post("/share", {"session": present})).status == 303
+    (path,) = re.findall(r'href="(/shared/[^"]+)"', (await who.get("/window"))[1])
+    return str(path)
+
+
+async def test_it_shows_one_conversation_to_anybody_until_it_is_taken_back(tmp_path: Path) -> None:
+    async with page(tmp_path) as live, live.visitor() as stranger:
+        await live.me.say("the harbour opens at nine")
+        await live.me.until("echo: the harbour")
+        link = await shared(live, live.me)
+        assert link == await shared(live, live.me), "one link for a conversation"
+        async with stranger.http.get(f"{live.adapter.at}{link}") as answer:
+            html = await answer.text()
+            assert answer.headers["X-Robots-Tag"] == "noindex, nofollow"
+        assert "the harbour opens at nine" in html
+        assert not re.findall(r"<form|<script|csrf|/s/|/files/", html), "there is nothing to do or to follow"
+        await live.me.say("/new")
+        await live.me.until("fresh")
+        await live.me.say("a secret of the next one")
+        await live.me.until("echo: a secret")
+        assert "secret" not in (await stranger.get(link))[1]
+        for path in ("/window", "/inside", "/search?q=harbour"):
+            assert "harbour" not in (await stranger.get(path))[1]
+        assert (await stranger.get(link[:-1]))[0] == 404
+        assert (await live.me.post("/share", {"end": link.removeprefix("/shared/")})).status == 303
+        assert (await stranger.get(link))[0] == 404
+
+
+async def test_it_holds_over_a_restart_and_shows_nothing_forgotten(tmp_path: Path) -> None:
+    async with page(tmp_path) as live:
+        await live.me.say("my card is 4711-canary")
+        await live.me.until("echo: my card")
+        await live.me.say("and tea at five")
+        await live.me.until("echo: and tea")
+        link = await shared(live, live.me)
+    async with page(tmp_path) as live, live.visitor() as stranger:
+        assert "4711-canary" in (await stranger.get(link))[1]
+        for said, shown in (("/forget canary", "/forget 1"), ("/forget 1", "y (forget)"), ("y", "Forgot")):
+            await live.me.say(said)
+            await live.me.until(shown)
+        html = (await stranger.get(link))[1]
+        assert "4711-canary" not in html
+        assert "tea at five" in html
+
+
+async def test_nobody_shares_or_takes_back_what_is_not_theirs(tmp_path: Path) -> None:
+    people = {name: WebPerson(password=SecretStr(PASSWORD)) for name in ("anna", "boris", "reader")}
+    config = config_in(tmp_path, access=AccessSettings(allow=["web:anna", "web:boris"]))
+    async with (
+        page(tmp_path, config=config, settings=WebSettings(enabled=True, port=0, people=people)) as live,
+        live.visitor() as anna,
+        live.visitor() as boris,
+        live.visitor() as reader,
+    ):
+        for who, name in ((anna, "anna"), (boris, "boris"), (reader, "reader")):
+            await who.http.post(f"{live.adapter.at}/login", data={"name": name, "password": PASSWORD})
+        await anna.say("words of Anna")
+        await anna.until("echo: words")
+        link = await shared(live, anna)
+        (session,) = [each.id for each in await live.gateway.store.sessions(None, 9)]
+        for who in (boris, reader):
+            assert (await who.post("/share", {"session": session})).status == 404
+            await who.post("/share", {"end": link.removeprefix("/shared/")})
+        assert "words of Anna" in (await boris.get(link))[1]
+        assert (await boris.post("/share", {"session": session}, csrf="0" * 40)).status == 403
