@@ -27,6 +27,8 @@ from tests.chaos.campaign import Laboratory, campaign
 from tests.chaos.discord import laboratory as discord
 from tests.chaos.discord import script as discord_script
 from tests.chaos.fleet_run import fleet_report, fleets
+from tests.chaos.page import laboratory as page
+from tests.chaos.page import script as page_script
 from tests.chaos.reminders import laboratory as reminders
 from tests.chaos.reminders import script as reminded
 from tests.chaos.schedule import make_schedule
@@ -72,6 +74,13 @@ KINDS: Final = {
     "reminders-redis": _reminders("redis"),
     "telegram": _bot(telegram, telegram_script.make_schedule),
     "discord": _bot(discord, discord_script.make_schedule),
+    "page": Kind(
+        drawn=page_script.make_schedule,
+        laboratory=page.laboratories,
+        report=page.report,
+        parts=("kills", "said"),
+        jobs=3,
+    ),
 }
 
 
