@@ -78,6 +78,7 @@ def chat(
     empty = el("p", "Say something to begin. /help lists what I can do.", class_="empty", id="empty")
     main = el(
         "main",
+        el("h1", "Chat", class_="vh"),
         earlier,
         log,
         empty,
@@ -455,7 +456,7 @@ def inside(seen: Seen, told: str) -> Child:
         el(
             "section",
             el("h2", "Fullest windows"),
-            _table(("chat", "", "tokens", "messages"), filled) or el("p", "Nothing is known of one yet."),
+            _table(("chat", "full", "tokens", "messages"), filled) or el("p", "Nothing is known of one yet."),
         ),
         el("section", el("h2", "Cost per day"), days(per_day), by_model),
         el("section", el("h2", "Lineages"), chains or el("p", "No conversation was compressed yet.")),
@@ -480,7 +481,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[Child]]) -> Child:
         return None
     cells = [[_cell(each, number) for number, each in enumerate(row)] for row in rows]
     first = el("tr", [el("th", name) for name in head])
-    return el("div", el("table", first, [el("tr", row) for row in cells]), class_="table")
+    return el("div", el("table", first, [el("tr", row) for row in cells]), class_="table", tabindex=0)
 
 
 def _report(report: Mapping[str, Any]) -> Child:
@@ -489,7 +490,7 @@ def _report(report: Mapping[str, Any]) -> Child:
     ]
     rows = [el("tr", el("td", name), el("td", value, dir="auto")) for name, value in _flat("", report) if name]
     well = el("p", "Messages move.") if not problems else el("ul", problems, class_="problems")
-    return [well, el("div", el("table", rows), class_="table")]
+    return [well, el("div", el("table", rows), class_="table", tabindex=0)]
 
 
 def _flat(above: str, value: object) -> list[tuple[str, str]]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, expect
 
 from gateway.app.config import Config
@@ -288,6 +291,29 @@ CONTRAST = """() => {
 NAMELESS = """() => [...document.querySelectorAll("button, input, textarea, a, select")].filter((each) =>
   each.type !== "hidden" && each.checkVisibility() && !(each.getAttribute("aria-label") || each.textContent.trim()
   || each.labels?.length || each.querySelector("img[alt], [aria-label]"))).map((each) => each.outerHTML)"""
+
+
+PHONE: Any = {"viewport": {"width": 390, "height": 760}, "is_mobile": True, "has_touch": True}
+
+
+@pytest.mark.parametrize("how", [{"color_scheme": "light"}, {"color_scheme": "dark"}, PHONE], ids=str)
+async def test_axe_finds_nothing(tmp_path: Path, chromium: Browser, how: dict[str, Any]) -> None:
+    """axe-core: rules of WCAG 2 for those who hear a page, or see little of it."""
+    await with_stuck(tmp_path)
+    async with page(tmp_path) as live, person(chromium, live, **how) as me:
+        await say(me, "/remind tomorrow at 9 tea")
+        await live.me.say(CODE)
+        await live.me.until("echo: A")
+        (present,) = re.findall(r'form="share" name="session" value="([^"]+)"', (await live.me.get("/window"))[1])
+        await live.me.post("/share", {"session": present})
+        (shared,) = re.findall(r'href="(/shared/[^"]+)"', (await live.me.get("/window"))[1])
+        for path in ("/", "/window", "/inside", "/search?q=code", f"/s/{present}", shared):
+            await me.goto(f"{live.adapter.at}{path}")
+            found = (await Axe().run(me)).response["violations"]
+            assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == [], path
+        await me.context.clear_cookies()
+        await me.goto(live.adapter.at)
+        assert (await Axe().run(me)).response["violations"] == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
