@@ -29,6 +29,7 @@ class Frame:
     role: Role
     assets: Mapping[str, str]
     fresh_id: str  # for a message that is sent without the script
+    stages: Mapping[str, str]  # platforms that can be rehearsed
 
 
 def document(
@@ -183,6 +184,7 @@ def side(frame: Frame, inner: Html) -> Html:
     pages = [
         ("/", "Chat"),
         ("/window", "Window and memory"),
+        *[(f"/as/{name}", "Rehearsal") for name in sorted(frame.stages)[-1:]],
         *([("/inside", "Operator")] if frame.role == "admin" else []),
     ]
     links = el("ul", [el("li", el("a", label, href=href)) for href, label in pages], class_="pages")

@@ -6,7 +6,8 @@
           /search      words in all of them               /login   /logout
           /window      what fills the window           /share   a link to a conversation, or its end
           /shared/T    a conversation, for who has the link
-          /inside      for admins
+          /inside      for admins                       /as/NAME a text as a platform would show it
+          /as/NAME     the chat as a platform would show it
           /files/REF   a kept file
           /login?key=  the link of this machine's owner
 
@@ -32,7 +33,7 @@ from urllib.parse import parse_qsl, quote, unquote
 import structlog
 from aiohttp import BodyPartReader, ClientError, web
 
-from adapters.web import pages
+from adapters.web import pages, rehearsal
 from adapters.web.guard import DAYS, Guard, Login
 from adapters.web.log import MOST_SHOWN, MOST_WORDS, SHOWN, Entry, Log
 from adapters.web.markup import Child, Html, el
@@ -40,9 +41,10 @@ from adapters.web.platform import LARGEST_FILE, NAME, WebSettings
 from adapters.web.stream import Bells, Page, Shared
 from gateway.domain.adapter import Accept, Accepted
 from gateway.domain.chat import Attachment, Inbound, InboundKind, Outbound, Source
+from gateway.domain.platform import Bubble
 from gateway.domain.views import Inside, Views
 from gateway.runtime.clock import Clock, Ids
-from gateway.runtime.errors import AdapterError, FileRefused, SessionNotFound, StoreUnavailable
+from gateway.runtime.errors import AdapterError, FileRefused, SessionNotFound, StoreUnavailable, TookTooLong
 
 log = structlog.get_logger(__name__)
 
@@ -59,6 +61,7 @@ _LAST_WORDS: Final = 1.0  # seconds for running requests at the end
 _COST_DAYS: Final = 14
 _MOST_LINEAGES: Final = 10
 _MOST_FILLED: Final = 12
+_REHEARSED: Final = 20  # messages
 _EVENT: Final = re.compile(r"[A-Za-z0-9_-]{8,64}")
 _HTML: Final = "text/html; charset=utf-8"
 _ASSETS: Final = {
@@ -272,6 +275,8 @@ class Server:
                 writes=writes,
             )
             title = "Window and memory"
+        elif path.startswith("/as/"):
+            title, body = await self._as(source, path.removeprefix("/as/"), login, rehearsal.SAMPLE)
         elif path == "/inside" and frame.role == "admin":
             title, body = "Operator", await self._inside_page("")
         else:
@@ -310,6 +315,31 @@ class Server:
         shown = await self.log.words(found[begins : begins + MOST_WORDS])
         return title, pages.session(shown, begins, len(found))
 
+    async def _as(self, source: Source, name: str, login: Login, text: str) -> tuple[str, Child]:
+        """The last messages of the chat, and a text, as a platform would show them."""
+        stages = self.views.stages()
+        if name not in stages:
+            raise Problem(404, "There is no such page.")
+        said = [(each.at, True, each.text, ()) for each in await self.views.said(source, _REHEARSED)]
+        rows = [
+            (each.created_at, False, each.text, tuple(button.label for line in each.buttons for button in line))
+            for each in await self.views.shown(source, _REHEARSED)
+        ]
+        played = [
+            (mine, await self._bubbles(name, words, plain=mine), buttons)
+            for _, mine, words, buttons in sorted([*said, *rows], key=lambda each: each[0])[-_REHEARSED:]
+            if words.strip()
+        ]
+        tried = rehearsal.trial(name, login.csrf, text, await self._bubbles(name, text) if text.strip() else ())
+        return f"As {stages[name]} would show it", rehearsal.stage(name, stages, played, tried)
+
+    async def _bubbles(self, name: str, text: str, *, plain: bool = False) -> Sequence[Bubble]:
+        whole = Bubble(text=text, units=len(text), most=len(text))
+        try:
+            return (whole,) if plain else await self.views.rehearsed(name, text)
+        except TookTooLong:
+            return (whole,)
+
     async def _inside_page(self, told: str) -> Child:
         costs = await self.inside.costs(_COST_DAYS)
         chains = await self.inside.lineages(_MOST_LINEAGES)
@@ -346,7 +376,14 @@ class Server:
     async def _frame(self, login: Login, source: Source) -> pages.Frame:
         role = await self.views.role(source)
         fresh = self.ids.new("f").replace("_", "-")
-        return pages.Frame(person=login.person, csrf=login.csrf, role=role, assets=self._paths, fresh_id=fresh)
+        return pages.Frame(
+            person=login.person,
+            csrf=login.csrf,
+            role=role,
+            assets=self._paths,
+            fresh_id=fresh,
+            stages=self.views.stages(),
+        )
 
     async def _side(self, source: Source, *, writes: bool) -> Html:
         return pages.side_list(await self.views.sessions(source), await self.views.shares(source), writes=writes)
@@ -421,6 +458,11 @@ class Server:
             return await self._said(request, form, login, source)
         if request.path == "/press":
             return await self._pressed(request, form, source)
+        if request.path.startswith("/as/"):
+            text = form.fields.get("text", "").replace("\r\n", "\n")[: rehearsal.MOST]
+            frame = await self._frame(login, source)
+            title, body = await self._as(source, request.path.removeprefix("/as/"), login, text)
+            return _page(pages.page(frame, title, body, await self._side(source, writes=frame.role != "reader")))
         if request.path == "/share" and await self.views.role(source) != "reader":
             return await self._share(form, login, source)
         if request.path == "/logout":

@@ -157,7 +157,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     operator = OperatorView(
         store=base.store, health=health, outbox=base.outbox, clock=base.clock, redact=base.redact, config=base.config
     )
-    _show_store(base, commands, operator)
+    _show_store(base, commands, operator, parts.aside)
     watchdog = _watchdog(base, health, readers, parts.supervisor or Supervisor())
     close = [*models.close, tools.pages.aclose, *base.close]
 
@@ -702,7 +702,7 @@ def _connect(base: _Base, reception: Reception) -> None:
             adapter.propose = reception.proposals
 
 
-def _show_store(base: _Base, commands: CommandRunner, operator: OperatorView) -> None:
+def _show_store(base: _Base, commands: CommandRunner, operator: OperatorView, aside: RunsAside) -> None:
     """Give the adapters that show what the store holds a way to read it."""
     for adapter in base.adapters.values():
         if isinstance(adapter, ShowsStore):
@@ -712,6 +712,7 @@ def _show_store(base: _Base, commands: CommandRunner, operator: OperatorView) ->
                 rules=base.rules,
                 quotas=FileQuotas(store=base.store, settings=base.config.files),
                 clock=base.clock,
+                aside=aside,
             )
             adapter.inside = operator
 

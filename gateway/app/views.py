@@ -6,7 +6,7 @@ Everything here is what commands and `legato` in a shell show as text; it is ask
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
@@ -18,6 +18,7 @@ from gateway.app.config import Config
 from gateway.app.config.shown import shown
 from gateway.app.health import Health
 from gateway.app.orders import Order, carry_out, dead_of
+from gateway.app.plugins import platforms
 from gateway.commands.base import CommandContext
 from gateway.commands.export import originals
 from gateway.commands.runner import CommandRunner
@@ -29,12 +30,15 @@ from gateway.domain.chat import Inbound, Outbound, OutboundState, Source
 from gateway.domain.file import KeptFile
 from gateway.domain.memory import scope_of
 from gateway.domain.message import Message, is_summary, note_of, said_in, text_of
+from gateway.domain.platform import Bubble
 from gateway.domain.reminder import next_moments
 from gateway.domain.session import Compaction, Session
 from gateway.domain.turn import TurnRules
 from gateway.domain.views import Coming, Cost, Filled, Link, Memo, Pass, Running, Said, SessionLine, Shares, Stuck, Word
+from gateway.runtime.aside import RunsAside
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionNotFound
+from gateway.runtime.plugins import imported
 from gateway.runtime.redaction import Redact
 from gateway.store.port import Store
 from gateway.store.records import InboxItem
@@ -60,6 +64,7 @@ class StoreViews:
     rules: TurnRules
     quotas: FileQuotas
     clock: Clock
+    aside: RunsAside
 
     async def said(self, source: Source, limit: int) -> Sequence[Said]:
         """What the person said, newest first."""
@@ -191,6 +196,15 @@ class StoreViews:
         kept = await self.store.kept_file(key, ref)
         content = None if kept is None else await self.store.file_content(key, kept.digest)
         return None if kept is None or content is None else (kept, content)
+
+    def stages(self) -> Mapping[str, str]:
+        """The platforms that replies can be rehearsed for: their titles by name."""
+        return {name: each.title for name, each in platforms().items() if each.rehearse}
+
+    async def rehearsed(self, platform: str, reply: str) -> Sequence[Bubble]:
+        """The messages that a reply would become there. Raises KeyError for a name of no stage."""
+        rehearse = imported(platforms()[platform].rehearse)
+        return tuple(await self.aside(rehearse, reply))
 
     async def commands(self, source: Source) -> Sequence[MenuEntry]:
         """The commands that are theirs to give."""

@@ -30,6 +30,29 @@ class AdapterSettings(Section):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A marked place of a bubble: from `start` to `end` in code points; the names are those of Telegram's entities.
+    `target`: of a link."""
+
+    start: int
+    end: int
+    kind: str
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bubble:
+    """One message as a platform would be sent it, without sending. Its app shows `marks`, or, `as_markdown`, reads the
+    text itself. `units` of `most`: how full the message is, as the platform counts."""
+
+    text: str
+    marks: tuple[Mark, ...] = ()
+    as_markdown: bool = False
+    units: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
     """A platform, described.
 
@@ -41,7 +64,8 @@ class Platform:
     `chats` of config.yaml. `listens`: the rules by which its groups can be listened to. `limits`: by which any process
     may run its turns, also one without its adapter; None: only one with it may. `in_shell`: it is not served by
     `legato run` but opened by `legato chat`. `beside_shell`: `legato chat` at a terminal serves it, too, where it is
-    enabled; its adapter `OpensFirst`.
+    enabled; its adapter `OpensFirst`. `rehearse` names the function, in the same way as `create`, that lays a reply
+    (Markdown) out as `Bubble`s, without any settings; "": there is none.
     """
 
     name: str
@@ -56,6 +80,7 @@ class Platform:
     limits: Limits | None = None
     in_shell: bool = False
     beside_shell: bool = False
+    rehearse: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

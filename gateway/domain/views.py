@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from gateway.domain.adapter import MenuEntry
 from gateway.domain.chat import Attachment, Outbound, Source
 from gateway.domain.file import KeptFile
+from gateway.domain.platform import Bubble
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +137,12 @@ class Views(Protocol):
 
     async def file(self, source: Source, ref: str) -> tuple[KeptFile, bytes] | None:
         """A kept file of theirs by its full ref."""
+
+    def stages(self) -> Mapping[str, str]:
+        """The platforms that replies can be rehearsed for: their titles by name."""
+
+    async def rehearsed(self, platform: str, reply: str) -> Sequence[Bubble]:
+        """The messages that a reply would become there. Raises KeyError for a name of no stage."""
 
     async def commands(self, source: Source) -> Sequence[MenuEntry]:
         """The commands that are theirs to give."""

@@ -70,7 +70,7 @@ ORIGINS = [
     "127.0.0.1:{port}",
     "ftp://127.0.0.1:{port}",
 ]
-POSTS = ["/say", "/press", "/share", "/logout", "/inside"]
+POSTS = ["/say", "/press", "/share", "/as/telegram", "/logout", "/inside"]
 PATHS = [
     "/files/../../etc/passwd",
     "/files/..%2f..%2fetc%2fpasswd",

@@ -307,7 +307,16 @@ async def test_axe_finds_nothing(tmp_path: Path, chromium: Browser, how: dict[st
         (present,) = re.findall(r'form="share" name="session" value="([^"]+)"', (await live.me.get("/window"))[1])
         await live.me.post("/share", {"session": present})
         (shared,) = re.findall(r'href="(/shared/[^"]+)"', (await live.me.get("/window"))[1])
-        for path in ("/", "/window", "/inside", "/search?q=code", f"/s/{present}", shared):
+        for path in (
+            "/",
+            "/window",
+            "/inside",
+            "/as/telegram",
+            "/as/discord",
+            "/search?q=code",
+            f"/s/{present}",
+            shared,
+        ):
             await me.goto(f"{live.adapter.at}{path}")
             found = (await Axe().run(me)).response["violations"]
             assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found] == [], path
