@@ -87,7 +87,8 @@ class _Refusal:
 _QUOTA: Final = re.compile(
     r"(?:insufficient|exhausted|depleted|out of|run out|not enough|have any|no (?:remaining|available)?)[_ ]{1,2}"
     r"(?:user[_ ]|remaining )?(?:credits?|balance|funds|quota)\b"
-    r"|\b(?:credits?|balance|funds)\b[^.\"]{0,30}?(?:exhausted|depleted|used up|low\b|insufficient|ran out|not enough)"
+    r"|\b(?:credits?|balance|funds|quota)\b[^.\"]{0,30}?"
+    r"(?:exhausted|depleted|used up|low\b|insufficient|ran out|not enough)"
     r"|quota is not enough|overdue balance|billing_hard_limit|billing_not_active|billing_error"
     r"|requires? more credits|exceeded[_ ](?:your )?current[_ ]quota|quota[_ ]exceeded|payment required"
     r"|budget (?:has been )?exceeded|budget_exceeded|exceededbudget|extra usage is required"
@@ -96,9 +97,10 @@ _QUOTA: Final = re.compile(
     r"|exceeded (?:the|your) (?:weekly|monthly)[^.]{0,20}\bquota"
     r"|usage limits?\b[^.]{0,40}\b(?:reached|exceeded|exhausted)|(?:reached|exceeded|hit) your\b[^.]{0,40}\busage limit"
     r"|\bkey limit exceeded|free (?:tier|quota)[^.]{0,60}exhausted"
-    r"|(?:余额|额度|资源包)(?:已?用?[完尽]|已?耗尽|不足)|欠费"
+    r"|(?:余额|额度|资源包)(?:已?用?[完尽]|已?耗尽|不足)|欠费|使用上限"
 )
-_PER_TIME: Final = re.compile(r"per[_ -]?(?:minute|day|hour)|retrydelay|retry in \d")
+# Alibaba's "Throttling.AllocationQuota" is of a minute, too.
+_PER_TIME: Final = re.compile(r"per[_ -]?(?:minute|day|hour)|retrydelay|retry in \d|\bthrottling\.|每分钟")
 
 
 def _no_credit(refusal: _Refusal) -> ProviderError | None:
@@ -160,7 +162,7 @@ def _more_than_a_minute(refusal: _Refusal) -> ProviderError | None:
 _RATE: Final = re.compile(
     r"rate[_ -]?limit|too many requests|tokens per (?:min|minute|day|hour)|requests per (?:min|minute|day|hour)"
     r"|\b[tr]p[md]\b|per[_ -]?minute|throttl|resource[_ ]exhausted|please wait before"
-    r"|请求过于频繁|限流|并发数?过高|速率限制"
+    r"|\bqps\b|请求过于频繁|限流|并发数?(?:过高|超)|速率限制"
 )
 
 
