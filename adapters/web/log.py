@@ -54,7 +54,9 @@ class Entry:
     @classmethod
     def of(cls, id_: str, place: str, html: Html) -> Self:
         """An entry that shows this."""
-        return cls(id=id_, place=place, html=html, version=sha256(f"{place}{html}".encode()).hexdigest()[:12])
+        return cls(
+            id=id_, place=place, html=html, version=sha256(f"{place}{html}".encode(errors="replace")).hexdigest()[:12]
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,7 @@ from urllib.parse import parse_qsl, quote, unquote
 
 import structlog
 from aiohttp import BodyPartReader, ClientError, web
+from aiohttp.http import HttpProcessingError
 
 from adapters.web import pages, rehearsal
 from adapters.web.guard import DAYS, Guard, Login
@@ -516,7 +517,9 @@ class Server:
         return await self._chat(login, source, text=text, problem=problem, status=status) if problem else _redirect("/")
 
     async def _kept(self, source: Source, id_: str, name: str, mime: str, content: bytes) -> Attachment:
-        name = re.sub(r"[\x00-\x1f\x7f/\\]", "_", name)[:200]
+        # What is no text in the head of a part arrives as lone surrogates, which nothing can store or show.
+        name = re.sub(r"[\x00-\x1f\x7f/\\\ud800-\udfff]", "_", name)[:200]
+        mime = mime if mime.isascii() else ""
         digest = await asyncio.to_thread(lambda: sha256(content).hexdigest())
         ref = f"{id_}-{digest[:12]}"
         await self.views.keep(source, ref, name, mime, content)
@@ -563,7 +566,7 @@ class Server:
                 return await (self._parts(request) if multipart else self._fields(request))
         except TimeoutError:
             raise Problem(408, "The form took too long to arrive.") from None
-        except (ValueError, RuntimeError, AssertionError, ClientError, web.RequestPayloadError):
+        except (ValueError, RuntimeError, AssertionError, ClientError, web.RequestPayloadError, HttpProcessingError):
             raise Problem(400, "The form cannot be read.") from None
 
     async def _fields(self, request: web.BaseRequest) -> Form:

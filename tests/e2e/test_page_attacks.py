@@ -406,6 +406,30 @@ async def test_files_are_handed_out_as_files(tmp_path: Path) -> None:
                     assert answer.headers["Content-Disposition"].startswith("attachment; filename*=UTF-8''")
 
 
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b'filename="\xff\xfe.txt"\r\nContent-Type: text/plain', b"200"),
+        (b'filename="a.txt"\r\nContent-Type: text/\xff', b"200"),
+        (b'filename="a.txt"\r\nContent-Type: text/plain\0', b"400"),
+    ],
+)
+async def test_a_file_whose_head_is_no_text_leaves_the_page_readable(
+    tmp_path: Path, head: bytes, status: bytes
+) -> None:
+    async with page(tmp_path) as live:
+        fields = {"csrf": await live.me.csrf(), "id": "12345678", "text": "look"}
+        parts = [f'--B\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{fields[key]}\r\n' for key in fields]
+        body = "".join(parts).encode() + b'--B\r\nContent-Disposition: form-data; name="file"; ' + head
+        body += b"\r\n\r\ncontent\r\n--B--\r\n"
+        cookie = "; ".join(f"{each.key}={each.value}" for each in live.me.http.cookie_jar)
+        begin = f"POST /say HTTP/1.1\r\nHost: {{host}}\r\nCookie: {cookie}\r\nAccept: application/json\r\nConnection: close\r\n"
+        begin += f"Content-Type: multipart/form-data; boundary=B\r\nContent-Length: {len(body)}\r\n\r\n"
+        assert (await raw_request(live, begin.encode() + body)).startswith(b"HTTP/1.1 " + status)
+        await live.me.say("still here")
+        await live.me.until("echo: still here")
+
+
 async def test_cookies_are_not_guessed_nor_used_again(tmp_path: Path) -> None:
     async with page(tmp_path) as live, live.visitor() as stranger:
         name = live.adapter.guard.cookie_name
