@@ -52,6 +52,7 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 _LARGEST_FORM: Final = 500_000  # bytes without files
+_LARGEST_LOGIN: Final = 4_000  # bytes of a form that anybody may send
 _CUT: Final = 600  # characters of a message that was found
 _MOST_FIELDS: Final = 24
 _PATIENCE: Final = 30.0  # seconds for a form without files
@@ -216,7 +217,7 @@ class Server:
             problem = "This link was used, or is older than the last start."
         else:
             self._not_locked(f"at {remote}")
-            form = await self._form(request)
+            form = await self._form(request, stranger=True)
             name, password = form.fields.get("name", "").strip(), form.fields.get("password", "")
             self._not_locked(f"as {name}")
             login = await self.guard.by_password(name, password, remote)
@@ -552,28 +553,30 @@ class Server:
 
     # -- forms --------------------------------------------------------------------------------------
 
-    async def _form(self, request: web.BaseRequest) -> Form:
-        """Read a form, of limited size and in a limited time. Raises Problem."""
+    async def _form(self, request: web.BaseRequest, *, stranger: bool = False) -> Form:
+        """Read a form, of limited size and in a limited time; a stranger's is small, and has no files. Raises
+        Problem."""
         if request.headers.get("Content-Encoding", "identity") != "identity":
             raise Problem(415, "Send the form as it is, not compressed.")
-        multipart = request.content_type == "multipart/form-data"
+        multipart = request.content_type == "multipart/form-data" and not stranger
+        most = _LARGEST_LOGIN if stranger else LARGEST_FILE + _LARGEST_FORM if multipart else _LARGEST_FORM
         if not multipart and request.content_type != "application/x-www-form-urlencoded":
             raise Problem(415, "This is not a form.")
-        if (request.content_length or 0) > (LARGEST_FILE + _LARGEST_FORM if multipart else _LARGEST_FORM):
+        if (request.content_length or 0) > most:
             raise Problem(413, "That is too large.")
         try:
             async with self.clock.limit(_UPLOAD if multipart else _PATIENCE):
-                return await (self._parts(request) if multipart else self._fields(request))
+                return await (self._parts(request) if multipart else self._fields(request, most))
         except TimeoutError:
             raise Problem(408, "The form took too long to arrive.") from None
         except (ValueError, RuntimeError, AssertionError, ClientError, web.RequestPayloadError, HttpProcessingError):
             raise Problem(400, "The form cannot be read.") from None
 
-    async def _fields(self, request: web.BaseRequest) -> Form:
+    async def _fields(self, request: web.BaseRequest, most: int) -> Form:
         body = bytearray()
         async for chunk in request.content.iter_chunked(65_536):
             body += chunk
-            if len(body) > _LARGEST_FORM:
+            if len(body) > most:
                 raise Problem(413, "That is too large.")
         pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
         return Form(fields=dict(reversed(pairs)))  # of two fields with one name the first counts

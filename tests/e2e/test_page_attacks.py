@@ -423,7 +423,8 @@ async def test_a_file_whose_head_is_no_text_leaves_the_page_readable(
         body = "".join(parts).encode() + b'--B\r\nContent-Disposition: form-data; name="file"; ' + head
         body += b"\r\n\r\ncontent\r\n--B--\r\n"
         cookie = "; ".join(f"{each.key}={each.value}" for each in live.me.http.cookie_jar)
-        begin = f"POST /say HTTP/1.1\r\nHost: {{host}}\r\nCookie: {cookie}\r\nAccept: application/json\r\nConnection: close\r\n"
+        begin = f"POST /say HTTP/1.1\r\nHost: {{host}}\r\nCookie: {cookie}\r\nConnection: close\r\n"
+        begin += "Accept: application/json\r\n"
         begin += f"Content-Type: multipart/form-data; boundary=B\r\nContent-Length: {len(body)}\r\n\r\n"
         assert (await raw_request(live, begin.encode() + body)).startswith(b"HTTP/1.1 " + status)
         await live.me.say("still here")
@@ -561,6 +562,32 @@ async def test_bodies_are_bounded(tmp_path: Path) -> None:
         await nothing_was_said(live)
         await live.me.say("still here")
         await live.me.until("echo: still here")
+
+
+async def test_a_stranger_sends_little(tmp_path: Path) -> None:
+    """Whoever may fill memory must be somebody."""
+    config, settings = with_people(tmp_path)
+    async with page(tmp_path, config=config, settings=settings) as live, live.visitor() as stranger:
+
+        async def endless() -> AsyncIterator[bytes]:
+            for _ in range(1_000):
+                yield b"x" * 65_536
+
+        form = {"Content-Type": "application/x-www-form-urlencoded"}
+        files = FormData({"name": "anna", "password": PASSWORDS["anna"]})
+        files.add_field("file", b"x" * 1_000, filename="a.bin")
+        for data, headers, status in (
+            (b"name=anna&password=" + b"x" * 5_000, form, 413),
+            (endless(), form, 413),
+            (files, {}, 415),
+        ):
+            try:
+                async with stranger.http.post(f"{stranger.at}/login", data=data, headers=headers) as answer:
+                    assert answer.status == status
+            except OSError:
+                pass  # the server hung up, which is as good
+        async with logged_in(live, "anna"):
+            pass
 
 
 RAW = [
