@@ -94,7 +94,9 @@ class Log:
         known = self._made.get(said.event_id)
         if known is not None and known[0] == said:
             return known[1]
-        body: list[Child] = [verbatim(cut(said.text, _LONGEST))] if said.text.strip() else []
+        whole = len(said.text) <= _LONGEST
+        shown = el("p", cut(said.text, _LONGEST), class_="plain" if whole else "plain cut", dir="auto")
+        body: list[Child] = [shown] if said.text.strip() else []
         entry = Entry.of(
             said.event_id,
             _place(said.at, 0, said.event_id),

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from adapters.web.charts import bar, days, lineage, meter
 from adapters.web.log import Entry, State, cut, joined_entries, moment
 from adapters.web.markup import Child, Html, el, joined
+from adapters.web.platform import LARGEST_FILE
 from adapters.web.rendering import verbatim
 from adapters.web.shares import Share
 from gateway.domain.adapter import MenuEntry
@@ -150,7 +151,16 @@ def _composer(frame: Frame, commands: Sequence[MenuEntry], text: str) -> Html:
         autocomplete="off",
         maxlength=100_000,
     )
-    files = el("input", type="file", name="file", id="file", multiple=True, aria_label="Files", class_="hidden-file")
+    files = el(
+        "input",
+        type="file",
+        name="file",
+        id="file",
+        multiple=True,
+        aria_label="Files",
+        class_="hidden-file",
+        data_most=LARGEST_FILE,
+    )
     attach = el(
         "label", el("span", "+", aria_hidden="true"), el("span", "Add files", class_="vh"), files, class_="attach"
     )

@@ -156,11 +156,11 @@ class Server:
         try:
             response = await self._judged(request)
         except Problem as problem:
-            response = self._told(problem.status, str(problem))
+            response = self._told(request, problem.status, str(problem))
         except SessionNotFound:
-            response = self._told(404, "There is no such conversation of yours.")
+            response = self._told(request, 404, "There is no such conversation of yours.")
         except StoreUnavailable:
-            response = self._told(503, "The store does not answer just now. Try again in a moment.")
+            response = self._told(request, 503, "The store does not answer just now. Try again in a moment.")
         if not response.prepared:
             for name, value in _HEADERS.items():
                 response.headers.setdefault(name, value)
@@ -603,7 +603,9 @@ class Server:
                 uploads.append((part.filename, part.headers.get("Content-Type", "")[:100], bytes(content)))
         raise Problem(400, "The form has too many parts.")
 
-    def _told(self, status: int, text: str) -> web.Response:
+    def _told(self, request: web.BaseRequest, status: int, text: str) -> web.Response:
+        if _wants_json(request):
+            return web.json_response({"problem": text}, status=status)
         return _page(pages.told(self._paths, "Legato", text), status)
 
 

@@ -28,7 +28,7 @@
   }
 
   // -- sending: a message waits here until it is stored, also over a reload ----------------------------
-  const KEPT = "legato-unsent";
+  const KEPT = `legato-unsent ${document.querySelector(".brand .person")?.textContent}`;  // another may log in here
   const unsent = [];  // {id, text, files}
   let sending = false, pause = 500;
 
@@ -66,7 +66,7 @@
       if (!again) {
         unsent.shift();
         problem(response.ok ? "" : answer.problem || "The message was not taken: load the page again.");
-        if (!response.ok && text && !text.value) { text.value = first.text; grow(); }
+        if (!response.ok && text) { text.value = [first.text, text.value].filter(Boolean).join("\n"); grow(); }
       } else problem(answer.problem || "");
     } catch {
       again = true;  // nobody knows whether it arrived: the same id is taken once
@@ -113,8 +113,11 @@
     if (button.getAttribute("form") === "command") return say(button.value);
     button.disabled = true;
     post(press, { token: button.value })
-      .then((response) => response.json())
-      .then((answer) => problem(answer.problem || ""))
+      .then(async (response) => {
+        if (response.status === 401) return location.reload();
+        problem((await response.json()).problem || "");
+        button.disabled = response.ok;
+      })
       .catch(() => { button.disabled = false; });
   });
   if (!log) return;
@@ -222,19 +225,26 @@
     if (event.dataTransfer.files.length) pick(event.dataTransfer.files);
   });
   text.addEventListener("paste", (event) => {
-    if (event.clipboardData.files.length) { event.preventDefault(); pick(event.clipboardData.files); }
+    const words = event.clipboardData.getData("text/plain");
+    const long = text.value.length + words.length > text.maxLength;  // else the browser would drop the end unsaid
+    const pasted = long ? [new File([words], "pasted.txt", { type: "text/plain" })] : event.clipboardData.files;
+    if (pasted.length) { event.preventDefault(); pick(pasted); }
   });
 
   // The last message can be said anew: then the one before is taken back with its answer.
   const hint = $("editing"), edit = $("edit");
   function lastSaid() {
-    const all = [...log.querySelectorAll(".said .plain")].map((each) => each.textContent);
-    return all.filter((each) => !each.startsWith("/")).at(-1) || "";
+    const words = (said) => said.querySelector(".plain")?.textContent || "";
+    return [...log.querySelectorAll(".said")].filter((each) => !words(each).startsWith("/")).at(-1);
   }
   function editing(on) {
-    if (on && !lastSaid()) return;
+    const last = on && lastSaid();
+    if (on && !last) return;
+    if (last && last.querySelector(".cut, .file")) {
+      return problem("This message is long or has files: it is not all here. Take it back with /undo, and send it again.");
+    }
     hint.hidden = !on;
-    text.value = on ? lastSaid() : "";
+    text.value = on ? last.querySelector(".plain").textContent : "";
     grow();
     text.focus();
   }
@@ -245,6 +255,10 @@
     event.preventDefault();
     const words = text.value;
     if (!words.trim() && !picked.length) return;
+    const most = Number(files.dataset.most);
+    if (picked.reduce((sum, file) => sum + file.size, 0) > most) {
+      return problem(`The files of one message may have ${most / 1e6} MB together.`);
+    }
     const sent = picked;
     if (!hint.hidden) say("/undo");
     hint.hidden = true;

@@ -1,0 +1,143 @@
+"""No words of a person are lost, sent twice or sent as somebody else's, in a real browser."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, Page, Route, expect
+
+from tests.e2e.test_page_attacks import PASSWORDS, with_people
+from tests.support.browser import browser, person, say, tab
+from tests.support.gateway import Say, in_turn
+from tests.support.model import FakeModel
+from tests.support.page import LivePage, page
+from tests.support.tools import Payment, payments
+
+
+@pytest.fixture
+async def chromium() -> AsyncIterator[Browser]:
+    async with browser() as running:
+        yield running
+
+
+@asynccontextmanager
+async def refused(chromium: Browser, live: LivePage) -> AsyncIterator[Page]:
+    """The owner, whose forms are refused: the console tells of that."""
+    context = await chromium.new_context()
+    me = await tab(context, [])
+    await me.goto(live.adapter.guard.link)
+    await me.evaluate("document.querySelectorAll('[name=csrf]').forEach((each) => { each.value = 'old'; })")
+    yield me
+    await context.close()
+
+
+async def log_in(me: Page, name: str) -> None:
+    await me.get_by_label("Name").fill(name)
+    await me.get_by_label("Password").fill(PASSWORDS[name])
+    await me.get_by_role("button", name="Log in").click()
+    await expect(me.locator("#composer")).to_be_visible()
+
+
+async def test_what_waits_is_not_sent_by_who_logs_in_next(tmp_path: Path, chromium: Browser) -> None:
+    config, settings = with_people(tmp_path)
+    async with page(tmp_path, config=config, settings=settings) as live:
+        context = await chromium.new_context()
+        me = await tab(context, [])
+        await me.goto(live.adapter.at)
+        await log_in(me, "anna")
+        await me.route("**/say", lambda route: route.abort())
+        await say(me, "a secret of Anna's")
+        await expect(me.locator("#unsent li")).to_have_text("a secret of Anna's")
+        cookies = await context.cookies()
+        await context.clear_cookies()
+        await me.unroute("**/say")
+        await me.goto(live.adapter.at)
+        await log_in(me, "boris")
+        await say(me, "hello of Boris")
+        await expect(me.locator("#log")).to_contain_text("echo: hello of Boris")
+        assert "secret" not in str([request.messages for request in live.model.requests])
+        await context.add_cookies(cookies)
+        await me.goto(live.adapter.at)
+        await expect(me.locator("#log")).to_contain_text("echo: a secret of Anna's")
+        await context.close()
+
+
+async def test_files_that_are_too_large_are_told_before_they_are_sent(tmp_path: Path, chromium: Browser) -> None:
+    large = tmp_path / "large.bin"
+    with large.open("wb") as stream:
+        stream.truncate(60_000_000)
+    async with page(tmp_path) as live, person(chromium, live) as me:
+        await me.set_input_files("#file", large)
+        await say(me, "look")
+        await expect(me.locator("#problem")).to_have_text("The files of one message may have 50 MB together.")
+        await me.get_by_role("button", name="Remove large.bin").click()
+        await me.keyboard.press("Enter")
+        await say(me, "look")
+        await expect(me.locator("#log")).to_contain_text("echo: look")
+
+
+async def test_a_long_message_is_not_edited_into_its_beginning(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path) as live, person(chromium, live) as me:
+        await say(me, "short")
+        await say(me, "word " * 2_000)
+        await expect(me.locator("#log article.reply:not(.draft)")).to_have_count(2)
+        await me.get_by_role("button", name="Edit your last message").click()
+        await expect(me.locator("#problem")).to_contain_text("it is not all here")
+        await expect(me.locator("#text")).to_have_value("")
+
+
+async def test_a_message_with_a_file_is_not_edited_into_an_earlier_one(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path) as live, person(chromium, live) as me:
+        await say(me, "earlier")
+        await me.set_input_files("#file", {"name": "note.txt", "mimeType": "text/plain", "buffer": b"a note"})
+        await me.get_by_role("button", name="Send", exact=True).click()
+        await expect(me.locator("#log article.reply:not(.draft)")).to_have_count(2)
+        await me.keyboard.press("ArrowUp")
+        await expect(me.locator("#problem")).to_contain_text("has files")
+        await expect(me.locator("#text")).to_have_value("")
+
+
+async def test_a_refused_message_comes_back_before_what_was_typed_since(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path) as live, refused(chromium, live) as me:
+        typed = asyncio.Event()
+
+        async def late(route: Route) -> None:
+            await typed.wait()
+            await route.continue_()
+
+        await me.route("**/say", late)
+        await say(me, "one")
+        await me.fill("#text", "two")
+        typed.set()
+        await expect(me.locator("#problem")).to_have_text("This form is too old: load the page again.")
+        await expect(me.locator("#text")).to_have_value("one\ntwo")
+
+
+async def test_a_button_that_did_nothing_says_so_and_can_be_pressed_again(tmp_path: Path, chromium: Browser) -> None:
+    model = FakeModel(in_turn(payments(50), Say(text="paid")))
+    async with page(tmp_path, model=model, tools=[Payment()]) as live, refused(chromium, live) as me:
+        await live.me.say("pay")
+        approve = me.get_by_role("button", name="Approve")
+        await expect(approve).to_be_enabled()
+        await approve.click()
+        await expect(me.locator("#problem")).to_have_text("This form is too old: load the page again.")
+        await expect(approve).to_be_enabled()
+
+
+async def test_a_long_text_that_is_pasted_becomes_a_file(tmp_path: Path, chromium: Browser) -> None:
+    async with page(tmp_path) as live, person(chromium, live) as me:
+        await me.evaluate(
+            """() => {
+                const clipboardData = new DataTransfer();
+                clipboardData.setData("text/plain", "word ".repeat(30_000));
+                const paste = new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true });
+                document.getElementById("text").dispatchEvent(paste);
+            }"""
+        )
+        await expect(me.locator("#chosen li")).to_contain_text("pasted.txt")
+        await say(me, "read this")
+        await expect(me.locator("#log .said .file")).to_contain_text("pasted.txt (150 kB)")
