@@ -111,27 +111,49 @@ class _Halves:
         return "\ufffd" if half else ""
 
 
-_LONGEST_ARGUMENTS: Final = 2_000_000  # characters; no tool takes a longer text, and four of these streams took 300 MB
+_LONGEST_ARGUMENTS: Final = 2_000_000  # characters of an answer; no tool takes a longer text
+_A_CALL: Final = 1_000  # characters that one stands for beside its arguments
+_LOOSE: Final = 256  # pieces
 _MOST_LOOKS: Final = 64  # at one call
 
 
 @dataclass(slots=True)
+class Room:
+    """The room of one answer for its calls, in characters."""
+
+    left: int = _LONGEST_ARGUMENTS
+
+    def take(self, size: int) -> None:
+        """Raises ProviderUnavailable (malformed) for calls without an end."""
+        self.left -= size
+        if self.left < 0:
+            raise ProviderUnavailable("The model's call of a tool does not end. Try again.", malformed=True)
+
+
+@dataclass(slots=True)
 class PendingCall:
-    """A tool call that is still arriving."""
+    """A tool call that is still arriving. `room`: that of its answer."""
 
     id: str = ""
     name: str = ""
-    pieces: list[str] = field(default_factory=list)  # joined once: a long file comes in thousands
+    pieces: list[str] = field(default_factory=list)  # a long file comes in thousands
     attached: dict[str, Any] = field(default_factory=dict)  # what only its server understands
+    room: Room = field(default_factory=Room)
+    size: int = 0
     _looks: int = 0
-    _size: int = 0
+    _joined: int = 0  # pieces at the beginning that are many joined into one: a short text takes 50 bytes of its own
+
+    def __post_init__(self) -> None:
+        self.room.take(_A_CALL)
 
     def add(self, piece: str) -> None:
         """Take a piece of the arguments. Raises ProviderUnavailable (malformed) for arguments without an end."""
+        self.room.take(len(piece))
+        self.size += len(piece)
         self.pieces.append(piece)
-        self._size += len(piece)
-        if self._size > _LONGEST_ARGUMENTS:
-            raise ProviderUnavailable("The model's call of a tool does not end. Try again.", malformed=True)
+        if len(self.pieces) - self._joined > _LOOSE:
+            self.pieces[self._joined :] = ["".join(self.pieces[self._joined :])]
+            self._joined += 1
 
     @property
     def arguments(self) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from gateway.domain.message import Original
 from gateway.domain.usage import CanonicalUsage
-from gateway.providers.answer import PendingCall, Speech, completed, whole_characters
+from gateway.providers.answer import PendingCall, Room, Speech, completed, whole_characters
 from gateway.providers.anthropic.codec import API, words_of
 from gateway.providers.base import Completed, ModelEvent, StopReason
 from gateway.providers.calls import is_object
@@ -27,13 +27,14 @@ _GROWS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta":
 
 @dataclass(slots=True)
 class _Block:
-    """A block that is still arriving: as it began, and what was added to its keys. `odd`: it grew in a way that nobody
-    here knows, so that it cannot go back."""
+    """A block that is still arriving: as it began, and what was added to its keys. `input`: what a model gives a tool,
+    ours (`call`) or one of the server's. `odd`: it grew in a way that nobody here knows, so that it cannot go back."""
 
     began: dict[str, Any]
     added: dict[str, list[str]] = field(default_factory=dict)
     citations: list[Any] = field(default_factory=list)
     call: PendingCall | None = None
+    input: PendingCall | None = None
     odd: bool = False
 
     def whole(self) -> dict[str, Any] | None:
@@ -41,14 +42,12 @@ class _Block:
         if self.odd:
             return None
         made = dict(self.began)
+        if self.input is not None:
+            if not is_object(self.input.arguments):
+                return None
+            made["input"] = json.loads(self.input.arguments)
         for key, pieces in self.added.items():
-            if key == "partial_json":
-                text = "".join(pieces) or "{}"
-                if not is_object(text):
-                    return None
-                made["input"] = json.loads(text)
-            else:
-                made[key] = whole_characters(str(made.get(key) or "") + "".join(pieces))
+            made[key] = whole_characters(str(made.get(key) or "") + "".join(pieces))
         if self.citations:
             made["citations"] = [*(made.get("citations") or ()), *self.citations]
         return made
@@ -62,6 +61,7 @@ class MessagesAnswer:
         self._new_id = new_id
         self._speech = Speech()
         self._blocks: dict[int, _Block] = {}
+        self._room = Room()
         self._usage: dict[str, Any] = {}
         self._stop: str | None = None
         self._over = False
@@ -78,8 +78,11 @@ class MessagesAnswer:
 
     @property
     def pieces(self) -> int:
-        """How many pieces of calls and blocks have come."""
-        return sum(len(pieces) for block in self._blocks.values() for pieces in block.added.values())
+        """How much of calls and blocks has come."""
+        blocks = self._blocks.values()
+        return sum(len(pieces) for block in blocks for pieces in block.added.values()) + sum(
+            block.input.size for block in blocks if block.input is not None
+        )
 
     def done(self) -> None:
         """A proxy sent its `[DONE]`."""
@@ -137,7 +140,7 @@ class MessagesAnswer:
         begun = _Block(began=dict(block))
         self._blocks[index if isinstance(index, int) else len(self._blocks)] = begun
         if block["type"] == "tool_use":
-            begun.call = PendingCall(id=str(block.get("id") or ""), name=str(block.get("name") or ""))
+            begun.call = PendingCall(id=str(block.get("id") or ""), name=str(block.get("name") or ""), room=self._room)
             if block.get("input"):
                 begun.call.pieces.append(json.dumps(block["input"], ensure_ascii=False))
         return self._speech.say(_string(block, "text", "text"), _string(block, "thinking", "thinking"))
@@ -150,9 +153,9 @@ class MessagesAnswer:
         if kind == "input_json_delta":
             piece = delta.get("partial_json")
             if isinstance(piece, str):
-                block.added.setdefault("partial_json", []).append(piece)
-                if block.call is not None and piece:
-                    block.call.add(piece)
+                block.input = block.input or block.call or PendingCall(room=self._room)
+                if piece:
+                    block.input.add(piece)
             return []
         if kind == "citations_delta":
             block.citations.append(delta.get("citation"))

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from gateway.domain.usage import CanonicalUsage
-from gateway.providers.answer import PendingCall, Speech, completed
+from gateway.providers.answer import PendingCall, Room, Speech, completed
 from gateway.providers.base import Completed, ModelEvent, StopReason
 from gateway.providers.ends import stop_reason
 from gateway.providers.openai.attached import OF_ANSWERS, OF_CALLS, attach, original
@@ -33,6 +33,7 @@ class ChatAnswer:
         self._attached: dict[str, Any] = {}  # to the answer
         self._speech = Speech(unopened=unopened)
         self._calls: list[PendingCall] = []
+        self._room = Room()
         self._open: dict[int, PendingCall] = {}  # by the index the server uses for it
         self._by_id: dict[str, PendingCall] = {}
         self._finish: str | None = None
@@ -57,8 +58,8 @@ class ChatAnswer:
 
     @property
     def pieces(self) -> int:
-        """How many pieces of calls have come."""
-        return sum(len(call.pieces) for call in self._calls)
+        """How much of calls has come."""
+        return sum(call.size for call in self._calls)
 
     def done(self) -> None:
         """The server sent its `[DONE]`."""
@@ -154,7 +155,7 @@ class ChatAnswer:
                 found = self._calls[-1]
         if found is not None and not _begins_another(found, call_id, name, arguments):
             return found
-        fresh = PendingCall()
+        fresh = PendingCall(room=self._room)
         self._calls.append(fresh)
         if isinstance(index, int):
             self._open[index] = fresh

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from gateway.domain.message import Original
 from gateway.domain.usage import CanonicalUsage
-from gateway.providers.answer import PendingCall, Speech, completed
+from gateway.providers.answer import PendingCall, Room, Speech, completed
 from gateway.providers.base import Completed, ModelEvent, StopReason
 from gateway.providers.ends import stop_reason
 from gateway.providers.openai_responses.codec import API, words_in, words_of
@@ -32,6 +32,7 @@ class ResponsesAnswer:
         self._new_id = new_id
         self._speech = Speech()
         self._calls: dict[int, PendingCall] = {}  # by the place among the items
+        self._room = Room()
         self._items: dict[int, dict[str, Any]] = {}  # whole ones, by their place
         self._said: dict[int, int] = {}  # characters of the message at a place that were said
         self._thought: set[int] = set()  # the places of thoughts that were told as they came
@@ -55,7 +56,7 @@ class ResponsesAnswer:
     @property
     def pieces(self) -> int:
         """How many pieces of calls and items have come."""
-        return len(self._items) + sum(len(call.pieces) for call in self._calls.values())
+        return len(self._items) + sum(call.size for call in self._calls.values())
 
     def done(self) -> None:
         """A proxy sent its `[DONE]`."""
@@ -86,7 +87,9 @@ class ResponsesAnswer:
             if kind == "response.output_text.delta":
                 return self._say(place, delta)
             if kind == "response.function_call_arguments.delta":
-                self._calls.setdefault(place, PendingCall()).add(delta)
+                if place not in self._calls:
+                    self._calls[place] = PendingCall(room=self._room)
+                self._calls[place].add(delta)
                 return []
             if kind in _THOUGHTS:
                 self._thought.add(place)
@@ -116,7 +119,10 @@ class ResponsesAnswer:
 
     def _begin(self, place: int, item: Any) -> None:
         if isinstance(item, Mapping) and item.get("type") == "function_call":
-            self._calls[place] = PendingCall(id=str(item.get("call_id") or ""), name=str(item.get("name") or ""))
+            self._calls[place] = self._pending(item)
+
+    def _pending(self, item: Mapping[str, Any]) -> PendingCall:
+        return PendingCall(id=str(item.get("call_id") or ""), name=str(item.get("name") or ""), room=self._room)
 
     def _keep(self, place: int, item: Any) -> list[ModelEvent]:
         """Take a whole item, and say what of it was not said yet: some servers send no deltas."""
@@ -124,7 +130,7 @@ class ResponsesAnswer:
             return []
         self._items[place] = dict(item)
         if item["type"] == "function_call":
-            call = PendingCall(id=str(item.get("call_id") or ""), name=str(item.get("name") or ""))
+            call = self._pending(item)
             arguments = item.get("arguments")
             call.pieces += [arguments] if isinstance(arguments, str) and arguments else []
             self._calls[place] = call

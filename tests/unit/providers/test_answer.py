@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.providers.answer import PendingCall, Speech
+from gateway.providers.answer import PendingCall, Room, Speech
 from gateway.providers.base import ReasoningDelta, Restarted, TextDelta
 from gateway.providers.calls import CallNames
 from gateway.providers.ends import stop_reason
@@ -108,9 +108,21 @@ def test_an_answer_that_broke_off_may_work_later(word: str) -> None:
     assert caught.value.malformed
 
 
-def test_arguments_without_an_end_are_given_up() -> None:
-    call = PendingCall(name="look")
-    for _ in range(2_000):
+def test_calls_without_an_end_are_given_up_and_take_little_room() -> None:
+    room = Room()
+    call = PendingCall(room=room)
+    for _ in range(1_990):
         call.add("x" * 1_000)
+    assert call.size == len(call.arguments) == 1_990_000
+    assert len(call.pieces) < 300, "many short texts take more room than their characters"
+    PendingCall(room=room).add("y" * 5_000)
     with pytest.raises(ProviderUnavailable, match="does not end"):
-        call.add("x")
+        PendingCall(room=room).add("y" * 5_000)
+
+
+def test_calls_without_arguments_have_an_end_too() -> None:
+    room = Room()
+    for _ in range(2_000):
+        PendingCall(room=room)
+    with pytest.raises(ProviderUnavailable, match="does not end"):
+        PendingCall(room=room)
