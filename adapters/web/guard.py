@@ -189,12 +189,16 @@ class Guard:
 
     # -- logins -------------------------------------------------------------------------------------
 
-    async def by_link(self, key: str, remote: str) -> Login | None:
-        """Log the owner in, once for each link. Raises StoreUnavailable, AdapterError."""
+    async def by_link(self, key: str) -> Login | None:
+        """Log the owner in, once for each link. Failures are not counted: nobody guesses a key, but any page that the
+        owner visits can ask for this address, and would lock them out. Raises StoreUnavailable, AdapterError."""
         if not (self._key and hmac.compare_digest(key.encode(errors="replace"), self._key.encode())):
-            self.lockout.failed(f"at {remote}")
             return None
-        login = await self._opened(OWNER)
+        used, self._key = self._key, ""  # before the store is waited for: a second request comes too late
+        try:
+            login = await self._opened(OWNER)
+        finally:
+            self._key = used
         self._renew_link()
         return login
 

@@ -212,14 +212,13 @@ class Server:
             key = request.query.get("key")
             if key is None or self.guard.login_of(request) is not None:
                 return _redirect("/")
-            self._not_locked(f"at {remote}")
-            login = await self.guard.by_link(key, remote)
+            login = await self.guard.by_link(key)
             problem = "This link was used, or is older than the last start."
         else:
             self._not_locked(f"at {remote}")
             form = await self._form(request, stranger=True)
             name, password = form.fields.get("name", "").strip(), form.fields.get("password", "")
-            self._not_locked(f"as {name}")
+            self._not_locked(f"at {remote}", f"as {name}")  # others may have failed while this form came
             login = await self.guard.by_password(name, password, remote)
             problem = "Name or password are wrong."
         if login is None:
@@ -237,8 +236,8 @@ class Server:
         )
         return response
 
-    def _not_locked(self, whom: str) -> None:
-        if wait := self.guard.lockout.wait(whom):
+    def _not_locked(self, *whom: str) -> None:
+        if wait := self.guard.lockout.wait(*whom):
             raise Problem(429, f"Too many attempts: try again in {wait:.0f} seconds.")
 
     # -- reading ------------------------------------------------------------------------------------

@@ -652,8 +652,30 @@ async def test_ten_thousand_logins_are_refused_unread(tmp_path: Path) -> None:
             f"{stranger.at}/login", data={"name": "anna", "password": PASSWORDS["anna"]}
         ) as answer:
             assert answer.status == 429
-        async with stranger.http.get(f"{stranger.at}/login?key=guess") as answer:
-            assert answer.status == 429
+
+
+async def test_forms_that_come_slowly_are_no_way_around(tmp_path: Path) -> None:
+    config, settings = with_people(tmp_path)
+    async with page(tmp_path, config=config, settings=settings) as live:
+        host, _, port = live.adapter.at.removeprefix("http://").partition(":")
+        open_ones = [await asyncio.open_connection(host, int(port)) for _ in range(12)]
+        for _, writer in open_ones:
+            head = "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 23\r\nConnection: close\r\n\r\n"
+            writer.write(f"POST /login HTTP/1.1\r\nHost: {host}:{port}\r\n{head}name=".encode())
+        assert (await live.me.get("/"))[0] == 200  # so that all of them are being read
+        statuses = []
+        for number, (reader, writer) in enumerate(open_ones):
+            writer.write(f"guest{number:02}&password=x".encode())
+            statuses.append((await reader.read()).split()[1])
+            writer.close()
+        assert statuses == [b"403"] * 5 + [b"429"] * 7
+
+
+async def test_pages_that_guess_at_the_link_do_not_lock_its_owner_out(tmp_path: Path) -> None:
+    async with page(tmp_path) as live, live.visitor() as stranger:
+        for _ in range(12):
+            assert (await stranger.get("/login?key=guess", headers={"Sec-Fetch-Site": "cross-site"}))[0] == 403
+        assert "csrf" in await same_link(live, stranger)
 
 
 HEADERS = ("Content-Security-Policy", "X-Content-Type-Options", "X-Frame-Options", "Referrer-Policy", "Cache-Control")

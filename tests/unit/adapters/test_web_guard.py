@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from pydantic import SecretStr
 
 from adapters.web.guard import DAYS, Guard, Lockout, Login
 from adapters.web.platform import WebPerson, WebSettings, person_problem
+from gateway.runtime.errors import StoreUnavailable
 from tests.support.fakes import ManualClock
 
 ANNA = "a password of Anna"
@@ -28,6 +30,21 @@ class Notes:
     async def write(self, changes: dict[str, str | None]) -> None:
         for name, value in changes.items():
             self.kept.pop(name, None) if value is None else self.kept.update({name: value})
+
+
+class SlowNotes(Notes):
+    """The same, behind a store that others wait for, too, and that fails at first."""
+
+    def __init__(self, fails: int = 0) -> None:
+        super().__init__()
+        self.fails = fails
+
+    async def write(self, changes: dict[str, str | None]) -> None:
+        await asyncio.sleep(0)
+        if self.fails:
+            self.fails -= 1
+            raise StoreUnavailable("away")
+        await super().write(changes)
 
 
 def guard(folder: Path, clock: ManualClock, **settings: object) -> Guard:
@@ -66,10 +83,26 @@ async def test_a_link_works_once_and_the_next_one_is_in_the_file(tmp_path: Path,
     key = made.link.partition("=")[2]
     assert (tmp_path / "page-link").read_text() == f"{made.link}\n"
     assert (tmp_path / "page-link").stat().st_mode & 0o077 == 0
-    assert await made.by_link(key, "x") is not None
-    assert await made.by_link(key, "x") is None
+    assert await made.by_link(key) is not None
+    assert await made.by_link(key) is None
     assert (tmp_path / "page-link").read_text() == f"{made.link}\n"
     assert key not in made.link
+
+
+async def test_of_two_requests_with_one_link_one_logs_in(tmp_path: Path, clock: ManualClock) -> None:
+    made = guard(tmp_path, clock)
+    await made.begin(SlowNotes())  # type: ignore[arg-type]
+    key = made.link.partition("=")[2]
+    assert [login is None for login in await asyncio.gather(made.by_link(key), made.by_link(key))] == [False, True]
+
+
+async def test_a_link_works_still_after_the_store_was_away(tmp_path: Path, clock: ManualClock) -> None:
+    made, notes = guard(tmp_path, clock), SlowNotes(fails=1)
+    await made.begin(notes)  # type: ignore[arg-type]
+    key = made.link.partition("=")[2]
+    with pytest.raises(StoreUnavailable):
+        await made.by_link(key)
+    assert await made.by_link(key) is not None
 
 
 async def test_a_link_that_somebody_else_laid_there_is_not_written_through(tmp_path: Path, clock: ManualClock) -> None:
