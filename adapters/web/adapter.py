@@ -107,7 +107,7 @@ class WebAdapter:
             self._work.setdefault(to.chat, _WORKING)
         else:
             self._work.pop(to.chat, None)
-        self._bells.ring(to.chat)
+        self._bells.ring(to.chat, stored=not active)  # what a turn's end changes at the side
 
     def working(self, to: ChatAddress, doing: str, again_in: float) -> None:
         """Show what a turn is at."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Final
 
 from gateway.domain.message import Message, is_request, is_summary, last_requests, said_in, text_of
@@ -12,6 +13,7 @@ from gateway.domain.notes import GOAL, sections_of
 _LONGEST: Final = 60  # characters of a title
 _QUOTED: Final = 280  # characters of what was said last: a telephone shows them without a scroll
 _LOOKED_AT: Final = 5  # requests
+_HEAD: Final = 100  # messages, among which a compaction leaves its notes
 _SENTENCE: Final = re.compile(r".+?(?:[.!?…](?=\s)|[。！？])|.+", re.DOTALL)
 _WORDS: Final = 3  # a greeting has fewer, and tells no session from another
 
@@ -19,11 +21,11 @@ _WORDS: Final = 3  # a greeting has fewer, and tells no session from another
 def title_of(messages: Sequence[Message]) -> str:
     """A few words that tell a session from others: the aim that a compaction noted, else the first sentence of the
     first request that is more than a greeting. Empty if nobody said anything."""
-    for message in messages:
+    for message in messages[:_HEAD]:
         if is_summary(message) and (goal := _first_line(sections_of(text_of(message)).get(GOAL, ""))):
             return clipped(goal, _LONGEST)
-    requests = [words for words in map(_first_line, _requests(messages)) if words]
-    telling = (words for words in requests[:_LOOKED_AT] if _is_telling(words))
+    requests = list(islice(filter(None, map(_first_line, _requests(messages))), _LOOKED_AT))
+    telling = filter(_is_telling, requests)
     return clipped(next(telling, requests[0] if requests else ""), _LONGEST)
 
 
