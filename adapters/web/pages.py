@@ -401,9 +401,9 @@ def _pins(pins: Sequence[str], *, writes: bool) -> Child:
         el(
             "li",
             el("span", text, dir="auto"),
-            _command("Remove", f"/unpin {number}", class_="quiet") if writes else None,
+            _command("Remove", f"/unpin {text}", class_="quiet") if writes else None,
         )
-        for number, text in enumerate(pins, 1)
+        for text in pins
     ]
     return el("ol", items, class_="facts") if items else el("p", "None. /pin sets one that every prompt holds.")
 

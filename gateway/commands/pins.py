@@ -62,11 +62,14 @@ async def pin(ctx: CommandContext) -> str:
 
 @partial(Command, name="unpin", group="What I remember", argument="<n>", help="take a pinned rule away")
 async def unpin(ctx: CommandContext) -> str:
-    """Take rules away by their numbers."""
-    if not _NUMBERS.fullmatch(ctx.argument):
-        pins = await ctx.store.pins(ctx.key)
-        raise UserError(f"{_WHICH}\n{_listed(ctx, pins.rules)}" if pins.rules else _NONE)
-    return await _remove(ctx, ctx.argument)
+    """Take rules away by their numbers, or one by its words: the numbers move when another rule goes."""
+    if _NUMBERS.fullmatch(ctx.argument):
+        return await _remove(ctx, ctx.argument)
+    pins = await ctx.store.pins(ctx.key)
+    number = next((number for number, rule in enumerate(pins.rules, 1) if ctx.argument == rule.signed), None)
+    if number is not None:
+        return await _remove(ctx, str(number))
+    raise UserError(f"{_WHICH}\n{_listed(ctx, pins.rules)}" if pins.rules else _NONE)
 
 
 async def _add(ctx: CommandContext, text: str) -> str:

@@ -243,3 +243,14 @@ async def test_the_page_is_a_platform_that_is_watched(tmp_path: Path) -> None:
         found = (await live.gateway.health.report())["platforms"]
         assert found["web"]["reader"] == "reads"
         assert found["web"]["last_update"] is not None
+
+
+async def test_an_old_page_takes_no_other_rule_away(tmp_path: Path) -> None:
+    async with page(tmp_path) as live:
+        for rule in ("first", "second", "third"):
+            await live.me.say(f"/pin {rule}")
+        await live.me.until("Pinned as number 3")
+        _, old = await live.me.get("/window")
+        for button in re.findall(r'value="(/unpin [^"]+)"', old)[:2]:
+            await live.me.say(button)
+        await live.me.until("1. third")

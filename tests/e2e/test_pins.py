@@ -97,6 +97,15 @@ async def test_what_there_is_is_listed_in_many_ways(tmp_path: Path) -> None:
             assert "1. be brief\n2. be kind\n" in await live.ask(text)
 
 
+async def test_a_rule_is_taken_away_by_its_words_whatever_its_number_is_by_now(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        await pin_all(live, "one", "two\nlines", "three")
+        assert (await live.ask("/unpin one")).startswith("Took pin 1 away. Left are:")
+        assert (await live.ask("/unpin one")).startswith("Say which pin to take away")
+        assert (await live.ask("/unpin two\nlines")).startswith("Took pin 1 away. Left are:")
+        assert await rules(live) == ["three"]
+
+
 @pytest.mark.parametrize("removal", ["/pin remove 1, 3", "/unpin 3 1", "/PIN Delete 1 3 3", "/pin rm 1,3"])
 async def test_several_may_be_taken_away_at_once(tmp_path: Path, removal: str) -> None:
     async with running(tmp_path) as live:
