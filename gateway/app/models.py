@@ -175,7 +175,7 @@ def _is_served(name: str) -> bool:
 
 
 def _price_table(entries: Sequence[ModelSettings]) -> _Table:
-    if all(_plugin(entry).free for entry in entries):
+    if all(_plugin(entry).free and not entry.prices for entry in entries):
         return NoTable()
     own = {(entry.provider, entry.base_url, entry.name or ""): entry.prices for entry in entries if entry.prices}
     table: _Table = imported("gateway.providers.catalog:PriceTable")(

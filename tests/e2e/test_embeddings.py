@@ -10,9 +10,11 @@ import pytest
 from structlog.testing import capture_logs
 from typer.testing import CliRunner
 
+from gateway.agent.caps import Caps
 from gateway.app.config.models import SearchSettings
 from gateway.cli.main import app
 from gateway.providers.openai import OpenAIModel
+from gateway.providers.plugin import ModelPrices
 from tests.emulators.embeddings import EmbeddingServer
 from tests.support.gateway import Live, config_in, running
 from tests.support.remains import in_files
@@ -112,3 +114,34 @@ async def test_the_shell_finds_them_and_check_probes(tmp_path: Path, monkeypatch
             assert "search.embeddings" in checked.output
             assert ("64 numbers a text" in checked.output) is found
             assert "sk-wrong" not in checked.output
+
+
+async def test_a_spend_cap_that_is_met_costs_the_second_ranking_alone(tmp_path: Path) -> None:
+    async with EmbeddingServer() as server:
+        priced = searching(server, prices=ModelPrices(input=1_000_000.0, output=0.0))
+        config = config_in(tmp_path, search=priced, budgets=Caps(daily_usd=3.0))
+        with capture_logs() as logs:
+            async with running(tmp_path, config=config) as live:
+                await live.ask("My Corsa is red.")
+                await embedded(live)
+                assert server.asked == [], "five tokens at a dollar each are more than the cap"
+                assert "My Corsa is red." in await live.ask("/recall Corsa")
+                assert await live.ask("And you?") == "echo: And you?"
+        assert [line for line in logs if line["event"] == "searches_by_words_alone"]
+
+
+async def test_what_an_operator_purges_is_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with EmbeddingServer() as server:
+        config = config_in(tmp_path, search=searching(server))
+        async with running(tmp_path, config=config) as live:
+            await live.ask(f"My Corsa is {CANARY}.")
+            await embedded(live)
+        (tmp_path / "config.yaml").write_text(f"store: {{url: '{config.store.url}'}}\n", encoding="utf-8")
+        purge = ["purge", "--key", "fake/chat=c", "--yes"]
+        told = await asyncio.to_thread(CliRunner().invoke, app, purge)
+        assert told.exit_code == 0, told.output
+        assert in_files(_files(tmp_path), CANARY) == []
+        async with running(tmp_path, config=config) as live:
+            assert await live.gateway.store.unembedded("tiny", 0, 9) == []
+            assert CANARY not in await live.ask("/recall which vehicle")
