@@ -112,7 +112,7 @@ class _Halves:
 
 
 _LONGEST_ARGUMENTS: Final = 2_000_000  # characters of an answer; no tool takes a longer text
-_A_CALL: Final = 1_000  # characters that one stands for beside its arguments
+_A_CALL: Final = 400  # characters that one stands for beside its arguments
 _LOOSE: Final = 256  # pieces
 _MOST_LOOKS: Final = 64  # at one call
 

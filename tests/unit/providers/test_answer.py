@@ -122,7 +122,7 @@ def test_calls_without_an_end_are_given_up_and_take_little_room() -> None:
 
 def test_calls_without_arguments_have_an_end_too() -> None:
     room = Room()
-    for _ in range(2_000):
+    for _ in range(5_000):
         PendingCall(room=room)
     with pytest.raises(ProviderUnavailable, match="does not end"):
         PendingCall(room=room)
