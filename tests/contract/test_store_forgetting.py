@@ -343,6 +343,9 @@ async def test_everything_of_a_key_goes_and_nothing_of_others(bench: Bench) -> N
     claim, _ = await a_life(store)
     await store.accept([arrival("theirs", chat="2", text="mine")], cap=9)
     counts = await store.erase(claim.lease, erasure(item=claim.item.id))
+    heard = await store.heard(key(), 10)
+    assert "unreadable" not in [item.inbound.kind for item in heard], "what was erased is no damage"
+    assert WORD not in str(heard)
     assert counts == {"sessions": 2, "messages": 3, "files": 1, "rules": 1}
     assert await store.tip(key()) is None
     assert await store.sessions(key(), 9) == []

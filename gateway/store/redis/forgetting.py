@@ -27,7 +27,7 @@ from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask, used
 from gateway.store.redis.keyspace import keys
 from gateway.store.redis.partitions import EVERYWHERE, address_name, partition_of_key, prefix
 from gateway.store.redis.wire import Wire
-from gateway.store.shared.documents import dumps, file_from, pins_from, pins_json, storable, wordless
+from gateway.store.shared.documents import ERASED, dumps, file_from, pins_from, pins_json, storable, wordless
 from gateway.store.shared.fields import SESSION
 
 T = TypeVar("T")
@@ -189,7 +189,7 @@ async def _erase_words(wire: Wire, endpoint: Endpoint, deed: Erasure) -> None:
                 event = json.loads(inbound)["event_id"]
                 parts += [each, wordless(inbound, asked=True)]
             elif outcome and (deed.before is None or float(at) < deed.before):
-                parts += [each, "{}"]
+                parts += [each, ERASED]
         await wire.run(partition, "silence_items", lane, deed.item or "", str(len(parts) // 2), *parts)
     address = address_name(deed.key.address)
     rows = await wire.ask(partition, "ZRANGE", f"rows:{address}", "0", "-1")

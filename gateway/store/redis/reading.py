@@ -33,7 +33,7 @@ from gateway.store.redis import searching
 from gateway.store.redis.codec import approvals_from, document_in, message_from, number, pairs, row_from, session_from
 from gateway.store.redis.partitions import EVERYWHERE, address_name, partition_of, partition_of_key
 from gateway.store.redis.wire import Wire
-from gateway.store.shared.documents import intents_from, item_from
+from gateway.store.shared.documents import ERASED, intents_from, item_from
 from gateway.store.shared.fields import USAGE
 from gateway.store.shared.platforms import Platforms, chat_name
 
@@ -162,23 +162,23 @@ def _heaped(pile: Pile | None, count: int, oldest: str) -> Pile:
 
 
 async def heard(wire: Wire, key: SessionKey, limit: int) -> list[InboxItem]:
-    """A key's items, whatever became of them, newest first."""
+    """A key's items, whatever became of them, newest first, without those that were erased whole."""
     partition = partition_of_key(key)
     ids = await wire.ask(partition, "LRANGE", f"heard:{key}", str(-min(limit, MOST_HEARD)), "-1")
-    return await _items(wire, [(partition, item) for item in reversed(ids)])
+    return await _items(wire, [(partition, item) for item in reversed(ids)], erased=False)
 
 
-async def _items(wire: Wire, places: Sequence[tuple[int, str]]) -> list[InboxItem]:
+async def _items(wire: Wire, places: Sequence[tuple[int, str]], *, erased: bool) -> list[InboxItem]:
     asked = [(where, ("HMGET", f"item:{item}", "key", "inbound", "at", "attempts")) for where, item in places]
-    found = await wire.ask_all(asked)
-    return [item_from((item, *facts)) for (_, item), facts in zip(places, found, strict=True)]
+    found = zip(places, await wire.ask_all(asked), strict=True)
+    return [item_from((item, *facts)) for (_, item), facts in found if erased or facts[1] != ERASED]
 
 
 async def dead(wire: Wire, limit: int) -> list[InboxItem]:
     """The items that were given up, newest first."""
     lists = await wire.ask_all((each, ("LRANGE", "dead", str(-limit), "-1")) for each in EVERYWHERE)
     newest = sorted(((int(item), where) for where, items in enumerate(lists) for item in items), reverse=True)[:limit]
-    return await _items(wire, [(where, str(item)) for item, where in newest])
+    return await _items(wire, [(where, str(item)) for item, where in newest], erased=True)
 
 
 async def usage(

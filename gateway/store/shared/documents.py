@@ -88,6 +88,7 @@ def _source_from(data: Mapping[str, Any]) -> Source:
     return Source(**known | {name: tuple(each) for name, each in known.items() if isinstance(each, list)})
 
 
+ERASED: Final = "{}"  # the document of an item whose chat forgot everything
 WORDLESS: Final = "/forget"  # the text of an item that asked to forget, for another attempt at it
 
 

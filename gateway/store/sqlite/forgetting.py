@@ -17,7 +17,7 @@ from gateway.domain.chat import OutboundState as State
 from gateway.domain.chat import SessionKey
 from gateway.runtime.errors import SessionConflict
 from gateway.store.records import Erasure, Forgetting, ItemOutcome, Replacement, Rewriting
-from gateway.store.shared.documents import dumps, storable, wordless
+from gateway.store.shared.documents import ERASED, dumps, storable, wordless
 from gateway.store.shared.fields import SESSION
 from gateway.store.shared.platforms import chat_name
 from gateway.store.sqlite import keeping, messages, search
@@ -218,8 +218,8 @@ def _erase_words(connection: apsw.Connection, deed: Erasure) -> None:
         change(connection, "UPDATE inbox SET inbound = ? WHERE id = ?", (wordless(inbound, asked=True), number))
     change(
         connection,
-        "UPDATE inbox SET inbound = '{}' WHERE key = ?1 AND outcome IS NOT NULL AND (?2 IS NULL OR accepted_at < ?2)",
-        (lane, before),
+        "UPDATE inbox SET inbound = ?3 WHERE key = ?1 AND outcome IS NOT NULL AND (?2 IS NULL OR accepted_at < ?2)",
+        (lane, before, ERASED),
     )
     for table in ("turns", "signals", "approvals"):
         ended = "SELECT id FROM inbox WHERE key = ?1 AND outcome IS NOT NULL"

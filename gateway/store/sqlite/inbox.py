@@ -12,7 +12,7 @@ import apsw
 from gateway.domain.chat import SessionKey
 from gateway.runtime.errors import SessionConflict
 from gateway.store.records import MOST_HEARD, Acceptance, Arrival, Fate, InboxItem, ItemOutcome, Receipt, SignalKind
-from gateway.store.shared.documents import inbound_json, item_from
+from gateway.store.shared.documents import ERASED, inbound_json, item_from
 from gateway.store.shared.platforms import chat_name
 from gateway.store.sqlite import outbox
 from gateway.store.sqlite.connection import change, many, one
@@ -181,7 +181,8 @@ def uncount(connection: apsw.Connection, items: Sequence[InboxItem]) -> None:
 
 
 def heard(connection: apsw.Connection, lane: str, limit: int) -> list[InboxItem]:
-    """The lane's items, whatever became of them, newest first. Each half of them has an index."""
+    """The lane's items, whatever became of them, newest first, without those that were erased whole. Each half of them
+    has an index."""
     half = "SELECT id FROM (SELECT id FROM inbox WHERE key = ?1 AND outcome IS {} NULL ORDER BY id DESC LIMIT ?2)"
     rows = many(
         connection,
@@ -189,7 +190,7 @@ def heard(connection: apsw.Connection, lane: str, limit: int) -> list[InboxItem]
         " ORDER BY id DESC LIMIT ?2",
         (lane, min(limit, MOST_HEARD)),
     )
-    return [item_from(row) for row in rows]
+    return [item_from(row) for row in rows if row[2] != ERASED]
 
 
 def absorb(connection: apsw.Connection, item: int, key: SessionKey, absorbed: Sequence[str]) -> None:
