@@ -276,17 +276,17 @@ def share(label: str, session_id: str) -> Html:
     return el("button", label, type="submit", form="share", name="session", value=session_id)
 
 
-def shares(made: Sequence[Share], address: str) -> Child:
-    """Links to conversations, each with a button that ends it."""
+def shares(made: Sequence[tuple[Share, str]], address: str) -> Child:
+    """Links to conversations with their titles, each with a button that ends it."""
     items = [
         el(
             "li",
-            el("span", each.title, dir="auto"),
+            el("span", title, dir="auto"),
             el("a", f"{address}{each.path}", href=each.path),
             el("small", "whoever has the link may read it · ", moment(each.made_at)),
             el("button", "Take back", type="submit", form="share", name="end", value=each.token, class_="quiet"),
         )
-        for each in made
+        for each, title in made
     ]
     return el("ul", items, class_="facts") if items else None
 

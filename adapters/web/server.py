@@ -259,7 +259,7 @@ class Server:
             id_ = path.removeprefix("/s/")
             title, body = await self._session(source, id_, query)
             if writes:
-                body = [pages.to_do(id_), self._shares(login, id_), body]
+                body = [pages.to_do(id_), await self._shares(login, source, id_), body]
         elif path == "/search":
             words = query.get("q", "")[:1_000].strip()
             found = await self.views.search(source, words) if words else ()
@@ -272,7 +272,7 @@ class Server:
                 await views.pins(source),
                 await views.memory(source),
                 await views.reminders(source),
-                [await self._share_present(source, writes=writes), self._shares(login)],
+                [await self._share_present(source, writes=writes), await self._shares(login, source)],
                 writes=writes,
             )
             title = "Window and memory"
@@ -284,10 +284,15 @@ class Server:
             raise Problem(404, "There is no such page.")
         return _page(pages.page(frame, title, body, await self._side(source, writes=writes)))
 
-    def _shares(self, login: Login, session_id: str = "") -> Child:
+    async def _shares(self, login: Login, source: Source, session_id: str = "") -> Child:
         """The person's links, or those to one conversation."""
         mine = self.guard.shares.of(login.person)
-        return pages.shares([each for each in mine if session_id in ("", each.session)], self.guard.address)
+        found = [
+            (each, await self.views.title(source, each.session) or "A conversation that is no more")
+            for each in mine
+            if session_id in ("", each.session)
+        ]
+        return pages.shares(found, self.guard.address)
 
     async def _share_present(self, source: Source, *, writes: bool) -> Child:
         present = next((each.id for each in await self.views.sessions(source) if each.present), None)
@@ -486,8 +491,9 @@ class Server:
             await self.guard.shares.take_back(login.person, token)
             return _redirect("/window")
         id_ = form.fields.get("session", "")
-        title, _ = await self.views.words(source, id_)
-        if await self.guard.shares.make(login.person, id_, title[:200]) is None:
+        if await self.views.title(source, id_) is None:
+            raise SessionNotFound(f"There is no session {id_[:40]}.")
+        if await self.guard.shares.make(login.person, id_) is None:
             raise Problem(409, "You have as many links as there may be: take one back first.")
         return _redirect(f"/s/{quote(id_, safe='')}")
 

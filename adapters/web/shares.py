@@ -1,7 +1,7 @@
 """Links by which anybody may read one conversation, until its owner takes the link back.
 
-A link shows what the store holds at the moment, so what was forgotten is not in it. It ends with its owner's right to
-the page.
+A link shows what the store holds at the moment, so what was forgotten is not in it; no word of a conversation is kept
+here. It ends with its owner's right to the page.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ class Share:
     token: str
     person: str
     session: str
-    title: str
     made_at: float
 
     @property
@@ -60,7 +59,7 @@ class Shares:
         """A person's links, newest first."""
         return sorted((each for each in self._shares.values() if each.person == person), key=lambda each: -each.made_at)
 
-    async def make(self, person: str, session: str, title: str) -> Share | None:
+    async def make(self, person: str, session: str) -> Share | None:
         """The link to a conversation, a new one if it has none; None: there are too many. Raises StoreUnavailable."""
         mine = self.of(person)
         if (there := next((each for each in mine if each.session == session), None)) is not None:
@@ -68,7 +67,7 @@ class Shares:
         if len(mine) >= MOST:
             return None
         token = secrets.token_urlsafe(24)
-        share = Share(token=token, person=person, session=session, title=title, made_at=self._clock.now())
+        share = Share(token=token, person=person, session=session, made_at=self._clock.now())
         await self._write(token, json.dumps(asdict(share)))
         self._shares[token] = share
         return share

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
@@ -97,6 +98,13 @@ class StoreViews:
             last_active_at=session.last_active_at,
             present=present,
         )
+
+    async def title(self, source: Source, session_id: str) -> str | None:
+        """The title of one of their conversations; None: it is none of theirs, or no more."""
+        with suppress(SessionNotFound):
+            *_, tip = await self.store.lineage(session_id)
+            return await heading(self.store, tip) if tip.key == self.rules.key(source) else None
+        return None
 
     async def words(self, source: Source, session_id: str) -> tuple[str, Sequence[Word]]:
         """The title of one of their conversations and all original messages of it. Raises SessionNotFound."""

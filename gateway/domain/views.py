@@ -111,6 +111,9 @@ class Views(Protocol):
     async def sessions(self, source: Source) -> Sequence[SessionLine]:
         """The present session and those that /resume goes back to, newest first."""
 
+    async def title(self, source: Source, session_id: str) -> str | None:
+        """The title of one of their conversations; None: it is none of theirs, or no more."""
+
     async def words(self, source: Source, session_id: str) -> tuple[str, Sequence[Word]]:
         """The title of one of their conversations and all original messages of it. Raises SessionNotFound."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 
@@ -83,3 +84,21 @@ async def test_nobody_shares_or_takes_back_what_is_not_theirs(tmp_path: Path) ->
             await who.post("/share", {"end": link.removeprefix("/shared/")})
         assert "words of Anna" in (await boris.get(link))[1]
         assert (await boris.post("/share", {"session": session}, csrf="0" * 40)).status == 403
+
+
+async def test_a_link_keeps_no_word_of_a_conversation_that_was_forgotten(tmp_path: Path) -> None:
+    async with page(tmp_path) as live:
+        await live.me.say("canary, my password is swordfish")
+        await live.me.until("echo: canary")
+        link = await shared(live, live.me)
+        assert "canary" in (await live.me.get("/window"))[1]
+        await live.me.say("/forget everything")
+        await live.me.until("y (forget)")
+        await live.me.say("y")
+        await live.me.until("Forgot")
+        html = (await live.me.get("/window"))[1]
+        assert "A conversation that is no more" in html
+        assert "canary" not in html
+        assert (await live.me.get(link))[0] == 404
+    kept = await asyncio.to_thread(lambda: [each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()])
+    assert not [each for each in kept if b"swordfish" in each]
