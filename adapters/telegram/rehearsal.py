@@ -1,15 +1,22 @@
-"""A reply as Telegram would be sent it, for people who have no bot yet. It asks nobody."""
+"""A message as Telegram would be sent it, for people who have no bot yet. It asks nobody."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from adapters.telegram.characters import LONGEST, units
-from adapters.telegram.formatting import Rendered, render, split
-from gateway.domain.platform import Bubble, Mark
+from adapters.telegram.formatting import Rendered, render
+from adapters.telegram.limits import LIMITS
+from gateway.delivery.markdown.tables import without_columns
+from gateway.domain.chat import OutboundKind
+from gateway.domain.platform import Bubble, Mark, Stage
 
 
-def bubbles(reply: str) -> list[Bubble]:
-    """The messages that a reply becomes."""
-    return [_bubble(render(part)) for part in split(reply)]
+def bubble(part: str, kind: OutboundKind) -> Bubble:
+    """One message. What is no reply and no remark is no Markdown."""
+    if kind in ("reply", "remark"):
+        return _bubble(render(part))
+    return _bubble(Rendered(text=without_columns(part) if kind == "command" else part, entities=()))
 
 
 def _bubble(rendered: Rendered) -> Bubble:
@@ -24,3 +31,6 @@ def _bubble(rendered: Rendered) -> Bubble:
         for each in rendered.entities
     )
     return Bubble(text=rendered.text, marks=marks, units=units(rendered.text), most=LONGEST)
+
+
+STAGE: Final = Stage(limits=LIMITS, bubble=bubble)

@@ -87,7 +87,7 @@ class Log:
     async def state(self, views: Views, source: Source, most: int) -> State:
         """The newest entries of a person's chat. Raises StoreUnavailable."""
         said = [self._said(each) for each in await views.said(source, most)]
-        shown = [await self.of_row(row) for row in _in_place(await views.shown(source, most))]
+        shown = [await self.of_row(row) for row in in_place(await views.shown(source, most))]
         return State.of(sorted([*said, *shown], key=lambda entry: entry.place)[-most:])
 
     def _said(self, said: Said) -> Entry:
@@ -162,7 +162,7 @@ def cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]} … ({len(text):,} characters)"
 
 
-def _in_place(rows: Sequence[Outbound]) -> list[Outbound]:
+def in_place(rows: Sequence[Outbound]) -> list[Outbound]:
     """The rows, with those that edit an earlier one in its place."""
     by_id = {row.id: row for row in rows}
     for row in reversed(rows):  # oldest first: the last edit stands

@@ -11,6 +11,7 @@ from typing import Final
 
 from adapters.web.markup import Child, Html, el, is_address, joined
 from adapters.web.rendering import rendered
+from gateway.domain.chat import Button
 from gateway.domain.platform import Bubble, Mark
 
 SAMPLE: Final = """# The harbour
@@ -38,10 +39,12 @@ _ELEMENTS: Final = {
 }
 
 
-def stage(
-    name: str, stages: Mapping[str, str], played: Sequence[tuple[bool, Sequence[Bubble], Sequence[str]]], tried: Child
-) -> Child:
-    """A platform's page. `played`: of each message whether it is the person's, its bubbles, and its buttons."""
+Played = tuple[bool, Sequence[Bubble], Sequence[Sequence[Button]]]
+"""A message: whether it is the person's, its bubbles, and the rows of its buttons."""
+
+
+def stage(name: str, stages: Mapping[str, str], played: Sequence[Played], tried: Child) -> Child:
+    """A platform's page."""
     tabs = [
         el("a", title, href=f"/as/{each}", aria_current="page" if each == name else None)
         for each, title in stages.items()
@@ -70,14 +73,20 @@ def trial(name: str, csrf: str, text: str, bubbles: Sequence[Bubble]) -> Child:
     return [form, el("ol", _message(bubbles, (), mine=False), class_="stage")]
 
 
-def _message(bubbles: Sequence[Bubble], buttons: Sequence[str], *, mine: bool) -> list[Html]:
-    below = el("div", [el("span", label) for label in buttons], class_="buttons") if buttons else None
+def _message(bubbles: Sequence[Bubble], buttons: Sequence[Sequence[Button]], *, mine: bool) -> list[Html]:
+    below = [el("div", [el("span", each.label) for each in line], class_="buttons") for line in buttons]
     return [
         el(
             "li",
-            el("div", _shown(each), class_="bubble", dir="auto"),
+            el(
+                "div",
+                el("p", f"📎 {each.file}", class_="file") if each.file else None,
+                _shown(each),
+                class_="bubble",
+                dir="auto",
+            ),
             below if number == len(bubbles) - 1 else None,
-            None if mine else el("small", _fill(each, number, len(bubbles))),
+            None if mine or not each.most else el("small", _fill(each, number, len(bubbles))),
             class_="mine" if mine else None,
         )
         for number, each in enumerate(bubbles)

@@ -36,16 +36,16 @@ from aiohttp.http import HttpProcessingError
 
 from adapters.web import pages, rehearsal
 from adapters.web.guard import DAYS, Guard, Login
-from adapters.web.log import MOST_SHOWN, MOST_WORDS, SHOWN, Entry, Log
+from adapters.web.log import MOST_SHOWN, MOST_WORDS, SHOWN, Entry, Log, in_place
 from adapters.web.markup import Child, Html, el
 from adapters.web.platform import LARGEST_FILE, NAME, WebSettings
 from adapters.web.stream import Bells, Page, Shared
 from gateway.domain.adapter import Accept, Accepted
 from gateway.domain.chat import Attachment, Inbound, InboundKind, Outbound, Source
 from gateway.domain.platform import Bubble
-from gateway.domain.views import Inside, Views
+from gateway.domain.views import Inside, Said, Views
 from gateway.runtime.clock import Clock, Ids
-from gateway.runtime.errors import AdapterError, FileRefused, SessionNotFound, StoreUnavailable, TookTooLong
+from gateway.runtime.errors import AdapterError, FileRefused, SessionNotFound, StoreUnavailable
 
 log = structlog.get_logger(__name__)
 
@@ -326,25 +326,19 @@ class Server:
         stages = self.views.stages()
         if name not in stages:
             raise Problem(404, "There is no such page.")
-        said = [(each.at, True, each.text, ()) for each in await self.views.said(source, _REHEARSED)]
-        rows = [
-            (each.created_at, False, each.text, tuple(button.label for line in each.buttons for button in line))
-            for each in await self.views.shown(source, _REHEARSED)
+        said: list[tuple[float, Said | Outbound]] = [
+            (each.at, each) for each in await self.views.said(source, _REHEARSED) if each.text.strip()
         ]
-        played = [
-            (mine, await self._bubbles(name, words, plain=mine), buttons)
-            for _, mine, words, buttons in sorted([*said, *rows], key=lambda each: each[0])[-_REHEARSED:]
-            if words.strip()
-        ]
-        tried = rehearsal.trial(name, login.csrf, text, await self._bubbles(name, text) if text.strip() else ())
+        rows = [(each.created_at, each) for each in in_place(await self.views.shown(source, _REHEARSED))]
+        latest = sorted([*said, *rows], key=lambda each: each[0])[-_REHEARSED:]
+        played = [await self._played(name, each) for _, each in latest]
+        tried = rehearsal.trial(name, login.csrf, text, await self.views.rehearsed(name, text))
         return f"As {stages[name]} would show it", rehearsal.stage(name, stages, played, tried)
 
-    async def _bubbles(self, name: str, text: str, *, plain: bool = False) -> Sequence[Bubble]:
-        whole = Bubble(text=text, units=len(text), most=len(text))
-        try:
-            return (whole,) if plain else await self.views.rehearsed(name, text)
-        except TookTooLong:
-            return (whole,)
+    async def _played(self, name: str, each: Said | Outbound) -> rehearsal.Played:
+        if isinstance(each, Said):
+            return True, [Bubble(text=each.text, units=0, most=0)], ()
+        return False, await self.views.rehearsed(name, each.text, each.kind, each.file), each.buttons
 
     async def _inside_page(self, told: str) -> Child:
         costs = await self.inside.costs(_COST_DAYS)

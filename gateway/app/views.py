@@ -6,9 +6,10 @@ Everything here is what commands and `legato` in a shell show as text; it is ask
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from itertools import pairwise
 from math import inf
@@ -26,19 +27,20 @@ from gateway.commands.runner import CommandRunner
 from gateway.commands.sessions import earlier, heading
 from gateway.commands.status import shares_of
 from gateway.delivery.outbox import Outbox
-from gateway.domain.adapter import MenuEntry
-from gateway.domain.chat import Inbound, Outbound, OutboundState, Source
+from gateway.delivery.splitting import split_text
+from gateway.domain.adapter import Limits, MenuEntry
+from gateway.domain.chat import Inbound, Outbound, OutboundKind, OutboundState, Source
 from gateway.domain.file import KeptFile
 from gateway.domain.memory import scope_of
 from gateway.domain.message import Message, is_summary, note_of, said_in, text_of
-from gateway.domain.platform import Bubble
+from gateway.domain.platform import Bubble, Stage
 from gateway.domain.reminder import next_moments
 from gateway.domain.session import Compaction, Session
 from gateway.domain.turn import TurnRules
 from gateway.domain.views import Coming, Cost, Filled, Link, Memo, Pass, Running, Said, SessionLine, Shares, Stuck, Word
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import SessionNotFound
+from gateway.runtime.errors import SessionNotFound, TookTooLong
 from gateway.runtime.plugins import imported
 from gateway.runtime.redaction import Redact
 from gateway.store.port import Store
@@ -209,10 +211,40 @@ class StoreViews:
         """The platforms that replies can be rehearsed for: their titles by name."""
         return {name: each.title for name, each in platforms().items() if each.rehearse}
 
-    async def rehearsed(self, platform: str, reply: str) -> Sequence[Bubble]:
-        """The messages that a reply would become there. Raises KeyError for a name of no stage."""
-        rehearse = imported(platforms()[platform].rehearse)
-        return tuple(await self.aside(rehearse, reply))
+    async def rehearsed(
+        self, platform: str, text: str, kind: OutboundKind = "reply", file: KeptFile | None = None
+    ) -> Sequence[Bubble]:
+        """The messages that a text, and a file with it, would become there. Raises KeyError for a name of no stage."""
+        stage: Stage = imported(platforms()[platform].rehearse)
+        limits, kind = stage.limits, "reply" if file is not None else kind  # a caption is Markdown
+        parts = await self._cut(text, kind, limits) if text.strip() else ()
+        found = [await self._laid_out(stage, part, kind) for part in parts]
+        if file is None:
+            return found
+        told = f"{file.name} ({max(1, file.size // 1000):,} kB)"
+        if limits.file_bytes is not None and file.size > limits.file_bytes:
+            told += f", too large: {limits.file_bytes // 1_000_000} MB are taken"
+        if len(found) == 1 and (limits.fits_caption is None or await self._within(limits.fits_caption, text)):
+            return [replace(found[0], file=told)]
+        return [Bubble(text="", units=0, most=0, file=told), *found]
+
+    async def _cut(self, text: str, kind: OutboundKind, limits: Limits) -> Sequence[str]:
+        """The parts that the outbox makes of a text."""
+        with suppress(TookTooLong):
+            if kind in ("reply", "remark") and limits.split_reply is not None:
+                return await self.aside(limits.split_reply, text)
+        return split_text(text, limits.text_units, limits.unit)
+
+    async def _laid_out(self, stage: Stage, part: str, kind: OutboundKind) -> Bubble:
+        try:
+            return await self.aside(partial(stage.bubble, kind=kind), part)
+        except TookTooLong:
+            return stage.bubble(part, "notice")
+
+    async def _within(self, fits: Callable[[str], bool], text: str) -> bool:
+        with suppress(TookTooLong):
+            return await self.aside(fits, text)
+        return False
 
     async def commands(self, source: Source) -> Sequence[MenuEntry]:
         """The commands that are theirs to give."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from pydantic import Field
 
 from gateway.domain.adapter import Limits, MenuEntry
-from gateway.domain.chat import Source
+from gateway.domain.chat import OutboundKind, Source
 from gateway.domain.place import NOT_SAID, Listen, ListenRules
 from gateway.domain.settings import Flag, Section
 from gateway.runtime.aside import RunsAside, at_once
@@ -43,13 +43,30 @@ class Mark:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bubble:
     """One message as a platform would be sent it, without sending. Its app shows `marks`, or, `as_markdown`, reads the
-    text itself. `units` of `most`: how full the message is, as the platform counts."""
+    text itself. `units` of `most`: how full the message is, as the platform counts. `file`: what is said of a file that
+    is sent with it; "": none is."""
 
     text: str
     marks: tuple[Mark, ...] = ()
     as_markdown: bool = False
     units: int
     most: int
+    file: str = ""
+
+
+class LaysOut(Protocol):
+    """Makes a part of a text into a message."""
+
+    def __call__(self, part: str, kind: OutboundKind) -> Bubble:
+        """The message; a reply is Markdown. Never raises."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A platform without a bot. `limits`: by which its messages are cut; `bubble` lays one of them out."""
+
+    limits: Limits
+    bubble: LaysOut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +81,8 @@ class Platform:
     `chats` of config.yaml. `listens`: the rules by which its groups can be listened to. `limits`: by which any process
     may run its turns, also one without its adapter; None: only one with it may. `in_shell`: it is not served by
     `legato run` but opened by `legato chat`. `beside_shell`: `legato chat` at a terminal serves it, too, where it is
-    enabled; its adapter `OpensFirst`. `rehearse` names the function, in the same way as `create`, that lays a reply
-    (Markdown) out as `Bubble`s, without any settings; "": there is none.
+    enabled; its adapter `OpensFirst`. `rehearse` names a `Stage`, in the same way as `create`, which needs no
+    settings; "": there is none.
     """
 
     name: str

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from gateway.domain.adapter import MenuEntry
-from gateway.domain.chat import Attachment, Outbound, Source
+from gateway.domain.chat import Attachment, Outbound, OutboundKind, Source
 from gateway.domain.file import KeptFile
 from gateway.domain.platform import Bubble
 
@@ -144,8 +144,10 @@ class Views(Protocol):
     def stages(self) -> Mapping[str, str]:
         """The platforms that replies can be rehearsed for: their titles by name."""
 
-    async def rehearsed(self, platform: str, reply: str) -> Sequence[Bubble]:
-        """The messages that a reply would become there. Raises KeyError for a name of no stage."""
+    async def rehearsed(
+        self, platform: str, text: str, kind: OutboundKind = "reply", file: KeptFile | None = None
+    ) -> Sequence[Bubble]:
+        """The messages that a text, and a file with it, would become there. Raises KeyError for a name of no stage."""
 
     async def commands(self, source: Source) -> Sequence[MenuEntry]:
         """The commands that are theirs to give."""
