@@ -47,7 +47,8 @@ class Shares:
         """Read the links that hold. Raises StoreUnavailable."""
         self._notebook = notebook
         notes = await notebook.read() if notebook is not None else {}
-        found = [Share(**json.loads(text)) for name, text in notes.items() if name.startswith(_NOTE)]
+        facts = [json.loads(text) for name, text in notes.items() if name.startswith(_NOTE)]
+        found = [Share(**{name: each[name] for name in Share.__slots__}) for each in facts]  # a later version may add
         self._shares = {each.token: each for each in found}
 
     def at(self, token: str) -> Share | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,17 @@ async def test_a_link_works_once_and_the_next_one_is_in_the_file(tmp_path: Path,
     assert await made.by_link(key) is None
     assert (tmp_path / "page-link").read_text() == f"{made.link}\n"
     assert key not in made.link
+
+
+async def test_a_note_of_another_version_stops_no_page(tmp_path: Path, clock: ManualClock) -> None:
+    notes = Notes()
+    share = {"token": "t", "person": "anna", "session": "s", "made_at": 1.0, "title": "first words"}
+    notes.kept = {"share t": json.dumps(share), "login x": json.dumps({"person": "anna", "until": 9e9, "by": "link"})}
+    made = guard(tmp_path, clock)
+    await made.begin(notes)  # type: ignore[arg-type]
+    found = made.shares.at("t")
+    assert found is not None
+    assert found.session == "s"
 
 
 async def test_of_two_requests_with_one_link_one_logs_in(tmp_path: Path, clock: ManualClock) -> None:
