@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from gateway.cli.reference import as_markdown
-from tests.docs import rooms, tables, telegram, terminal
+from tests.docs import rooms, tables, telegram, terminal, window
 from tests.support.browser import CHROMIUM
 
 ROOT = Path(__file__).parents[2]
@@ -26,6 +26,7 @@ WRITTEN: dict[str, Callable[[], str]] = {
     "docs/performance.md": lambda: tables.page_with("docs/performance.md", "budgets", tables.budgets()),
     "docs/providers.md": lambda: tables.page_with("docs/providers.md", "vendors", tables.vendors()),
     "docs/pictures/rooms.svg": rooms.drawn,
+    "docs/pictures/window.svg": window.drawn,
     "docs/pictures/terminal.svg": lambda: asyncio.run(_session(terminal.drawn)),
     "docs/pictures/telegram.svg": lambda: asyncio.run(_session(telegram.drawn)),
 }
