@@ -15,12 +15,21 @@ from tests.chaos.page.laboratory import laboratories
 from tests.chaos.page.script import make_schedule
 
 
-@pytest.mark.parametrize("kill", [Kill(point="accept.before"), Kill(point="outbox.after_send")], ids=str)
+@pytest.mark.parametrize(
+    "kill", [Kill(point="accept.before", after=9.0), Kill(point="outbox.after_send", after=9.0)], ids=str
+)
 async def test_whatever_is_killed_and_cut_the_page_shows_all_once(kill: Kill) -> None:
     drawn = make_schedule(1)
-    schedule = replace(drawn, kills=(kill, Kill(after=0.6)), said=drawn.said[:5], cuts=((2, 3, 1), (1, 1, 4)))
+    schedule = replace(
+        drawn,
+        kills=(kill, Kill(after=0.6)),
+        said=drawn.said[:5],
+        cuts=((2, 3, 1), (1, 1, 4)),
+        torn=(9_000, 20, 3_000, 90) * 2,
+    )
     (result,) = [result async for result in campaign([schedule], laboratories, jobs=1)]
     assert result.problems == ()
     assert result.counts["messages"] == 5
     assert result.counts["cuts"] > 0
+    assert result.counts["torn"] > 0
     assert result.killed_at == (kill.point, "anywhere")

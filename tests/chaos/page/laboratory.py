@@ -24,6 +24,7 @@ from tests.chaos.campaign import listed
 from tests.chaos.launch import encoded
 from tests.chaos.page.bot import PageOrder
 from tests.chaos.page.script import Said, Schedule
+from tests.chaos.page.wire import Wire
 from tests.chaos.trial import Result, failed, summed, took, trial
 from tests.support.forks import Child, forks
 from tests.support.page import Shown, Visitor
@@ -44,13 +45,18 @@ class Run:
         self._origin = time.time()
         self._number = 0
         self.killed_at: list[str] = []
-        self.at = f"http://127.0.0.1:{self._port}"
 
     async def carry_out(self) -> Iterator[str]:
         """From the first message to the moment at which all is answered; what was wrong."""
         timeout = ClientTimeout(total=_ASKED, sock_read=None)
-        async with ClientSession(cookie_jar=CookieJar(unsafe=True), timeout=timeout, read_bufsize=2**22) as http:
-            me = Visitor(at=self.at, http=http)
+        named = {"Host": f"127.0.0.1:{self._port}"}  # the page answers to its own name only
+        async with (
+            Wire(self._port, self._schedule.torn, self._counts).open() as port,
+            ClientSession(
+                cookie_jar=CookieJar(unsafe=True), timeout=timeout, read_bufsize=2**22, headers=named
+            ) as http,
+        ):
+            me = Visitor(at=f"http://127.0.0.1:{port}", http=http)
             async with asyncio.timeout(_PATIENCE), asyncio.TaskGroup() as group:
                 serving = group.create_task(self._serve())
                 csrf = await self._logged_in(me)
@@ -64,7 +70,7 @@ class Run:
                 for tab in tabs:
                     while tab.shown.digest != shown.digest:
                         await asyncio.sleep(_AGAIN)
-                        shown = await me.shown()
+                        shown = await self._until_answered(me)
                 for task in following:
                     task.cancel()
             problems = [*self._problems(shown), *(each for tab in tabs for each in tab.differs(shown))]

@@ -32,18 +32,20 @@ class Said:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
     """One run. `kills[n]` is what ends process n. `cuts`: for each tab, after how many events each of its connections
-    is cut, one connection after the other; then it is cut no more."""
+    is cut, one connection after the other; then it is cut no more. `torn`: the same of all connections, in bytes, so
+    that also the answer to a form is lost."""
 
     seed: int
     said: tuple[Said, ...]
     kills: tuple[Kill, ...]
     cuts: tuple[tuple[int, ...], ...]
+    torn: tuple[int, ...] = ()
 
     def described(self) -> list[str]:
         """The schedule, to be read."""
         kills = [f"process {number} is killed at {kill}" for number, kill in enumerate(self.kills)]
         cuts = [f"tab {number} is cut after so many events: {each}" for number, each in enumerate(self.cuts)]
-        return [f"seed {self.seed}", *map(str, self.said), *kills, *cuts]
+        return [f"seed {self.seed}", *map(str, self.said), *kills, *cuts, f"torn after so many bytes: {self.torn}"]
 
 
 def make_schedule(seed: int) -> Schedule:
@@ -59,4 +61,5 @@ def make_schedule(seed: int) -> Schedule:
     ]
     kills = [a_kill(rng) for _ in range(rng.randint(1, 4))]
     cuts = [tuple(rng.randint(1, 9) for _ in range(rng.randint(0, 8))) for _ in range(TABS)]
-    return Schedule(seed=seed, said=tuple(said), kills=tuple(kills), cuts=tuple(cuts))
+    torn = tuple(rng.randrange(rng.choice((30, 900, 9_000, 90_000))) for _ in range(rng.randint(0, 20)))
+    return Schedule(seed=seed, said=tuple(said), kills=tuple(kills), cuts=tuple(cuts), torn=torn)
