@@ -31,8 +31,8 @@ class AdapterSettings(Section):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A marked place of a bubble: from `start` to `end` in code points; the names are those of Telegram's entities.
-    `target`: of a link."""
+    """A marked place of a bubble: from `start` to `end` in code points. `kind`: bold, italic, underline, strikethrough,
+    code, pre, blockquote, spoiler or text_link, whose address is `target`."""
 
     start: int
     end: int
