@@ -93,6 +93,11 @@ def make_private(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
+def _keep_plans(connection: apsw.Connection) -> None:
+    """Let no plan depend on the values that are bound: else SQLite prepares many statements anew at each use."""
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+
+
 def connect_writer(path: Path) -> apsw.Connection:
     """The one connection that writes: write-ahead log, every commit on the disk when it returns.
 
@@ -101,6 +106,7 @@ def connect_writer(path: Path) -> apsw.Connection:
     """
     make_private(path)
     connection = apsw.Connection(str(path))
+    _keep_plans(connection)
     connection.set_busy_timeout(BUSY_MS)
     for pragma in (
         "journal_mode = WAL",
@@ -119,6 +125,7 @@ def connect_writer(path: Path) -> apsw.Connection:
 def connect_reader(path: Path) -> apsw.Connection:
     """A connection that cannot write. Raises apsw.CantOpenError if there is no file."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    _keep_plans(connection)
     connection.set_busy_timeout(BUSY_MS)
     connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}").fetchall()
     return connection
