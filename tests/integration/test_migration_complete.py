@@ -113,7 +113,10 @@ def keys(server: RedisServer, database: int) -> dict[str, Any]:
                 case "hash":
                     fields = client.hgetall(name)
                     found[name] = {
-                        field: fields[field] for field in fields.keys() - FIELDS_LEFT if fields[field] != "0"
+                        # A script of Redis writes 17 digits of a time, Python as many as are needed.
+                        field: float(fields[field]) if field.endswith("_at") else fields[field]
+                        for field in fields.keys() - FIELDS_LEFT
+                        if fields[field] != "0"
                     }
                 case "list":
                     found[name] = client.lrange(name, 0, -1)
