@@ -134,6 +134,27 @@ async def test_what_is_spelled_wrong_or_is_a_part_of_a_word_is_found(bench: Benc
     assert contents([(await store.search("shellfsih", key(), 1))[0].hit.message]) == [said[0]]
 
 
+async def test_what_people_say_where_others_ask_is_found_behind_the_word_itself(store: Store) -> None:
+    others = [user(f"number {number}: nothing about it at all") for number in range(20)]
+    said = [
+        "My Volvo is at the garage again.",
+        "Rosenkohl kriege ich einfach nicht runter.",
+        "Carrots are cheap this week.",
+        "I never drive at night.",
+    ]
+    await in_session(store, *(user(each) for each in said), *others)
+    for asked, found in {
+        "which car have I got?": [said[0], said[3]],
+        "welches Gemüse mag ich überhaupt nicht?": [said[1]],
+        "what do I drive?": [said[3], said[0]],  # the word itself first
+        "any tomatoes?": [],  # both are vegetables, and neither is the other
+    }.items():
+        hits = [each.hit.message for each in await store.search(asked, key(), 5)]
+        assert sorted(contents(hits)) == sorted(found), asked
+    (best, *_) = await store.search("what do I drive?", key(), 5)
+    assert contents([best.hit.message]) == [said[3]]
+
+
 async def test_quoted_words_that_no_message_holds_together_are_looked_for_apart(store: Store) -> None:
     await in_session(store, user("the blue key is in the drawer"), user("nothing of that"))
     (best, *_) = await store.search('who spoke of the "key blue" in the drawer?', key(), 1)

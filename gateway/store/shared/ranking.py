@@ -29,6 +29,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 from gateway.domain.message import text_of
 from gateway.store.records import Found, Meaning, Passage
 from gateway.store.shared.dates import Span, spans
+from gateway.store.shared.kin import kin
 from gateway.store.shared.near import Vocabulary, may_slip
 from gateway.store.shared.searchable import Kind
 from gateway.store.shared.text import Occurrences, Question, asked_in, asks, holds_phrases, parts_of, question
@@ -55,6 +56,7 @@ _COMPARED: Final = 1_000  # characters of a message, for that
 _FORGIVEN: Final = 4  # words of a question that no message holds, the longest, for which others are looked for
 _MEANT: Final = 4  # words that stand for one
 _ONLY_MEANT: Final = 0.6  # of the weight of a word
+_KIN: Final = 0.4  # the same of words that people say where others ask
 _BESIDE: Final = 0.3  # of the weight of a word beside the sentence that asks
 _TURNS: Final = 4  # places, of which one is for what means nearly the same
 _TEXT: Final = 20_000  # characters of a message that are looked at
@@ -134,16 +136,27 @@ def ends(numbers: Sequence[Number], limit: int) -> list[Number]:
 @dataclass(frozen=True, slots=True)
 class Sought:
     """A question, understood: its words, and the days that it names. `meant`: the places of words that no message
-    holds, so that others stand for them."""
+    holds, so that others stand for them. `kin`: the places of words that only stand for those of the question."""
 
     wanted: Question
     when: Sequence[Span]
     meant: frozenset[int] = frozenset()
+    kin: frozenset[int] = frozenset()
 
     @classmethod
     def by(cls, words: str, now: float) -> Sought:
         """Return the search for these words. `now`: seconds since the epoch."""
-        return cls(question(words), spans(asked_in(words), now))
+        wanted = question(words)
+        asked, taken = len(wanted.wanted), set(wanted.terms)
+        plain = set(question(" ".join(wanted.phrases)).terms)  # what is quoted is meant as it is written
+        for place, terms in enumerate(wanted.wanted):
+            if place in wanted.beside or plain.intersection(terms):
+                continue
+            if others := tuple(each for each in kin(terms, wanted.language) if each not in taken):
+                taken.update(others)
+                wanted = replace(wanted, wanted=(*wanted.wanted, others))
+        places = frozenset(range(asked, len(wanted.wanted)))
+        return cls(wanted, spans(asked_in(words), now), kin=places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +254,9 @@ async def _understood(indexes: tuple[Index, Index], sought: Sought) -> tuple[Sou
     missing = [
         place
         for place, terms in enumerate(wanted.wanted)
-        if not any(said.get(term) or returned.get(term) for term in terms) and any(map(may_slip, terms))
+        if place not in sought.kin
+        and not any(said.get(term) or returned.get(term) for term in terms)
+        and any(map(may_slip, terms))
     ]
     meant: dict[int, tuple[str, ...]] = {}
     vocabulary = await indexes[0].vocabulary() if missing else Vocabulary()
@@ -290,7 +305,8 @@ def _words(sought: Sought, listed: _Listed, size: int) -> list[_Word]:
     for place, alternatives in enumerate(sought.wanted.wanted):
         held_by = frozenset(number for term in alternatives for number in listed.get(term, ()))
         others = max(0, size - len(held_by))
-        share = (_ONLY_MEANT if place in sought.meant else 1.0) * (_BESIDE if place in sought.wanted.beside else 1.0)
+        share = _ONLY_MEANT if place in sought.meant else _KIN if place in sought.kin else 1.0
+        share *= _BESIDE if place in sought.wanted.beside else 1.0
         found.append(_Word(held_by, share * math.log(1 + (others + 0.5) / (len(held_by) + 0.5))))
     return found
 
