@@ -87,7 +87,7 @@ class Internet:
         )
 
     async def fetch(self, path: str, host: str = "example.org", **more: Any) -> str:
-        tool = WebFetchTool(self.downloader(**more), at_once)
+        tool = WebFetchTool(lambda: self.downloader(**more), at_once)
         nothing: Any = None
         return await called(tool, nothing, {"url": f"http://{host}:{self.port}{path}"})
 
@@ -365,7 +365,7 @@ async def test_a_server_that_breaks_off_or_speaks_no_http_is_a_sentence() -> Non
     async with online() as internet:
         server = await asyncio.start_server(talk, str(PUBLIC), 0)
         port = server.sockets[0].getsockname()[1]
-        tool, nothing = WebFetchTool(internet.downloader(ports=(port,)), at_once), None
+        tool, nothing = WebFetchTool(lambda: internet.downloader(ports=(port,)), at_once), None
         with pytest.raises(ToolError, match=r"example\.org cannot be read"):
             await called(tool, nothing, {"url": f"http://example.org:{port}/"})  # type: ignore[arg-type]
         server.close()
@@ -391,7 +391,7 @@ async def test_a_page_cannot_leave_its_frame() -> None:
 async def test_a_page_that_takes_for_ever_is_given_up() -> None:
     async with online() as internet, aclosing(Aside(clock=SystemClock(), seconds=0.5)) as aside:
         internet.page("/", "<a><b><i>" * 500_000)
-        tool, nothing = WebFetchTool(internet.downloader(most=5_000_000), aside), None
+        tool, nothing = WebFetchTool(lambda: internet.downloader(most=5_000_000), aside), None
         with pytest.raises(ToolError, match="could not be read in time"):
             await called(tool, nothing, {"url": f"http://example.org:{internet.port}/"})  # type: ignore[arg-type]
         internet.page("/", PAGE)
