@@ -15,7 +15,7 @@ from gateway.context import identifiers, instructions
 from gateway.context.guard import GuardedEngine
 from gateway.domain.message import Message, note_of, noted, noted_tokens, same, text_of
 from gateway.domain.session import Session, Todo
-from gateway.domain.usage import CanonicalUsage, LedgerEntry
+from gateway.domain.usage import CanonicalUsage, LedgerEntry, usage_of
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.runtime.tokens import LONG_TO_MEASURE, TokenCounter
 from gateway.store.records import Patch, StepRecord
@@ -117,7 +117,9 @@ class Conversation:
 
     async def measured_aside(self, message: Message) -> Message:
         """The same; a long message is measured in a thread, so that nobody else waits."""
-        size = len(text_of(message)) + sum(len(call["function"]["arguments"]) for call in message.get("tool_calls", ()))
+        size = len(text_of(message)) + sum(
+            [len(call["function"]["arguments"]) for call in message.get("tool_calls", ())]
+        )
         return await asyncio.to_thread(self.measured, message) if size > LONG_TO_MEASURE else self.measured(message)
 
     def show(self, tools: tuple[str, ...], schema_tokens: int) -> None:
@@ -196,8 +198,8 @@ class Conversation:
         """Return everything that is not stored yet as one record."""
         patch = Patch(
             at=at,
-            usage=sum((entry.usage for entry in self.ledger), CanonicalUsage()),
-            cost_usd=sum(entry.cost_usd or 0.0 for entry in self.ledger),
+            usage=usage_of(self.ledger),
+            cost_usd=sum([entry.cost_usd or 0.0 for entry in self.ledger]),
             last_prompt_tokens=self.reported_tokens,
             reported_messages=self.reported_messages,
             engine_state=engine_state,

@@ -6,8 +6,7 @@ process, and the process that runs the turn ends it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -55,15 +54,14 @@ class RunningTurns:
 
     _running: dict[SessionKey, RunningTurn] = field(default_factory=dict)
 
-    @contextmanager
-    def register(self, turn: RunningTurn) -> Iterator[RunningTurn]:
-        """List `turn` while the block runs."""
+    def enter(self, turn: RunningTurn) -> None:
+        """List a turn that begins."""
         self._running[turn.key] = turn
-        try:
-            yield turn
-        finally:
-            if self._running.get(turn.key) is turn:
-                del self._running[turn.key]
+
+    def leave(self, turn: RunningTurn) -> None:
+        """Take a turn that is over off the list."""
+        if self._running.get(turn.key) is turn:
+            del self._running[turn.key]
 
     def of(self, key: SessionKey) -> RunningTurn | None:
         """Return the turn that runs for this key, if there is one."""

@@ -213,6 +213,7 @@ class Sessions:
         return await self._loaded(session, await self.engines.stand_in(session, session.engine_state, None))
 
     async def _loaded(self, session: Session, held: EngineSession) -> Conversation:
+        schema_tokens = self.toolbox.tokens(session, held.spec.context_length)
         return Conversation(
             session=session,
             messages=list(await self.store.transcript(session)),
@@ -220,8 +221,8 @@ class Sessions:
             spec=held.spec,
             counter=self.counter,
             calibration=self.models.calibration,
-            overhead=self._overhead(session),
-            schema_tokens=self._schema_tokens(session),
+            overhead=self._prompt_tokens(session.system_prompt) + schema_tokens,
+            schema_tokens=schema_tokens,
             prefix=held.prefix,
             references=held.references,
             ledger=held.ledger,

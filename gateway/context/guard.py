@@ -18,6 +18,7 @@ import json
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from types import CoroutineType
 from typing import Any, Final, Protocol, get_args
 
 from gateway.context.engine import ContextEngine, Outcome
@@ -236,7 +237,10 @@ class GuardedEngine:
         if name in self._hung:
             return _FAILED
         try:
-            if self._ours or name in _UNLIMITED:
+            if self._ours:
+                result = getattr(self._engine, name)(*args, **optional)
+                return await result if isinstance(result, CoroutineType) else result
+            if name in _UNLIMITED:
                 return await self._call(name, args, optional)
             async with self._clock.limit(_LONGER.get(name, _SECONDS)):
                 return await self._call(name, args, optional)
@@ -252,7 +256,7 @@ class GuardedEngine:
     async def _call(self, name: str, args: Sequence[Any], optional: Mapping[str, Any]) -> Any:
         method = getattr(self._engine, name)
         accepted = _accepted(method, optional)
-        if self._ours or inspect.iscoroutinefunction(method):
+        if inspect.iscoroutinefunction(method):
             result = method(*args, **accepted)
         else:
             at_work = AT_WORK.set(self._blocking)

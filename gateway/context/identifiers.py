@@ -14,6 +14,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
+from operator import itemgetter
 from typing import Any, Final
 
 from gateway.context.shapes import calls_of
@@ -167,9 +169,10 @@ def found(message: Mapping[str, Any]) -> list[str]:
         return []
     names = message.get("role") != "tool"  # a quoted word of a person is a name; one of JSON is a field
     values = find(said_in(message), names=names)
-    for call in calls_of(message):
-        values += find(call.arguments, names=False)
-    values = list(dict.fromkeys(values))
+    if message.get("tool_calls"):
+        for call in calls_of(message):
+            values += find(call.arguments, names=False)
+        values = list(dict.fromkeys(values))
     if not names and len(values) > SERIES:
         alike = series(values)
         values = [value for value in values if alike[value] <= SERIES]
@@ -188,7 +191,7 @@ def find(text: str, *, names: bool = True) -> list[str]:
     text = ends(text, EDGE)
     places: list[tuple[int, str]] = []
     seen: set[str] = set()
-    fields = dict(_fields(text))
+    fields = dict(_fields(text)) if '"' in text else {}
     for run in _RUN.finditer(text):
         word = run[0]
         if word in seen or (word.isalpha() and word.islower()) or (len(word) < 5 and word.isdigit()):  # most words
@@ -196,7 +199,7 @@ def find(text: str, *, names: bool = True) -> list[str]:
         if fields.get(run.start()) == "" or (not names and text.startswith('":', run.end())):
             continue  # the number of a place, or a key
         seen.add(word)
-        places += [(run.start(), value) for value in _told(word, names)]
+        places += zip(repeat(run.start()), _told(word, names))
     if _DIGIT.search(text):
         whole = [*_DAY.finditer(text)] if _may_name_days(text) else []
         covered = {place for one in whole for place in range(*one.span())}
@@ -210,13 +213,16 @@ def find(text: str, *, names: bool = True) -> list[str]:
         places = [(start, value) for start, value in places if not (value.isdigit() and start in measured)]
         places += [(one.start(), value) for one in measures if (value := one[0].strip(" .,")) not in _CERTAINLY]
         places += [(one.start(), one[0]) for one in _CODE.finditer(text)]
-    places += [(start, value) for start, value in fields.items() if value]
+    if fields:
+        places += [(start, value) for start, value in fields.items() if value]
     places += _capitals(text)
     if names:
         places += [(one.start(), value) for one in _QUOTED.finditer(text) if (value := _quoted(one))]
     if not text.isascii() and "/" in text:
         places += [(one.start(), one[0]) for one in _FOREIGN_PATH.finditer(text)]
-    places.sort(key=lambda place: place[0])
+    if not places:
+        return []
+    places.sort(key=itemgetter(0))
     # A value over a line's end is two cells of a table, and would be two lines of a list.
     return list(dict.fromkeys(value for _, value in places if len(value) <= LONGEST and len(value.splitlines()) == 1))
 

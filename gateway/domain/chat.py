@@ -88,8 +88,9 @@ class SessionKey:
         """Return the address where its messages are shown."""
         return ChatAddress(platform=self.platform, chat=self.chat, thread=self.thread)
 
-    @classmethod
-    def parse(cls, text: str) -> SessionKey:
+    @staticmethod
+    @lru_cache(maxsize=8_192)
+    def parse(text: str) -> SessionKey:
         """The inverse of `str(key)`. Raises ValueError on anything else."""
         platform, *named = text.split("/")
         parts: dict[str, str] = {}
@@ -100,7 +101,7 @@ class SessionKey:
             parts[name] = unquote(value)
         if not platform or "chat" not in parts:
             raise ValueError(f"not a session key: {text!r}")
-        return cls(
+        return SessionKey(
             platform=unquote(platform),
             chat=parts["chat"],
             thread=parts.get("thread"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -45,10 +46,11 @@ class CanonicalUsage:
 
     def as_dict(self) -> dict[str, int]:
         """Return the counts for engines: the three totals and every bucket."""
+        prompt = self.prompt_tokens
         return {
-            "prompt_tokens": self.prompt_tokens,
-            "completion_tokens": self.completion_tokens,
-            "total_tokens": self.total_tokens,
+            "prompt_tokens": prompt,
+            "completion_tokens": self.output_tokens,
+            "total_tokens": prompt + self.output_tokens,
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "cache_read_tokens": self.cache_read_tokens,
@@ -67,6 +69,13 @@ class LedgerEntry:
     model: str
     usage: CanonicalUsage
     cost_usd: float | None  # None: no price is known for the model
+
+
+def usage_of(calls: Sequence[LedgerEntry]) -> CanonicalUsage:
+    """The usage of model calls together."""
+    if len(calls) == 1:  # as nearly always
+        return calls[0].usage
+    return sum((call.usage for call in calls), CanonicalUsage())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,16 +53,16 @@ class ModelSpec:
     silence: float | None = None  # seconds that a stream may take to begin; None: as long as the connection is kept
     whole_answer: float = WHOLE_ANSWER  # seconds that an answer may take which is not streamed
     settings: Any = None  # its section of the configuration, with the keys that only its provider knows
+    # The model's name, address and account: the unit that can be away. Asked a dozen times for every message.
+    place: tuple[str, str, str | None, str | None] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "place", (self.provider, self.name, self.base_url, self.api_key))
 
     @property
     def reserved_output(self) -> int:
         """Tokens of the window that are kept free for the answer."""
         return reserved_output(self.context_length, self.max_output_tokens)
-
-    @property
-    def place(self) -> tuple[str, str, str | None, str | None]:
-        """Return the model's name, address and account: the unit that can be away."""
-        return (self.provider, self.name, self.base_url, self.api_key)
 
     def is_same_model(self, other: ModelSpec) -> bool:
         """Say whether the other is the same model at the same address, whatever its settings."""

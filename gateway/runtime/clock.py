@@ -49,18 +49,19 @@ class _SystemDeadline:
     """asyncio.timeout with relative extension. To extend costs nothing: a timer that is early is set again."""
 
     def __init__(self, seconds: float) -> None:
-        self._timeout = asyncio.timeout(None)
+        self._timeout = asyncio.Timeout(None)
         self._loop = asyncio.get_running_loop()
-        self._due = self._loop.time() + seconds
+        self._due = self._looks_at = time.monotonic() + seconds  # the loop's clock
 
     def extend(self, seconds: float) -> None:
-        self._due = self._loop.time() + seconds
-        if self._due < self._timer.when():
+        self._due = time.monotonic() + seconds
+        if self._due < self._looks_at:
             self._timer.cancel()
             self._look()
 
     def _look(self) -> None:
-        if self._due > self._loop.time():
+        if self._due > time.monotonic():
+            self._looks_at = self._due
             self._timer = self._loop.call_at(self._due, self._look)
         else:
             self._timeout.reschedule(self._due)

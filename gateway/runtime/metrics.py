@@ -44,7 +44,10 @@ class Counter(_Metric):
     def count(self, *labels: str, by: float = 1) -> None:
         """Add to the number; `labels` in the metric's order."""
         if (metrics := _present.get()) is not None:
-            metrics.series(self, labels)[0] += by
+            try:
+                metrics.known[self][labels][0] += by
+            except KeyError:
+                metrics.series(self, labels)[0] += by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,7 +69,10 @@ class Histogram(_Metric):
     def observe(self, value: float, *labels: str) -> None:
         """Enter one value."""
         if (metrics := _present.get()) is not None:
-            series = metrics.series(self, labels)
+            try:
+                series = metrics.known[self][labels]
+            except KeyError:
+                series = metrics.series(self, labels)
             series[0] += value
             series[1 + bisect_left(self.bounds, value)] += 1
 
@@ -77,8 +83,9 @@ class Metrics(Collector):
     def __init__(self) -> None:
         self._registry = prometheus_client.CollectorRegistry()
         self._registry.register(self)
-        # By metric and labels: the number; of a histogram the sum, then how many values lay in each interval.
-        self._series: dict[_Metric, dict[tuple[str, ...], list[float]]] = {}
+        # For those who count, by metric and labels: the number; of a histogram the sum, then how many values lay in
+        # each interval.
+        self.known: dict[_Metric, dict[tuple[str, ...], list[float]]] = {}
         self._refreshers: list[Callable[[], Awaitable[None]]] = []
 
     @contextmanager
@@ -117,27 +124,21 @@ class Metrics(Collector):
     def counts(self, metric: Counter | Histogram) -> dict[tuple[str, ...], float]:
         """How often each series of a metric was counted, or observed, by its labels in the metric's order."""
         first = 1 if isinstance(metric, Histogram) else 0
-        return {labels: sum(series[first:]) for labels, series in self._series.get(metric, {}).items()}
+        return {labels: sum(series[first:]) for labels, series in self.known.get(metric, {}).items()}
 
     def series(self, metric: _Metric, labels: tuple[str, ...]) -> list[float]:
-        """Return the numbers of a metric with these labels. Raises ValueError if another metric has its name, or if
-        the metric has another number of labels."""
-        try:
-            return self._series[metric][labels]
-        except KeyError:
-            return self._new(metric, labels)
-
-    def _new(self, metric: _Metric, labels: tuple[str, ...]) -> list[float]:
-        if any(metric.name == other.name and metric is not other for other in self._series):
+        """Return the numbers of a metric with these labels, new ones at first. Raises ValueError if another metric has
+        its name, or if the metric has another number of labels."""
+        if any(metric.name == other.name and metric is not other for other in self.known):
             raise ValueError(f"two metrics are named legato_{metric.name}")
         if len(labels) != len(metric.labels):
             raise ValueError(f"{metric.name} has the labels {metric.labels}, and was given {labels}")
         size = 2 + len(metric.bounds) if isinstance(metric, Histogram) else 1
-        return self._series.setdefault(metric, {}).setdefault(labels, [0.0] * size)
+        return self.known.setdefault(metric, {}).setdefault(labels, [0.0] * size)
 
     def collect(self) -> Iterator[PrometheusMetric]:
         """Everything counted, for Prometheus's library."""
-        for metric, numbers in self._series.items():
+        for metric, numbers in self.known.items():
             name = f"legato_{metric.name}"
             if isinstance(metric, Histogram):
                 bounds = [*map(str, metric.bounds), "+Inf"]

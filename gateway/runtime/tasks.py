@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 import structlog
@@ -96,9 +97,7 @@ class Background:
         task = asyncio.create_task(self._supervise(job, name), name=name)
         self._jobs.add(task)
         self._idle.clear()
-        task.add_done_callback(self._forget)
-        # A task that is cancelled before its first step never gets to its job.
-        task.add_done_callback(lambda _: job.close())
+        task.add_done_callback(partial(self._forget, job))
         return task
 
     def start_once(self, job: Coroutine[Any, Any, None], *, name: str) -> bool:
@@ -142,7 +141,8 @@ class Background:
             # The owner of last resort: a job's bug must not cancel its neighbours.
             log.exception("job_failed", job=name)
 
-    def _forget(self, task: asyncio.Task[None]) -> None:
+    def _forget(self, job: Coroutine[Any, Any, None], task: asyncio.Task[None]) -> None:
+        job.close()  # a task that is cancelled before its first step never gets to its job
         self._jobs.discard(task)
         if not self._jobs:
             self._idle.set()

@@ -31,11 +31,12 @@ async def insist(
 
     `failed` is called once, at the first failure, so that somebody can be told.
     """
-    backoff = Backoff(0.5, 30.0)
+    backoff: Backoff | None = None  # most steps succeed at once
     while True:
         try:
             return await step()
         except StoreUnavailable as error:
+            backoff = backoff or Backoff(0.5, 30.0)
             wait = backoff.pause()
             log.error("store_unavailable", what=what, error=str(error), retry_in=wait)
             if failed is not None and backoff.failures == 1:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import structlog
-from structlog.contextvars import bound_contextvars
+from structlog.contextvars import bind_contextvars
 
 from gateway.domain.chat import SessionKey
 from gateway.runtime.clock import Clock
@@ -128,8 +128,8 @@ class Lanes:
                 if rest := self._rest(lease.key):
                     await self._clock.sleep(rest)
                 counted = True
-                with bound_contextvars(turn=following.id):  # in every line that the turn logs
-                    following = await self._run(lease, following)
+                bind_contextvars(turn=following.id)  # in every line that the turn logs: the context is this task's own
+                following = await self._run(lease, following)
                 counted = False
         except SessionConflict as error:
             # Another process owns the lane, or moved the session: this turn is void.

@@ -85,17 +85,20 @@ class TurnObserver:
         ends it; `why_ended` says which."""
         async with self.clock.limit(min(self.deadline, self.inactivity)) as self._limit:
             self.turn.end = lambda _: self._ended()
-            with self.running_turns.register(self.turn):
+            self.running_turns.enter(self.turn)
+            try:
+                yield
+            finally:
+                # From here on no limit is moved any more: it would be one that is gone.
+                self._limit = None
+                self.turn.end = lambda _: None
+                if self._stands_in is not None:
+                    self._stands_in.cancel()
                 try:
-                    yield
-                finally:
-                    # From here on no limit is moved any more: it would be one that is gone.
-                    self._limit = None
-                    self.turn.end = lambda _: None
-                    if self._stands_in is not None:
-                        self._stands_in.cancel()
                     await self._drafted()
                     await self._typing(False)
+                finally:
+                    self.running_turns.leave(self.turn)
 
     def _ended(self) -> None:
         self.stopped_at = self.clock.now()

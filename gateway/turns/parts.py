@@ -68,6 +68,8 @@ def joined(head: Inbound, parts: Sequence[Inbound]) -> Inbound:
     the client cut at white space, which it left out, and around captions. The note that an adapter puts before
     each part (on the message that it answers, on its origin) stands once.
     """
+    if not parts and head.part_of is None:  # as nearly always
+        return head
     everything = (head, *parts)
     first, *others = sorted(everything, key=lambda part: part.kind == "message")  # a stable sort
     note = _note(first)

@@ -37,7 +37,7 @@ class PoisonGuard:
 
     async def accept(self, batch: Sequence[Inbound]) -> Sequence[Accepted]:
         """See `gateway.domain.adapter.Accept`."""
-        if any(self._is_given_up(inbound) for inbound in batch):
+        if self._troubles and any(self._is_given_up(inbound) for inbound in batch):
             return await self._one_by_one(batch)
         try:
             accepted = await self._reception.receive(self._adapter, batch)
@@ -45,7 +45,7 @@ class PoisonGuard:
             raise
         except Exception as error:
             return await (self._one_by_one(batch) if len(batch) > 1 else self._broke(batch[0], error))
-        self._stored += any(each.status == "new" for each in accepted)
+        self._stored += "new" in [each.status for each in accepted]
         for each in accepted if self._troubles else ():
             self._troubles.pop(each.event_id, None)
         return accepted

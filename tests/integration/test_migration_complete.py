@@ -114,7 +114,9 @@ def keys(server: RedisServer, database: int) -> dict[str, Any]:
                     fields = client.hgetall(name)
                     found[name] = {
                         # A script of Redis writes 17 digits of a time, Python as many as are needed.
-                        field: float(fields[field]) if field.endswith("_at") else fields[field]
+                        field: float(fields[field])
+                        if field.endswith("_at") and field != "model_chosen_at"
+                        else fields[field]
                         for field in fields.keys() - FIELDS_LEFT
                         if fields[field] != "0"
                     }

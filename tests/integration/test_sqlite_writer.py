@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import apsw
 import pytest
 
 from gateway.runtime.errors import StoreUnavailable
+from gateway.store.sqlite.connection import Connection
 from gateway.store.sqlite.writer import Writer
 from tests.support.waiting import eventually
 
@@ -22,17 +23,16 @@ class Panic(BaseException):
 
 
 class Ledger:
-    """A table of names, and what is done around each transaction; `trouble` is raised there while `bad` is in it."""
+    """A table of names, and what is done at the end of each transaction: `trouble` is raised there while `bad` is in
+    it."""
 
     def __init__(self, path: Path) -> None:
-        self.connection = apsw.Connection(str(path))
+        self.connection = Connection(str(path))
         self.connection.execute("CREATE TABLE IF NOT EXISTS names(name TEXT)")
         self.trouble: BaseException | None = None
         self.told: list[str] = []
 
-    @contextmanager
-    def around(self, connection: apsw.Connection) -> Iterator[None]:
-        yield
+    def at_end(self, connection: apsw.Connection) -> None:
         found = connection.execute("SELECT 1 FROM names WHERE name = 'bad'").fetchone()
         if self.trouble is not None and found:
             raise self.trouble
@@ -45,7 +45,7 @@ class Ledger:
 @asynccontextmanager
 async def writing(path: Path) -> AsyncIterator[tuple[Ledger, Writer]]:
     ledger = Ledger(path)
-    writer = Writer(ledger.connection, path, around=ledger.around, broken=ledger.told.append)
+    writer = Writer(ledger.connection, path, at_end=ledger.at_end, broken=ledger.told.append)
     try:
         yield ledger, writer
     finally:
@@ -85,12 +85,12 @@ ERRORS = [ValueError("odd"), MemoryError(), RecursionError(), Panic("gave up"), 
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("where", ["operation", "around"])
+@pytest.mark.parametrize("where", ["operation", "end"])
 async def test_an_error_fails_its_own_job_and_its_neighbours_commit(
     tmp_path: Path, where: str, error: BaseException
 ) -> None:
     async with writing(tmp_path / "x.db") as (ledger, writer):
-        if where == "around":
+        if where == "end":
             ledger.trouble = error
         bad = put("bad", error if where == "operation" else None)
         one, failed, other = await together(writer, put("one"), bad, put("other"))
@@ -124,7 +124,7 @@ async def test_a_callback_that_raises_keeps_nobody_waiting(tmp_path: Path, callb
 async def test_a_thread_that_cannot_go_on_tells_everybody_who_waits_and_its_owner(tmp_path: Path) -> None:
     async with writing(tmp_path / "x.db") as (ledger, writer):
 
-        def broken() -> Any:
+        def broken(_: Any) -> Any:
             raise Panic("no memory for a batch")
 
         held, go = threading.Event(), threading.Event()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gateway.domain.chat import Outbound, SessionKey
-from gateway.domain.message import Message, note_of, noted
+from gateway.domain.message import Message, note_of, noted, noted_tokens
 from gateway.domain.reminder import Reminder
 from gateway.domain.session import Session, SessionRef
 from gateway.domain.usage import LedgerEntry
@@ -21,7 +21,7 @@ from gateway.store.redis.codec import (
     session_fields,
 )
 from gateway.store.redis.partitions import address_name
-from gateway.store.shared.documents import inbound_json, reminder_json, storable, tokens_of
+from gateway.store.shared.documents import inbound_json, reminder_json, storable
 from gateway.store.shared.fields import SESSION, USAGE
 from gateway.store.shared.platforms import chat_name
 from gateway.store.shared.searchable import kind_of
@@ -101,7 +101,7 @@ def step(ref: SessionRef, key: SessionKey, record: StepRecord) -> Arguments:
         str(ref.epoch),
         "" if record.after is None else str(record.after),
         *messages(record.messages, key, ref.id, at),
-        *_patch(record.patch, tokens_of(record.messages)),
+        *_patch(record.patch, noted_tokens(record.messages)),
         *calls(record.ledger, ref.id, key),
         *listed(record.absorbed),
     ]
@@ -130,7 +130,7 @@ def _patch(patch: Patch, new_tokens: int) -> Arguments:
 def opening(opened: Opening) -> tuple[Session, Arguments]:
     """A session as it will be when it is open, and: id, expiry, fields, messages."""
     transcript = opened.transcript
-    session = replace(opened.session, message_count=len(transcript), transcript_tokens=tokens_of(transcript))
+    session = replace(opened.session, message_count=len(transcript), transcript_tokens=noted_tokens(transcript))
     return session, [
         session.id,
         "" if session.expires_at is None else number(session.expires_at),

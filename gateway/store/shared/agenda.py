@@ -28,7 +28,7 @@ class Advance:
 
 def rows_to_send(advances: Iterable[Advance]) -> tuple[Outbound, ...]:
     """The rows that were claimed."""
-    return tuple(advance.claimed for advance in advances if advance.claimed is not None)
+    return tuple([advance.claimed for advance in advances if advance.claimed is not None])
 
 
 class Agenda:

@@ -21,6 +21,7 @@ from gateway.store.records import InboxItem, ToolIntent
 log = structlog.get_logger(__name__)
 
 _READABLE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_READ: Final = json.JSONDecoder().raw_decode
 _AT_ONCE: Final = 100_000  # characters: some 0.5 ms
 
 
@@ -29,6 +30,14 @@ def dumps(value: Any) -> str:
     escape can carry."""
     text = _READABLE.encode(value)
     return text if text.isascii() or storable(text) == text else json.dumps(value, separators=(",", ":"))
+
+
+def loads(text: str) -> Any:
+    """A value from JSON that `dumps` wrote: there is no white space around it to look for. Raises ValueError."""
+    value, end = _READ(text)
+    if end != len(text):
+        raise ValueError(f"more than JSON at {end}")
+    return value
 
 
 def parsed(documents: Iterable[str]) -> list[Any]:
@@ -158,11 +167,6 @@ def intents_json(intents: Sequence[ToolIntent]) -> str:
 def intents_from(text: str) -> tuple[ToolIntent, ...]:
     """The inverse of `intents_json`."""
     return tuple(ToolIntent(call_id=call, tool=tool, waits=bool(waits)) for call, tool, *waits in json.loads(text))
-
-
-def tokens_of(messages: Iterable[Message]) -> int:
-    """The sum of the token counts that the host noted."""
-    return sum(note_of(message).get("tokens", 0) for message in messages)
 
 
 def unkept_note(message: Message) -> dict[str, Any]:

@@ -7,7 +7,6 @@ as soon as SQLite has a column for it, and an object that was stored without the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from types import NoneType, UnionType
@@ -18,7 +17,7 @@ from gateway.domain.chat import Button, ChatAddress, Outbound, OutboundState, Se
 from gateway.domain.file import KeptFile
 from gateway.domain.session import Compaction, Session, Todo
 from gateway.domain.usage import CanonicalUsage
-from gateway.store.shared.documents import buttons_from, buttons_json, dumps, file_from, file_json, storable
+from gateway.store.shared.documents import buttons_from, buttons_json, dumps, file_from, file_json, loads, storable
 
 T = TypeVar("T")
 
@@ -34,10 +33,19 @@ class _Form(NamedTuple):
     number: type[int | float] | None = None
 
 
+def _todos_json(todos: tuple[Todo, ...]) -> str:
+    return dumps([[todo.text, todo.status] for todo in todos]) if todos else _NONE
+
+
 def _todos_from(text: str) -> tuple[Todo, ...]:
-    return tuple(Todo(text=what, status=status) for what, status in json.loads(text))
+    return tuple(Todo(text=what, status=status) for what, status in loads(text)) if text != _NONE else ()
 
 
+def _texts_from(text: str) -> tuple[str, ...]:
+    return tuple(loads(text)) if text != _NONE else ()
+
+
+_NONE: Final = "[]"
 _TEXT: Final = _Form(storable, None)
 _FORMS: Final[dict[Any, _Form]] = {
     int: _Form(None, None, int),
@@ -46,9 +54,9 @@ _FORMS: Final[dict[Any, _Form]] = {
     OutboundState: _Form(str, OutboundState),
     SessionKey: _Form(str, SessionKey.parse),
     KeptFile: _Form(file_json, file_from),
-    Mapping[str, Any]: _Form(lambda state: dumps(dict(state)), json.loads),
-    tuple[str, ...]: _Form(lambda texts: dumps(list(texts)), lambda text: tuple(json.loads(text))),
-    tuple[Todo, ...]: _Form(lambda todos: dumps([[todo.text, todo.status] for todo in todos]), _todos_from),
+    Mapping[str, Any]: _Form(lambda state: dumps(dict(state)), loads),
+    tuple[str, ...]: _Form(lambda texts: dumps(list(texts)) if texts else _NONE, _texts_from),
+    tuple[Todo, ...]: _Form(_todos_json, _todos_from),
     tuple[tuple[Button, ...], ...]: _Form(lambda rows: buttons_json(rows) if rows else None, buttons_from),
 }
 
@@ -72,7 +80,10 @@ class Shape(Generic[T]):
         self._parts = parts
         self._forms = forms
         self._values = attrgetter(*kinds)
-        self._written = [(place, form.write) for place, form in enumerate(forms.values()) if form.write]
+        self._texts = [place for place, form in enumerate(forms.values()) if form.write is storable]
+        self._written = [
+            (place, form.write) for place, form in enumerate(forms.values()) if form.write not in (None, storable)
+        ]
         self._reads = [(name, form.read) for name, form in forms.items() if form.read]
         self._numbers = [(name, form.number) for name, form in forms.items() if form.number]
         self._needed = [name for name, kind in kinds.items() if not _may_lack(kind)]
@@ -85,9 +96,20 @@ class Shape(Generic[T]):
         fact: Fact = value if value is None or write is None else write(value)
         return fact
 
+    def some(self, names: Sequence[str], value: object) -> list[Fact]:
+        """The facts of some fields, of an object that has these among its attributes."""
+        facts: list[Fact] = [getattr(value, name) for name in names]
+        for place, name in enumerate(names):
+            if facts[place] is not None and (write := self._forms[name].write):
+                facts[place] = write(facts[place])
+        return facts
+
     def row(self, value: T) -> list[Fact]:
         """A fact for each of `names`."""
         row = list(self._values(value))
+        for place in self._texts:
+            if row[place] is not None and not row[place].isascii():
+                row[place] = storable(row[place])
         for place, write in self._written:
             if row[place] is not None:
                 row[place] = write(row[place])

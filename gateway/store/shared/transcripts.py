@@ -113,12 +113,13 @@ class TranscriptCache:
 
 def size_of(message: Message) -> int:
     """Bytes of memory that a message takes, nearly. Its tokens would not tell: a thousand spaces are a few."""
-    return PER_MESSAGE + _texts_of(message)
-
-
-def _texts_of(value: object) -> int:
-    if isinstance(value, str):
-        return sys.getsizeof(value)
-    if isinstance(value, dict):
-        return sum(map(_texts_of, value.values()))
-    return sum(map(_texts_of, value)) if isinstance(value, list | tuple) else 0
+    size, left = PER_MESSAGE, list[object](message.values())
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            size += sys.getsizeof(value)
+        elif isinstance(value, dict):
+            left.extend(value.values())
+        elif isinstance(value, list | tuple):
+            left.extend(value)
+    return size

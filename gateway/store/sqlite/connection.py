@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import apsw
 
+from gateway.domain.message import Message
 from gateway.runtime.errors import TOO_FEW_FILES, StoreUnavailable
 
 Row = tuple[Any, ...]
@@ -98,14 +99,22 @@ def _keep_plans(connection: apsw.Connection) -> None:
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
 
 
-def connect_writer(path: Path) -> apsw.Connection:
+class Connection(apsw.Connection):
+    """A connection that writes. `stored`: the messages that the present transaction has stored so far, as (number,
+    key, message), for the index; a new tuple with each change, so that a part that is rolled back puts the old one
+    back."""
+
+    stored: tuple[tuple[int, str, Message], ...] = ()
+
+
+def connect_writer(path: Path) -> Connection:
     """The one connection that writes: write-ahead log, every commit on the disk when it returns.
 
     Foreign keys stay off: the statements of this room keep references whole, and nobody else writes. A check of
     every reference would cost time with every message.
     """
     make_private(path)
-    connection = apsw.Connection(str(path))
+    connection = Connection(str(path))
     _keep_plans(connection)
     connection.set_busy_timeout(BUSY_MS)
     for pragma in (

@@ -18,7 +18,7 @@ import structlog
 
 from gateway.runtime.errors import StoreError, StoreUnavailable
 from gateway.store.sqlite import search
-from gateway.store.sqlite.connection import check_undamaged, connect_reader, connect_writer, unavailable
+from gateway.store.sqlite.connection import Connection, check_undamaged, connect_reader, connect_writer, unavailable
 from gateway.store.sqlite.copying import check_there, copy_store
 from gateway.store.sqlite.lock import LockFile
 from gateway.store.sqlite.mark import check_whole
@@ -79,8 +79,9 @@ class Database:
         except StoreError:
             await self.aclose()
             raise
-        if not self.is_read_only:
-            self._writer = Writer(self._connections[-1], self._path, around=search.indexing, broken=self._broken)
+        writing = self._connections[-1]
+        if isinstance(writing, Connection):
+            self._writer = Writer(writing, self._path, at_end=search.enter_stored, broken=self._broken)
 
     async def aclose(self) -> None:
         """Finish the writes that wait, fold the log into the file, let go of the lock. Idempotent."""

@@ -209,18 +209,15 @@ def absorb(connection: apsw.Connection, item: int, key: SessionKey, absorbed: Se
 def end(connection: apsw.Connection, item: int, outcome: ItemOutcome, at: float) -> None:
     """End an item and the items that it absorbed, and drop its signals. Raises SessionConflict if the item had ended
     before."""
-    ended = change(
+    ended = many(
         connection,
-        "UPDATE inbox SET outcome = ?, ended_at = ? WHERE id = ? AND outcome IS NULL",
-        (outcome, at, item),
+        "UPDATE inbox SET outcome = iif(id = ?1, ?2, ?3), ended_at = ?4"
+        " WHERE outcome IS NULL AND id IN (SELECT ?1 UNION ALL SELECT id FROM inbox WHERE outcome IS NULL"
+        " AND absorbed_by = ?1) RETURNING id",
+        (item, outcome, ABSORBED, at),
     )
-    if not ended:
+    if (item,) not in ended:
         raise SessionConflict(f"Item {item} has ended already.")
-    change(
-        connection,
-        "UPDATE inbox SET outcome = ?, ended_at = ? WHERE outcome IS NULL AND absorbed_by = ?",
-        (ABSORBED, at, item),
-    )
     change(connection, "DELETE FROM signals WHERE item = ?", (item,))
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Final
 
 import apsw
 
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import HOST, HostNote, Message, note_of, noted, wire
+from gateway.domain.message import HOST, HostNote, Message, note_of, noted
 from gateway.runtime.errors import StoreError
 from gateway.store.records import Found
-from gateway.store.shared.documents import dumps, unkept_note
-from gateway.store.sqlite.connection import Row, change, many, one
+from gateway.store.shared.documents import dumps, loads, unkept_note
+from gateway.store.sqlite.connection import Connection, Row, change, many, one
 
 MESSAGE_COLUMNS: Final = "m.id, m.body, m.note, m.tokens, m.at"
 # Rowids from here on stand for messages that came from a Redis store: their numbers are below 2^53, and a
@@ -58,13 +57,11 @@ def refer(
     at: float,
 ) -> tuple[Message, ...]:
     """Put messages at the end of a transcript; messages without an id are stored first."""
-    stored = tuple(_stored(connection, session_id, key, message, at) for message in messages)
-    for offset, message in enumerate(stored):
-        change(
-            connection,
-            "INSERT INTO transcript(session_id, position, message_id) VALUES (?,?,?)",
-            (session_id, position + offset, message_number(note_of(message)["id"])),
-        )
+    stored = tuple([_stored(connection, session_id, key, message, at) for message in messages])
+    connection.executemany(
+        "INSERT INTO transcript(session_id, position, message_id) VALUES (?,?,?)",
+        [(session_id, place, message_number(note_of(each)["id"])) for place, each in enumerate(stored, position)],
+    )
     return stored
 
 
@@ -80,14 +77,18 @@ def _stored(connection: apsw.Connection, session_id: str, key: SessionKey, messa
     note = note_of(message)
     if "id" in note:
         return message
+    assert isinstance(connection, Connection)
     body, extra = message_columns(message)
     at = note.get("at", at)
+    lane = str(key)
     change(
         connection,
         "INSERT INTO messages(key, session_id, role, body, note, tokens, at) VALUES (?,?,?,?,?,?,?)",
-        (str(key), session_id, message["role"], body, extra, note.get("tokens"), at),
+        (lane, session_id, message["role"], body, extra, note.get("tokens"), at),
     )
-    return noted(message, id=message_id(connection.last_insert_rowid()), at=at)
+    number = connection.last_insert_rowid()
+    connection.stored += ((number, lane, message),)
+    return noted(message, id=message_id(number), at=at)
 
 
 # -- rows ------------------------------------------------------------------------------------
@@ -114,19 +115,19 @@ def message_id(number: int) -> str:
 def message_columns(message: Message) -> tuple[str, str | None]:
     """(body, note): the message as a provider sees it, and the host's note without the facts that have columns."""
     note = unkept_note(message)
-    return dumps(wire(message)), dumps(note) if note else None
+    return dumps({name: value for name, value in message.items() if name != HOST}), dumps(note) if note else None
 
 
 def message_of(body: str, note: str | None) -> Message:
     """The inverse of `message_columns`."""
-    return noted(json.loads(body), **(json.loads(note) if note else {}))
+    return noted(loads(body), **(loads(note) if note else {}))
 
 
 def message_from(row: Row) -> Message:
     """A row of MESSAGE_COLUMNS, with its full host note."""
     number, body, extra, tokens, at = row
-    message: Message = json.loads(body)
-    note: HostNote = json.loads(extra) if extra else {}
+    message: Message = loads(body)
+    note: HostNote = loads(extra) if extra else {}
     note["id"] = message_id(number)
     note["at"] = at
     if tokens is not None:

@@ -44,6 +44,7 @@ _ANSWERS: Final = ", ".join(f"'{kind}'" for kind in KEPT)
 _ENDED: Final = (
     f"iif(edits IS NULL AND (kind IN ({_ANSWERS}) OR file IS NOT NULL), '{State.WITHHELD}', '{State.REFUSED}')"
 )
+_STATE: Final = OUTBOUND.names.index("state")
 _AMBIGUOUS: Final = 5 + OUTBOUND.names.index("ambiguous")  # in a row of `_HEAD`
 UNFINISHED: Final = one_of(UNSENT)  # in the words of the index
 _WAITS: Final = one_of(WAITING)
@@ -53,20 +54,24 @@ _HEAD = (
     f" {OUTBOUND_COLUMNS} FROM outbox"
     f" WHERE lane = ? AND {UNFINISHED} AND state != '{State.STREAMING}' ORDER BY place, seq LIMIT 1"
 )
+_IS_SENT: Final = f"lane = ?1 AND {UNFINISHED} AND state = '{State.SENDING}'"  # the second condition is the index's
+_OF_CHAT: Final = (
+    f"SELECT EXISTS (SELECT 1 FROM closed_chats WHERE lane = ?1), EXISTS (SELECT 1 FROM outbox WHERE {_IS_SENT})"
+)
 _IN_DOUBT: Final = f"{_WAITS} AND ambiguous > {MOST_DOUBTS}"
 _BESIDE: Final = _HEAD.replace(" ORDER BY", f" AND NOT ({_IN_DOUBT}) ORDER BY")
 _NEXT: Final = "(SELECT coalesce(max(seq), 0) + 1 FROM outbox)"
 _INSERT: Final = (
     f"INSERT INTO outbox(seq, place, lane, {OUTBOUND_COLUMNS})"
-    f" VALUES ({_NEXT}, coalesce(?, {_NEXT} + ?), ?, {marks(OUTBOUND_COLUMNS)}) ON CONFLICT (id) DO NOTHING"
+    f" VALUES ({_NEXT}, coalesce(?, {_NEXT} + ?), ?, {marks(OUTBOUND_COLUMNS)}) ON CONFLICT (id) DO "
 )
-_FINISH: Final = (
-    f"UPDATE outbox SET state = '{State.PENDING}', kind = ?, text = ?, due_at = ?,"
-    f" created_at = iif(state = '{State.STREAMING}', created_at, ?),"
-    " place = ? + 1 + (SELECT max(seq) FROM outbox),"
-    f" platform_message_id = iif(state = '{State.STREAMING}', coalesce(platform_message_id, ?), NULL),"
-    f" ambiguous = iif(state = '{State.STREAMING}', ambiguous, 0), error = NULL"
-    f" WHERE id = ? AND state IN ('{State.STREAMING}', '{State.WITHHELD}') RETURNING lane"
+_STREAMS: Final = f"outbox.state = '{State.STREAMING}'"
+_EMIT: Final = (
+    f"{_INSERT}UPDATE SET state = excluded.state, kind = excluded.kind, text = excluded.text,"
+    f" due_at = excluded.due_at, created_at = iif({_STREAMS}, outbox.created_at, excluded.created_at),"
+    f" place = excluded.place, ambiguous = iif({_STREAMS}, outbox.ambiguous, 0), error = NULL, platform_message_id ="
+    f" iif({_STREAMS}, coalesce(outbox.platform_message_id, excluded.platform_message_id), NULL)"
+    f" WHERE {_STREAMS} OR outbox.state = '{State.WITHHELD}' RETURNING lane"
 )
 _CLAIM: Final = (
     f"UPDATE outbox SET state = '{State.SENDING}', claim = ?, attempts = attempts + 1, ambiguous = ambiguous + ?,"
@@ -303,30 +308,17 @@ def listing(
 
 
 def _store(connection: apsw.Connection, outbound: Outbound) -> str:
-    finalised = one(
-        connection,
-        _FINISH,
-        (
-            outbound.kind,
-            storable(outbound.text),
-            outbound.due_at,
-            outbound.created_at,
-            MOST_PLACE if outbound.unasked else 0,
-            OUTBOUND.fact("platform_message_id", outbound.platform_message_id),
-            outbound.id,
-        ),
-    )
-    if finalised is not None:
-        return str(finalised[0])
-    insert(connection, replace(outbound, state=State.PENDING))
-    return chat_name(outbound.to)
+    lane, facts = chat_name(outbound.to), OUTBOUND.row(outbound)
+    facts[_STATE] = State.PENDING
+    stored = one(connection, _EMIT, (None, MOST_PLACE if outbound.unasked else 0, lane, *facts))
+    return lane if stored is None else str(stored[0])
 
 
 def insert(connection: apsw.Connection, outbound: Outbound, place: int | None = None) -> None:
     """Write a row as it is. `place` None: behind all rows emitted so far, and what nobody waits for behind all others.
     A known row is left as it is."""
     behind = MOST_PLACE if outbound.unasked else 0
-    change(connection, _INSERT, (place, behind, chat_name(outbound.to), *OUTBOUND.row(outbound)))
+    change(connection, f"{_INSERT}NOTHING", (place, behind, chat_name(outbound.to), *OUTBOUND.row(outbound)))
 
 
 # -- closed chats ------------------------------------------------------------------------------
@@ -352,16 +344,15 @@ def note_closed(connection: apsw.Connection, lane: str, why: str) -> None:
 
 def reopen(connection: apsw.Connection, lane: str) -> bool:
     """Open a chat, and say whether it was closed. A row that is being sent there was handed out before (`heard`)."""
-    reopened = bool(change(connection, "DELETE FROM closed_chats WHERE lane = ?", (lane,)))
-    if reopened:
+    row = one(connection, _OF_CHAT, (lane,))
+    assert row is not None
+    is_closed, is_sent_to = row
+    if is_closed:
+        change(connection, "DELETE FROM closed_chats WHERE lane = ?", (lane,))
         change(connection, "UPDATE reminders SET parked = 0 WHERE chat = ? AND open", (lane,))
-    change(
-        connection,
-        "UPDATE outbox SET heard = 1 WHERE lane = ?"
-        f" AND {UNFINISHED} AND state = '{State.SENDING}'",  # the first condition is the index's
-        (lane,),
-    )
-    return reopened
+    if is_sent_to:
+        change(connection, f"UPDATE outbox SET heard = 1 WHERE {_IS_SENT}", (lane,))
+    return bool(is_closed)
 
 
 def refuse_waiting(connection: apsw.Connection, lane: str, why: str, generation: int | None = None) -> None:

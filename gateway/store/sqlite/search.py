@@ -1,8 +1,8 @@
 """The full-text index: a message is entered once, and its entry is never rewritten by a compaction.
 
-At the end of each transaction the index takes the messages that the transaction stored (those above the highest rowid
-at its beginning), so that FTS5 writes its segments once for each commit and not for each operation. Results of tools
-stand in the same table under other owners: a search for people's words does not meet them.
+At the end of each transaction the index takes the messages that the transaction stored, so that FTS5 writes its
+segments once for each commit and not for each operation. Results of tools stand in the same table under other owners:
+a search for people's words does not meet them.
 
 FTS5 gives the messages of a term; `ranking` decides which of them answer. (FTS5's own `bm25()` is 0 here, because the
 table keeps no positions.)
@@ -14,8 +14,7 @@ import json
 from array import array
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -32,7 +31,7 @@ from gateway.store.shared.searchable import RETURNED, Kind, kind_of, owner_of, t
 from gateway.store.shared.text import Question
 from gateway.store.shared.unindexed import Unindexed
 from gateway.store.sqlite import vectors
-from gateway.store.sqlite.connection import change, many, one
+from gateway.store.sqlite.connection import Connection, change, many, one
 from gateway.store.sqlite.messages import MESSAGE_COLUMNS, is_of, message_from, message_of
 
 T = TypeVar("T")
@@ -49,13 +48,10 @@ _READ: Final = 500  # messages read at once, where there is no index
 RENEWED: Final = 50  # messages entered anew in one transaction
 
 
-@contextmanager
-def indexing(connection: apsw.Connection) -> Iterator[None]:
-    """Index the messages that a transaction stores, at the transaction's end."""
-    before = _highest(connection)
-    yield
-    for number, key, body, note in many(connection, "SELECT id, key, body, note FROM messages WHERE id > ?", (before,)):
-        enter(connection, number, key, message_of(body, note))
+def enter_stored(connection: Connection) -> None:
+    """Index the messages that a transaction has stored, at the transaction's end."""
+    for number, key, message in connection.stored:
+        enter(connection, number, key, message)
 
 
 def enter(connection: apsw.Connection, number: int, key: str, message: Message) -> None:
@@ -117,6 +113,9 @@ def _below(connection: apsw.Connection) -> int:
 
 def leave(connection: apsw.Connection, numbers: Sequence[int]) -> None:
     """Take messages out of the index. Their terms stay in it, unfound, until `merge_some` has come to them."""
+    assert isinstance(connection, Connection)
+    if connection.stored:
+        connection.stored = tuple(each for each in connection.stored if each[0] not in numbers)
     for number in numbers:
         change(connection, "DELETE FROM message_search WHERE rowid = ?", (number,))
 

@@ -9,12 +9,12 @@ from typing import Any, Final
 import apsw
 
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import Message
+from gateway.domain.message import Message, noted_tokens
 from gateway.domain.session import Compaction, EndReason, HookState, Session, SessionRef
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.runtime.errors import SessionConflict, SessionNotFound
-from gateway.store.records import PATCHED, Opening, Patch, Rebuilt, StepRecord
-from gateway.store.shared.documents import storable, tokens_of
+from gateway.store.records import PATCHED, Opening, Rebuilt, StepRecord
+from gateway.store.shared.documents import storable
 from gateway.store.shared.fields import COMPACTION, SESSION, USAGE, Fact
 from gateway.store.sqlite import messages
 from gateway.store.sqlite.connection import change, many, marks, one
@@ -26,10 +26,12 @@ SESSION_COLUMNS: Final = ", ".join(f"p.{name}" if name == "system_prompt" else f
 DONE: Final[HookState] = "done"
 _ADDED: Final = ("transcript_tokens", "cost_usd", *USAGE.names)
 _APPLY: Final = (
-    "UPDATE sessions SET message_count = ?, last_active_at = max(last_active_at, ?), "
+    "UPDATE sessions SET message_count = message_count + ?, last_active_at = max(last_active_at, ?), "
     + ", ".join([*(f"{name} = coalesce(?, {name})" for name in PATCHED), *(f"{name} = {name} + ?" for name in _ADDED)])
-    + " WHERE id = ?"
+    + " WHERE id = ? AND epoch = ? AND key = ? AND ended_at IS NULL AND message_count = coalesce(?, message_count)"
+    " RETURNING message_count"
 )
+_UNUSED: Final = USAGE.row(CanonicalUsage())
 SELECT_SESSION: Final = f"SELECT {SESSION_COLUMNS} FROM sessions s JOIN prompts p ON p.session_id = s.id"
 
 
@@ -83,11 +85,8 @@ def ids_of(connection: apsw.Connection, key: SessionKey) -> list[str]:
 
 def append(connection: apsw.Connection, ref: SessionRef, key: SessionKey, record: StepRecord) -> Appended:
     """Add a step to a session: messages, counters, patch, ledger. Raises SessionConflict."""
-    count = check(connection, ref, key)
-    if record.after not in (None, count):
-        raise SessionConflict(f"Session {ref.id} holds other messages than this turn knows.")
+    count = _apply(connection, ref, key, record)
     stored = messages.refer(connection, ref.id, key, count, record.messages, record.patch.at)
-    _apply(connection, ref.id, record.patch, count + len(stored), tokens_of(stored))
     record_calls(connection, record.ledger, ref.id, key)
     return Appended(session_id=ref.id, position=count, messages=stored)
 
@@ -241,7 +240,7 @@ def _insert(connection: apsw.Connection, key: SessionKey, opening: Opening, *, s
     if one(connection, "SELECT 1 FROM sessions WHERE id = ?", (session.id,)) is not None:
         raise SessionConflict(f"There is a session {session.id} already.")
     stored = messages.refer(connection, session.id, key, 0, opening.transcript, session.started_at)
-    session = replace(session, message_count=len(stored), transcript_tokens=tokens_of(stored))
+    session = replace(session, message_count=len(stored), transcript_tokens=noted_tokens(stored))
     columns = SESSION.facts(session)
     prompt = columns.pop("system_prompt")
     names = ", ".join(["seq", *columns])
@@ -290,20 +289,27 @@ def _take_over(connection: apsw.Connection, parent_id: str, child: Session, snap
     return by_id(connection, child.id)
 
 
-def _apply(connection: apsw.Connection, session_id: str, patch: Patch, count: int, tokens: int) -> None:
-    change(
+def _apply(connection: apsw.Connection, ref: SessionRef, key: SessionKey, record: StepRecord) -> int:
+    """Write a step's changes into its session's row, and return how many messages the session had before. Raises
+    SessionConflict."""
+    patch, more = record.patch, len(record.messages)
+    row = one(
         connection,
         _APPLY,
         (
-            count,
+            more,
             patch.at,
-            *(SESSION.fact(name, getattr(patch, name)) for name in PATCHED),
-            tokens,
+            *SESSION.some(PATCHED, patch),
+            noted_tokens(record.messages),
             patch.cost_usd,
-            *USAGE.row(patch.usage or CanonicalUsage()),
-            session_id,
+            *(_UNUSED if patch.usage is None else USAGE.row(patch.usage)),
+            *(ref.id, ref.epoch, str(key), record.after),
         ),
     )
+    if row is None:
+        check(connection, ref, key)
+        raise SessionConflict(f"Session {ref.id} holds other messages than this turn knows.")
+    return int(row[0]) - more
 
 
 def record_calls(connection: apsw.Connection, calls: Iterable[LedgerEntry], session_id: str, key: SessionKey) -> None:

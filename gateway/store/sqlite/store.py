@@ -881,6 +881,8 @@ class SqliteStore(Store):
         """Take up the new state of the heads of chats. A step that began before this process served a platform did not
         claim the platform's rows: they must be looked at now."""
         self._process.agenda.note(advances)
-        now, sends = self._process.time.now(), self._process.sends
-        if any(each.due_at is not None and each.due_at <= now and sends.has_chat_of(each.chat) for each in advances):
-            self._process.tell_rows()
+        for each in advances:
+            is_due = each.due_at is not None and each.due_at <= self._process.time.now()
+            if is_due and self._process.sends.has_chat_of(each.chat):
+                self._process.tell_rows()
+                break

@@ -12,7 +12,7 @@ from gateway.domain.session import SessionRef
 from gateway.store.records import Beginning, InboxItem, ItemOutcome, StepRecord, ToolIntent, TurnJournal
 from gateway.store.shared.agenda import Advance
 from gateway.store.shared.documents import intents_from, intents_json
-from gateway.store.sqlite import approving, inbox, outbox, reminding, sessions
+from gateway.store.sqlite import approving, inbox, outbox, sessions
 from gateway.store.sqlite.connection import change, one
 from gateway.store.sqlite.outbox import Sender
 
@@ -28,8 +28,16 @@ class Ended:
 
 def beginning(connection: apsw.Connection, item: InboxItem) -> Beginning:
     """Return what the turn of an item begins with."""
-    tip, reminders = sessions.tip(connection, item.key), reminding.has_any(connection, item.key)
-    return Beginning(journal(connection, int(item.id)), tip, reminders)
+    number = int(item.id)
+    row = one(
+        connection,
+        "SELECT EXISTS (SELECT 1 FROM reminders WHERE key = ?), EXISTS (SELECT 1 FROM turns WHERE item = ?)",
+        (str(item.key), number),
+    )
+    assert row is not None
+    reminders, is_begun = row
+    begun = journal(connection, number) if is_begun else None
+    return Beginning(begun, sessions.tip(connection, item.key), bool(reminders))
 
 
 def journal(connection: apsw.Connection, item: int) -> TurnJournal | None:

@@ -20,7 +20,6 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -30,7 +29,7 @@ import apsw
 import structlog
 
 from gateway.runtime.errors import StoreUnavailable
-from gateway.store.sqlite.connection import unavailable
+from gateway.store.sqlite.connection import Connection, unavailable
 
 log = structlog.get_logger(__name__)
 
@@ -63,22 +62,22 @@ class _Job:
 class Writer:
     """Runs operations on `connection` in a thread of its own, which starts at once.
 
-    `around` is entered and left inside each transaction, before and after its operations. `broken` is given a sentence
+    `at_end` is called inside each transaction, after its operations. `broken` is given a sentence
     if the thread cannot go on, or the file is damaged. To be made, used and closed on one event loop.
     """
 
     def __init__(
         self,
-        connection: apsw.Connection,
+        connection: Connection,
         path: Path,
         *,
-        around: Callable[[apsw.Connection], AbstractContextManager[None]],
+        at_end: Callable[[Connection], None],
         broken: Callable[[str], None] = _nothing,
     ) -> None:
         self.commits = 0  # transactions that changed something
         self._connection = connection
         self._path = path
-        self._around = around
+        self._at_end = at_end
         self._broken = broken
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
@@ -136,11 +135,13 @@ class Writer:
         going, batch = True, list[_Job]()
         try:
             while going:
-                batch, going = self._take()
-                if inside := [job for job in batch if not job.outside]:
-                    self._commit(inside)
-                    self._hand_over(self._deliver, inside)
-                if outside := [job for job in batch if job.outside]:
+                outside = list[_Job]()
+                batch, going = self._take(outside)
+                if batch:
+                    self._commit(batch)
+                    self._hand_over(self._deliver, batch)
+                batch = outside
+                if outside:
                     self._run(outside)
                     self._hand_over(self._deliver, outside)
                 batch = []
@@ -149,13 +150,14 @@ class Writer:
             self._hand_over(self._break, (batch, f"{type(error).__name__}: {error}"))
         self._hand_over(self._ended.set_result, None)
 
-    def _take(self) -> tuple[list[_Job], bool]:
-        """Wait for work: (all operations that wait by then, whether to go on after them)."""
+    def _take(self, outside: list[_Job]) -> tuple[list[_Job], bool]:
+        """Wait for work: (all operations that wait by then, whether to go on after them). Work outside of any
+        transaction is added to `outside`."""
         batch: list[_Job] = []
         job = self._queue.get()
         while job is not None:
-            batch.append(job)
-            if len(batch) == MAX_BATCH:
+            (outside if job.outside else batch).append(job)
+            if len(batch) + len(outside) == MAX_BATCH:
                 return batch, True
             try:
                 job = self._queue.get_nowait()
@@ -164,8 +166,10 @@ class Writer:
         return batch, False
 
     def _hand_over(self, call: Callable[..., object], argument: object) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        try:
             self._loop.call_soon_threadsafe(call, argument)
+        except RuntimeError:  # the loop is closed: nobody waits any more
+            return
 
     def _commit(self, batch: list[_Job]) -> None:
         try:
@@ -198,16 +202,17 @@ class Writer:
         connection = self._connection
         before = connection.total_changes()
         connection.execute("BEGIN IMMEDIATE")
-        with self._around(connection):
-            for job in batch:
-                self._operation(job, alone=len(batch) == 1)
+        connection.stored = ()
+        for job in batch:
+            self._operation(job, alone=len(batch) == 1)
+        self._at_end(connection)
         if connection.in_transaction:
             connection.execute("COMMIT")
             if connection.total_changes() != before:
                 self.commits += 1
 
     def _operation(self, job: _Job, *, alone: bool) -> None:
-        connection = self._connection
+        connection, stored = self._connection, self._connection.stored
         if not alone:
             connection.execute("SAVEPOINT operation")
         try:
@@ -216,6 +221,7 @@ class Writer:
             raise  # SQLite may have given up the whole transaction: its operations must all start anew
         except BaseException as error:
             job.error = error  # for the job's caller; the thread goes on
+            connection.stored = stored
         if job.error is not None:
             if alone:
                 self._roll_back()
