@@ -35,7 +35,7 @@ from gateway.store.imports import Past, Tally, read, size_of
 from gateway.store.port import Store
 from gateway.store.records import Opening
 
-_AT_ONCE: Final = 32  # conversations that are stored in one go
+_AT_ONCE: Final = 128  # conversations that are stored in one go
 _AT_ONCE_TEXT: Final = 2_000_000  # characters of these
 
 Tell = Callable[[int, int], None]
@@ -142,7 +142,7 @@ class _Run:
         # One thing after the other: threads of Python that have much to do wait for each other all the time.
         while ended is None:
             batch, ended = await asyncio.to_thread(_batch, pasts)
-            wanted = [each for past in batch if (each := await self._wanted(past)) is not None]
+            wanted = list(filter(None, await asyncio.gather(*map(self._wanted, batch))))
             await self._store_all(wanted, await asyncio.to_thread(self._openings, wanted))
             self._tell(self._tally.read, self.report.messages)
         if ended and not (self.report.sessions or self.report.known):
@@ -167,7 +167,7 @@ class _Run:
     async def _store_all(self, wanted: Sequence[_Wanted], openings: Sequence[Opening]) -> None:
         news = [True] * len(openings)
         if self._stores:
-            news = await asyncio.gather(*map(self._store.import_session, openings))
+            news = await self._store.import_sessions(openings)
         for new, each, opening in zip(news, wanted, openings, strict=True):
             if not new:  # another run was first, or the file has it twice
                 self.report.known += 1
@@ -180,7 +180,7 @@ class _Run:
         if not self._looks:
             return None
         try:
-            return await self._store.session(session_id)
+            return await self._store.session(session_id, self._owner.key)
         except SessionNotFound:
             return None
 

@@ -279,8 +279,8 @@ class SessionStore(ABC):
         """The key's present session."""
 
     @abstractmethod
-    async def session(self, session_id: str) -> Session:
-        """The session of this id. Raises SessionNotFound."""
+    async def session(self, session_id: str, key: SessionKey | None = None) -> Session:
+        """The session of this id; its key, where the caller knows it, spares a search. Raises SessionNotFound."""
 
     @abstractmethod
     async def transcript(self, session: Session) -> tuple[Message, ...]:
@@ -310,9 +310,10 @@ class SessionStore(ABC):
         forgets the last report. Returns the session as it now is."""
 
     @abstractmethod
-    async def import_session(self, opening: Opening) -> bool:
-        """Store a session of another program, which has ended. Its key's present session stays, and lists name it
-        behind all that are there. False, and nothing is stored, if there is a session of this id."""
+    async def import_sessions(self, openings: Sequence[Opening]) -> list[bool]:
+        """Store sessions of another program, which have ended. Their keys' present sessions stay, and lists name them
+        behind all that are there. False, and nothing of it is stored, for one of whose id there is a session. Each is
+        there whole or not at all, and an error may leave any of them there."""
 
     @abstractmethod
     async def charge(self, session: Session, calls: Sequence[LedgerEntry]) -> None:

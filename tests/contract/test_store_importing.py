@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -32,8 +31,8 @@ async def listed(store: Store, chat: str | None = "1") -> list[str]:
 
 async def test_it_comes_once_with_its_messages(store: Store, bench: Bench) -> None:
     opening = Opening(session=past("s1", title="Cats 猫"), transcript=said("my cat is called Mitzi", "a nice name"))
-    assert await store.import_session(opening) is True
-    assert await store.import_session(opening) is False
+    assert await store.import_sessions([opening]) == [True]
+    assert await store.import_sessions([opening]) == [False]
     store = await bench.crash(store)
     session = await store.session("s1")
     assert (session.title, session.message_count, session.transcript_tokens) == ("Cats 猫", 2, 6)
@@ -47,7 +46,7 @@ async def test_it_comes_once_with_its_messages(store: Store, bench: Bench) -> No
 
 
 async def test_it_is_nobodys_present_session_and_owes_nothing(store: Store) -> None:
-    await store.import_session(Opening(session=past("s1"), transcript=said("hello")))
+    await store.import_sessions([Opening(session=past("s1"), transcript=said("hello"))])
     assert await store.tip(key()) is None
     assert await store.pending_hooks(10) == []
     assert await store.claim_due_sessions(START * 2, 10) == []
@@ -65,28 +64,30 @@ async def test_lists_have_it_behind_all_others_in_the_order_of_its_coming(store:
         await store.open_session(claim.lease, Opening(session=new_session(name, chat)))
         await finish(store, claim)
     for number in range(3):
-        await store.import_session(Opening(session=past(f"s{number}"), transcript=said("x")))
+        await store.import_sessions([Opening(session=past(f"s{number}"), transcript=said("x"))])
     assert await listed(store) == ["own1", "s0", "s1", "s2"]
     assert await listed(store, None) == ["own2", "own1", "s0", "s1", "s2"]
 
 
 async def test_what_has_grown_shares_its_messages(store: Store) -> None:
-    await store.import_session(Opening(session=past("s1"), transcript=said("first words", "answer")))
+    await store.import_sessions([Opening(session=past("s1"), transcript=said("first words", "answer"))])
     stored = await store.transcript(await store.session("s1"))
     more = Opening(session=past("s2", parent_id="s1"), transcript=[*stored, *said("second words")])
-    assert await store.import_session(more) is True
+    assert await store.import_sessions([more]) == [True]
     grown = await store.transcript(await store.session("s2"))
     assert [note_of(each)["id"] for each in grown[:2]] == [note_of(each)["id"] for each in stored]
     assert len(await store.search("first", key(), 5)) == 1
 
 
 async def test_many_at_once_and_a_long_one(store: Store) -> None:
-    await asyncio.gather(
-        *(store.import_session(Opening(session=past(f"s{n}", str(n % 5)), transcript=said(f"w{n}"))) for n in range(40))
-    )
+    many = [Opening(session=past(f"s{n}", str(n % 5)), transcript=said(f"w{n}", "w")) for n in range(40)]
+    assert await store.import_sessions([*many, many[7]]) == [True] * 40 + [False]
+    for n in range(40):
+        assert len(await store.search(f"w{n}", key(str(n % 5)), 5)) == 1
+    assert [len(found) for found in await store.holding(["w"], key("3"), 50)] == [8]
     assert (await store.status()).sessions == 40
     long = said(*(f"message {number}" for number in range(5_000)))
-    assert await store.import_session(Opening(session=past("long"), transcript=long)) is True
+    assert await store.import_sessions([Opening(session=past("long"), transcript=long)]) == [True]
     session = await store.session("long")
     assert session.message_count == 5_000
     assert text_of((await store.transcript(session))[-1]) == "message 4999"
@@ -127,7 +128,7 @@ async def test_the_calls_of_a_key_between_two_moments(store: Store) -> None:
 async def test_texts_that_no_encoding_takes_come_along(store: Store) -> None:
     odd = "half a pair \ud800, a zero \x00, right to left \u202e مرحبا 你好"
     opening = Opening(session=past("s1", title=odd, model=odd), transcript=said(odd, odd))
-    assert await store.import_session(opening) is True
+    assert await store.import_sessions([opening]) == [True]
     session = await store.session("s1")
     assert "你好" in (session.title or "")
     assert text_of((await store.transcript(session))[0]) == odd

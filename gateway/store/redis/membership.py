@@ -112,12 +112,13 @@ class Membership:
     async def _beats(self) -> None:
         """One beat in each partition, again and again; a beat without an answer holds up no other."""
         unanswered: set[int] = set()
-        while True:
-            await self._clock.sleep(min(_LONGEST_BEAT, self._lease_seconds / 4))
-            for partition in EVERYWHERE:
-                if partition not in unanswered:
-                    unanswered.add(partition)
-                    self._wire.watch(self._send_beat(partition), partial(unanswered.discard, partition))
+        with suppress(StoreUnavailable):  # it is closed, while the last steps are still on their way
+            while True:
+                await self._clock.sleep(min(_LONGEST_BEAT, self._lease_seconds / 4))
+                for partition in EVERYWHERE:
+                    if partition not in unanswered:
+                        unanswered.add(partition)
+                        self._wire.watch(self._send_beat(partition), partial(unanswered.discard, partition))
 
     async def _look_for_suspects(self) -> None:
         """Once this process has run for long enough, it may try items that it has left alone so far."""

@@ -1,9 +1,10 @@
 """The inverted index: a list of messages for every term of every conversation (see parts/terms.lua).
 
 Cost of storing: eight bytes of the server's memory for each distinct term of a message, and about
-160 for each word that its conversation had not used before. Terms are written after the message, in steps of
-at most 400, so that a long message holds nobody up. Until then the message is listed as unindexed, so that another
-process enters its terms after a crash. Cost of a search within a key: see `ranking`; nobody else's messages are
+160 for each word that its conversation had not used before. Terms are written after the messages, in steps of
+at most 400, so that a long message holds nobody up; a term that several messages hold is written once for all of them,
+because the command costs more than its bytes. Until then the messages are listed as unindexed, so that another
+process enters their terms after a crash. Cost of a search within a key: see `ranking`; nobody else's messages are
 touched. A search of all messages goes key by key: for an administrator, not for a turn.
 
 One character of a script without spaces is found as a prefix: the terms of such scripts are entered under their
@@ -15,7 +16,8 @@ from __future__ import annotations
 import asyncio
 import sys
 from array import array
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 import structlog
@@ -44,6 +46,7 @@ T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 _MOST_TERMS: Final = 400  # in one step
+_MOST_MESSAGES: Final = 128  # whose terms one step enters
 _PAGE: Final = 200  # messages read in one step
 _OWNER: Final = 8  # bytes of a key's digest
 _ENTRY: Final = 8  # bytes of an entry
@@ -64,36 +67,50 @@ def entries(message: Message) -> list[str]:
 
 
 def _with_starts(terms: Sequence[str]) -> list[str]:
-    starts = dict.fromkeys("^" + term[0] for term in terms if is_dense(term))
+    dense = [] if "".join(terms).isascii() else filter(is_dense, terms)
+    starts = dict.fromkeys("^" + term[0] for term in dense)
     return [*terms, *starts, _EVERY] if terms else []
+
+
+def entries_of(messages: Sequence[Message], *, longer: int = 0) -> Mapping[int, Sequence[str]]:
+    """The entries of the new messages that are longer, by their places."""
+    new = ((place, each) for place, each in enumerate(messages) if "id" not in note_of(each))
+    return {place: entries(each) for place, each in new if len(text_of(each)) > longer}
 
 
 async def entries_of_long(messages: Sequence[Message]) -> Mapping[int, Sequence[str]]:
     """The entries of the long messages among these, by their places, read in a thread."""
-    long = [place for place, message in enumerate(messages) if len(text_of(message)) > _LONG]
-    return await asyncio.to_thread(lambda: {place: entries(messages[place]) for place in long}) if long else {}
+    long = any(len(text_of(each)) > _LONG for each in messages)
+    return await asyncio.to_thread(entries_of, messages, longer=_LONG) if long else {}
 
 
-def index(
-    wire: Wire, partition: int, key: SessionKey, messages: Mapping[int, Message], known: Mapping[int, Sequence[str]]
-) -> None:
-    """Enter new messages, by their places in a step, that a search should find; nobody waits for the entries, of which
-    some are `known`."""
-    for place, message in messages.items():
+def index(wire: Wire, key: SessionKey, messages: Iterable[tuple[Message, Sequence[str] | None]]) -> None:
+    """Enter those of these new messages that a search should find; nobody waits for it. With each its entries, where
+    they are known."""
+    found: dict[Kind, dict[str, Sequence[str]]] = {kind: {} for kind in KINDS}
+    for message, known in messages:
         if kind := kind_of(message):
-            found = known[place] if place in known else entries(message)
-            _enter(wire, partition, owner_of(str(key), kind), note_of(message)["id"], found)
+            found[kind][note_of(message)["id"]] = entries(message) if known is None else known
+    for kind, some in found.items():
+        for step in _steps(owner_of(str(key), kind), some):
+            wire.submit(partition_of_key(key), "index", *step)
 
 
-def _enter(wire: Wire, partition: int, owner: str, message_id: str, terms: Sequence[str]) -> None:
-    chunks = _chunks(terms)
-    for place, chunk in enumerate(chunks):
-        last = "1" if place == len(chunks) - 1 else "0"
-        wire.submit(partition, "index", owner, message_id, last, *listed(chunk))
-
-
-def _chunks(terms: Sequence[str]) -> list[Sequence[str]]:
-    return [terms[first : first + _MOST_TERMS] for first in range(0, len(terms), _MOST_TERMS)] or [[]]
+def _steps(owner: str, terms_of: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
+    """Yield the arguments of the steps that enter messages, whose terms are given by their ids."""
+    ids = sorted(terms_of, key=_number)
+    for first in range(0, len(ids), _MOST_MESSAGES):
+        some = ids[first : first + _MOST_MESSAGES]
+        places = defaultdict[str, list[str]](list)
+        for place, message_id in enumerate(some, 1):
+            name = str(place)
+            for term in terms_of[message_id]:
+                places[term].append(name)
+        flat = [text for term, held in places.items() for text in (term, " ".join(held))]
+        for start in range(0, len(flat) or 1, 2 * _MOST_TERMS):
+            chunk = flat[start : start + 2 * _MOST_TERMS]
+            last = "1" if start + len(chunk) == len(flat) else "0"
+            yield [owner, last, *listed(some), str(len(chunk) // 2), *chunk]
 
 
 async def leave(wire: Wire, partition: int, key: SessionKey, ids: Sequence[str]) -> None:
@@ -134,7 +151,8 @@ async def enter_again(wire: Wire, partition: int, ids: Sequence[str]) -> None:
             message, document = message_from(message_id, stored)
             if kind := kind_of(message):
                 terms = await asyncio.to_thread(entries, message)
-                _enter(wire, partition, owner_of(document["k"], kind), message_id, terms)
+                for step in _steps(owner_of(document["k"], kind), {message_id: terms}):
+                    wire.submit(partition, "index", *step)
 
 
 async def unembedded(wire: Wire, model: str, length: int, limit: int) -> list[Unembedded]:
@@ -206,8 +224,8 @@ async def _renewed(wire: Wire, partition: int, ids: Sequence[str]) -> set[str]:
         if kind := kind_of(message):
             owner, terms = owner_of(document["k"], kind), await asyncio.to_thread(entries, message)
             owners.add(owner)
-            for chunk in _chunks(terms):
-                await wire.run(partition, "index", owner, message_id, "0", *listed(chunk))
+            for step in _steps(owner, {message_id: terms}):
+                await wire.run(partition, "index", *step)
     return owners
 
 

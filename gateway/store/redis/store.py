@@ -5,6 +5,7 @@ The scripts do the work of a step. Here are the arguments of each script, and th
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -448,8 +449,8 @@ class RedisStore(Store):
         (fields,) = await self._wire.look(partition, "tip", str(key))
         return self._session(fields, partition) if fields else None
 
-    async def session(self, session_id: str) -> Session:
-        asked = self._places.possible(session_id)
+    async def session(self, session_id: str, key: SessionKey | None = None) -> Session:
+        asked = self._places.possible(session_id) if key is None else (partition_of_key(key),)
         found = await self._wire.ask_all((each, ("HGETALL", f"session:{session_id}")) for each in asked)
         for where, fields in zip(asked, found, strict=True):
             if fields:
@@ -473,18 +474,24 @@ class RedisStore(Store):
         await self._opened(lease, opening, "open_session", *of_lease(lease), *parts)
         return session
 
-    async def import_session(self, opening: Opening) -> bool:
+    async def import_sessions(self, openings: Sequence[Opening]) -> list[bool]:
+        jobs = list(map(self._import, openings))
+        # The terms are read while the server stores the messages, behind the terms of those before. What an error
+        # leaves without terms gets them from the next process, as after a crash.
+        read = asyncio.to_thread(lambda: [searching.entries_of(each.transcript) for each in openings])
+        replies, entries = await asyncio.gather(self._wire.results(jobs), read)
+        new: dict[SessionKey, list[tuple[Message, Sequence[str] | None]]] = {}
+        for opening, (ids, *known), found in zip(openings, replies, entries, strict=True):
+            if not known:
+                messages = arguments.stored(opening.transcript, ids, opening.session.started_at)
+                new.setdefault(opening.session.key, []).extend(_new(opening.transcript, messages, found))
+        for key, messages_of_key in new.items():
+            searching.index(self._wire, key, messages_of_key)
+        return [len(reply) == 1 for reply in replies]
+
+    def _import(self, opening: Opening) -> Job:
         session, (session_id, _, *parts) = arguments.opening(opening)
-
-        def done(reply: list[Any]) -> None:
-            if len(reply) == 1:
-                messages = arguments.stored(opening.transcript, reply[0], session.started_at)
-                self._index(session.key, opening.transcript, messages, {})
-
-        lane, partition = str(session.key), partition_of_key(session.key)
-        reply = await self._wire.run(partition, "import_session", lane, session_id, *parts, done=done)
-        await self._wire.settled()  # many come at once, and the entries of all would wait in memory
-        return len(reply) == 1
+        return self._wire.send(partition_of_key(session.key), "import_session", str(session.key), session_id, *parts)
 
     async def end_session(
         self, lease: Lease, ref: SessionRef, reason: EndReason, at: float, opening: Opening | None
@@ -896,7 +903,7 @@ class RedisStore(Store):
         messages: tuple[Message, ...],
     ) -> None:
         self._process.transcripts.append(session_id, position, messages)
-        self._index(key, record.messages, messages, entries)
+        searching.index(self._wire, key, _new(record.messages, messages, entries))
 
     async def _opened(self, lease: Lease, opening: Opening, script: str, *parts: str) -> list[Any]:
         """Run a script that opens a session and gives the ids of its messages first. A continuation
@@ -908,20 +915,17 @@ class RedisStore(Store):
             self._places.note(session.id, partition)
             if len(reply) == 1 or reply[1] == len(messages):
                 self._process.transcripts.put(session.id, messages)
-            self._index(lease.key, opening.transcript, messages, {})
+            searching.index(self._wire, lease.key, _new(opening.transcript, messages, {}))
 
         return await self._wire.run(partition, script, *parts, done=done)
 
-    def _index(
-        self,
-        key: SessionKey,
-        given: Sequence[Message],
-        stored: Sequence[Message],
-        entries: Mapping[int, Sequence[str]],
-    ) -> None:
-        pairs = enumerate(zip(stored, given, strict=True))
-        new = {place: message for place, (message, before) in pairs if message is not before}
-        searching.index(self._wire, partition_of_key(key), key, new, entries)
+
+def _new(
+    given: Sequence[Message], stored: Sequence[Message], entries: Mapping[int, Sequence[str]]
+) -> list[tuple[Message, Sequence[str] | None]]:
+    """The messages that were not stored before, with their entries where these are known."""
+    pairs = enumerate(zip(stored, given, strict=True))
+    return [(message, entries.get(place)) for place, (message, before) in pairs if message is not before]
 
 
 def _row(reply: list[Any]) -> Outbound:

@@ -5,6 +5,7 @@ Each step names the function that does the work, and what this process must reme
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -422,7 +423,7 @@ class SqliteStore(Store):
     async def tip(self, key: SessionKey) -> Session | None:
         return self._database.look(sessions.tip, key)
 
-    async def session(self, session_id: str) -> Session:
+    async def session(self, session_id: str, key: SessionKey | None = None) -> Session:
         return self._database.look(sessions.by_id, session_id)
 
     async def transcript(self, session: Session) -> tuple[Message, ...]:
@@ -449,8 +450,8 @@ class SqliteStore(Store):
         )
         return opened.session
 
-    async def import_session(self, opening: Opening) -> bool:
-        return await self._database.write(sessions.import_, opening)
+    async def import_sessions(self, openings: Sequence[Opening]) -> list[bool]:
+        return await asyncio.gather(*(self._database.write(sessions.import_, each) for each in openings))
 
     async def end_session(
         self, lease: Lease, ref: SessionRef, reason: EndReason, at: float, opening: Opening | None

@@ -65,18 +65,17 @@ local function tell(text)
   news[#news + 1] = text
 end
 
-local function push_all(key, values)
+-- A command with any number of values: one with many costs far less than many with one.
+local function call_with(command, key, values)
   for first = 1, #values, 1000 do
-    call('RPUSH', key, unpack(values, first, math.min(first + 999, #values)))
+    call(command, key, unpack(values, first, math.min(first + 999, #values)))
   end
 end
 
+local function push_all(key, values) call_with('RPUSH', key, values) end
+
 -- Set fields from names and values that the caller passed.
-local function set_fields(key, pairs_taken)
-  for first = 1, #pairs_taken, 1000 do
-    call('HSET', key, unpack(pairs_taken, first, math.min(first + 999, #pairs_taken)))
-  end
-end
+local function set_fields(key, pairs_taken) call_with('HSET', key, pairs_taken) end
 
 local function count(name, by)
   call('HINCRBY', P .. 'figures', name, by)

@@ -28,17 +28,18 @@ local function take_messages()
 end
 
 local function store_messages(messages)
-  local ids = {}
+  local ids, unindexed = {}, {}
   for i, message in ipairs(messages) do
     if message[1] == 'r' then
       ids[i] = message[2]
     else
       local id = next_number() .. string.match(P, 'p%d+')
       call('SET', P .. 'message:' .. id, message[2])
-      if message[1] == 'i' then call('SADD', P .. 'unindexed', id) end
+      if message[1] == 'i' then unindexed[#unindexed + 1] = id end
       ids[i] = id
     end
   end
+  call_with('SADD', P .. 'unindexed', unindexed)
   return ids
 end
 

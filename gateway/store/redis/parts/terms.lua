@@ -45,18 +45,16 @@ local function entries_of(key)
   return list
 end
 
--- Nearly always at the end; an entry that a crash had held up goes to its place.
-local function enter(owner, term, entry)
+-- Entries of some messages, rising. Nearly always at the end; what a crash had held up goes to its place.
+local function enter(owner, term, entries)
   local key = term_at(owner, term)
   local newest = call('GETRANGE', key, -8, -1)
-  if newest == '' and is_word(term) then call('ZADD', words_at(owner), 0, term) end
-  if newest < entry then
-    call('APPEND', key, entry)
-  elseif newest ~= entry then
+  if newest == '' and entries ~= '' and is_word(term) then call('ZADD', words_at(owner), 0, term) end
+  if newest < string.sub(entries, 1, 8) then return call('APPEND', key, entries) end
+  for first = 1, #entries, 8 do
+    local entry = string.sub(entries, first, first + 7)
     local below, there = entries_of(key).find(entry)
-    if there then return end
-    local whole = call('GET', key)
-    call('SET', key, string.sub(whole, 1, below * 8) .. entry .. string.sub(whole, below * 8 + 1))
+    if not there then call('SETRANGE', key, below * 8, entry .. call('GETRANGE', key, below * 8, -1)) end
   end
 end
 

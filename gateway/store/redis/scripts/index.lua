@@ -1,12 +1,20 @@
 -- needs: terms
--- owner's digest, message, 1 if these are its last terms, n terms. A message that was forgotten meanwhile is not
--- entered. Gives {'ok'}.
+-- owner's digest, 1 if these are the last terms of the messages, n messages, rising, m terms, each with the places of
+-- the messages that hold it. A message that was forgotten meanwhile is not entered. Gives {'ok'}.
 return once(function()
-  local owner, id, last = take(), take(), take()
-  if call('EXISTS', P .. 'message:' .. id) == 0 then return { 'ok' } end
-  local entry = packed(id)
-  for _, term in ipairs(take_many(take_number())) do enter(owner, term, entry) end
+  local owner, last, ids = take(), take(), take_many(take_number())
+  local entries, there = {}, false
+  for place, id in ipairs(ids) do
+    local exists = call('EXISTS', P .. 'message:' .. id) == 1
+    entries[tostring(place)] = exists and packed(id) or ''
+    there = there or exists
+  end
+  if not there then return { 'ok' } end
+  for _ = 1, take_number() do
+    local term, places = take(), take()
+    enter(owner, term, (string.gsub(places, '(%d+) ?', entries)))
+  end
   call('SADD', P .. 'searched', owner)
-  if last == '1' then call('SREM', P .. 'unindexed', id) end
+  if last == '1' then call('SREM', P .. 'unindexed', unpack(ids)) end
   return { 'ok' }
 end)
