@@ -12,7 +12,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
-import snowballstemmer
+import Stemmer
 
 ENGLISH: Final = "english"
 _FEWEST: Final = 2  # stop words of another language than English, before a text is taken for that language
@@ -119,6 +119,6 @@ def _languages_of(word: str) -> tuple[str, ...]:
 
 def _stem(word: str, language: str) -> str:
     # A stemmer works in fields of its own, and two threads stem: each word gets a stemmer.
-    plain = unicodedata.normalize("NFD", snowballstemmer.stemmer(language).stemWord(word))
+    plain = unicodedata.normalize("NFD", Stemmer.Stemmer(language, 0).stemWord(word))
     bare = "".join(each for each in plain if not unicodedata.combining(each)) if plain[0] < "\u0250" else plain
     return unicodedata.normalize("NFC", bare) or word
