@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush, nlargest
@@ -57,6 +57,8 @@ _FORGIVEN: Final = 4  # words of a question that no message holds, the longest, 
 _MEANT: Final = 4  # words that stand for one
 _ONLY_MEANT: Final = 0.6  # of the weight of a word
 _KIN: Final = 0.4  # the same of words that people say where others ask
+_FEW: Final = 3  # words: of fewer, one alone may stand anywhere
+_MOSTLY: Final = 0.6  # of the words of a question
 _BESIDE: Final = 0.3  # of the weight of a word beside the sentence that asks
 _TURNS: Final = 4  # places, of which one is for what means nearly the same
 _TEXT: Final = 20_000  # characters of a message that are looked at
@@ -146,8 +148,11 @@ class Sought:
     @classmethod
     def by(cls, words: str, now: float) -> Sought:
         """Return the search for these words. `now`: seconds since the epoch."""
-        wanted = question(words)
-        asked, taken = len(wanted.wanted), set(wanted.terms)
+        return cls(question(words), spans(asked_in(words), now))
+
+    def with_kin(self) -> Sought:
+        """The same, also with the words that people say where others ask."""
+        wanted, asked, taken = self.wanted, len(self.wanted.wanted), set(self.wanted.terms)
         plain = set(question(" ".join(wanted.phrases)).terms)  # what is quoted is meant as it is written
         for place, terms in enumerate(wanted.wanted):
             if place in wanted.beside or plain.intersection(terms):
@@ -155,8 +160,7 @@ class Sought:
             if others := tuple(each for each in kin(terms, wanted.language) if each not in taken):
                 taken.update(others)
                 wanted = replace(wanted, wanted=(*wanted.wanted, others))
-        places = frozenset(range(asked, len(wanted.wanted)))
-        return cls(wanted, spans(asked_in(words), now), kin=places)
+        return replace(self, wanted=wanted, kin=frozenset(range(asked, len(wanted.wanted))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,8 +253,14 @@ _Listed: TypeAlias = Mapping[str, Sequence[Number]]
 async def _understood(indexes: tuple[Index, Index], sought: Sought) -> tuple[Sought, _Listed, _Listed]:
     """Return the question with the words that are meant where no message holds one of its words, and the messages that
     both indexes list for its terms."""
+    said, returned = [await each.listed(sought.wanted.terms) for each in indexes]
+    if not _is_answered(sought.wanted, said):
+        sought = sought.with_kin()
+        more = [each for place in sought.kin for each in sought.wanted.wanted[place]]
+        said, returned = [
+            {**known, **await each.listed(more)} for each, known in zip(indexes, (said, returned), strict=True)
+        ]
     wanted = sought.wanted
-    said, returned = [await each.listed(wanted.terms) for each in indexes]
     missing = [
         place
         for place, terms in enumerate(wanted.wanted)
@@ -270,6 +280,16 @@ async def _understood(indexes: tuple[Index, Index], sought: Sought) -> tuple[Sou
         return sought, said, returned
     words = tuple((*terms, *meant.get(place, ())) for place, terms in enumerate(wanted.wanted))
     return replace(sought, wanted=replace(wanted, wanted=words), meant=frozenset(meant)), said, returned
+
+
+def _is_answered(wanted: Question, said: _Listed) -> bool:
+    """Say whether some message holds most words of a question: then others need not stand for them."""
+    if len(wanted.wanted) < _FEW:
+        return False
+    held = Counter[Number]()
+    for terms in wanted.wanted:
+        held.update({number for term in terms for number in said.get(term, ())})
+    return max(held.values(), default=0) >= _MOSTLY * len(wanted.wanted)
 
 
 async def _meant(
