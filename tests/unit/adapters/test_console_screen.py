@@ -159,16 +159,16 @@ class TestStreaming:
 
     @pytest.mark.parametrize("unit", ["word ", "a line\n", "\x00"])
     def test_a_long_reply_that_grows_is_not_read_at_each_word(self, unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        text, read = unit * (300_000 // len(unit)), list[int]()
+        text, read = unit * (1_000_000 // len(unit)), list[int]()
         monkeypatch.setattr("adapters.console.screen.printable", lambda said: read.append(len(said)) or said)
         flow, shown = ReplyFlow(), list[str]()
-        for end in range(0, len(text), 70):
+        for end in range(0, len(text), 350):
             if flow.has_grown(so_far := text[:end]):
                 shown.append(advance(flow, so_far))
                 flow.unfinished(so_far)
         shown.append(finish(flow, text))
         assert "".join(shown).split() == text.split()
-        assert sum(read) < 300 * len(text)  # a line at a time: 2,000
+        assert sum(read) < 300 * len(text)  # five lines at a time: 1,400
 
     def test_a_long_reply_that_begins_again_is_looked_at(self) -> None:
         flow = ReplyFlow()

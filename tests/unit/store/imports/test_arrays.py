@@ -16,7 +16,8 @@ from gateway.store.imports.past import Tally
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=10,
 )
 
 
@@ -38,7 +39,12 @@ def elements(data: bytes, *, most: int = arrays.MOST, drip: int = 1 << 20) -> tu
     return found, dict(tally.left_out)
 
 
-@given(st.lists(st.dictionaries(st.text(), JSON)), st.integers(1, 40), st.booleans(), st.sampled_from([None, 1]))
+@given(
+    st.lists(st.dictionaries(st.text(max_size=8), JSON, max_size=4), max_size=6),
+    st.integers(1, 40),
+    st.booleans(),
+    st.sampled_from([None, 1]),
+)
 def test_it_gives_what_the_library_gives(value: list[Any], drip: int, ascii_: bool, indent: int | None) -> None:
     data = json.dumps(value, ensure_ascii=ascii_, indent=indent).encode(errors="surrogatepass")
     found, left_out = elements(data, drip=drip)
