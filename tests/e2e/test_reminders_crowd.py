@@ -1,4 +1,4 @@
-"""Two hundred reminders in a group on a platform that shows twenty messages a minute there."""
+"""A hundred reminders in a group on a platform that shows twenty messages a minute there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, Live, config_in, running
 
 START = 1_790_000_000.0
-MANY = 200
+MANY = 100
 
 
 class Group(FakeAdapter):
@@ -64,18 +64,19 @@ async def a_second(live: Live, clock: ManualClock) -> None:
 async def test_many_reminders_of_one_do_not_hold_up_the_answer_of_another(tmp_path: Path, kind: ReminderKind) -> None:
     clock, adapter = ManualClock(START), Group()
     async with running(tmp_path, clock=clock, config=config_in(tmp_path), adapter=adapter) as live:
+        await live.ask("hello")  # the first turn of a process loads the vocabulary, which takes no time of this clock
         for number in range(MANY):
             assert await live.store.add_reminder(every_minute(number, kind), MANY, MANY) is not None
         waiting, took, event, asked_at = 0, [], "", 0
-        for second in range(330):
+        for second in range(210):
             await a_second(live, clock)
             waiting = max(waiting, (await live.store.status()).unsent)
-            if second % 60 == 30 and second < 300:
+            if second % 60 == 30 and second < 180:
                 event, asked_at = await live.tell("hello", chat="g", user="bob", chat_type="group"), second
             if event and adapter.answer_to(event):
                 took.append(second - asked_at)
                 event = ""
-        assert len(took) == 5
+        assert len(took) == 3
         # At worst until the group may be shown more, half a minute later; the threads of the store may need some steps
         # of a second each.
         assert max(took) <= (15 if kind == "say" else 35)

@@ -208,7 +208,7 @@ def test_every_sound_transcript_makes_a_valid_request(api: str, first: Any, rest
     before = deepcopy(said)
     body = json.dumps(encoded(api, said))
     assert list(RULES[api](json.loads(body))) == []
-    assert "_legato" not in body
+    assert '"_legato":' not in body  # as a text it may stand there
     assert said == before
 
 
