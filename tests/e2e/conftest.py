@@ -1,4 +1,4 @@
-"""A Discord with somebody on it, and a store that is opened anew at each start."""
+"""A Discord with somebody on it, a store that is opened anew at each start, and a browser."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import pytest_asyncio
 
 from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
 from gateway.store.redis import RedisStore
 from gateway.store.sqlite import SqliteStore
 from tests.emulators.discord import Channel, DiscordServer, Settings, User
+from tests.support.browser import browser
 from tests.support.discord_live import careless
 
-if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
-    from tests.support.redis_server import RedisServer
+if TYPE_CHECKING:
+    from playwright.async_api import Browser
+
+    from tests.support.redis_server import RedisServer  # at run time it is a plugin, which nobody may import first
 
 
 @pytest.fixture(params=["sqlite", "redis"])
@@ -54,3 +58,11 @@ def anna(discord: DiscordServer) -> User:
 def place(discord: DiscordServer, anna: User) -> Channel:
     """A channel of Anna's server."""
     return discord.people.general(discord.people.guild("Choir", anna))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def chromium() -> AsyncIterator[Browser]:
+    """One browser for a module, whose tests run in its loop: a start takes more than many a test. Each person has a
+    profile of their own."""
+    async with browser() as running:
+        yield running

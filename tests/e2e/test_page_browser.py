@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +17,14 @@ from gateway.providers.plugin import ModelSettings
 from gateway.runtime.clock import SystemClock
 from gateway.store.records import Arrival
 from gateway.store.sqlite import SqliteStore
-from tests.support.browser import browser, equals_reload, log_of, person, say, tab
+from tests.support.browser import equals_reload, log_of, person, say, tab
 from tests.support.gateway import Gate, Say, config_in, in_turn
 from tests.support.model import FakeModel
 from tests.support.page import page
 from tests.support.tools import Payment, payments
 from tests.support.waiting import eventually
 
-
-@pytest.fixture
-async def chromium() -> AsyncIterator[Browser]:
-    async with browser() as running:
-        yield running
+pytestmark = pytest.mark.asyncio(loop_scope="module")  # as the browser's
 
 
 async def test_it_types_streams_reloads_in_the_middle_and_stops(tmp_path: Path, chromium: Browser) -> None:

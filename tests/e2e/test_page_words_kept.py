@@ -11,17 +11,13 @@ import pytest
 from playwright.async_api import Browser, Page, Route, expect
 
 from tests.e2e.test_page_attacks import PASSWORDS, with_people
-from tests.support.browser import browser, person, say, tab
+from tests.support.browser import person, say, tab
 from tests.support.gateway import Say, in_turn
 from tests.support.model import FakeModel
 from tests.support.page import LivePage, page
 from tests.support.tools import Payment, payments
 
-
-@pytest.fixture
-async def chromium() -> AsyncIterator[Browser]:
-    async with browser() as running:
-        yield running
+pytestmark = pytest.mark.asyncio(loop_scope="module")  # as the browser's
 
 
 @asynccontextmanager
