@@ -24,7 +24,7 @@ from gateway.store.port import Store
 from gateway.store.sqlite import SqliteStore
 from gateway.store.sqlite.lock import LockFile
 from tests.support.gateway import config_in, running
-from tests.support.migration_kit import fill, shown
+from tests.support.migration_kit import AT_ONCE, fill, shown
 
 
 def legato(*arguments: str) -> Result:
@@ -33,7 +33,7 @@ def legato(*arguments: str) -> Result:
 
 def on_store(path: Path, work: Callable[[Store], Awaitable[Any]]) -> Any:
     async def main() -> Any:
-        store = SqliteStore(path, clock=SystemClock())
+        store = SqliteStore(path, clock=SystemClock(), attempt_pauses=AT_ONCE)
         await store.open()
         try:
             return await work(store)

@@ -16,7 +16,7 @@ import pytest
 from gateway.runtime.clock import SystemClock
 from gateway.store.sqlite import SqliteStore
 from tests.support.forks import ROOT, forks
-from tests.support.migration_kit import fill, shown
+from tests.support.migration_kit import AT_ONCE, fill, shown
 from tests.support.program import environment
 
 EARLIER: Final = ROOT / "tests" / "fixtures" / "stores" / "04-1d4c5121.db.xz"
@@ -73,7 +73,7 @@ async def folder(tmp_path: Path) -> Path:
     (folder / "b").mkdir(parents=True)
     (folder / "legato-home").mkdir()
     (folder / "legato-home" / "history").write_text("backed up")
-    store = SqliteStore(folder / "legato.db", clock=SystemClock())
+    store = SqliteStore(folder / "legato.db", clock=SystemClock(), attempt_pauses=AT_ONCE)
     await store.open()
     await fill(store)
     await store.aclose()

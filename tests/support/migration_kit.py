@@ -20,6 +20,7 @@ from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
 from gateway.store.records import (
+    MOST_ATTEMPTS,
     Cap,
     Claim,
     Forgetting,
@@ -53,6 +54,7 @@ CHATS: Final = [str(number) for number in range(12)]
 WORDS: Final = ("question", "你好", "好", "gruß", "ananas", "late", "nowhere")
 PICTURE: Final = bytes(range(256)) * 8_000
 LONG: Final = "An ananas, and 20,000 more characters. " + "long text 長い文章 " * 1_300
+AT_ONCE: Final = (0.0,) * MOST_ATTEMPTS  # the pauses of a store that `fill` need not wait for
 GROUP_SCOPE: Final = SessionKey(platform="test", chat="2", user="u 2/ö")
 
 

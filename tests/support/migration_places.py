@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.store.port import Store
-from gateway.store.records import MOST_ATTEMPTS
 from gateway.store.redis import RedisStore
 from gateway.store.sqlite import SqliteStore
 from tests.support import migration_kit
@@ -40,7 +39,7 @@ class Places:
 
     async def open(self, url: str) -> Store:
         """A gateway's store, whose lease outlives the test."""
-        clock, at_once = ManualClock(START), (0.0,) * MOST_ATTEMPTS
+        clock, at_once = ManualClock(START), migration_kit.AT_ONCE
         if url.startswith("sqlite"):
             store: Store = SqliteStore(Path(url.removeprefix("sqlite:///")), clock=clock, attempt_pauses=at_once)
         else:
