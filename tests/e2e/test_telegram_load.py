@@ -18,7 +18,6 @@ from tests.support.model import PATIENCE, FakeModel
 from tests.support.telegram_live import left_in_use, on_telegram, settings_on
 
 CHATS = 100
-EACH = 15
 TURNS = 40  # of the loop: a call on loopback has left by then
 
 
@@ -35,18 +34,19 @@ class Slow(FakeModel):
             yield event
 
 
+@pytest.mark.parametrize("each", [4, pytest.param(15, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("seconds", [0.0, 0.1])
-async def test_everybody_is_answered_and_no_connection_is_left_taken(tmp_path: Path, seconds: float) -> None:
+async def test_everybody_is_answered_and_no_connection_is_left_taken(tmp_path: Path, seconds: float, each: int) -> None:
     async with TelegramServer(limits=None) as telegram:
         people = [telegram.people.person(f"P{number}") for number in range(CHATS)]
         async with on_telegram(tmp_path, telegram, people[0], allow=("telegram:*",), model=Slow(seconds)) as bot:
             async with asyncio.timeout(5 * PATIENCE):
-                await talk(telegram, people, EACH)
+                await talk(telegram, people, each)
             await bot.quiet()
             (adapter,) = bot.gateway.adapters.values()
             assert isinstance(adapter, TelegramAdapter)
             assert await left_in_use(adapter) == 0
-            assert [len(telegram.shown(telegram.people.private(person))) for person in people] == [EACH] * CHATS
+            assert [len(telegram.shown(telegram.people.private(person))) for person in people] == [each] * CHATS
 
 
 async def test_typing_that_is_over_at_once_costs_no_connection() -> None:

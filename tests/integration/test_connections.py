@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import ssl
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -51,8 +53,14 @@ async def site() -> AsyncIterator[Site]:
         made.may_answer.set()
 
 
+@functools.cache
+def trusts() -> ssl.SSLContext:
+    """One for all pools: to read the certificates takes longer than the calls."""
+    return httpx.create_ssl_context()
+
+
 def pool(**how: Any) -> Pool:
-    return Pool("test", trusts=httpx.create_ssl_context(), most=MOST, keepalive=5.0, **how)
+    return Pool("test", trusts=trusts(), most=MOST, keepalive=5.0, **how)
 
 
 def client(transport: Pool, seconds: float = 10.0) -> httpx.AsyncClient:
