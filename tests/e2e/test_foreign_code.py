@@ -85,6 +85,7 @@ class Breaking(FakeAdapter):
 
     async def run(self, accept: Accept) -> None:
         self.begun += 1
+        self._accept = accept  # or `running` would wait for it in vain
         self.changed()
         if self.begun <= self.bugs:
             raise KeyError("channel_id")

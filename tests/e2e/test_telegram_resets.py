@@ -10,6 +10,7 @@ import pytest
 from gateway.turns.reception import BUSY
 from tests.emulators.faults import Disconnect, Seeded
 from tests.emulators.telegram import TelegramServer
+from tests.support.fast_clock import FastClock
 from tests.support.telegram_live import on_telegram
 
 PEOPLE, EACH = 50, 2
@@ -17,7 +18,7 @@ PEOPLE, EACH = 50, 2
 
 @pytest.fixture
 async def telegram() -> AsyncIterator[TelegramServer]:
-    async with TelegramServer(limits=None) as server:
+    async with TelegramServer(limits=None, clock=FastClock(pace=10.0)) as server:
         yield server
 
 

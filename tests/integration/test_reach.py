@@ -16,6 +16,7 @@ from gateway.domain.chat import Inbound
 from gateway.runtime.clock import SystemClock
 from tests.emulators.faults import Disconnect
 from tests.emulators.telegram.server import TelegramServer
+from tests.support.fast_clock import FastClock
 from tests.support.redis_server import free_port
 from tests.support.telegram_live import settings_on
 from tests.support.waiting import eventually
@@ -49,12 +50,13 @@ async def reading(adapter: Adapter) -> AsyncIterator[None]:
 
 async def test_telegram_before_the_first_answer_and_in_the_middle() -> None:
     nowhere = f"http://127.0.0.1:{free_port()}/bot"
-    async with TelegramServer(limits=None) as telegram:
-        adapter = TelegramAdapter(settings_on(telegram, base_url=nowhere), clock=SystemClock(), paced=False)
+    clock = FastClock(pace=10.0)
+    async with TelegramServer(limits=None, clock=clock) as telegram:
+        adapter = TelegramAdapter(settings_on(telegram, base_url=nowhere), clock=clock, paced=False)
         assert isinstance(adapter, TellsReach)
         async with reading(adapter):
             await eventually(lambda: adapter.unreached_since is not None)
-        adapter = TelegramAdapter(settings_on(telegram), clock=SystemClock(), paced=False)
+        adapter = TelegramAdapter(settings_on(telegram), clock=clock, paced=False)
         async with reading(adapter):
             await eventually(lambda: bool(list(telegram.journal.of("getUpdates"))))
             assert adapter.unreached_since is None
