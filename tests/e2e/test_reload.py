@@ -10,7 +10,6 @@ import pty
 import re
 import signal
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -35,9 +34,9 @@ from gateway.runtime.errors import ConfigError
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply
 from tests.emulators.telegram import TelegramServer
-from tests.support.forks import Process
+from tests.support.forks import Process, forks
 from tests.support.gateway import FakeAdapter, FakeModel, Live, Say, config_in, in_turn, running
-from tests.support.program import KEY, environment, legato, legato_run, write_config
+from tests.support.program import KEY, environment, legato, legato_run, started, write_config
 from tests.support.redis_server import free_port
 from tests.support.redis_server import running as redis
 from tests.support.source_tree import ROOT
@@ -418,12 +417,7 @@ async def test_all_workers_are_reached(world: World, tmp_path: Path) -> None:
     with redis(tmp_path / "redis") as server:
         store = {"url": server.url}
         world.write(world.anna, store=store, log={"format": "json"})
-        program = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "gateway", "run", "--workers", "2"),
-            cwd=world.folder,
-            env=environment(TOKEN=world.telegram.token),
-            stderr=asyncio.subprocess.PIPE,
-        )
+        program = await started(world.folder, "run", "--workers", "2", TOKEN=world.telegram.token)
         try:
             world.say(world.anna, "hello")
             await eventually(lambda: world.model.calls)
@@ -436,7 +430,6 @@ async def test_all_workers_are_reached(world: World, tmp_path: Path) -> None:
             await eventually(both)
             world.write(world.anna, store=store, log={"format": "json"}, model={"name": "third-model"})
             program.send_signal(signal.SIGHUP)
-            assert program.stderr is not None
             changes = 0
             while changes < 4:  # each of two workers twice
                 changes += (await program.stderr.readline()).count(b'"changed": ["model.name"]')
@@ -444,26 +437,25 @@ async def test_all_workers_are_reached(world: World, tmp_path: Path) -> None:
             await eventually(lambda: world.model.calls == 2)
             assert world.model.requests[-1]["model"] == "third-model"
         finally:
-            program.terminate()
+            program.send_signal(signal.SIGTERM)
             await program.communicate()
 
 
 async def test_a_terminal_that_goes_away_ends_the_service_in_it(world: World) -> None:
     world.write(world.anna)
     ours, theirs = pty.openpty()
-    program = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "gateway", "run"),
-        cwd=world.folder,
-        env=environment(TOKEN=world.telegram.token),
-        stderr=theirs,
-    )
+    nothing = os.open(os.devnull, os.O_RDWR)
+    environ = environment(TOKEN=world.telegram.token)
+    how: Any = {"descriptors": (nothing, nothing, theirs), "cwd": world.folder, "environment": environ}
+    program = await forks().start("gateway", "run", **how)
     os.close(theirs)
+    os.close(nothing)
     world.say(world.anna, "hello")
     await eventually(lambda: world.model.calls)
-    program.send_signal(signal.SIGHUP)  # by somebody
+    program.send(signal.SIGHUP)  # by somebody
     world.say(world.anna, "again")
     await eventually(lambda: world.model.calls == 2)
     os.close(ours)
-    program.send_signal(signal.SIGHUP)
+    program.send(signal.SIGHUP)
     async with asyncio.timeout(60):
-        assert await program.wait() == 0
+        assert await program.ended == 0
