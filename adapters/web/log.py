@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
+from itertools import accumulate, pairwise
 from typing import Final, Self
 from urllib.parse import quote
 
@@ -29,6 +30,7 @@ _LONGEST: Final = 8_000  # characters of a person's message; all of them are in 
 _MOST_KEPT: Final = 2_000  # entries that were made, of all chats
 _MARKDOWN: Final = ("reply", "remark", "reminder")
 _COLUMNS: Final = re.compile(r"\S {2,}\S")
+_SKEW: Final = 60.0  # seconds by which clocks of several processes may differ
 _LAST: Final = "~"  # sorts a draft behind every time
 _PICTURES: Final = re.compile(r"image/(png|jpeg|gif|webp)\Z")
 _WHO: Final = {
@@ -86,27 +88,35 @@ class Log:
 
     async def state(self, views: Views, source: Source, most: int) -> State:
         """The newest entries of a person's chat. Raises StoreUnavailable."""
-        said = [self._said(each) for each in await views.said(source, most)]
-        shown = [await self.of_row(row) for row in in_place(await views.shown(source, most))]
+        words = list(reversed(await views.said(source, most)))
+        rows = list(reversed(in_place(await views.shown(source, most))))
+        after = _set_back([each.at for each in words])
+        since = {each.event_id: times for each, times in zip(words, after, strict=True)}
+        said = [self._said(each, since[each.event_id]) for each in words]
+        shown = [
+            await self.of_row(row, after=max(times, since.get(row.answers or "", 0)))
+            for row, times in zip(rows, _set_back([row.created_at for row in rows]), strict=True)
+        ]
         return State.of(sorted([*said, *shown], key=lambda entry: entry.place)[-most:])
 
-    def _said(self, said: Said) -> Entry:
+    def _said(self, said: Said, after: int) -> Entry:
         known = self._made.get(said.event_id)
-        if known is not None and known[0] == said:
+        if known is not None and known[0] == (said, after):
             return known[1]
         whole = len(said.text) <= _LONGEST
         shown = el("p", cut(said.text, _LONGEST), class_="plain" if whole else "plain cut", dir="auto")
         body: list[Child] = [shown] if said.text.strip() else []
         entry = Entry.of(
             said.event_id,
-            _place(said.at, 0, said.event_id),
+            _place(after, said.at, 0, said.event_id),
             _article("said", "You", said.at, [*body, [_file(each) for each in said.files]]),
         )
-        return self._kept(said.event_id, said, entry)
+        return self._kept(said.event_id, (said, after), entry)
 
-    async def of_row(self, row: Outbound, *, draft: bool = False) -> Entry:
-        """The entry of a row, or of a reply as far as it is written."""
-        made_of = (row.text, row.kind, row.buttons, row.file, row.created_at, draft)
+    async def of_row(self, row: Outbound, *, draft: bool = False, after: int = 0) -> Entry:
+        """The entry of a row, or of a reply as far as it is written. `after`: how often the
+        clock had been set back by then."""
+        made_of = (row.text, row.kind, row.buttons, row.file, row.created_at, draft, after)
         known = self._made.get(row.id)
         if known is not None and known[0] == made_of:
             return known[1]
@@ -121,7 +131,7 @@ class Log:
             kind, file = "reply", _link(row.file.ref, row.file.name, row.file.mime, row.file.size)
         entry = Entry.of(
             row.id,
-            _LAST if draft else _place(row.created_at, 1, row.id),
+            _LAST if draft else _place(after, row.created_at, 1, row.id),
             _article(
                 f"{kind} draft" if draft else kind,
                 _WHO[kind],
@@ -173,8 +183,15 @@ def in_place(rows: Sequence[Outbound]) -> list[Outbound]:
     return [row for row in by_id.values() if row.state != OutboundState.REFUSED]
 
 
-def _place(at: float, rank: int, id_: str) -> str:
-    return f"{at:017.6f} {rank} {id_}"
+def _set_back(times: Sequence[float]) -> list[int]:
+    """How often the clock had been set back before each of these times, which are in the store's order: what is said
+    after that must not be sorted into the past."""
+    steps = [int(now < before - _SKEW) for before, now in pairwise(times)]
+    return list(accumulate(steps, initial=0))[: len(times)]
+
+
+def _place(after: int, at: float, rank: int, id_: str) -> str:
+    return f"{after} {at:017.6f} {rank} {id_}"
 
 
 def _plain(text: str) -> Html:

@@ -1,0 +1,65 @@
+"""What a page shows, in which order."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from adapters.web.log import Log
+from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey, Source
+from gateway.domain.views import Said, Views
+from gateway.runtime.aside import at_once
+
+WHO = Source(platform="web", chat="me", chat_type="direct", user="me")
+NOON = 1_700_000_000.0
+
+
+def answer(id_: str, at: float) -> Outbound:
+    return Outbound(
+        id=id_,
+        key=SessionKey(platform="web", chat="me"),
+        to=ChatAddress(platform="web", chat="me"),
+        kind="reply",
+        text=f"answer {id_}",
+        state=OutboundState.SENT,
+        created_at=at,
+    )
+
+
+class Chat:
+    """What was said and answered, oldest first."""
+
+    def __init__(self, *said: Said, shown: list[Outbound]) -> None:
+        self._said, self._shown = list(said), shown
+
+    async def said(self, source: Source, limit: int) -> list[Said]:
+        return self._said[::-1][:limit]
+
+    async def shown(self, source: Source, limit: int) -> list[Outbound]:
+        return self._shown[::-1][:limit]
+
+
+async def shown(chat: Chat, most: int = 80) -> list[str]:
+    state = await Log(aside=at_once).state(cast(Views, chat), WHO, most)
+    return [entry.id for entry in state.entries]
+
+
+def said(id_: str, at: float) -> Said:
+    return Said(event_id=id_, text=f"said {id_}", at=at, files=())
+
+
+async def test_words_and_answers_stand_in_the_order_of_their_times() -> None:
+    chat = Chat(said("s1", NOON), said("s2", NOON + 9), shown=[answer("a1", NOON + 1), answer("a2", NOON + 10)])
+    assert await shown(chat) == ["s1", "a1", "s2", "a2"]
+    assert await shown(chat, 2) == ["s2", "a2"]
+
+
+async def test_a_clock_that_was_set_back_sorts_nothing_into_the_past() -> None:
+    early = NOON - 3_600
+    chat: Any = Chat(
+        said("s1", NOON),
+        said("s2", early),
+        said("s3", early + 9),
+        shown=[answer("a1", NOON + 1), answer("a2", early + 1), answer("a3", early + 10)],
+    )
+    assert await shown(chat) == ["s1", "a1", "s2", "a2", "s3", "a3"]
+    assert await shown(chat, 2) == ["s3", "a3"]  # as if nothing had been before
