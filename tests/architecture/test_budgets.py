@@ -22,6 +22,8 @@ SLACK = {
     "commands": (1.1, 2.0),
     "tasks": (1.1, 0.5),
     "timers": (1.1, 1.0),
+    "functions": (1.02, 5.0),
+    "files": (1.02, 2.0),
 }
 
 

@@ -69,10 +69,14 @@ class Work:
             self.statements += not own and getattr(argument, "__qualname__", "") in _SQL
 
     def each(self, messages: int) -> dict[str, Any]:
-        """The figures of one message; `rooms` are calls of our own functions."""
-        rooms = Counter[str]()
+        """The figures of one message; `rooms` are calls of our own functions. `functions` and `files` are those of ours
+        that any of the messages ran through, `walk` the files in the order in which they were come to."""
+        rooms, walked = Counter[str](), Counter[str]()
         for (file, _), count in self.functions.items():
-            rooms[_room(file)] += count
+            room = _room(file)
+            rooms[room] += count
+            if room:
+                walked[str(Path(file).relative_to(PROJECT))] += 1
         others = rooms.pop("", 0)
         found = {
             "calls": sum(rooms.values()) + others,
@@ -82,8 +86,9 @@ class Work:
             "tasks": self.tasks,
             "timers": self.timers,
         }
+        walk = {"functions": sum(walked.values()), "files": len(walked), "walk": list(walked)}
         of_rooms = {room: round(count / messages) for room, count in sorted(rooms.items()) if count >= messages}
-        return {name: round(value / messages, 1) for name, value in found.items()} | {"rooms": of_rooms}
+        return {name: round(value / messages, 1) for name, value in found.items()} | walk | {"rooms": of_rooms}
 
 
 def _room(file: str) -> str:
@@ -205,7 +210,9 @@ def measured(world: str) -> dict[str, Any]:
 
 
 def _told(world: str, now: dict[str, Any], before: dict[str, Any]) -> str:
-    head = " · ".join(f"{name} {now[name]:g} ({before.get(name, 0):g})" for name in now if name != "rooms")
+    head = " · ".join(
+        f"{name} {now[name]:g} ({before.get(name, 0):g})" for name in now if name not in ("rooms", "walk")
+    )
     rooms = before.get("rooms", {})
     lines = [f"  {room:<24}{count:>6}{rooms.get(room, 0):>6}" for room, count in now["rooms"].items()]
     return "\n".join([f"{world}: {head}", *lines, ""])

@@ -21,6 +21,7 @@ async def _session(drawn: Callable[[Path], Awaitable[str]]) -> str:
 
 
 WRITTEN: dict[str, Callable[[], str]] = {
+    "docs/architecture.md": lambda: tables.page_with("docs/architecture.md", "walk", tables.walk()),
     "docs/configuration.md": lambda: tables.page_with("docs/configuration.md", "settings", as_markdown()),
     "docs/operations.md": lambda: tables.page_with("docs/operations.md", "metrics", tables.metrics()),
     "docs/performance.md": lambda: tables.page_with("docs/performance.md", "budgets", tables.budgets()),

@@ -55,11 +55,21 @@ def _quoted(name: str) -> str:
 def budgets() -> str:
     """What a message may cost in each world, as a test holds it."""
     found = json.loads((ROOT / "tests/architecture/budgets.json").read_text(encoding="utf-8"))
-    names = ("calls", "own", "statements", "commands", "tasks", "timers")
-    head = ("A message on", "Python calls", "own", "statements", "commands", "tasks", "timers")
+    names = ("calls", "own", "functions", "files", "statements", "commands", "tasks", "timers")
+    head = ("A message on", "Python calls", "own", "functions", "files", "statements", "commands", "tasks", "timers")
     titles = {world: "SQLite" if world == "sqlite" else world.capitalize() for world in found}
     rows = ((titles[world], *(f"{each[name]:,.0f}" for name in names)) for world, each in found.items())
     return table(head, rows)
+
+
+def walk() -> str:
+    """The files that a plain message comes to, by room, both in the order in which it does."""
+    found = json.loads((ROOT / "tests/architecture/budgets.json").read_text(encoding="utf-8"))["sqlite"]["walk"]
+    rooms: dict[str, list[str]] = {}
+    for path in found:
+        _, room, file = path.split("/", 2)
+        rooms.setdefault(room, []).append(f"`{file.removesuffix('.py')}`")
+    return table(("Room", "Files"), ((f"`{room}/`", ", ".join(files)) for room, files in rooms.items()))
 
 
 def metrics() -> str:
