@@ -68,7 +68,7 @@ def walk() -> str:
     rooms: dict[str, list[str]] = {}
     for path in found:
         _, room, file = path.split("/", 2)
-        rooms.setdefault(room, []).append(f"`{file.removesuffix('.py')}`")
+        rooms.setdefault(room, []).append(file.removesuffix(".py"))
     return table(("Room", "Files"), ((f"`{room}/`", ", ".join(files)) for room, files in rooms.items()))
 
 
