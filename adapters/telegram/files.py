@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import httpx
 import structlog
-from telegram import Bot, InputFile, Message, MessageEntity, ReplyParameters
+from telegram import Bot, InputFile, MessageEntity, ReplyParameters
 from telegram.error import TelegramError
 
 from adapters.telegram import failures
@@ -111,9 +111,9 @@ async def upload(
     caption: str,
     entities: Sequence[MessageEntity],
     answered: ReplyParameters | None,
-) -> Message:
-    """Send a file: a picture as a photo where Telegram takes it, anything else as a document. Raises
-    TelegramError."""
+) -> tuple[int, int]:
+    """Send a file: a picture as a photo where Telegram takes it, anything else as a document. Gives the numbers of the
+    chat and the message. Raises TelegramError."""
     given = InputFile(content, filename=file.name, attach=False)
     shown: dict[str, Any] = {
         "caption": caption or None,
@@ -123,9 +123,11 @@ async def upload(
     }
     if is_photo(content):
         try:
-            return await bot.send_photo(chat, given, **shown)
+            sent = await bot.send_photo(chat, given, **shown)
+            return sent.chat.id, sent.message_id
         except TelegramError as error:
             if not failures.may_be_of_picture(error):
                 raise
             log.warning("photo_refused", file=file.digest, error=error.message)
-    return await bot.send_document(chat, given, disable_content_type_detection=True, **shown)
+    sent = await bot.send_document(chat, given, disable_content_type_detection=True, **shown)
+    return sent.chat.id, sent.message_id

@@ -16,7 +16,7 @@ from tests.emulators.journal import Call, Journal, Violation
 from tests.emulators.telegram.cloud import Cloud, Settings
 from tests.emulators.telegram.flood import Limits
 from tests.emulators.telegram.inspection import Inspection
-from tests.emulators.telegram.methods import METHODS
+from tests.emulators.telegram.methods import METHODS, NAMES
 from tests.emulators.telegram.methods.reading import Told
 from tests.emulators.telegram.parameters import LARGEST_REQUEST, Parameters
 from tests.emulators.telegram.people import People
@@ -143,6 +143,7 @@ class TelegramServer:
         except Refusal as refused:
             return _response(refused.code, refused.body())
         method, chat_id = request.match_info["method"], parameters.text("chat_id")
+        method = NAMES.get(method.lower(), method)
         call = self.journal.open(method, chat_id, dict(parameters))
         try:
             return await self._disturbed(request, call, parameters)

@@ -22,4 +22,7 @@ _TABLES: tuple[Mapping[str, Method], ...] = (
     messages.METHODS,
     reading.METHODS,
 )
+NAMES: Mapping[str, str] = {name.lower(): name for table in _TABLES for name in table}
+"""How the documentation writes them."""
+
 METHODS: Mapping[str, Method] = {name.lower(): method for table in _TABLES for name, method in table.items()}
