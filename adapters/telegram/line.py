@@ -81,9 +81,10 @@ class Line(HTTPXRequest):
     """Connections to Telegram. `how`: as `way` says. `patience`: seconds for an answer. Raises ConfigError for a proxy
     that cannot be used."""
 
-    __slots__ = ()
+    __slots__ = ("_urls",)
 
     def __init__(self, how: dict[str, Any], *, patience: float) -> None:
+        self._urls: dict[str, Any] = {}  # of the few methods that are called, read once
         try:
             super().__init__(httpx_kwargs=how, read_timeout=patience, pool_timeout=POOL_TIMEOUT)
         except RuntimeError as error:  # of a package that is not there
@@ -94,10 +95,11 @@ class Line(HTTPXRequest):
     ) -> tuple[int, bytes]:
         """As the library's. Raises NetworkError if somebody on the way answered in Telegram's place."""
         # The pool sets no limit to the writing of a file.
+        read = self._urls.get(url) or self._urls.setdefault(url, httpx.URL(url))
         limit = _UPLOAD_SECONDS if request_data is not None and request_data.contains_files else None
         try:
             async with nullcontext() if limit is None else asyncio.timeout(limit):
-                status, answer = await super().do_request(url, method, request_data, *arguments, **options)
+                status, answer = await super().do_request(read, method, request_data, *arguments, **options)
         except TimeoutError as error:
             raise TimedOut from error
         except NetworkError as error:
