@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import Message, note_of, noted, noted_tokens
@@ -70,7 +71,7 @@ def row(outbound: Outbound) -> Arguments:
 
 def rows(outbound: Sequence[Outbound]) -> Arguments:
     """Several rows."""
-    return [str(len(outbound)), *(argument for each in outbound for argument in row(each))]
+    return [str(len(outbound)), *chain.from_iterable(map(row, outbound))]
 
 
 def messages(new: Sequence[Message], key: SessionKey, session_id: str, at: float) -> Arguments:
@@ -110,7 +111,7 @@ def step(ref: SessionRef, key: SessionKey, record: StepRecord) -> Arguments:
 def calls(made: Sequence[LedgerEntry], session_id: str, key: SessionKey) -> Arguments:
     """Model calls: the time of each, and its document."""
     documents = [(number(entry.at), ledger_json(entry, session_id, key)) for entry in made]
-    return [str(len(documents)), *(argument for document in documents for argument in document)]
+    return [str(len(documents)), *chain.from_iterable(documents)]
 
 
 def _patch(patch: Patch, new_tokens: int) -> Arguments:
