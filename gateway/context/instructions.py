@@ -19,6 +19,7 @@ from gateway.context.identifiers import EDGE
 from gateway.context.statements import sentences
 from gateway.domain.message import ends, is_request, note_of, own_words
 from gateway.domain.rule import states_rule
+from gateway.domain.when.patterns import Pattern
 
 _LONGEST: Final = 300  # characters of a sentence; a longer one is no rule
 _SHORTEST: Final = 4
@@ -148,7 +149,7 @@ _SENTENCES: Final = (
     r"(?:앞으로|항상|절대|매번|제가 .{1,40}때마다).{2,}(?:세요|십시오|마|해줘|줘|하라)[.!]?\Z",
 )
 _OPENED: Final = re.compile(r"(?:, (?:so|therefore|also|und|daher|deshalb)|[:;]| [–—-]) (?=\w)|：")
-_STANDS: Final = tuple(re.compile(rf"\A(?:{one})", re.IGNORECASE) for one in _SENTENCES)
+_STANDS: Final = tuple(Pattern(rf"\A(?:{one})") for one in _SENTENCES)
 _ASKS: Final = re.compile(r"[?？][)\"'”’»」）]{0,3}\Z|[吗嗎呢么麼][。.]?\Z")
 _POLITE: Final = re.compile(
     rf"\A{_LEAD}(?:can|could|would|will) you\b.{{0,80}}\b(?:always|never|{_LATER}|{TIMES} i)\b", re.IGNORECASE

@@ -22,12 +22,13 @@ class Pattern:
     """A pattern that is compiled when it is first used: all of them take a fifth of a second, and a program starts
     faster without. So whoever serves others meanwhile reads a time in a thread."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, flags: re.RegexFlag = re.IGNORECASE) -> None:
         self._text = text
+        self._flags = flags
 
     @cached_property
     def _compiled(self) -> re.Pattern[str]:
-        return re.compile(self._text, re.IGNORECASE)
+        return re.compile(self._text, self._flags)
 
     def match(self, text: str, at: int = 0) -> re.Match[str] | None:
         """As `re.Pattern.match` does."""
