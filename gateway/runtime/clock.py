@@ -11,6 +11,7 @@ import os
 import time
 from contextlib import AbstractAsyncContextManager
 from hashlib import blake2s
+from math import inf
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -64,6 +65,7 @@ class _SystemDeadline:
             self._looks_at = self._due
             self._timer = self._loop.call_at(self._due, self._look)
         else:
+            self._looks_at = -inf  # it strikes, and cannot be moved any more
             self._timeout.reschedule(self._due)
 
     async def __aenter__(self) -> Self:

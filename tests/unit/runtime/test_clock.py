@@ -1,7 +1,11 @@
-"""Ids that must outlive a process, and a release; and pauses that grow while attempts fail."""
+"""Ids that must outlive a process, and a release; a limit that has struck; and pauses that grow while attempts fail."""
+
+import asyncio
+
+import pytest
 
 from gateway.runtime.backoff import Backoff
-from gateway.runtime.clock import lasting_id
+from gateway.runtime.clock import SystemClock, lasting_id
 
 
 def test_the_same_facts_have_the_same_id_in_every_release():
@@ -12,6 +16,20 @@ def test_the_same_facts_have_the_same_id_in_every_release():
 
 def test_half_a_surrogate_pair_can_be_a_fact():
     assert lasting_id("o", "\ud83d").startswith("o_")
+
+
+async def test_a_limit_that_has_struck_is_not_moved_any_more():
+    async def late() -> None:
+        async with SystemClock().limit(60) as deadline:
+            deadline.extend(0)
+            try:
+                await asyncio.sleep(60)
+            finally:
+                for seconds in (-1, 0, 60):
+                    deadline.extend(seconds)
+
+    with pytest.raises(TimeoutError):
+        await late()
 
 
 def test_each_pause_is_twice_the_one_before_up_to_the_longest() -> None:
