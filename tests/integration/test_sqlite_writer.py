@@ -146,3 +146,28 @@ async def test_a_thread_that_cannot_go_on_tells_everybody_who_waits_and_its_owne
         assert told.endswith("x.db has ended (Panic: no memory for a batch): start Legato again.")
         with pytest.raises(StoreUnavailable):
             await writer.run(put("later"))
+
+
+async def test_work_outside_of_a_transaction_is_told_too_if_the_one_before_cannot_be_ended(tmp_path: Path) -> None:
+    async with writing(tmp_path / "x.db") as (ledger, writer):
+
+        def broken(_: Any) -> None:
+            raise Panic("no rollback")
+
+        held, go = threading.Event(), threading.Event()
+
+        def hold(_: apsw.Connection) -> None:
+            held.set()
+            assert go.wait(60)
+
+        first = asyncio.ensure_future(writer.run(hold))
+        await eventually(held.is_set)
+        waiting = [asyncio.ensure_future(each) for each in (writer.run(put("one")), writer.run_outside(put("two")))]
+        await asyncio.sleep(0)
+        writer._commit = broken  # type: ignore[method-assign]
+        go.set()
+        await first
+        async with asyncio.timeout(60):
+            outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(each) for each in outcomes] == [StoreUnavailable] * 2
+        assert len(ledger.told) == 1

@@ -132,22 +132,21 @@ class Writer:
     # -- in the thread ----------------------------------------------------------------------
 
     def _serve(self) -> None:
-        going, batch = True, list[_Job]()
+        going, batch, outside = True, list[_Job](), list[_Job]()
         try:
             while going:
-                outside = list[_Job]()
                 batch, going = self._take(outside)
                 if batch:
                     self._commit(batch)
                     self._hand_over(self._deliver, batch)
-                batch = outside
+                    batch = []
                 if outside:
                     self._run(outside)
                     self._hand_over(self._deliver, outside)
-                batch = []
+                    outside = []
         except BaseException as error:
             self._closing = True  # whoever comes from now on is refused
-            self._hand_over(self._break, (batch, f"{type(error).__name__}: {error}"))
+            self._hand_over(self._break, ([*batch, *outside], f"{type(error).__name__}: {error}"))
         self._hand_over(self._ended.set_result, None)
 
     def _take(self, outside: list[_Job]) -> tuple[list[_Job], bool]:
