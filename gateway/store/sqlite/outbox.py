@@ -47,6 +47,8 @@ _ENDED: Final = (
 _STATE: Final = OUTBOUND.names.index("state")
 _AMBIGUOUS: Final = 5 + OUTBOUND.names.index("ambiguous")  # in a row of `_HEAD`
 UNFINISHED: Final = one_of(UNSENT)  # in the words of the index
+# Without this SQLite would look at all the rows that a chat ever had.
+_LEFT: Final = "outbox INDEXED BY outbox_unfinished"
 _WAITS: Final = one_of(WAITING)
 # A reply that streams has no place yet. Two rows may share a place: then the older one is first.
 _HEAD = (
@@ -56,7 +58,7 @@ _HEAD = (
 )
 _IS_SENT: Final = f"lane = ?1 AND {UNFINISHED} AND state = '{State.SENDING}'"  # the second condition is the index's
 _OF_CHAT: Final = (
-    f"SELECT EXISTS (SELECT 1 FROM closed_chats WHERE lane = ?1), EXISTS (SELECT 1 FROM outbox WHERE {_IS_SENT})"
+    f"SELECT EXISTS (SELECT 1 FROM closed_chats WHERE lane = ?1), EXISTS (SELECT 1 FROM {_LEFT} WHERE {_IS_SENT})"
 )
 _IN_DOUBT: Final = f"{_WAITS} AND ambiguous > {MOST_DOUBTS}"
 _BESIDE: Final = _HEAD.replace(" ORDER BY", f" AND NOT ({_IN_DOUBT}) ORDER BY")
@@ -351,7 +353,7 @@ def reopen(connection: apsw.Connection, lane: str) -> bool:
         change(connection, "DELETE FROM closed_chats WHERE lane = ?", (lane,))
         change(connection, "UPDATE reminders SET parked = 0 WHERE chat = ? AND open", (lane,))
     if is_sent_to:
-        change(connection, f"UPDATE outbox SET heard = 1 WHERE {_IS_SENT}", (lane,))
+        change(connection, f"UPDATE {_LEFT} SET heard = 1 WHERE {_IS_SENT}", (lane,))
     return bool(is_closed)
 
 
@@ -360,7 +362,7 @@ def refuse_waiting(connection: apsw.Connection, lane: str, why: str, generation:
     sending."""
     change(
         connection,
-        f"UPDATE outbox SET state = {_ENDED}, error = ?1 WHERE lane = ?2"
+        f"UPDATE {_LEFT} SET state = {_ENDED}, error = ?1 WHERE lane = ?2 AND {UNFINISHED}"
         f" AND ({_WAITS} OR (state = '{State.SENDING}' AND claim != ?3))",  # with NULL no row is meant
         (storable(why), lane, generation),
     )
