@@ -2,84 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
 from random import SystemRandom
-from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gateway.cli.options import ConfigOption
 from gateway.cli.printing import show
+from gateway.cli.program import ask_store
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import UserError
 
 if TYPE_CHECKING:
     from gateway.commands.people import Words
     from gateway.people.pairing import Pairing
     from gateway.store.port import Store
 
-T = TypeVar("T")
+access_app = typer.Typer(
+    help="Let people in by their code, or show them out.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
-class Ask(Protocol):
-    """Runs a question on the configured store, whatever else has it open."""
+@access_app.command("list")
+def list_(config: ConfigOption = None) -> None:
+    """List the people who were let in, and those who ask."""
+    from gateway.commands.people import IN_SHELL, listed
 
-    def __call__(self, path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T: ...
+    async def look(store: Store) -> str:
+        return listed(await store.guest_book(), SystemClock().now(), IN_SHELL)
+
+    show(ask_store(config, look))
 
 
-def access_app(ask: Ask) -> typer.Typer:
-    """The sub-commands."""
-    app = typer.Typer(
-        help="Let people in by their code, or show them out.", no_args_is_help=True, rich_markup_mode=None
-    )
+@access_app.command()
+def confirm(
+    code: Annotated[str, typer.Argument(metavar="CODE", help="The code that the bot gave the person.")],
+    config: ConfigOption = None,
+) -> None:
+    """Let somebody in by the code they told you."""
+    from gateway.commands.people import named, refused
 
-    @app.command("list")
-    def list_(config: ConfigOption = None) -> None:
-        """List the people who were let in, and those who ask."""
-        from gateway.commands.people import IN_SHELL, listed
-        from gateway.runtime.clock import SystemClock
+    async def look(store: Store) -> str:
+        verdict, guest = await _pairing(store).confirm(code)
+        if guest is None:
+            raise UserError(refused(verdict, _words()))
+        return f"Let in: {named(guest)}. The gateway tells them within ten seconds, or as soon as it runs."
 
-        async def look(store: Store) -> str:
-            return listed(await store.guest_book(), SystemClock().now(), IN_SHELL)
+    show(ask_store(config, look))
 
-        show(ask(config, look))
 
-    @app.command()
-    def confirm(
-        code: Annotated[str, typer.Argument(metavar="CODE", help="The code that the bot gave the person.")],
-        config: ConfigOption = None,
-    ) -> None:
-        """Let somebody in by the code they told you."""
-        from gateway.commands.people import named, refused
-        from gateway.runtime.errors import UserError
+@access_app.command()
+def remove(
+    who: Annotated[str, typer.Argument(metavar="PLATFORM:USER", help="As `legato access list` names them.")],
+    config: ConfigOption = None,
+) -> None:
+    """Show somebody out. A running gateway knows within ten seconds."""
+    from gateway.commands.people import IN_SHELL, shown_out, unnamed
 
-        async def look(store: Store) -> str:
-            verdict, guest = await _pairing(store).confirm(code)
-            if guest is None:
-                raise UserError(refused(verdict, _words()))
-            return f"Let in: {named(guest)}. The gateway tells them within ten seconds, or as soon as it runs."
+    platform, _, user = who.partition(":")
 
-        show(ask(config, look))
+    async def look(store: Store) -> str:
+        if not user:
+            raise UserError(unnamed(_words()))
+        return shown_out(await _pairing(store).show_out(platform.lower(), user), IN_SHELL)
 
-    @app.command()
-    def remove(
-        who: Annotated[str, typer.Argument(metavar="PLATFORM:USER", help="As `legato access list` names them.")],
-        config: ConfigOption = None,
-    ) -> None:
-        """Show somebody out. A running gateway knows within ten seconds."""
-        from gateway.commands.people import IN_SHELL, shown_out, unnamed
-        from gateway.runtime.errors import UserError
-
-        platform, _, user = who.partition(":")
-
-        async def look(store: Store) -> str:
-            if not user:
-                raise UserError(unnamed(_words()))
-            return shown_out(await _pairing(store).show_out(platform.lower(), user), IN_SHELL)
-
-        show(ask(config, look))
-
-    return app
+    show(ask_store(config, look))
 
 
 def _words() -> Words:
@@ -94,6 +82,5 @@ def _words() -> Words:
 def _pairing(store: Store) -> Pairing:
     from gateway.people.access import Access
     from gateway.people.pairing import Pairing
-    from gateway.runtime.clock import SystemClock
 
     return Pairing(access=Access(), store=store, clock=SystemClock(), rng=SystemRandom())

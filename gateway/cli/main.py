@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import sys
-from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,14 +16,27 @@ from gateway import __version__
 from gateway.cli.access import access_app
 from gateway.cli.options import ConfigOption, JsonOption
 from gateway.cli.printing import complain, show, show_rows
+from gateway.cli.program import (
+    ask_store,
+    fail,
+    guarded,
+    log_to,
+    misused,
+    read_vocabulary,
+    redactor,
+    served_from,
+    settings_of,
+    setup_of,
+    told,
+    words_of,
+)
 from gateway.cli.queues import dead_app, outbox_app
 from gateway.cli.trajectories import trajectories_app
-from gateway.runtime.errors import TOO_FEW_FILES, ConfigError, GatewayError
+from gateway.runtime.clock import SystemClock, SystemIds
+from gateway.runtime.errors import ConfigError
 
 if TYPE_CHECKING:
-    from gateway.app.config import Config, Setup
-    from gateway.app.orders import Order
-    from gateway.runtime.redaction import Redactor
+    from gateway.app.config import Config
     from gateway.store.port import Store
 
 app = typer.Typer(
@@ -48,8 +59,6 @@ IdentityOption = Annotated[
 ]
 
 SessionArgument = Annotated[str, typer.Argument(metavar="ID", help="A session, as `legato sessions list` names it.")]
-
-T = TypeVar("T")
 
 
 @app.callback(invoke_without_command=True)
@@ -75,15 +84,15 @@ def chat(
 
     A QUESTION begins a new session, everything else goes on with the last one.
     """
-    _read_vocabulary()
+    read_vocabulary()
     from gateway.app.serving import ShellCall, serve_shell
 
     if new and going_on:
-        _misused("--new and --continue exclude each other")
+        misused("--new and --continue exclude each other")
     asked = " ".join(question or ()).strip() or None
     call = ShellCall(as_json=json_lines, question=asked, fresh=new or (asked is not None and not going_on), page=page)
-    settings = _served_from(config)
-    raise typer.Exit(_guarded(lambda: serve_shell(settings, call, _log_to, show), settings))
+    settings = served_from(config)
+    raise typer.Exit(guarded(lambda: serve_shell(settings, call, log_to, show), settings))
 
 
 @app.command()
@@ -101,15 +110,15 @@ def ask(
     `legato ask "Summarise this" - < notes.txt` asks about a file. Each question stands alone, unless a --session goes
     on.
     """
-    _read_vocabulary()
+    read_vocabulary()
     from gateway.app.serving import ShellCall, serve_shell
 
     if not session.isprintable():
-        _misused("--session takes a name that can be printed")
-    asked = _words(question, "there is no question: write one behind `legato ask`, or `-` to read it from stdin")
+        misused("--session takes a name that can be printed")
+    asked = words_of(question, "there is no question: write one behind `legato ask`, or `-` to read it from stdin")
     call = ShellCall(question=asked, chat=session, fresh=not session)
-    settings = _served_from(config)
-    raise typer.Exit(_guarded(lambda: serve_shell(settings, call, _log_to), settings))
+    settings = served_from(config)
+    raise typer.Exit(guarded(lambda: serve_shell(settings, call, log_to), settings))
 
 
 @app.command()
@@ -128,16 +137,13 @@ def send(
     """
     from gateway.app.plugins import platforms
     from gateway.cli import send as sending
-    from gateway.runtime.clock import SystemClock, SystemIds
 
-    settings = _settings(config)
-    said = _words(text, "there is no text: write it behind the chat, or `-` to read it from stdin")
-    try:
+    settings = settings_of(config)
+    said = words_of(text, "there is no text: write it behind the chat, or `-` to read it from stdin")
+    with told(settings, status=2):
         to = sending.place_named(place, thread, platforms(), settings.adapters)
         order = sending.order_for(to, said, key, SystemClock(), SystemIds())
-    except GatewayError as error:
-        _misused(str(error))
-    row = _read(config, lambda store: sending.send(store, order))
+    row = ask_store(config, lambda store: sending.send(store, order))
     complain(sending.sentence(row, said))
     show_rows(row, as_json, lambda each: str(each["id"]))
 
@@ -152,19 +158,18 @@ def run(
 ) -> None:
     """Serve the enabled platforms. It works without a terminal, and for every conversation of its store."""
     if workers == 1:
-        _read_vocabulary()
+        read_vocabulary()
     from gateway.app.config import set_up
     from gateway.app.serving import announcement, nothing_to_do, serve_fleet, serve_platforms
 
     def read() -> Config:
         return set_up(config, os.environ).config
 
-    settings = _served_from(config)
+    settings = served_from(config)
     if reason := nothing_to_do(settings):
-        _misused(reason)
+        misused(reason)
     if workers > 1 and settings.database is not None:
-        _misused("several workers need a Redis store (store.url); a SQLite file has one owner")
-    _log_to(settings, None)
+        misused("several workers need a Redis store (store.url); a SQLite file has one owner")
     looked_at = worker is None and sys.stderr.isatty()
     if looked_at:
         complain(announcement(settings, workers))
@@ -186,8 +191,8 @@ def run(
             from gateway.app.monitor import answering
 
             serve = partial(serve, monitored=partial(answering, settings.monitor, worker or 0))
-        raise typer.Exit(_guarded(serve, settings))
-    raise typer.Exit(_guarded(lambda: serve_fleet([*own("run"), "--worker"], workers), settings))
+        raise typer.Exit(guarded(serve, settings))
+    raise typer.Exit(guarded(lambda: serve_fleet([*own("run"), "--worker"], workers), settings))
 
 
 @app.command()
@@ -207,8 +212,8 @@ def init(
     from gateway.cli import init as setting_up
     from gateway.cli.check import print_findings
 
-    found = _setup(config)
-    try:
+    found = setup_of(config)
+    with told(found.config, status=2):
         if yes or provider or model or base_url or allow:
             draft = setting_up.by_flags(
                 found, os.environ, provider=provider, model=model, base_url=base_url, allow=allow or ()
@@ -217,17 +222,12 @@ def init(
             talk = setting_up.Dialogue(ask=_ask, secret=_ask_secret, tell=show)
             draft = setting_up.by_answers(talk, found, os.environ, lambda run: asyncio.run(run()))
         else:
-            _misused("there is nobody to ask: give --provider and --model, or --yes")
+            misused("there is nobody to ask: give --provider and --model, or --yes")
         files = setting_up.write(draft, found, os.environ)
         settings = set_up(config, os.environ)
-    except ConfigError as error:
-        _tell_problems(error, found.config)
-        raise typer.Exit(2) from None
-    except GatewayError as error:
-        _misused(str(error))
     show("\n".join(f"Written: {file}" for file in files) or "Nothing has changed.")
-    _log_to(settings.config, None, level="error")
-    status = _guarded(lambda: print_findings(settings, _redactor(settings.config)), settings.config)
+    log_to(settings.config, None, level="error")
+    status = guarded(lambda: print_findings(settings, redactor(settings.config)), settings.config)
     served = any(each.enabled for name, each in settings.config.adapters.items() if not platforms()[name].beside_shell)
     start = f"tart it with `legato {'run' if served else 'chat'}`."
     show(f"S{start}" if status == 0 else f"Mend what FAILs, then s{start}")
@@ -247,10 +247,10 @@ def check(config: ConfigOption = None) -> None:
     """Validate the configuration and probe what it names."""
     from gateway.cli.check import print_findings
 
-    found = _setup(config)
+    found = setup_of(config)
     settings = found.config
-    _log_to(settings, None, level="error")  # the findings say it
-    raise typer.Exit(_guarded(lambda: print_findings(found, _redactor(settings)), settings))
+    log_to(settings, None, level="error")  # the findings say it
+    raise typer.Exit(guarded(lambda: print_findings(found, redactor(settings)), settings))
 
 
 @app.command()
@@ -263,20 +263,18 @@ def doctor(
     """Look at everything: what `check` says, the store's content, rights, disk, clock, versions. Nothing is changed."""
     from gateway.cli import doctor as examining
     from gateway.cli.check import printed
-    from gateway.runtime.clock import SystemClock
 
-    found = _setup(config)
+    found = setup_of(config)
     settings = found.config
-    _log_to(settings, None)
 
     async def run() -> int:
         async with aclosing(examining.examined(found, SystemClock())) as facts:
             if report:
                 show(examining.report([each async for each in facts], settings))
                 return 0
-            return await printed(examining.findings(facts), _redactor(settings))
+            return await printed(examining.findings(facts), redactor(settings))
 
-    raise typer.Exit(_guarded(run, settings))
+    raise typer.Exit(guarded(run, settings))
 
 
 @app.command()
@@ -290,12 +288,11 @@ def models(
     """List the models that a provider offers: windows, prices, and what they can do; or the providers, if none is
     chosen."""
     from gateway.cli import models as listed
-    from gateway.runtime.clock import SystemClock
 
     if known:
         show_rows(listed.known_rows(listed.day(SystemClock().now())), as_json, listed.known_text)
         return
-    found = _setup(config)
+    found = setup_of(config)
     named = provider or found.config.model.provider
     if vendors or (not provider and listed.has_no_list(named)):
         show_rows(listed.vendor_rows(os.environ), as_json, listed.vendors_text)
@@ -303,9 +300,9 @@ def models(
     try:
         asked = listed.asked_of(named, found, os.environ)
     except ConfigError as error:
-        _misused(" ".join(error.problems))
-    _log_to(asked, None)
-    rows = _guarded(lambda: listed.model_rows(asked, _redactor(asked)), asked)
+        misused(" ".join(error.problems))
+    log_to(asked, None)
+    rows = guarded(lambda: listed.model_rows(asked, redactor(asked)), asked)
     show_rows(rows, as_json, listed.models_text)
 
 
@@ -317,11 +314,11 @@ def status(as_json: JsonOption = False, config: ConfigOption = None) -> None:
     """
     from gateway.cli.status import asked, is_well, nobody, of_store, status_text
 
-    settings = _settings(config)
+    settings = settings_of(config)
     reports = asked(settings.monitor)
     if not reports:
         complain(f"{nobody(settings)} This is what the store says:")
-    rows = reports or [_read(config, of_store)]
+    rows = reports or [ask_store(config, of_store)]
     show_rows(rows, as_json, status_text)
     raise typer.Exit(0 if is_well(reports) else 1)
 
@@ -334,10 +331,10 @@ def reload(as_json: JsonOption = False, config: ConfigOption = None) -> None:
     """
     from gateway.cli.status import nobody, reload_text, reloaded
 
-    settings = _settings(config)
+    settings = settings_of(config)
     if not (answers := reloaded(settings.monitor)):
-        _fail(f"{nobody(settings)} SIGHUP at the process of `legato run` does the same, and its log has the answer.")
-    redact = _redactor(settings)
+        fail(f"{nobody(settings)} SIGHUP at the process of `legato run` does the same, and its log has the answer.")
+    redact = redactor(settings)
     show_rows(answers, as_json, lambda rows: redact(reload_text(rows)))
     raise typer.Exit(2 if any("problems" in each for each in answers) else 0)
 
@@ -359,7 +356,7 @@ def config_show(as_json: JsonOption = False, config: ConfigOption = None) -> Non
     """What is set, and where each value was written. All others are defaults."""
     from gateway.cli.settings import in_force_text, rows_in_force
 
-    show_rows(rows_in_force(_setup(config), os.environ), as_json, in_force_text)
+    show_rows(rows_in_force(setup_of(config), os.environ), as_json, in_force_text)
 
 
 @config_app.command("get")
@@ -369,10 +366,9 @@ def config_get(key: KeyArgument, config: ConfigOption = None) -> None:
 
     from gateway.cli.settings import value_of
 
-    try:
-        value = value_of(_setup(config), key)
-    except GatewayError as error:
-        _misused(str(error))
+    found = setup_of(config)
+    with told(found.config, status=2):
+        value = value_of(found, key)
     show(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
 
 
@@ -386,15 +382,10 @@ def config_set(
     from gateway.app.reload import differences, taken_up
     from gateway.cli.settings import change
 
-    found = _setup(config)
-    try:
+    found = setup_of(config)
+    with told(found.config, status=2):
         file = change(found, os.environ, {key: value})
-    except ConfigError as error:
-        _tell_problems(error, found.config)
-        raise typer.Exit(2) from None
-    except GatewayError as error:
-        _misused(str(error))
-    wanted = _setup(config).config
+    wanted = setup_of(config).config
     waits = differences(taken_up(found.config, wanted), wanted)
     when = "at its next start" if waits else "by `legato reload`, or at its next start"
     show(f"{key} is set in {file}. A gateway that runs takes it {when}.")
@@ -409,12 +400,11 @@ def usage(
 ) -> None:
     """Show the use of models and its cost."""
     from gateway.cli.reports import usage_rows, usage_text
-    from gateway.runtime.clock import SystemClock
 
     if by not in ("model", "purpose", "platform", "session"):
-        _misused(f"--by takes model, purpose, platform or session, not {by!r}")
+        misused(f"--by takes model, purpose, platform or session, not {by!r}")
     since = SystemClock().now() - days * 86_400
-    rows = _read(config, lambda store: usage_rows(store, since, by))
+    rows = ask_store(config, lambda store: usage_rows(store, since, by))
     show_rows(rows, as_json, usage_text)
 
 
@@ -429,9 +419,10 @@ def trace(
     """Follow one message: its turn, each model call with tokens and cost, tools, and what people were shown."""
     from gateway.app.plugins import platforms
     from gateway.cli.trace import trace_text, traced
-    from gateway.runtime.clock import SystemClock
 
-    show_rows(_read(config, lambda store: traced(store, item, platforms(), SystemClock().now())), as_json, trace_text)
+    show_rows(
+        ask_store(config, lambda store: traced(store, item, platforms(), SystemClock().now())), as_json, trace_text
+    )
 
 
 @app.command()
@@ -446,18 +437,15 @@ def logs(
 ) -> None:
     """Print the last lines of the log. `legato trace ID` says what became of the turn that a line names."""
     from gateway.cli.logs import coming, last, of_turn, opened
-    from gateway.runtime.clock import SystemClock
 
-    settings, belongs = _settings(config), of_turn(turn)
+    settings, belongs = settings_of(config), of_turn(turn)
     if source == "-":
         for line in sys.stdin if follow else last(sys.stdin, lines, belongs):
             if not follow or belongs(line):
                 show(line.rstrip("\n"))
         return
-    try:
+    with told(settings):
         file = opened(Path(source) if source else settings.home / "legato.log")
-    except GatewayError as error:
-        _fail(str(error))
 
     async def run() -> None:
         for line in last(file, lines, belongs):
@@ -467,7 +455,7 @@ def logs(
                 show(line)
 
     with file:
-        _guarded(run, settings)
+        guarded(run, settings)
 
 
 @app.command()
@@ -492,21 +480,19 @@ def backup(
     from gateway.app.backup.making import make
     from gateway.app.backup.restoring import verify as tried
     from gateway.cli.backup import made_row, made_text, verified_row, verified_text
-    from gateway.runtime.clock import SystemClock
 
-    found = _setup(config)
+    found = setup_of(config)
     settings = found.config
-    _log_to(settings, None)
     if verify is not None:
-        looked = _guarded(lambda: tried(settings, verify, SystemClock(), identity), settings)
+        looked = guarded(lambda: tried(settings, verify, SystemClock(), identity), settings)
         show_rows(verified_row(looked), as_json, verified_text)
         return
     try:
         kept = Keep.parse(keep) if keep else None if target is not None else settings.backup.kept
     except ValueError as error:
-        _misused(f"--keep {error}")
+        misused(f"--keep {error}")
     others = [*found.files, *(folder / ".env" for folder in found.secrets if secrets)]
-    made = _guarded(lambda: make(settings, SystemClock(), target=target, keep=kept, others=others), settings)
+    made = guarded(lambda: make(settings, SystemClock(), target=target, keep=kept, others=others), settings)
     show_rows(made_row(made), as_json, made_text)
 
 
@@ -524,15 +510,11 @@ def restore(
     from gateway.app.backup.restoring import restore as put_back
     from gateway.app.store import make_folders
     from gateway.cli.backup import restored_row, restored_text
-    from gateway.runtime.clock import SystemClock
 
-    settings = _settings(config)
-    _log_to(settings, None)
-    try:
+    settings = settings_of(config)
+    with told(settings):
         make_folders(settings, home=False)
-    except GatewayError as error:
-        _fail(str(error))
-    restored = _guarded(lambda: put_back(settings, file, SystemClock(), identity), settings)
+    restored = guarded(lambda: put_back(settings, file, SystemClock(), identity), settings)
     show_rows(restored_row(restored), as_json, restored_text)
 
 
@@ -551,14 +533,12 @@ def upgrade(
     """
     from gateway.app.store import configured_store
     from gateway.cli.upgrade import is_fit, rehearsal_row, rehearsal_text
-    from gateway.runtime.clock import SystemClock
     from gateway.store.sqlite.rehearsal import rehearse as rehearsed
 
-    settings = _settings(config)
-    _log_to(settings, None)
+    settings = settings_of(config)
     path = settings.database
     if rehearse and path is None:
-        _misused("a Redis store has no steps to rehearse: processes of two versions share it (docs/redis.md)")
+        misused("a Redis store has no steps to rehearse: processes of two versions share it (docs/redis.md)")
 
     async def tried() -> dict[str, object]:
         assert path is not None, "it was looked at above"
@@ -571,10 +551,10 @@ def upgrade(
         await store.aclose()
 
     if rehearse:
-        row = _guarded(tried, settings)
+        row = guarded(tried, settings)
         show_rows(row, as_json, rehearsal_text)
         raise typer.Exit(0 if is_fit(row) else 1)
-    _guarded(run, settings)
+    guarded(run, settings)
     show("The store has this program's version.")
 
 
@@ -589,7 +569,7 @@ def migrate(
 
     for name, url in (("SOURCE", source), ("TARGET", target)):
         _check_address(name, url)
-    report = _guarded(lambda: migrate_between(source, target), None)
+    report = guarded(lambda: migrate_between(source, target), None)
     show_rows(report_row(report), as_json, report_text)
 
 
@@ -610,21 +590,19 @@ def import_(
 
     Each comes once, however often this is run. With a SQLite store no gateway may run meanwhile.
     """
-    _read_vocabulary()
+    read_vocabulary()
     from gateway.cli import importing
-    from gateway.runtime.clock import SystemClock
     from gateway.store.imports import FORMATS
 
     if form not in FORMATS:
-        _misused(f"{form!r} is no format that can be read; there are {', '.join(FORMATS)}")
-    settings = _settings(config)
-    _log_to(settings, None)
+        misused(f"{form!r} is no format that can be read; there are {', '.join(FORMATS)}")
+    settings = settings_of(config)
 
     async def run() -> importing.Report:
         with importing.shown_progress(form, file) as tell:
             return await importing.import_file(settings, form, file, person, SystemClock(), dry_run=dry_run, tell=tell)
 
-    report = _guarded(run, settings)
+    report = guarded(run, settings)
     show_rows(importing.report_row(report, dry_run=dry_run), as_json, importing.report_text)
     raise typer.Exit(importing.complain_of_end(report))
 
@@ -643,23 +621,21 @@ def replay(
 
     The stored conversation is only read, and tools are not run. Each message is a call at your cost.
     """
-    _read_vocabulary()
+    read_vocabulary()
     from gateway.cli import replay as replaying
     from gateway.cli.replay_shown import ended_text, replay_text, write_page
 
     if html is not None and os.path.lexists(html):
-        _misused(f"{html} exists already: name a new file")
-    found = _setup(config)
-    story = _read(config, lambda store: replaying.story_of(store, session_id, first))
-    row = _guarded(lambda: replaying.replayed(story, found, model, provider, os.environ, _tell_replayed), found.config)
+        misused(f"{html} exists already: name a new file")
+    found = setup_of(config)
+    story = ask_store(config, lambda store: replaying.story_of(store, session_id, first))
+    row = guarded(lambda: replaying.replayed(story, found, model, provider, os.environ, _tell_replayed), found.config)
     show_rows(row, as_json, replay_text)
     if html is not None:
-        try:
+        with told(found.config):
             write_page(row, html)
-        except GatewayError as error:
-            _fail(str(error))
     if row["ended"]:
-        _fail(ended_text(row))
+        fail(ended_text(row))
 
 
 def _tell_replayed(done: int, total: int) -> None:
@@ -687,27 +663,24 @@ def purge(
     the chats is not undone.
     """
     from gateway.cli.purge import Purge, carry_out, key_named, person_named, preview, preview_text
-    from gateway.runtime.clock import SystemClock
 
     if not (person or key or older_than) or (person and key):
-        _misused("say what to purge: --person, --key or --older-than; the last may stand beside one of the others")
-    settings = _settings(config)
-    try:
+        misused("say what to purge: --person, --key or --older-than; the last may stand beside one of the others")
+    settings = settings_of(config)
+    with told(settings, status=2):
         what = Purge(
             person=person_named(person) if person else None,
             key=key_named(key) if key else None,
             before=SystemClock().now() - older_than * 86_400 if older_than else None,
         )
-    except GatewayError as error:
-        _misused(str(error))
-    rows = _read(config, lambda store: preview(store, what))
+    rows = ask_store(config, lambda store: preview(store, what))
     if dry_run or not rows:
         show_rows(rows, as_json, preview_text)
         return
     if not yes:
         complain(preview_text(rows))
         typer.confirm("Delete this for good?", abort=True, err=True)
-    went, copies = _guarded(lambda: carry_out(settings, what), settings)
+    went, copies = guarded(lambda: carry_out(settings, what), settings)
     if copies:
         complain(copies)
     show_rows(went, as_json, lambda counts: "\n".join(f"{name}: {count:,}" for name, count in counts.items()))
@@ -722,7 +695,7 @@ def sessions_list(
     """Sessions, newest first."""
     from gateway.cli.reports import session_rows, sessions_text
 
-    show_rows(_read(config, lambda store: session_rows(store, limit)), as_json, sessions_text)
+    show_rows(ask_store(config, lambda store: session_rows(store, limit)), as_json, sessions_text)
 
 
 @sessions_app.command("show")
@@ -730,7 +703,7 @@ def sessions_show(session_id: SessionArgument, as_json: JsonOption = False, conf
     """One session with its transcript."""
     from gateway.cli.reports import show_row, show_text
 
-    show_rows(_read(config, lambda store: show_row(store, session_id)), as_json, show_text)
+    show_rows(ask_store(config, lambda store: show_row(store, session_id)), as_json, show_text)
 
 
 @sessions_app.command("lineage")
@@ -738,7 +711,7 @@ def sessions_lineage(session_id: SessionArgument, as_json: JsonOption = False, c
     """The chain of continuations a session belongs to, root to tip."""
     from gateway.cli.reports import lineage_rows, sessions_text
 
-    show_rows(_read(config, lambda store: lineage_rows(store, session_id)), as_json, sessions_text)
+    show_rows(ask_store(config, lambda store: lineage_rows(store, session_id)), as_json, sessions_text)
 
 
 @sessions_app.command("search")
@@ -752,173 +725,15 @@ def sessions_search(
     from gateway.cli.meaning import meaning_of
     from gateway.cli.reports import Row, found_rows, found_text
 
-    settings, sought = _settings(config), " ".join(words)
+    settings, sought = settings_of(config), " ".join(words)
 
     async def search(store: Store) -> list[Row]:
         asks = settings.search.embeddings is not None
         return await found_rows(
-            store, sought, limit, await meaning_of(settings, sought, _redactor(settings)) if asks else None
+            store, sought, limit, await meaning_of(settings, sought, redactor(settings)) if asks else None
         )
 
-    show_rows(_read(config, search), as_json, found_text)
-
-
-# -- what the commands share -----------------------------------------------------------------
-
-
-def _words(words: Sequence[str], otherwise: str) -> str:
-    """The words; a `-` behind them stands for what stdin holds. Raises typer.Exit with the sentence `otherwise` where
-    there are none."""
-    parts = [" ".join(words)]
-    if words[-1] == "-":
-        if sys.stdin.isatty():
-            complain("Type the text; Ctrl-D at the beginning of a line ends it.")
-        try:
-            parts = [" ".join(words[:-1]), sys.stdin.buffer.read().decode("utf-8-sig").rstrip()]
-        except UnicodeDecodeError as error:
-            _misused(f"stdin is not UTF-8 text (byte {error.start + 1}): send it as UTF-8")
-    return "\n\n".join(part for part in parts if part.strip()) or _misused(otherwise)
-
-
-def _settings(path: Path | None) -> Config:
-    return _setup(path).config
-
-
-def _setup(path: Path | None) -> Setup:
-    from gateway.app.config import set_up
-    from gateway.runtime.logs import redact_crashes
-
-    redact_crashes(_redactor(None))
-    try:
-        found = set_up(path, os.environ)
-    except ConfigError as error:
-        _tell_problems(error, None)
-        raise typer.Exit(2) from None
-    redact_crashes(_redactor(found.config))
-    return found
-
-
-def _served_from(path: Path | None) -> Config:
-    """The settings, for a person who is told where they and the store are, if these are not where new ones would be."""
-    found = _setup(path)
-    if found.earlier and sys.stderr.isatty():
-        used = " and ".join(str(each) for each in found.earlier)
-        complain(
-            f"Legato uses {used} of this folder, as earlier versions did. Its own folder is {found.folder}: "
-            "docs/operations.md (Upgrade) says how to move them there."
-        )
-    return found.config
-
-
-def _redactor(settings: Config | None) -> Redactor:
-    """Takes secrets out of all that is printed; without a configuration only what looks like one."""
-    from gateway.runtime.redaction import Redactor
-
-    return Redactor(settings.secrets() if settings else ())
-
-
-def _guarded(run: Callable[[], Awaitable[T]], settings: Config | None) -> T:
-    """Return the result of `run`. Raises typer.Exit, when the person was told why there is none."""
-
-    async def main() -> T:
-        return await run()
-
-    try:
-        return asyncio.run(main())
-    except ConfigError as error:
-        _tell_problems(error, settings)
-        raise typer.Exit(2) from None
-    except GatewayError as error:
-        _fail(_redactor(settings)(str(error)))
-    except OSError as error:
-        if error.errno not in (errno.EMFILE, errno.ENFILE):
-            raise
-        _fail(TOO_FEW_FILES)
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
-
-
-def _read_vocabulary() -> None:
-    """Read the vocabulary before the rest of the program is imported: reading it takes 25 MB for a moment, which are
-    free again for the rest."""
-    from gateway.runtime.tokens import read_vocabulary
-
-    try:
-        read_vocabulary()
-    except ConfigError as error:
-        _tell_problems(error, None)
-        raise typer.Exit(2) from None
-
-
-def _tell_problems(error: ConfigError, settings: Config | None) -> None:
-    redact = _redactor(settings)
-    for problem in error.problems:
-        complain(redact(problem))
-
-
-def _fail(sentence: str, *, status: int = 1) -> NoReturn:
-    complain(f"legato: {sentence}")
-    raise typer.Exit(status)
-
-
-def _misused(sentence: str) -> NoReturn:
-    _fail(sentence, status=2)
-
-
-def _read(path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T:
-    """Return the answer of `ask` about the configured store, opened for reading only."""
-    from gateway.app.store import configured_store
-
-    settings = _settings(path)
-    _log_to(settings, None)
-
-    async def run() -> T:
-        store = configured_store(settings, read_only=True)
-        await store.open()
-        try:
-            return await ask(store)
-        finally:
-            await store.aclose()
-
-    return _guarded(run, settings)
-
-
-def _give(path: Path | None, orders: list[Order]) -> str:
-    """Carry out orders, or leave them to the gateway that has the store; a sentence about that."""
-    from gateway.app.orders import carry_out, dead_of, leave
-    from gateway.app.store import configured_store
-    from gateway.runtime.clock import SystemClock
-    from gateway.runtime.errors import StoreLocked
-
-    settings = _settings(path)
-    _log_to(settings, None)
-
-    async def run() -> str:
-        store = configured_store(settings, waits=False)
-        store.serve(runs=(), sends=())  # what is due is for those who serve
-        try:
-            await store.open()
-        except StoreLocked:
-            return ""
-        try:
-            dead = await dead_of(store, orders)
-            for order in orders:
-                await carry_out(store, order, SystemClock(), dead)
-        finally:
-            await store.aclose()
-        return "Done." if settings.database is None else "Done: it goes on as soon as Legato runs."
-
-    if said := _guarded(run, settings):
-        return said
-    _read(path, lambda store: leave(store, orders))
-    return "The gateway that runs does it within ten seconds."
-
-
-def _log_to(settings: Config, file: Path | None, *, level: Literal["", "error"] = "") -> None:
-    """Logs go to `file`, else to stderr: stdout belongs to what was asked for."""
-    from gateway.runtime.logs import configure_logs
-
-    configure_logs(level=level or settings.log.level, form=settings.log.format, redact=_redactor(settings), file=file)
+    show_rows(ask_store(config, search), as_json, found_text)
 
 
 def _check_address(name: str, url: str) -> None:
@@ -929,11 +744,10 @@ def _check_address(name: str, url: str) -> None:
     try:
         StoreSettings(url=url)
     except ValidationError as error:  # the address may hold a password, so it is not shown
-        complain(f"legato: {name} {error.errors()[0]['msg'].removeprefix('Value error, ')}")
-        raise typer.Exit(2) from None
+        misused(f"{name} {error.errors()[0]['msg'].removeprefix('Value error, ')}")
 
 
-app.add_typer(access_app(_read), name="access")
-app.add_typer(outbox_app(_read, _give), name="outbox")
-app.add_typer(dead_app(_read, _give), name="dead")
-app.add_typer(trajectories_app(_settings, _guarded), name="trajectories")
+app.add_typer(access_app, name="access")
+app.add_typer(outbox_app, name="outbox")
+app.add_typer(dead_app, name="dead")
+app.add_typer(trajectories_app, name="trajectories")

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gateway.cli.options import ConfigOption, JsonOption
 from gateway.cli.printing import complain, show_rows
+from gateway.cli.program import ask_store, fail, give, misused
+from gateway.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
-    from gateway.app.orders import Order, Verb
-    from gateway.store.port import Store
+    from gateway.app.orders import Verb
 
-T = TypeVar("T")
 Row = dict[str, Any]
 
 AllOption = Annotated[bool, typer.Option("--all", help="Also those that were shown.")]
@@ -27,151 +27,75 @@ AgeOption = Annotated[float | None, typer.Option(min=0, metavar="HOURS", help="A
 DryOption = Annotated[bool, typer.Option("--dry-run", help="Change nothing; print what would be done.")]
 _MOST = 10_000
 
-
-class Ask(Protocol):
-    """Runs a question on the configured store, whatever else has it open."""
-
-    def __call__(self, path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T: ...
-
-
-class Give(Protocol):
-    """Has orders carried out, here or by the gateway that runs; says by whom."""
-
-    def __call__(self, path: Path | None, orders: list[Order]) -> str: ...
+outbox_app = typer.Typer(
+    help="Messages that people are not shown yet, or never will be.",
+    invoke_without_command=True,
+    rich_markup_mode=None,
+)
+dead_app = typer.Typer(help="Messages that were given up unanswered.", no_args_is_help=True, rich_markup_mode=None)
 
 
-def outbox_app(ask: Ask, give: Give) -> typer.Typer:
-    """The sub-commands of `legato outbox`."""
-    app = typer.Typer(
-        help="Messages that people are not shown yet, or never will be.",
-        invoke_without_command=True,
-        rich_markup_mode=None,
-    )
-
-    @app.callback()
-    def bare(
-        context: typer.Context,
-        everything: AllOption = False,
-        limit: LimitOption = 50,
-        as_json: JsonOption = False,
-        config: ConfigOption = None,
-    ) -> None:
-        """Messages that people are not shown yet, or never will be, newest first."""
-        if context.invoked_subcommand is None:
-            list_(everything, limit, as_json, config)
-
-    @app.command("list")
-    def list_(
-        everything: AllOption = False, limit: LimitOption = 50, as_json: JsonOption = False, config: ConfigOption = None
-    ) -> None:
-        """List them, newest first, each with its reason."""
-        from gateway.cli.reports import outbox_rows, outbox_text
-
-        show_rows(ask(config, lambda store: outbox_rows(store, limit, everything=everything)), as_json, outbox_text)
-
-    @app.command()
-    def show(ids: Annotated[list[str], typer.Argument(metavar="ID")], config: ConfigOption = None) -> None:
-        """Print rows with all that is known of them, as JSON."""
-        from gateway.cli.reports import outbox_rows
-
-        rows = ask(config, lambda store: outbox_rows(store, _MOST, everything=True))
-        show_rows(_chosen(rows, ids, None, None), True, str)
-
-    @app.command()
-    def retry(
-        ids: IdsArgument = None,
-        chat: ChatOption = None,
-        older_than: AgeOption = None,
-        dry_run: DryOption = False,
-        as_json: JsonOption = False,
-        config: ConfigOption = None,
-    ) -> None:
-        """Show messages that were given up; those that wait are tried again by themselves."""
-        from gateway.cli.reports import outbox_rows
-
-        rows = ask(config, lambda store: outbox_rows(store, _MOST, everything=False))
-        fit = [row for row in _chosen(rows, ids, chat, older_than) if row["state"] in ("refused", "withheld")]
-        _order("retry", fit, dry_run, as_json, lambda orders: give(config, orders))
-
-    @app.command()
-    def drop(
-        ids: IdsArgument = None,
-        chat: ChatOption = None,
-        older_than: AgeOption = None,
-        dry_run: DryOption = False,
-        as_json: JsonOption = False,
-        config: ConfigOption = None,
-    ) -> None:
-        """Give up messages that wait, so that nobody is shown them."""
-        from gateway.cli.reports import outbox_rows
-
-        rows = ask(config, lambda store: outbox_rows(store, _MOST, everything=False))
-        fit = [row for row in _chosen(rows, ids, chat, older_than) if row["state"] == "pending"]
-        _order("drop", fit, dry_run, as_json, lambda orders: give(config, orders))
-
-    return app
+@outbox_app.callback()
+def bare(
+    context: typer.Context,
+    everything: AllOption = False,
+    limit: LimitOption = 50,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Messages that people are not shown yet, or never will be, newest first."""
+    if context.invoked_subcommand is None:
+        outbox_list(everything, limit, as_json, config)
 
 
-def dead_app(ask: Ask, give: Give) -> typer.Typer:
-    """The sub-commands of `legato dead`."""
-    app = typer.Typer(help="Messages that were given up unanswered.", no_args_is_help=True, rich_markup_mode=None)
+@outbox_app.command("list")
+def outbox_list(
+    everything: AllOption = False, limit: LimitOption = 50, as_json: JsonOption = False, config: ConfigOption = None
+) -> None:
+    """List them, newest first, each with its reason."""
+    from gateway.cli.reports import outbox_rows, outbox_text
 
-    def rows_of(config: Path | None) -> list[Row]:
-        from gateway.cli.reports import dead_rows
+    show_rows(ask_store(config, lambda store: outbox_rows(store, limit, everything=everything)), as_json, outbox_text)
 
-        return ask(config, lambda store: dead_rows(store, _MOST))
 
-    @app.command("list")
-    def list_(limit: LimitOption = 50, as_json: JsonOption = False, config: ConfigOption = None) -> None:
-        """List them, newest first."""
-        from gateway.cli.reports import dead_text
+@outbox_app.command("show")
+def outbox_show(ids: Annotated[list[str], typer.Argument(metavar="ID")], config: ConfigOption = None) -> None:
+    """Print rows with all that is known of them, as JSON."""
+    show_rows(_chosen(_outbox(config, everything=True), ids, None, None), True, str)
 
-        show_rows(rows_of(config)[:limit], as_json, dead_text)
 
-    @app.command()
-    def show(ids: Annotated[list[str], typer.Argument(metavar="ID")], config: ConfigOption = None) -> None:
-        """Print them with all that is known of them, as JSON."""
-        show_rows(_chosen(rows_of(config), ids, None, None), True, str)
+@dead_app.command("list")
+def dead_list(limit: LimitOption = 50, as_json: JsonOption = False, config: ConfigOption = None) -> None:
+    """List them, newest first."""
+    from gateway.cli.reports import dead_text
 
-    @app.command()
-    def replay(
-        ids: IdsArgument = None,
-        chat: ChatOption = None,
-        older_than: AgeOption = None,
-        dry_run: DryOption = False,
-        as_json: JsonOption = False,
-        config: ConfigOption = None,
-    ) -> None:
-        """Have them answered after all, each once, behind what waits in its conversation."""
-        fit = [row for row in _chosen(rows_of(config), ids, chat, older_than) if row["kind"] == "message"]
-        _order("replay", fit, dry_run, as_json, lambda orders: give(config, orders))
+    show_rows(_dead(config)[:limit], as_json, dead_text)
 
-    @app.command()
-    def drop(
-        ids: IdsArgument = None,
-        chat: ChatOption = None,
-        older_than: AgeOption = None,
-        dry_run: DryOption = False,
-        as_json: JsonOption = False,
-        config: ConfigOption = None,
-    ) -> None:
-        """Take them off the list. Their senders were told already."""
-        fit = _chosen(rows_of(config), ids, chat, older_than)
-        _order("bury", fit, dry_run, as_json, lambda orders: give(config, orders))
 
-    return app
+@dead_app.command("show")
+def dead_show(ids: Annotated[list[str], typer.Argument(metavar="ID")], config: ConfigOption = None) -> None:
+    """Print them with all that is known of them, as JSON."""
+    show_rows(_chosen(_dead(config), ids, None, None), True, str)
+
+
+def _outbox(config: Path | None, *, everything: bool = False) -> list[Row]:
+    from gateway.cli.reports import outbox_rows
+
+    return ask_store(config, lambda store: outbox_rows(store, _MOST, everything=everything))
+
+
+def _dead(config: Path | None) -> list[Row]:
+    from gateway.cli.reports import dead_rows
+
+    return ask_store(config, lambda store: dead_rows(store, _MOST))
 
 
 def _chosen(rows: list[Row], ids: list[str] | None, chat: str | None, older_than: float | None) -> list[Row]:
     """The rows that are named, or that fit all of the other conditions."""
-    from gateway.runtime.clock import SystemClock
-
     if not (ids or chat or older_than is not None):
-        complain("legato: say which: ids, --chat or --older-than")
-        raise typer.Exit(2)
+        misused("say which: ids, --chat or --older-than")
     if unknown := set(ids or ()) - {row["id"] for row in rows}:
-        complain(f"legato: there is none with the id {', '.join(sorted(unknown))}; `list` names them")
-        raise typer.Exit(1)
+        fail(f"there is none with the id {', '.join(sorted(unknown))}; `list` names them")
     before = SystemClock().now() - (older_than or 0.0) * 3_600
     return [
         row
@@ -182,13 +106,58 @@ def _chosen(rows: list[Row], ids: list[str] | None, chat: str | None, older_than
     ]
 
 
-def _order(verb: Verb, rows: list[Row], dry_run: bool, as_json: bool, give: Callable[[list[Order]], str]) -> None:
-    """Have the verb carried out on the rows, and print their ids."""
-    from gateway.app.orders import Order
+def _add_order(
+    app: typer.Typer,
+    name: str,
+    verb: Verb,
+    rows: Callable[[Path | None], list[Row]],
+    fit: Callable[[Row], bool],
+    help_: str,
+) -> None:
+    """Add a command that has a verb carried out on those of the chosen rows that are `fit` for it."""
 
-    named = [{"id": row["id"], "platform": row["platform"], "chat": row["chat"]} for row in rows]
-    if named and not dry_run:
-        complain(give([Order(verb=verb, **each) for each in named]))
-    show_rows(
-        named, as_json, lambda each: "\n".join(row["id"] for row in each) or "There is none to which this applies."
-    )
+    @app.command(name, help=help_)
+    def order(
+        ids: IdsArgument = None,
+        chat: ChatOption = None,
+        older_than: AgeOption = None,
+        dry_run: DryOption = False,
+        as_json: JsonOption = False,
+        config: ConfigOption = None,
+    ) -> None:
+        from gateway.app.orders import Order
+
+        chosen = filter(fit, _chosen(rows(config), ids, chat, older_than))
+        named = [{"id": row["id"], "platform": row["platform"], "chat": row["chat"]} for row in chosen]
+        if named and not dry_run:
+            complain(give(config, [Order(verb=verb, **each) for each in named]))
+        show_rows(
+            named, as_json, lambda each: "\n".join(row["id"] for row in each) or "There is none to which this applies."
+        )
+
+
+_add_order(
+    outbox_app,
+    "retry",
+    "retry",
+    _outbox,
+    lambda row: row["state"] in ("refused", "withheld"),
+    "Show messages that were given up; those that wait are tried again by themselves.",
+)
+_add_order(
+    outbox_app,
+    "drop",
+    "drop",
+    _outbox,
+    lambda row: row["state"] == "pending",
+    "Give up messages that wait, so that nobody is shown them.",
+)
+_add_order(
+    dead_app,
+    "replay",
+    "replay",
+    _dead,
+    lambda row: row["kind"] == "message",
+    "Have them answered after all, each once, behind what waits in its conversation.",
+)
+_add_order(dead_app, "drop", "bury", _dead, lambda _: True, "Take them off the list. Their senders were told already.")

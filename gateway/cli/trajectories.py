@@ -13,6 +13,7 @@ import typer
 
 from gateway.cli.options import ConfigOption
 from gateway.cli.printing import complain, show
+from gateway.cli.program import guarded, settings_of
 
 if TYPE_CHECKING:
     from gateway.agent.auxiliary import AuxiliaryModel
@@ -27,48 +28,42 @@ if TYPE_CHECKING:
 _PATIENCE: Final = 300.0  # seconds for one summary, repeats and the second model included
 
 
-def trajectories_app(
-    settings_of: Callable[[Path | None], Config], guarded: Callable[[Callable[[], Awaitable[int]], Config], int]
-) -> typer.Typer:
-    """The commands, for a program that reads its configuration with `settings_of` and runs its
-    coroutines with `guarded`."""
-    app = typer.Typer(help="Compress finished runs, offline.", no_args_is_help=True, rich_markup_mode=None)
+trajectories_app = typer.Typer(help="Compress finished runs, offline.", no_args_is_help=True, rich_markup_mode=None)
 
-    @app.callback()
-    def root() -> None:
-        """Compress finished runs, offline."""
 
-    @app.command("compress")
-    def compress(
-        source: Annotated[Path, typer.Argument(metavar="IN", help="A .jsonl file, or a folder of such files.")],
-        output: Annotated[Path, typer.Argument(metavar="OUT", help="The file, or folder, to write.")],
-        target: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens a trajectory may have.")] = 15_250,
-        summary_target: Annotated[int, typer.Option(min=100, metavar="N", help="Tokens of a summary.")] = 750,
-        concurrency: Annotated[int, typer.Option(min=1, max=256, metavar="N", help="How many side by side.")] = 8,
-        notice: Annotated[bool, typer.Option(help="Say on the system turn that turns were condensed.")] = False,
-        metrics: Annotated[
-            Path | None, typer.Option(metavar="PATH", help="Where the figures go (default: OUT.metrics.json).")
-        ] = None,
-        limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N trajectories.")] = None,
-        config: ConfigOption = None,
-    ) -> None:
-        """Make trajectories (ShareGPT form, JSON lines) fit a length: their middle becomes a summary.
+@trajectories_app.callback()
+def root() -> None:
+    """Compress finished runs, offline."""
 
-        A run that was broken off goes on where it was when the same command is given again.
-        """
-        from gateway.trajectories.region import TrajectorySettings
-        from gateway.trajectories.run import Order
 
-        order = Order(source=source, output=output, metrics=metrics, limit=limit, concurrency=concurrency)
-        wanted = TrajectorySettings(target=target, summary=summary_target, notice=notice)
-        configured = settings_of(config)
-        raise typer.Exit(guarded(lambda: _compress(order, wanted, configured), configured))
+@trajectories_app.command("compress")
+def compress(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A .jsonl file, or a folder of such files.")],
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="The file, or folder, to write.")],
+    target: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens a trajectory may have.")] = 15_250,
+    summary_target: Annotated[int, typer.Option(min=100, metavar="N", help="Tokens of a summary.")] = 750,
+    concurrency: Annotated[int, typer.Option(min=1, max=256, metavar="N", help="How many side by side.")] = 8,
+    notice: Annotated[bool, typer.Option(help="Say on the system turn that turns were condensed.")] = False,
+    metrics: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Where the figures go (default: OUT.metrics.json).")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N trajectories.")] = None,
+    config: ConfigOption = None,
+) -> None:
+    """Make trajectories (ShareGPT form, JSON lines) fit a length: their middle becomes a summary.
 
-    return app
+    A run that was broken off goes on where it was when the same command is given again.
+    """
+    from gateway.trajectories.region import TrajectorySettings
+    from gateway.trajectories.run import Order
+
+    order = Order(source=source, output=output, metrics=metrics, limit=limit, concurrency=concurrency)
+    wanted = TrajectorySettings(target=target, summary=summary_target, notice=notice)
+    configured = settings_of(config)
+    raise typer.Exit(guarded(lambda: _compress(order, wanted, configured), configured))
 
 
 async def _compress(order: Order, wanted: TrajectorySettings, config: Config) -> int:
-    from gateway.runtime.logs import configure_logs
     from gateway.runtime.redaction import Redactor
     from gateway.runtime.tokens import TokenCounter
     from gateway.trajectories.compressor import TrajectoryCompressor
@@ -76,7 +71,6 @@ async def _compress(order: Order, wanted: TrajectorySettings, config: Config) ->
     from gateway.trajectories.run import compress_files
 
     redact, counter = Redactor(config.secrets()), TokenCounter()
-    configure_logs(level=config.log.level, form=config.log.format, redact=redact, file=None)
     summariser = await _summariser(config, counter)
     compressor = TrajectoryCompressor(
         wanted, summarise=summariser, counter=counter, redact=redact, window=summariser.model.context_length

@@ -11,6 +11,7 @@ from tests.support.source_tree import ROOT, modules, name_of, parsed
 WHERE_IMPORTS_MAY_WAIT = {
     "gateway/__main__.py",
     "gateway/cli/main.py",
+    "gateway/cli/program.py",
     "gateway/cli/access.py",
     "gateway/cli/trajectories.py",
     "gateway/app/store.py",

@@ -24,6 +24,7 @@ from gateway.cli import check
 from gateway.cli import main as cli
 from gateway.cli.check import _model, _store, may_talk
 from gateway.cli.printing import complain, show, show_rows
+from gateway.cli.program import guarded
 from gateway.domain.platform import AdapterSettings
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec
@@ -73,7 +74,7 @@ def test_a_command_that_was_broken_off_ends_with_its_code() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(typer.Exit) as ended:
-        cli._guarded(ask, None)
+        guarded(ask, None)
     assert ended.value.exit_code == 130
 
 
@@ -191,7 +192,7 @@ def test_a_limit_of_open_files_is_no_traceback(capsys: pytest.CaptureFixture[str
         raise OSError(errno.EMFILE, "Too many open files")
 
     with pytest.raises(typer.Exit) as ended:
-        cli._guarded(run, None)
+        guarded(run, None)
     assert ended.value.exit_code == 1
     assert capsys.readouterr().err == f"legato: {TOO_FEW_FILES}\n"
 

@@ -1,0 +1,181 @@
+"""The steps that all commands share: they read the settings, ask the store, and say why something cannot be done."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeVar
+
+import typer
+
+from gateway.cli.printing import complain
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import TOO_FEW_FILES, ConfigError, GatewayError, StoreLocked
+
+if TYPE_CHECKING:
+    from gateway.app.config import Config, Setup
+    from gateway.app.orders import Order
+    from gateway.runtime.redaction import Redactor
+    from gateway.store.port import Store
+
+T = TypeVar("T")
+
+
+def fail(sentence: str, *, status: int = 1) -> NoReturn:
+    """End the command with a sentence."""
+    complain(f"legato: {sentence}")
+    raise typer.Exit(status)
+
+
+def misused(sentence: str) -> NoReturn:
+    """End a command that cannot be meant as it was called."""
+    fail(sentence, status=2)
+
+
+def redactor(settings: Config | None) -> Redactor:
+    """Takes secrets out of all that is printed; without a configuration only what looks like one."""
+    from gateway.runtime.redaction import Redactor
+
+    return Redactor(settings.secrets() if settings else ())
+
+
+@contextmanager
+def told(settings: Config | None = None, *, status: int = 1) -> Iterator[None]:
+    """Where the block fails, say why, and end the command: with 2 for settings that cannot be used, else `status`."""
+    try:
+        yield
+    except ConfigError as error:
+        redact = redactor(settings)
+        for problem in error.problems:
+            complain(redact(problem))
+        raise typer.Exit(2) from None
+    except GatewayError as error:
+        fail(redactor(settings)(str(error)), status=status)
+
+
+def words_of(words: Sequence[str], otherwise: str) -> str:
+    """The words; a `-` behind them stands for what stdin holds. Raises typer.Exit with the sentence `otherwise` where
+    there are none."""
+    parts = [" ".join(words)]
+    if words[-1] == "-":
+        if sys.stdin.isatty():
+            complain("Type the text; Ctrl-D at the beginning of a line ends it.")
+        try:
+            parts = [" ".join(words[:-1]), sys.stdin.buffer.read().decode("utf-8-sig").rstrip()]
+        except UnicodeDecodeError as error:
+            misused(f"stdin is not UTF-8 text (byte {error.start + 1}): send it as UTF-8")
+    return "\n\n".join(part for part in parts if part.strip()) or misused(otherwise)
+
+
+def setup_of(path: Path | None) -> Setup:
+    """The settings and where they are; from now on logs go to stderr, and secrets to no crash's text."""
+    from gateway.app.config import set_up
+    from gateway.runtime.logs import redact_crashes
+
+    redact_crashes(redactor(None))
+    with told():
+        found = set_up(path, os.environ)
+    redact_crashes(redactor(found.config))
+    log_to(found.config, None)
+    return found
+
+
+def settings_of(path: Path | None) -> Config:
+    """The settings alone."""
+    return setup_of(path).config
+
+
+def served_from(path: Path | None) -> Config:
+    """The settings, for a person who is told where they and the store are, if these are not where new ones would be."""
+    found = setup_of(path)
+    if found.earlier and sys.stderr.isatty():
+        used = " and ".join(str(each) for each in found.earlier)
+        complain(
+            f"Legato uses {used} of this folder, as earlier versions did. Its own folder is {found.folder}: "
+            "docs/operations.md (Upgrade) says how to move them there."
+        )
+    return found.config
+
+
+def log_to(settings: Config, file: Path | None, *, level: Literal["", "error"] = "") -> None:
+    """Logs go to `file`, else to stderr: stdout belongs to what was asked for."""
+    from gateway.runtime.logs import configure_logs
+
+    configure_logs(level=level or settings.log.level, form=settings.log.format, redact=redactor(settings), file=file)
+
+
+def guarded(run: Callable[[], Awaitable[T]], settings: Config | None) -> T:
+    """Return the result of `run`. Raises typer.Exit, when the person was told why there is none."""
+
+    async def main() -> T:
+        return await run()
+
+    try:
+        with told(settings):
+            answer = asyncio.run(main())
+    except OSError as error:
+        if error.errno not in (errno.EMFILE, errno.ENFILE):
+            raise
+        fail(TOO_FEW_FILES)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    return answer
+
+
+def read_vocabulary() -> None:
+    """Read the vocabulary before the rest of the program is imported: reading it takes 25 MB for a moment, which are
+    free again for the rest."""
+    from gateway.runtime import tokens
+
+    with told():
+        tokens.read_vocabulary()
+
+
+def ask_store(path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T:
+    """Return the answer of `ask` about the configured store, opened for reading only."""
+    from gateway.app.store import configured_store
+
+    settings = settings_of(path)
+
+    async def run() -> T:
+        store = configured_store(settings, read_only=True)
+        await store.open()
+        try:
+            return await ask(store)
+        finally:
+            await store.aclose()
+
+    return guarded(run, settings)
+
+
+def give(path: Path | None, orders: list[Order]) -> str:
+    """Carry out orders, or leave them to the gateway that has the store; a sentence about that."""
+    from gateway.app.orders import carry_out, dead_of, leave
+    from gateway.app.store import configured_store
+
+    settings = settings_of(path)
+
+    async def run() -> str:
+        store = configured_store(settings, waits=False)
+        store.serve(runs=(), sends=())  # what is due is for those who serve
+        try:
+            await store.open()
+        except StoreLocked:
+            return ""
+        try:
+            dead = await dead_of(store, orders)
+            for order in orders:
+                await carry_out(store, order, SystemClock(), dead)
+        finally:
+            await store.aclose()
+        return "Done." if settings.database is None else "Done: it goes on as soon as Legato runs."
+
+    if said := guarded(run, settings):
+        return said
+    ask_store(path, lambda store: leave(store, orders))
+    return "The gateway that runs does it within ten seconds."
