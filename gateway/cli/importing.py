@@ -7,7 +7,6 @@ earlier run was killed. A conversation that has grown since comes as one more se
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -60,9 +59,10 @@ class Report:
     messages: int = 0
     known: int = 0
     grown: int = 0
-    seconds: float = 0.0
+    left_out: Mapping[str, int] = field(default_factory=dict)
     ended: str = ""
-    left_out: Mapping[str, int] = field(default_factory=Counter)
+    seconds: float = 0.0
+    dry_run: bool = False
 
 
 async def owner_named(store: Store, name: str) -> Owner:
@@ -109,7 +109,7 @@ async def import_file(
         started = clock.monotonic()
         await run.all_of(path)
         report = run.report
-        report.seconds = clock.monotonic() - started
+        report.seconds, report.dry_run = round(clock.monotonic() - started, 3), dry_run
         return report
     finally:
         await store.aclose()
@@ -265,26 +265,20 @@ def shown_progress(form: str, path: Path) -> Iterator[Tell]:
         yield lambda read, messages: shown.update(task, completed=read, messages=messages)
 
 
-def report_row(report: Report, *, dry_run: bool) -> dict[str, Any]:
-    """owner, sessions, messages, known, grown, left_out (by reason), ended, seconds, dry_run."""
-    names = ("owner", "sessions", "messages", "known", "grown", "left_out", "ended")
-    return {name: getattr(report, name) for name in names} | {"seconds": round(report.seconds, 3), "dry_run": dry_run}
-
-
-def report_text(row: Mapping[str, Any]) -> str:
-    """The same to be read."""
-    verb = "would come" if row["dry_run"] else "came"
+def report_text(report: Report) -> str:
+    """The result to be read."""
+    verb = "would come" if report.dry_run else "came"
     lines = [
-        f"{counted(row['sessions'], 'conversation')} {verb} with {counted(row['messages'], 'message')}, "
-        f"for {row['owner']}."
+        f"{counted(report.sessions, 'conversation')} {verb} with {counted(report.messages, 'message')}, "
+        f"for {report.owner}."
     ]
-    if row["grown"]:
-        lines.append(f"{row['grown']:,} of them go on from one that was imported before.")
-    if row["known"]:
-        lines.append(f"{counted(row['known'], 'conversation')} had come before.")
-    if row["left_out"]:
-        lines += ["Left out:", *(f"{count:>9,}  {why}" for why, count in row["left_out"].items())]
-    if row["sessions"] and not row["dry_run"]:
+    if report.grown:
+        lines.append(f"{report.grown:,} of them go on from one that was imported before.")
+    if report.known:
+        lines.append(f"{counted(report.known, 'conversation')} had come before.")
+    if report.left_out:
+        lines += ["Left out:", *(f"{count:>9,}  {why}" for why, count in report.left_out.items())]
+    if report.sessions and not report.dry_run:
         lines.append("/recall finds what was said in them; `legato sessions list` has the ids for /resume ID.")
     return "\n".join(lines)
 

@@ -479,13 +479,13 @@ def backup(
     from gateway.app.backup.generations import Keep
     from gateway.app.backup.making import make
     from gateway.app.backup.restoring import verify as tried
-    from gateway.cli.backup import made_row, made_text, verified_row, verified_text
+    from gateway.cli.backup import made_text, verified_text
 
     found = setup_of(config)
     settings = found.config
     if verify is not None:
         looked = guarded(lambda: tried(settings, verify, SystemClock(), identity), settings)
-        show_rows(verified_row(looked), as_json, verified_text)
+        show_rows(looked, as_json, verified_text)
         return
     try:
         kept = Keep.parse(keep) if keep else None if target is not None else settings.backup.kept
@@ -493,7 +493,7 @@ def backup(
         misused(f"--keep {error}")
     others = [*found.files, *(folder / ".env" for folder in found.secrets if secrets)]
     made = guarded(lambda: make(settings, SystemClock(), target=target, keep=kept, others=others), settings)
-    show_rows(made_row(made), as_json, made_text)
+    show_rows(made, as_json, made_text)
 
 
 @app.command()
@@ -509,13 +509,13 @@ def restore(
     """
     from gateway.app.backup.restoring import restore as put_back
     from gateway.app.store import make_folders
-    from gateway.cli.backup import restored_row, restored_text
+    from gateway.cli.backup import restored_text
 
     settings = settings_of(config)
     with told(settings):
         make_folders(settings, home=False)
     restored = guarded(lambda: put_back(settings, file, SystemClock(), identity), settings)
-    show_rows(restored_row(restored), as_json, restored_text)
+    show_rows(restored, as_json, restored_text)
 
 
 @app.command()
@@ -532,7 +532,8 @@ def upgrade(
     disk is too small.
     """
     from gateway.app.store import configured_store
-    from gateway.cli.upgrade import is_fit, rehearsal_row, rehearsal_text
+    from gateway.cli.upgrade import is_fit, rehearsal_text
+    from gateway.store.sqlite.rehearsal import Rehearsal
     from gateway.store.sqlite.rehearsal import rehearse as rehearsed
 
     settings = settings_of(config)
@@ -540,9 +541,9 @@ def upgrade(
     if rehearse and path is None:
         misused("a Redis store has no steps to rehearse: processes of two versions share it (docs/redis.md)")
 
-    async def tried() -> dict[str, object]:
+    async def tried() -> Rehearsal:
         assert path is not None, "it was looked at above"
-        return rehearsal_row(rehearsed(path, SystemClock(), keeps_copy=settings.store.keep_copy))
+        return rehearsed(path, SystemClock(), keeps_copy=settings.store.keep_copy)
 
     async def run() -> None:
         store = configured_store(settings, waits=False, told=show)
@@ -551,9 +552,9 @@ def upgrade(
         await store.aclose()
 
     if rehearse:
-        row = guarded(tried, settings)
-        show_rows(row, as_json, rehearsal_text)
-        raise typer.Exit(0 if is_fit(row) else 1)
+        found = guarded(tried, settings)
+        show_rows(found, as_json, rehearsal_text)
+        raise typer.Exit(0 if is_fit(found) else 1)
     guarded(run, settings)
     show("The store has this program's version.")
 
@@ -603,7 +604,7 @@ def import_(
             return await importing.import_file(settings, form, file, person, SystemClock(), dry_run=dry_run, tell=tell)
 
     report = guarded(run, settings)
-    show_rows(importing.report_row(report, dry_run=dry_run), as_json, importing.report_text)
+    show_rows(report, as_json, importing.report_text)
     raise typer.Exit(importing.complain_of_end(report))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import TypeVar
 
 from gateway.cli.streams import write
@@ -14,16 +15,16 @@ T = TypeVar("T")
 
 
 def show_rows(rows: T, as_json: bool, text: Callable[[T], str]) -> None:
-    """Print rows as JSON, or as a text for people."""
+    """Print rows, or a dataclass, as JSON, or as a text for people."""
     if not as_json:
         show(text(rows))
         return
     encoding = sys.stdout.encoding or "utf-8"
-    output = json.dumps(rows, ensure_ascii=False, indent=2)
+    output = json.dumps(rows, ensure_ascii=False, indent=2, default=asdict)
     try:
         output.encode(encoding)
     except UnicodeEncodeError:  # a terminal that is not UTF-8 gets JSON's own escapes
-        output = json.dumps(rows, indent=2)
+        output = json.dumps(rows, indent=2, default=asdict)
     _print(printable_json(output))
 
 

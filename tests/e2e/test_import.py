@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gateway.cli import importing
-from gateway.cli.importing import Report, import_file, report_row, report_text
+from gateway.cli.importing import Report, import_file, report_text
 from gateway.commands.sessions import heading
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import note_of, text_of
@@ -253,7 +253,7 @@ async def test_beside_a_gateway_on_a_file_it_is_refused(tmp_path: Path) -> None:
 
 def test_the_report_names_what_was_left_out() -> None:
     report = Report(owner=ME, sessions=2, messages=9, known=1, grown=1, left_out={"thoughts of the model": 1_234})
-    text = report_text(report_row(report, dry_run=False))
+    text = report_text(report)
     for part in (
         "2 conversations came with 9 messages",
         "1 of them go on",

@@ -70,7 +70,7 @@ def test_a_rehearsal_loses_nothing_and_changes_nothing(path: Path) -> None:
     ((version,),) = rows(path, "PRAGMA user_version")
     assert (found.version, found.known, list(found.steps)) == (version, len(MIGRATIONS), list(MIGRATIONS[version:]))
     assert found.rows["messages"] > 0
-    assert found.needed > found.size
+    assert found.needed_bytes > found.bytes
     assert path.read_bytes() == before
     assert [each.name for each in path.parent.iterdir() if "rehearsed" in each.name] == []
 

@@ -33,8 +33,8 @@ _BARE: Final = ".db"  # the end of the name of a store's copy alone
 class Made:
     """A backup: where it is, its size, and the names of older ones that were deleted after it."""
 
-    target: str
-    size: int  # bytes
+    file: str
+    bytes: int
     deleted: Sequence[str] = ()
 
 
@@ -48,7 +48,7 @@ async def make(config: Config, clock: Clock, *, target: Path | None, keep: Keep 
             with written(archive):
                 await _fill(config, clock, archive, others)
             size = _hand_over(config, archive, name)
-            return Made(target=f"backup.command ({name})", size=size)
+            return Made(file=f"backup.command ({name})", bytes=size)
     in_folder = file != target
     if keep is not None and not in_folder:
         raise UserError(f"backups of several days need a folder, and {target} is none: make it first")
@@ -79,7 +79,7 @@ def _file(config: Config, target: Path | None, name: str) -> Path | None:
 
 
 def _made(file: Path, deleted: Sequence[str]) -> Made:
-    return Made(target=str(file), size=file.stat().st_size, deleted=deleted)
+    return Made(file=str(file), bytes=file.stat().st_size, deleted=deleted)
 
 
 def _thin_out(file: Path, origin: str, keep: Keep | None) -> list[str]:

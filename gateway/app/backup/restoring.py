@@ -42,24 +42,24 @@ _LOOKED_THROUGH: Final = 5_000  # newest sessions from which they are taken
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """`store` is where it lies, `aside` the folder that keeps what was there (None: nothing was), `made_at` when the
-    backup was made, if it says so; `rows` by table."""
+    """`store` is where it lies, `made_at` when the backup was made, if it says so, and `aside` the folder that keeps
+    what was there (None: nothing was)."""
 
     store: str
-    aside: Path | None
     made_at: str | None
-    rows: Mapping[str, int]
+    aside: str | None
+    sessions: int
+    messages: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """`rows` of the backup, by table, and `now` of the store, where that is a file of this version. Of the sessions
+    """`rows` by table: of the `backup`, and `now` of the store, where that is a file of this version. Of the sessions
     that were compared, `same` are in both, `changed` have other words there by now, and `gone` are not there."""
 
     made_at: str | None
     legato: str | None
-    rows: Mapping[str, int]
-    now: Mapping[str, int] | None
+    rows: Mapping[str, Mapping[str, int | None]]
     same: int
     changed: int
     gone: int
@@ -95,8 +95,13 @@ async def restore(config: Config, file: Path, clock: Clock, identity: Path | Non
         if place.exists() and not place.stat().st_size:
             place.unlink()  # which the lock has made
         lock.release()
-    made_at = None if manifest is None else manifest.made_at
-    return Restored(store=config.store.url, aside=aside, made_at=made_at, rows=rows)
+    return Restored(
+        store=config.store.url,
+        made_at=None if manifest is None else manifest.made_at,
+        aside=None if aside is None else str(aside),
+        sessions=rows["sessions"],
+        messages=rows["messages"],
+    )
 
 
 async def verify(config: Config, file: Path, clock: Clock, identity: Path | None) -> Verified:
@@ -116,11 +121,11 @@ async def verify(config: Config, file: Path, clock: Clock, identity: Path | None
             same, changed, gone, reason = await _compared(copy, config)
         finally:
             await copy.aclose()
+    now = _rows_now(config)
     return Verified(
         made_at=None if manifest is None else manifest.made_at,
         legato=None if manifest is None else manifest.legato,
-        rows=rows,
-        now=_rows_now(config),
+        rows={table: {"backup": count, "now": now.get(table) if now else None} for table, count in rows.items()},
         same=same,
         changed=changed,
         gone=gone,

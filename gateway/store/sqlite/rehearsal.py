@@ -22,17 +22,17 @@ from gateway.store.sqlite.migrations import MIGRATIONS, migrate
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rehearsal:
     """`version` is the store's, `known` this program's. `steps` were applied, in so many `seconds`; the store has
-    `size` bytes, its upgrade takes `needed` more for a while (with the copy that is kept), and the disk has `free`.
-    `rows` by table; `differences`: sentences about what is not as it was; `unindexed`: messages whose search entries
-    are made anew after the start."""
+    `bytes`, its upgrade takes `needed_bytes` more for a while (with the copy that is kept), and the disk has
+    `free_bytes`. `rows` by table; `differences`: sentences about what is not as it was; `unindexed`: messages whose
+    search entries are made anew after the start."""
 
     version: int
     known: int
     steps: Sequence[str]
     seconds: float
-    size: int
-    needed: int
-    free: int
+    bytes: int
+    needed_bytes: int
+    free_bytes: int
     rows: Mapping[str, int]
     differences: Sequence[str]
     unindexed: int
@@ -66,10 +66,10 @@ def _rehearsed(copy: Path, path: Path, clock: Clock, *, keeps_copy: bool) -> Reh
         version=version,
         known=len(MIGRATIONS),
         steps=MIGRATIONS[version:],
-        seconds=seconds,
-        size=size,
-        needed=needed,
-        free=shutil.disk_usage(path.parent).free,
+        seconds=round(seconds, 3),
+        bytes=size,
+        needed_bytes=needed,
+        free_bytes=shutil.disk_usage(path.parent).free,
         rows=before.counts,
         differences=found,
         unindexed=unindexed,
