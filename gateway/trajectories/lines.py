@@ -8,8 +8,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 LONGEST_LINE: Final = 64 * 1024 * 1024  # bytes; a longer one is passed on without being held in memory
 _PIECE: Final = 1024 * 1024
@@ -69,12 +68,8 @@ class SourceFile:
             place += len(piece)
             yield piece
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Let go of the file."""
         self._file.close()
 
 
@@ -103,12 +98,8 @@ class PartFile:
         self._file.flush()
         os.fsync(self._file.fileno())
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Let go of the file."""
         self._file.close()
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,18 +24,9 @@ class Metrics:
     still_over_limit: bool = False
     problem: str | None = None
 
-    @property
-    def tokens_saved(self) -> int:
-        """Before less after."""
-        return self.tokens_before - self.tokens_after
-
     def row(self) -> dict[str, Any]:
         """JSON-able form, derived figures included."""
-        return {
-            **asdict(self),
-            "tokens_saved": self.tokens_saved,
-            "ratio": _ratio(self.tokens_after, self.tokens_before),
-        }
+        return _with_derived(self)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,18 +54,20 @@ class Totals:
         if "fault" in row:
             self.not_understood += 1
             return
-        for name in ("turns_before", "turns_after", "turns_removed", "tokens_before", "tokens_after"):
-            setattr(self, name, getattr(self, name) + row[name])
-        for name in ("summary_calls", "summary_errors", "skipped_under_target", "still_over_limit"):
+        for name in _SUMMED:
             setattr(self, name, getattr(self, name) + row[name])
         self.compressed += row["region"] is not None
         self.failed += row["region"] is None and row["summary_errors"] > 0
 
     def row(self) -> dict[str, Any]:
         """JSON-able form, derived figures included."""
-        saved = self.tokens_before - self.tokens_after
-        return {**asdict(self), "tokens_saved": saved, "ratio": _ratio(self.tokens_after, self.tokens_before)}
+        return _with_derived(self)
 
 
-def _ratio(after: int, before: int) -> float:
-    return round(after / before, 4) if before else 1.0
+_SUMMED: Final = {each.name for each in fields(Metrics)} & {each.name for each in fields(Totals)}
+
+
+def _with_derived(figures: Metrics | Totals) -> dict[str, Any]:
+    before, after = figures.tokens_before, figures.tokens_after
+    ratio = round(after / before, 4) if before else 1.0
+    return {**asdict(figures), "tokens_saved": before - after, "ratio": ratio}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -60,16 +61,12 @@ class Report:
 Tell = Callable[[Progress], None]
 
 
-def _tell_nobody(_: Progress) -> None:
-    """The default: nobody watches."""
-
-
 class _Changed(Exception):
     """A file cannot be gone on with; the text completes "it failed because"."""
 
 
 async def compress_files(
-    order: Order, compressor: TrajectoryCompressor, *, summariser: str = "", tell: Tell = _tell_nobody
+    order: Order, compressor: TrajectoryCompressor, *, summariser: str = "", tell: Tell = lambda _: None
 ) -> Report:
     """Do the whole task, or the part that an earlier call left undone. `summariser` is named in the metrics; `tell` is
     called after every line. Raises UserError if it cannot be begun or noted, ConfigError if no model
@@ -130,9 +127,9 @@ class _Run:
         """One file, from where it stands. `before`: bytes of the files before it."""
         state = self._journal.files.get(name)
         if state is None or not state.done:
-            with SourceFile(source) as lines:
+            with closing(SourceFile(source)) as lines:
                 state = self._begun(name, state, lines, target)
-                with PartFile(target, like=source, written=state.written) as part:
+                with closing(PartFile(target, like=source, written=state.written)) as part:
                     await self._lines(name, state, lines, part, before)
                     part.sync()
             self._journal.end(name)

@@ -175,27 +175,23 @@ class _Cursor:
 
     def members(self, otherwise: str) -> Iterator[str]:
         """The keys of an object; the caller reads each value before asking for the next key."""
-        self._open("{", otherwise)
-        if self._takes("}"):
-            return
-        while True:
+        for _ in self.elements(otherwise, "{}"):
             key = self.value()
             if not isinstance(key, str) or not self._takes(":"):
                 raise self._broken()
             yield key
-            if self._takes("}"):
-                return
-            if not self._takes(","):
-                raise self._broken()
 
-    def elements(self, otherwise: str) -> Iterator[None]:
-        """Once for each element of a list, which has then to be read."""
-        self._open("[", otherwise)
-        if self._takes("]"):
+    def elements(self, otherwise: str, brackets: str = "[]") -> Iterator[None]:
+        """Once for each element of a list, or member of an object, which has then to be read."""
+        first, last = brackets[0], brackets[1]
+        if not self._takes(first):
+            self.value()  # whatever else stands here may be no JSON at all, which says more
+            raise NotATrajectory(otherwise)
+        if self._takes(last):
             return
         while True:
             yield
-            if self._takes("]"):
+            if self._takes(last):
                 return
             if not self._takes(","):
                 raise self._broken()
@@ -204,11 +200,6 @@ class _Cursor:
         """Nothing may follow."""
         if self.skip() != len(self._text):
             raise self._broken()
-
-    def _open(self, bracket: str, otherwise: str) -> None:
-        if not self._takes(bracket):
-            self.value()  # whatever else stands here may be no JSON at all, which says more
-            raise NotATrajectory(otherwise)
 
     def _takes(self, character: str) -> bool:
         self.skip()

@@ -52,11 +52,11 @@ def test_a_line_is_as_it_was_or_shorter_in_one_place(data: bytes, notice: bool) 
     assert metrics.still_over_limit == (metrics.tokens_after > SMALL.target)
     if metrics.region is None:
         assert result.data == data
-        assert metrics.turns_removed == metrics.tokens_saved == 0
+        assert metrics.turns_removed == metrics.row()["tokens_saved"] == 0
         assert metrics.skipped_under_target or metrics.problem
         return
     first, end = metrics.region
-    assert metrics.tokens_saved > 0
+    assert metrics.tokens_after < metrics.tokens_before
     assert metrics.turns_removed == end - first == len(before) - len(after) + 1
     places = parse(data.decode()).places
     old, new = data.decode(), result.data.decode()
@@ -168,7 +168,7 @@ async def test_what_cannot_be_brought_under_the_target_is_shortened_as_far_as_it
     _, metrics = await compressor().compress_async(run)
     assert metrics.region is not None
     assert metrics.still_over_limit
-    assert metrics.tokens_saved > 0
+    assert metrics.tokens_after < metrics.tokens_before
 
 
 async def test_the_notice_is_given_once_and_counted() -> None:
