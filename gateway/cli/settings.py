@@ -9,7 +9,7 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from pydantic import BaseModel, SecretStr
 
@@ -20,13 +20,12 @@ from gateway.app.config.loading import load_config, load_with_origins
 from gateway.app.config.sentences import did_you_mean
 from gateway.app.config.setup import FILE
 from gateway.app.config.shape import Shape
+from gateway.app.config.shown import SECRET
 from gateway.app.config.source import KeyPath, dotted
 from gateway.app.plugins import providers
 from gateway.runtime.errors import ConfigError, UserError
 
 Row = dict[str, Any]
-
-_SECRET: Final = "(set, and secret)"
 
 
 def rows_in_force(setup: Setup, environ: Mapping[str, str]) -> list[Row]:
@@ -35,7 +34,7 @@ def rows_in_force(setup: Setup, environ: Mapping[str, str]) -> list[Row]:
     return [
         {
             "key": dotted(path),
-            "value": _SECRET if shape.is_secret(path) or shape.sounds_secret(path) else value,
+            "value": SECRET if shape.is_secret(path) or shape.sounds_secret(path) else value,
             "origin": tree.origins.get(path) or ("the vendor's row" if path[0] == "model" else tree.origin(path)),
         }
         for path, value in tree.leaves()
@@ -59,7 +58,7 @@ def value_of(setup: Setup, key: str) -> Any:
             raise UserError(f"{key} is not a known key{did_you_mean(name, list(inner))}")
         value = inner[name]
     if isinstance(value, SecretStr):
-        return _SECRET
+        return SECRET
     return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
 
 
