@@ -37,6 +37,7 @@ from gateway.domain.platform import Bubble, Stage
 from gateway.domain.reminder import next_moments
 from gateway.domain.session import Compaction, Session
 from gateway.domain.turn import TurnRules
+from gateway.domain.usage import UsageTotal
 from gateway.domain.views import Coming, Cost, Filled, Link, Memo, Pass, Running, Said, SessionLine, Shares, Stuck, Word
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.clock import Clock
@@ -290,6 +291,10 @@ def _word(ctx: CommandContext, message: Message, session_id: str) -> Word:
     )
 
 
+def _cost(total: UsageTotal) -> Cost:
+    return Cost(label=total.label, calls=total.calls, tokens=total.usage.total_tokens, usd=total.cost_usd)
+
+
 async def _opening(store: Store, session: Session) -> Compaction | None:
     """The compaction that opened a session."""
     return next((each for each in await store.compactions(session.id) if each.child_id == session.id), None)
@@ -389,8 +394,9 @@ class OperatorView:
     async def costs(self, days: int) -> tuple[Sequence[Cost], Sequence[Cost]]:
         """The cost of each of the last days (UTC), oldest first, and of each model in all of them."""
         today = self.clock.now() // _DAY * _DAY
-        sums = [await self._sum(today - ago * _DAY) for ago in range(days)]  # each from its day on
-        later = [Cost(label="", calls=0, tokens=0, usd=0.0), *sums]
+        since = [await self.store.usage(today - ago * _DAY, "platform") for ago in range(days)]
+        sums = [_cost(sum(totals, UsageTotal())) for totals in since]  # each from its day on
+        later = [_cost(UsageTotal()), *sums]
         per_day = [
             Cost(
                 label=str(today - ago * _DAY),
@@ -401,20 +407,7 @@ class OperatorView:
             for ago, (each, after) in enumerate(zip(sums, later, strict=False))
         ]
         totals = await self.store.usage(today - (days - 1) * _DAY, "model")
-        models = [
-            Cost(label=total.label, calls=total.calls, tokens=total.usage.total_tokens, usd=total.cost_usd)
-            for total in totals
-        ]
-        return per_day[::-1], models
-
-    async def _sum(self, since: float) -> Cost:
-        totals = await self.store.usage(since, "platform")
-        return Cost(
-            label="",
-            calls=sum(each.calls for each in totals),
-            tokens=sum(each.usage.total_tokens for each in totals),
-            usd=sum(each.cost_usd for each in totals),
-        )
+        return per_day[::-1], [_cost(total) for total in totals]
 
     async def lineages(self, most: int) -> Sequence[tuple[str, Sequence[Link]]]:
         """The newest lineages with a compaction, each with its key."""

@@ -14,6 +14,7 @@ import typer
 from gateway.cli.options import ConfigOption
 from gateway.cli.printing import complain, show
 from gateway.cli.program import guarded, settings_of
+from gateway.domain.usage import usage_of
 
 if TYPE_CHECKING:
     from gateway.agent.auxiliary import AuxiliaryModel
@@ -107,11 +108,10 @@ class _Summariser:
         """A line about what this process's calls took, unless they were free."""
         if not any(entry.cost_usd != 0 for entry in self.ledger):
             return []
-        usage = [entry.usage for entry in self.ledger]
-        read, written = sum(each.prompt_tokens for each in usage), sum(each.output_tokens for each in usage)
+        usage = usage_of(self.ledger)
         unknown = any(entry.cost_usd is None for entry in self.ledger)
         cost = "an unknown price" if unknown else f"${sum(entry.cost_usd or 0 for entry in self.ledger):,.2f}"
-        return [f"Summaries took {read:,} tokens read and {written:,} written, for {cost}"]
+        return [f"Summaries took {usage.prompt_tokens:,} tokens read and {usage.output_tokens:,} written, for {cost}"]
 
     async def aclose(self) -> None:
         for close in self.closers:

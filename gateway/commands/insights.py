@@ -70,7 +70,7 @@ async def _by_person(store: Store, totals: Sequence[UsageTotal]) -> list[UsageTo
     for number, total in enumerate(totals):
         name = await _person(store if number < _LOOKED_UP else None, total.label)
         known = merged.get(name)
-        merged[name] = replace(total, label=name) if known is None else _sum(known, total)
+        merged[name] = replace(total, label=name) if known is None else known + total
     return sorted(merged.values(), key=lambda total: -total.cost_usd)
 
 
@@ -85,16 +85,6 @@ async def _person(store: Store | None, label: str) -> str:
     if session.chat_type != "direct":
         return f"{key.platform}:{key.chat} (shared)"
     return f"{key.platform}:{person_of(key, session.places)}"
-
-
-def _sum(one: UsageTotal, other: UsageTotal) -> UsageTotal:
-    return replace(
-        one,
-        calls=one.calls + other.calls,
-        usage=one.usage + other.usage,
-        cost_usd=one.cost_usd + other.cost_usd,
-        unpriced_calls=one.unpriced_calls + other.unpriced_calls,
-    )
 
 
 def _table(what: str, totals: Sequence[UsageTotal]) -> list[str]:

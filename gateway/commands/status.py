@@ -199,21 +199,17 @@ def _left(standing: Standing, now: float) -> str:
 
 def total_line(totals: Sequence[UsageTotal]) -> str:
     """Calls, tokens and dollars of these totals together."""
-    calls = sum(total.calls for total in totals)
-    read = sum(total.usage.prompt_tokens for total in totals)
-    cached = sum(total.usage.cache_read_tokens for total in totals)
-    out = sum(total.usage.output_tokens for total in totals)
-    unpriced = sum(total.unpriced_calls for total in totals)
-    text = f"{counted(calls, 'call')}, {read:,} tokens in"
-    if cached:
-        text += f" ({cached:,} cached)"
-    thought = sum(total.usage.reasoning_tokens for total in totals)
-    text += f", {out:,} out"
-    if thought:
-        text += f" ({thought:,} thinking)"
-    if calls and unpriced == calls:
+    whole = sum(totals, UsageTotal())
+    usage, unpriced = whole.usage, whole.unpriced_calls
+    text = f"{counted(whole.calls, 'call')}, {usage.prompt_tokens:,} tokens in"
+    if usage.cache_read_tokens:
+        text += f" ({usage.cache_read_tokens:,} cached)"
+    text += f", {usage.output_tokens:,} out"
+    if usage.reasoning_tokens:
+        text += f" ({usage.reasoning_tokens:,} thinking)"
+    if whole.calls and unpriced == whole.calls:
         return f"{text}, no price known"
-    text += f", {written(round(1_000_000 * sum(total.cost_usd for total in totals)))}"
+    text += f", {written(round(1_000_000 * whole.cost_usd))}"
     return f"{text} (no price known for {unpriced} of the calls)" if unpriced else text
 
 

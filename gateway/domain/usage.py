@@ -82,8 +82,17 @@ def usage_of(calls: Sequence[LedgerEntry]) -> CanonicalUsage:
 class UsageTotal:
     """Ledger entries added up under one label (a model, a purpose, a platform, a session)."""
 
-    label: str
-    calls: int
-    usage: CanonicalUsage
-    cost_usd: float  # of the calls whose price is known
-    unpriced_calls: int
+    label: str = ""
+    calls: int = 0
+    usage: CanonicalUsage = CanonicalUsage()
+    cost_usd: float = 0.0  # of the calls whose price is known
+    unpriced_calls: int = 0
+
+    def __add__(self, other: UsageTotal) -> UsageTotal:
+        return UsageTotal(
+            label=self.label,
+            calls=self.calls + other.calls,
+            usage=self.usage + other.usage,
+            cost_usd=self.cost_usd + other.cost_usd,
+            unpriced_calls=self.unpriced_calls + other.unpriced_calls,
+        )
