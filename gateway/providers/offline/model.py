@@ -8,6 +8,7 @@ usage, refuses prompts beyond its window, and writes summaries by extraction.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -15,7 +16,7 @@ from gateway.domain.message import Message, ToolCall, note_of, text_of
 from gateway.domain.notes import MEMORY_REQUEST, SUMMARY_REQUEST
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, StopReason, TextDelta
-from gateway.providers.offline.remembering import memories
+from gateway.providers.offline.facts import memories
 from gateway.providers.offline.replies import Answer, Call, answer
 from gateway.providers.offline.summary import checkpoint
 from gateway.providers.plugin import ProviderHost
@@ -118,13 +119,7 @@ class Offline:
 
 def words(text: str) -> list[str]:
     """The text in pieces that end with their white space; joined they are the text."""
-    pieces: list[str] = []
-    start = 0
-    for index in range(1, len(text)):
-        if text[index - 1].isspace() and not text[index].isspace():
-            pieces.append(text[start:index])
-            start = index
-    return [*pieces, text[start:]] if text else []
+    return re.findall(r"\S*\s+|\S+", text)
 
 
 def is_summary_request(messages: Sequence[Message | Mapping[str, Any]]) -> bool:
