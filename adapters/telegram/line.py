@@ -11,11 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import ssl
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -27,7 +24,7 @@ import structlog
 from telegram.error import NetworkError, TelegramError, TimedOut
 from telegram.request import HTTPXRequest, RequestData
 
-from gateway.runtime.connections import POOL_TIMEOUT, Pool
+from gateway.runtime.connections import POOL_TIMEOUT, Pool, trusting
 from gateway.runtime.errors import ConfigError
 
 log = structlog.get_logger(__name__)
@@ -44,17 +41,6 @@ _UNUSABLE: Final = (
 )
 _KEEPALIVE: Final = 5.0  # seconds
 _UPLOAD_SECONDS: Final = 300.0
-
-
-def trusting() -> ssl.SSLContext:
-    """The certificates that connections trust. To read the certificates takes long, so all share them, for as long as
-    the environment names the same ones."""
-    return _read_certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
-
-
-@lru_cache(maxsize=1)
-def _read_certificates(_file: str | None, _folder: str | None) -> ssl.SSLContext:
-    return httpx.create_ssl_context()
 
 
 def way(server: str, proxy: str | None, *, name: str, most: int) -> dict[str, Any]:

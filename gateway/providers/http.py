@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-import ssl
 from collections.abc import AsyncIterator, Callable
-from functools import lru_cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
 
@@ -20,7 +18,7 @@ import aiohttp
 import httpx
 
 from gateway.providers.base import READ_TIMEOUT
-from gateway.runtime.connections import POOL_TIMEOUT, Pool
+from gateway.runtime.connections import POOL_TIMEOUT, Pool, trusting
 from gateway.runtime.errors import ProviderError, ProviderRejected, ProviderUnavailable
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds to open a connection
@@ -66,10 +64,9 @@ def http_client(*, read_timeout: float = READ_TIMEOUT) -> httpx.AsyncClient:
     Proxies named by the environment (HTTPS_PROXY, NO_PROXY) are used, except for loopback.
     Redirects are not followed: a POST would silently become a GET.
     """
-    context = _trusting(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
-    direct = _transport(context, trust_env=False)
+    direct = _transport(trust_env=False)
     return httpx.AsyncClient(
-        transport=_transport(context, trust_env=True),
+        transport=_transport(trust_env=True),
         mounts=dict.fromkeys(_LOOPBACK, direct),
         timeout=httpx.Timeout(read_timeout, connect=CONNECT_TIMEOUT, pool=POOL_TIMEOUT),
         follow_redirects=False,
@@ -79,15 +76,8 @@ def http_client(*, read_timeout: float = READ_TIMEOUT) -> httpx.AsyncClient:
     )
 
 
-@lru_cache(maxsize=1)
-def _trusting(_file: str | None, _folder: str | None) -> ssl.SSLContext:
-    """The certificates that connections trust. Reading the certificates takes longer than anything else about a
-    client, so all share them, for as long as the environment names the same ones."""
-    return httpx.create_ssl_context()
-
-
-def _transport(context: ssl.SSLContext, *, trust_env: bool) -> Pool:
-    return Pool("models", trusts=context, most=MAX_CONNECTIONS, keepalive=KEEPALIVE, trust_env=trust_env)
+def _transport(*, trust_env: bool) -> Pool:
+    return Pool("models", trusts=trusting(), most=MAX_CONNECTIONS, keepalive=KEEPALIVE, trust_env=trust_env)
 
 
 def transport_error(error: BaseException, redact: Callable[[str], str] = str) -> ProviderError:

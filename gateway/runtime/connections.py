@@ -12,8 +12,10 @@ next call begins another. The calls that the old pool still has may end in it.
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
 import aiohttp
@@ -30,6 +32,17 @@ POOL_TIMEOUT: Final = 60.0  # seconds to get a connection, opening it included
 POOLS_RENEWED: Final = Counter(
     name="pools_renewed", text="Pools of connections that gave none for a minute, and were replaced.", labels=("pool",)
 )
+
+
+def trusting() -> ssl.SSLContext:
+    """The certificates that connections trust. Reading the certificates takes longer than anything else about a
+    client, so all share them, for as long as the environment names the same ones."""
+    return _read_certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+
+
+@lru_cache(maxsize=1)
+def _read_certificates(_file: str | None, _folder: str | None) -> ssl.SSLContext:
+    return httpx.create_ssl_context()
 
 
 class Pool(AiohttpTransport):

@@ -380,14 +380,13 @@ def _warm_everything() -> None:
             if not each.name.endswith("__main__"):
                 importlib.import_module(each.name)
     from gateway.cli.main import app
-    from gateway.providers import http
     from gateway.providers.catalog import PriceTable
-    from gateway.runtime import plugins, tokens
+    from gateway.runtime import connections, plugins, tokens
 
     tokens._load = functools.cache(tokens._load)  # type: ignore[assignment]
     tokens.TokenCounter().text("warm")
     PriceTable({}).context_window("warm")
-    http._trusting(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+    connections.trusting()
     plugins.installed("legato.providers")
     typer.main.get_command = functools.cache(typer.main.get_command)
     typer.main.get_command(app)
