@@ -1,7 +1,7 @@
 """Files from Telegram and to it.
 
 Limits: https://core.telegram.org/bots/api#getfile (20 MB) and https://core.telegram.org/bots/api#sending-files
-(50 MB; photos: `pictures`). The library asks where a file is; the file itself is read here, because the library reads
+(50 MB; photos 10 MB). The library asks where a file is; the file itself is read here, because the library reads
 whatever it is sent into memory, however long that is. A file's address holds the bot's token: it is in no error.
 """
 
@@ -16,7 +16,6 @@ from telegram import Bot, InputFile, MessageEntity, ReplyParameters
 from telegram.error import TelegramError
 
 from adapters.telegram import failures
-from adapters.telegram.pictures import is_photo
 from gateway.domain.chat import Attachment
 from gateway.domain.file import KeptFile
 from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused, RateLimited
@@ -25,6 +24,7 @@ log = structlog.get_logger(__name__)
 
 LARGEST_FETCHED: Final = 20 * 1024 * 1024
 LARGEST_SENT: Final = 50 * 1024 * 1024
+_LARGEST_PHOTO: Final = 10 * 1024 * 1024
 _CONNECTIONS: Final = 16  # files read at once
 _WAIT: Final = 5.0  # seconds after a 429 that does not say how long
 
@@ -100,6 +100,13 @@ async def _read(chunks: AsyncIterator[bytes]) -> bytes:
         if len(content) > LARGEST_FETCHED:  # whatever its size was said to be
             raise FileRefused(TOO_LARGE)
     return bytes(content)
+
+
+def is_photo(content: bytes) -> bool:
+    """Say whether this is worth a try as a photo: a JPEG, a PNG or a WebP, which its bytes say; its name may be wrong.
+    Telegram refuses those that are too wide or too narrow."""
+    is_picture = content.startswith((b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n"))
+    return len(content) <= _LARGEST_PHOTO and (is_picture or (content[:4], content[8:12]) == (b"RIFF", b"WEBP"))
 
 
 async def upload(
