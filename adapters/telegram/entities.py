@@ -64,15 +64,6 @@ class Entity:
     url: str | None = None
     language: str | None = None
 
-    def as_dict(self) -> dict[str, str | int]:
-        """The fields with a value, by their names in the Bot API."""
-        fields: dict[str, str | int] = {"type": self.type, "offset": self.offset, "length": self.length}
-        if self.url is not None:
-            fields["url"] = self.url
-        if self.language is not None:
-            fields["language"] = self.language
-        return fields
-
 
 def tidied(text: str, spans: Iterable[Span]) -> list[Span]:
     """`spans` as Telegram allows them, in order, outer ones first. There may still be too many."""
