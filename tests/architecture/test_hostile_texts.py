@@ -39,10 +39,6 @@ _CUTS: Final = {  # what is given shorter texts, the longest of them in characte
         ("gateway.providers.errors.", "gateway.providers.features.", "gateway.providers.overflow."),
         (20_000, "so much of a refusal's body is looked at"),
     ),
-    **dict.fromkeys(
-        ("gateway.runtime.redaction.redactor.by_patterns", "gateway.runtime.redaction.redactor._found_everywhere"),
-        (2_000, "only tests try every pattern everywhere, to compare"),
-    ),
     "gateway.providers.errors._read": (LONGEST, "here it is cut"),
     "gateway.providers.offline.replies.": (2_000, "in so much of a request a rule is looked for"),
     **dict.fromkeys(

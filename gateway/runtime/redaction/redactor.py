@@ -25,13 +25,12 @@ from gateway.runtime.redaction.places import MARK, Span, cut, folded, matches, p
 Redact = Callable[[str], str]
 """Replaces every credential of a text: a `Redactor`, or a stand-in."""
 
-__all__ = ["SHORTEST_SECRET", "Redact", "Redactor", "by_patterns"]
+__all__ = ["SHORTEST_SECRET", "Redact", "Redactor"]
 
 _PASSES: Final = 4  # two are enough for nearly every text that has credentials, and one for any other
 # A sign takes a fiftieth of the time of a word. The rarer ones come first, because a literal needs the first it holds.
 _NEEDED: Final = ("", "~", "$", "&", "@", *NAMES, KEY, "hook", "?", "=", "/", ":", "_", "-")
 _ASSIGNED: Final = (*NAMES, KEY)
-ALL_KINDS: Final = (*KINDS, *COMMANDS, *NAMED)
 _PROBED: Final = tuple(kind for kind in KINDS if kind.probe is not None)
 _TOKENS: Final = tuple(kind for kind in KINDS if kind.within)
 _STARTS: Final = tuple(start for kind in _TOKENS for start in kind.starts)
@@ -89,8 +88,6 @@ _BY_HEAD: Final = {start[:3]: kind for kind in KINDS if kind.heads for start in 
 _PREFIXES: Final = tuple(start for kind in KINDS if kind.heads for start in kind.starts)
 _OF_COMMANDS: Final = _literals(COMMANDS)
 
-_Find = Callable[[str], Iterable[Span]]
-
 
 class Redactor:
     """Replaces credentials in a text by `[REDACTED]`.
@@ -109,27 +106,17 @@ class Redactor:
         self._exact = Configured(self._secrets)
 
     def __call__(self, text: str) -> str:
-        """`text` without credentials; everything else stays as it was."""
-        return _cleaned(text, self._exact, _found)
+        """`text` without credentials; everything else stays as it was. A mark is a border for its neighbours, so the
+        cut text is read again: a credential right beside another one goes, too."""
+        text = self._exact.removed(text)
+        for _ in range(_PASSES):
+            before, text = text, _cut_once(text, self._exact)
+            if text == before:
+                break
+        return text
 
 
-def by_patterns(text: str) -> str:
-    """`text` without credentials that were not configured, by trying every pattern everywhere."""
-    return _cleaned(text, Configured(()), _found_everywhere)
-
-
-def _cleaned(text: str, exact: Configured, find: _Find) -> str:
-    """Return `text` without the credentials in it. A mark is a border for its neighbours, so the cut text is read
-    again: a credential right beside another one goes, too."""
-    text = exact.removed(text)
-    for _ in range(_PASSES):
-        before, text = text, _cut_once(text, exact, find)
-        if text == before:
-            break
-    return text
-
-
-def _cut_once(text: str, exact: Configured, find: _Find) -> str:
+def _cut_once(text: str, exact: Configured) -> str:
     """Return `text` without the credentials found in it, in its decoded form, and in its joined lines."""
     levels = decoded(text)
     spans: list[Span] = []
@@ -137,7 +124,7 @@ def _cut_once(text: str, exact: Configured, find: _Find) -> str:
         if depth < len(levels) and levels[depth].strips:
             continue  # the next reading is the same without what nobody sees
         inner = levels[depth - 1].text if depth else text
-        found = [*find(inner), *_halves(inner)]
+        found = [*_found(inner), *_halves(inner)]
         spans += [original(levels[:depth], span) for span in (*found, *exact.found(inner))] if depth else found
     return cut(text, _whole_marks(text, spans)) if spans else text
 
@@ -213,16 +200,6 @@ def _found(text: str) -> Iterator[Span]:
                 yield from _groups(kind, matches(text, named, kind.pattern))
         yield from _values(matches(text, named, ASSIGNMENT))
         yield from held_in_blocks(text, lower, named)
-
-
-def _found_everywhere(text: str) -> Iterator[Span]:
-    """Yield the spans of a text's credentials by a search with every pattern everywhere."""
-    for kind in ALL_KINDS:
-        yield from _groups(kind, kind.pattern.finditer(text))
-    yield from cut_keys(text)
-    yield from _values(ASSIGNMENT.finditer(text))
-    lower = folded(text)
-    yield from held_in_blocks(text, lower, assigned(lower))
 
 
 def _halves(text: str) -> Iterator[Span]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gateway.runtime.redaction import MARK, Redactor, blocks, encodings, plausible
 from gateway.runtime.redaction.assignments import ASSIGNMENT
-from gateway.runtime.redaction.redactor import ALL_KINDS
+from tests.support.every_pattern import ALL_KINDS
 from tests.support.hostile import LONGEST
 
 redact = Redactor()

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from gateway.runtime.redaction.kind import IN_RUN, SHORTEST_RUN
 from gateway.runtime.redaction.kinds import KINDS
 from gateway.runtime.redaction.places import MARK
-from gateway.runtime.redaction.redactor import _NEEDED, by_patterns
+from gateway.runtime.redaction.redactor import _NEEDED
+from tests.support.every_pattern import by_patterns
 from tests.support.hostile import LONGEST, within
 from tests.unit.runtime.test_redaction import ALNUM, HARMLESS, PARTLY, SAMPLES, pem, redact
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gateway.runtime.redaction import MARK, Redactor
-from gateway.runtime.redaction.redactor import by_patterns
+from tests.support.every_pattern import by_patterns
 
 redact = Redactor()
 ROOT = Path(__file__).parents[3]
