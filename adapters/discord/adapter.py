@@ -36,7 +36,7 @@ from gateway.domain.rates import Rate
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import AdapterError, DeliveryRefused, MessageGone, TookTooLong
+from gateway.runtime.errors import DeliveryRefused, MessageGone, TookTooLong
 from gateway.runtime.tasks import Renewed
 
 log = structlog.get_logger(__name__)
@@ -133,7 +133,7 @@ class DiscordAdapter:
                 assert user is not None, "a bot that is logged in is known"
                 return codec.Me(id=str(user.id), name=user.name)
             except LoginFailure as error:
-                raise AdapterError(failures.UNKNOWN_TOKEN) from error
+                raise failures.mapped(error) from error
             except failures.Foreign as error:
                 mapped = failures.mapped(error)
                 wait = max(backoff.pause(), getattr(mapped, "retry_after", 0.0))
@@ -150,8 +150,6 @@ class DiscordAdapter:
         try:
             calls = await self._connection.opened()
             await calls.request(Route("GET", "/users/@me"))
-        except LoginFailure as error:
-            raise AdapterError(failures.UNKNOWN_TOKEN) from error
         except failures.Foreign as error:
             raise failures.mapped(error) from error
 
@@ -162,8 +160,6 @@ class DiscordAdapter:
             guilds = await calls.get_guilds(200)
             assert self._connection.application_id is not None
             offered = await calls.get_global_commands(self._connection.application_id)
-        except LoginFailure:
-            return [Finding(what="discord", ok=False, detail=failures.UNKNOWN_TOKEN)]
         except failures.Foreign as error:
             return [Finding(what="discord", ok=False, detail=str(failures.mapped(error)))]
         user = self._connection.user
@@ -216,8 +212,6 @@ class DiscordAdapter:
             if content is None and (message.get("content") or "").strip() != payload["content"].strip():
                 # Its nonce was known: an earlier attempt showed the beginning of it.
                 await calls.request(_message("PATCH", outbound.to.chat, message["id"]), json=_edit(payload))
-        except LoginFailure as error:
-            raise AdapterError(failures.UNKNOWN_TOKEN) from error
         except failures.Foreign as error:
             if content is not None and getattr(error, "code", 0) == failures.MISSING_PERMISSIONS:
                 raise DeliveryRefused(_UNWRITABLE) from error
@@ -331,8 +325,6 @@ class DiscordAdapter:
             else:
                 to = await self._addressed(calls, outbound.to)
                 await calls.request(_message("PATCH", to.chat, number), json=_edit(payload))
-        except LoginFailure as error:
-            raise AdapterError(failures.UNKNOWN_TOKEN) from error
         except failures.Foreign as error:
             if failures.is_over(error):
                 raise MessageGone("the answer can be changed no more", stays=True) from error

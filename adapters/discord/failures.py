@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 import aiohttp
-from discord.errors import DiscordException, DiscordServerError, Forbidden, HTTPException, NotFound, RateLimited
+from discord.errors import DiscordException, DiscordServerError, HTTPException, LoginFailure, RateLimited
 
 from gateway.runtime import errors
 from gateway.runtime.errors import (
@@ -66,7 +66,7 @@ def mapped(error: BaseException) -> AdapterError:
             seconds = _seconds_asked(error)
             text = f"Discord shuts this machine's address out for {seconds:.0f} s"
             return errors.RateLimited(text, retry_after=seconds, everywhere=True)
-        case HTTPException(status=401):
+        case LoginFailure() | HTTPException(status=401):
             return AdapterError(UNKNOWN_TOKEN)
         case HTTPException(code=code) if code in _GONE:
             return ChatGone(_why_gone(error))
@@ -74,8 +74,6 @@ def mapped(error: BaseException) -> AdapterError:
             return DeliveryRefused("it is too large")
         case DiscordServerError():
             return Ambiguous(f"Discord could not say whether it worked ({error.status}).")
-        case Forbidden() | NotFound():
-            return DeliveryRefused(error.text or f"Discord says {error.status}")
         case HTTPException():
             return DeliveryRefused(error.text or f"Discord says {error.status}")
     if isinstance(error, _NEVER_LEFT):
