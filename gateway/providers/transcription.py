@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
+from io import BytesIO
 from typing import Any, Final
 
 import httpx
@@ -13,7 +14,7 @@ import httpx
 from gateway.domain.speech import Transcript
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.errors import classify, retry_after
-from gateway.providers.http import FOREIGN_ERRORS, sendable
+from gateway.providers.http import FOREIGN_ERRORS
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import TranscriptionFailed
@@ -69,22 +70,23 @@ class TranscriptionServer:
     async def transcribe(self, sound: bytes, form: str, digest: str) -> Transcript:
         """Have a recording written down. A call that came too often, or met a server in trouble, is repeated."""
         backoff = Backoff(*_PAUSES)
-        # The digest of the content cannot stand in the content: nobody can end the part early.
-        body = _multipart(self._fields, f"voice.{form}", _MIME.get(form, f"audio/{form}"), sound, digest)
         while True:
             try:
-                return await self._asked(body, digest)
+                return await self._asked(sound, form, digest)
             except _Later as later:
                 pause = max(backoff.pause(), later.seconds or 0)
                 if backoff.failures == _ATTEMPTS or pause > _LONGEST_PAUSE:
                     raise later.failed from later
             await self._clock.sleep(pause)
 
-    async def _asked(self, body: bytes, boundary: str) -> Transcript:
-        content, length = sendable(body)
-        headers = {**self._headers, **length, "Content-Type": f"multipart/form-data; boundary={boundary}"}
+    async def _asked(self, sound: bytes, form: str, digest: str) -> Transcript:
+        # The digest of the content cannot stand in the content: nobody can end the part early.
+        headers = {**self._headers, "Content-Type": f"multipart/form-data; boundary={digest}"}
+        # A file is read piece by piece: written at once, megabytes would hold up everybody else.
+        files = {"file": (f"voice.{form}", BytesIO(sound), _MIME.get(form, f"audio/{form}"))}
+        call = self._client.stream("POST", self._url, data=self._fields, files=files, headers=headers)
         try:
-            async with self._client.stream("POST", self._url, content=content, headers=headers) as response:
+            async with call as response:
                 text = await _read(response.aiter_bytes())
         except FOREIGN_ERRORS as error:
             failed = TranscriptionFailed("nobody answers who could write it down", detail=f"{self._url}: {error}")
@@ -164,14 +166,3 @@ def _number(value: Any) -> float | None:
 def _amount(value: Any) -> float:
     """A number of something; 0 for no amount."""
     return max(0.0, _number(value) or 0.0)
-
-
-def _multipart(fields: Mapping[str, str], name: str, mime: str, content: bytes, boundary: str) -> bytes:
-    parts = [
-        f'--{boundary}\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}\r\n'.encode()
-        for key, value in fields.items()
-    ]
-    head = f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n'
-    return b"".join(
-        [*parts, f"{head}Content-Type: {mime}\r\n\r\n".encode(), content, f"\r\n--{boundary}--\r\n".encode()]
-    )
