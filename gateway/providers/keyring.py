@@ -73,14 +73,9 @@ class Keyring:
                         yield event
                 return
             except ProviderError as error:
-                key, seconds = chosen.api_key, _rest(error)
-                if chosen is spec or key is None or not seconds:
+                if not self._has_another(spec, chosen, tried, error) or begun:
                     raise
-                tried.add(key)
-                self._forget(spec, key, seconds)
-                if begun or not self._has_another(spec, tried):
-                    raise
-                log.warning("next_key", model=spec.name, cause=str(error), rests_seconds=seconds)
+                log.warning("next_key", model=spec.name, cause=str(error), rests_seconds=_rest(error))
 
     async def reported_window(self, spec: ModelSpec) -> int | None:
         """As the inner provider's, if it reports windows."""
@@ -102,11 +97,7 @@ class Keyring:
             try:
                 return await inner.embed(chosen, texts)
             except ProviderError as error:
-                if chosen is spec or chosen.api_key is None or not (seconds := _rest(error)):
-                    raise
-                tried.add(chosen.api_key)
-                self._forget(spec, chosen.api_key, seconds)
-                if not self._has_another(spec, tried):
+                if not self._has_another(spec, chosen, tried, error):
                     raise
 
     async def aclose(self) -> None:
@@ -125,16 +116,17 @@ class Keyring:
         # Where all rest, the one that wakes first.
         return replace(spec, api_key=min(left, key=lambda key: max(0.0, self._rests.get(key, 0.0) - now)))
 
-    def _has_another(self, spec: ModelSpec, tried: set[str]) -> bool:
-        command, keys = _sources(spec)
-        return len(tried) == 1 if command else any(key not in tried for key in keys)
-
-    def _forget(self, spec: ModelSpec, key: str, seconds: float) -> None:
-        command, _ = _sources(spec)
+    def _has_another(self, spec: ModelSpec, chosen: ModelSpec, tried: set[str], error: ProviderError) -> bool:
+        """Let the key of a failed call rest if it is at fault, and say whether another one is worth a try."""
+        key, seconds, (command, keys) = chosen.api_key, _rest(error), _sources(spec)
+        if chosen is spec or key is None or not seconds:
+            return False
+        tried.add(key)
         if command:
             self._printed.pop(command, None)
-        else:
-            self._rests[key] = self._clock.monotonic() + seconds
+            return len(tried) == 1
+        self._rests[key] = self._clock.monotonic() + seconds
+        return any(each not in tried for each in keys)
 
     async def _asked(self, command: str) -> str:
         """The key that a program prints."""
