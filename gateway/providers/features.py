@@ -159,13 +159,14 @@ def merged(messages: Iterator[Message]) -> list[Message]:
     for message in messages:
         last = whole[-1] if whole else None
         if last is not None and last["role"] == message["role"] != "tool" and not last.get("tool_calls"):
-            whole[-1] = {**last, **message, "content": _joined(last.get("content"), message.get("content"))}
+            whole[-1] = {**last, **message, "content": joined(last.get("content"), message.get("content"))}
         else:
             whole.append(message)
     return whole
 
 
-def _joined(one: Any, other: Any) -> Any:
+def joined(one: Any, other: Any) -> Any:
+    """The contents of two messages as one."""
     if isinstance(one, list) or isinstance(other, list):
         return [*_parts(one), *_parts(other)]
     return "\n\n".join(text for text in (one, other) if text)

@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 from gateway.domain.message import Message, ToolCall, says_nothing
 from gateway.providers.base import BEGINNING, ModelRequest, ModelSpec
 from gateway.providers.calls import arguments_text, short_id
+from gateway.providers.features import joined
 from gateway.providers.openai.attached import ID_LIMIT, OF_ANSWERS, OF_CALLS, UNSIGNED, attached_to
 from gateway.providers.plugin import request_settings
 from gateway.runtime.errors import ProviderRejected
@@ -225,16 +226,8 @@ def _is_words(message: Mapping[str, Any]) -> bool:
 
 
 def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    contents = (one["content"], other["content"])
-    joined: dict[str, Any] = {"role": one["role"]}
-    if all(isinstance(content, str) for content in contents):
-        joined["content"] = "\n\n".join(filter(None, contents))
-    else:
-        texts = [[{"type": "text", "text": each}] if isinstance(each, str) else each for each in contents if each]
-        joined["content"] = [part for parts in texts for part in parts]
-    if "name" in one and one["name"] == other.get("name"):
-        joined["name"] = one["name"]
-    return joined
+    named = {"name": one["name"]} if "name" in one and one["name"] == other.get("name") else {}
+    return {"role": one["role"], "content": joined(one["content"], other["content"]), **named}
 
 
 def _plainest(parts: list[Any]) -> Any:
