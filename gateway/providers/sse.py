@@ -8,6 +8,7 @@ https://html.spec.whatwg.org/multipage/server-sent-events.html, without ids and 
 from __future__ import annotations
 
 import codecs
+from io import IncrementalNewlineDecoder
 from typing import Final
 
 _BEGINNINGS: Final = ("data:", "event:", "id:", "retry:", ":")
@@ -18,7 +19,8 @@ class EventReader:
     """Takes a body chunk by chunk. Bytes that are no UTF-8 become U+FFFD; a character cut by a chunk stays whole."""
 
     def __init__(self) -> None:
-        self._decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
+        characters = codecs.getincrementaldecoder("utf-8-sig")("replace")
+        self._decode = IncrementalNewlineDecoder(characters, translate=True).decode
         self._is_stream: bool | None = None  # None: too little has come to tell
         self._plain: list[str] = []
         self._pieces: list[str] = []
@@ -59,24 +61,13 @@ class EventReader:
         return self._is_stream is True
 
     def _events(self, text: str) -> list[tuple[str, str]]:
-        if not text:
-            return []
-        ended = bool(self._pieces) and self._pieces[-1].endswith("\r")
-        if "\n" not in text and "\r" not in text and not ended:  # a piece of one long line: joined once, when it ends
-            self._pieces.append(text)
-            return []
-        if self._pieces:
-            text = "".join((*self._pieces, text))
+        *lines, rest = text.split("\n")
+        if lines:  # a long line comes in pieces, which are joined once, when it ends
+            lines[0] = "".join((*self._pieces, lines[0]))
             self._pieces.clear()
-        if "\r" in text:
-            held = "\r" if text.endswith("\r") else ""  # half of a line's end, maybe
-            text = text[: len(text) - len(held)].replace("\r\n", "\n").replace("\r", "\n")
-            *lines, rest = text.split("\n")
-            self._pieces.append(rest + held)
-        else:
-            *lines, rest = text.split("\n")
-            if rest:
-                self._pieces.append(rest)
+        self._pieces.append(rest)
+        if not lines:
+            return []
         events = [event for line in lines if (event := self._line(line)) is not None]
         self._held = sum(map(len, self._pieces)) + self._lines
         return events
