@@ -5,8 +5,10 @@ Pure. An API's own module reads its events and puts them in here; nothing here k
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from io import StringIO
 from typing import Any, Final
 
 from gateway.domain.message import ToolCall
@@ -46,7 +48,10 @@ class Speech:
     @property
     def calls(self) -> list[PendingCall]:
         """The calls of tools that stood in the words."""
-        return [PendingCall(name=name, pieces=[arguments]) for name, arguments in self._thinking.calls]
+        found = [PendingCall(name=name) for name, _ in self._thinking.calls]
+        for call, (_, arguments) in zip(found, self._thinking.calls, strict=True):
+            call.add(arguments)
+        return found
 
     def say(self, text: str = "", thoughts: str = "", *, last: bool = False) -> list[ModelEvent]:
         """The deltas of a piece; `Restarted` where the words before it were thoughts. `last`: no words follow, so
@@ -58,11 +63,11 @@ class Speech:
         if text:
             text, inside = self._thinking.feed(self._halves.joined(text))
         if last:
-            if half := self._halves.flush():
+            if half := self._halves.joined("", last=True):
                 text += self._thinking.feed(half)[0]
             late, more = self._thinking.flush()
             text, inside = text + late, inside + more
-            thoughts += self._thought_halves.flush()
+            thoughts += self._thought_halves.joined("", last=True)
         void: list[ModelEvent] = []
         if self._thinking.void:
             self._thinking.void = False
@@ -95,25 +100,21 @@ class _Halves:
     them."""
 
     def __init__(self) -> None:
-        self._half = ""
+        self._decoder = getincrementaldecoder("utf-16-le")("replace")
+        self._waits = False  # whether a half does
 
-    def joined(self, text: str) -> str:
-        """The text without a half at its end, and with the half before it."""
-        if not self._half and text.isascii():
+    def joined(self, text: str, *, last: bool = False) -> str:
+        """The text without a half at its end, and with the half before it. `last`: a half that stayed alone becomes a
+        sign."""
+        if not self._waits and text.isascii():
             return text
-        text = self._half + text
-        self._half = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
-        return whole_characters(text[: len(text) - len(self._half)])
-
-    def flush(self) -> str:
-        """A sign for a half that stayed alone."""
-        half, self._half = self._half, ""
-        return "\ufffd" if half else ""
+        whole = self._decoder.decode(text.encode("utf-16-le", "surrogatepass"), last)
+        self._waits = self._decoder.getstate()[0] != b""
+        return whole
 
 
 _LONGEST_ARGUMENTS: Final = 2_000_000  # characters of an answer; no tool takes a longer text
 _A_CALL: Final = 400  # characters that one stands for beside its arguments
-_LOOSE: Final = 256  # pieces
 _MOST_LOOKS: Final = 64  # at one call
 
 
@@ -136,12 +137,11 @@ class PendingCall:
 
     id: str = ""
     name: str = ""
-    pieces: list[str] = field(default_factory=list)  # a long file comes in thousands
     attached: dict[str, Any] = field(default_factory=dict)  # what only its server understands
     room: Room = field(default_factory=Room)
     size: int = 0
     _looks: int = 0
-    _joined: int = 0  # pieces at the beginning that are many joined into one: a short text takes 50 bytes of its own
+    _written: StringIO = field(default_factory=StringIO)  # a long file comes in thousands of pieces
 
     def __post_init__(self) -> None:
         self.room.take(_A_CALL)
@@ -150,26 +150,23 @@ class PendingCall:
         """Take a piece of the arguments. Raises ProviderUnavailable (malformed) for arguments without an end."""
         self.room.take(len(piece))
         self.size += len(piece)
-        self.pieces.append(piece)
-        if len(self.pieces) - self._joined > _LOOSE:
-            self.pieces[self._joined :] = ["".join(self.pieces[self._joined :])]
-            self._joined += 1
+        self._written.write(piece)
 
     @property
     def arguments(self) -> str:
         """The arguments so far; an object even if the server sends nothing for "none"."""
-        return "".join(self.pieces) or "{}"
+        return self._written.getvalue() or "{}"
 
     def seems_whole(self) -> bool:
         """Say whether the arguments are an object already, although the answer goes on. Only the first pieces are
         looked at: a server that sends whole calls sends each in one piece."""
         self._looks += 1
-        return self._looks <= _MOST_LOOKS and bool(self.pieces) and is_object(self.arguments)
+        return self._looks <= _MOST_LOOKS and self.size > 0 and is_object(self.arguments)
 
     @property
     def is_whole(self) -> bool:
         """Say whether an answer that was cut off had come to the end of the arguments."""
-        return bool(self.pieces) and is_object(self.arguments)
+        return self.size > 0 and is_object(self.arguments)
 
 
 def completed(

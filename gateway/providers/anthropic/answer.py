@@ -142,7 +142,7 @@ class MessagesAnswer:
         if block["type"] == "tool_use":
             begun.call = PendingCall(id=str(block.get("id") or ""), name=str(block.get("name") or ""), room=self._room)
             if block.get("input"):
-                begun.call.pieces.append(json.dumps(block["input"], ensure_ascii=False))
+                begun.call.add(json.dumps(block["input"], ensure_ascii=False))
         return self._speech.say(_string(block, "text", "text"), _string(block, "thinking", "thinking"))
 
     def _grow(self, index: Any, delta: Any) -> list[ModelEvent]:

@@ -139,7 +139,7 @@ class ChatAnswer:
             call.id = call_id
             self._by_id.setdefault(call_id, call)
         # A name may come in parts, but only before the arguments; some servers repeat it throughout.
-        if name != call.name and not call.pieces:
+        if name != call.name and not call.size:
             call.name += name
         if arguments:
             call.add(arguments)

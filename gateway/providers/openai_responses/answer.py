@@ -132,7 +132,8 @@ class ResponsesAnswer:
         if item["type"] == "function_call":
             call = self._pending(item)
             arguments = item.get("arguments")
-            call.pieces += [arguments] if isinstance(arguments, str) and arguments else []
+            if isinstance(arguments, str):
+                call.add(arguments)
             self._calls[place] = call
         elif item["type"] == "message":
             content = item.get("content")
