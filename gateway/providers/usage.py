@@ -23,17 +23,19 @@ def normalize_usage(raw: Any, api: Api) -> CanonicalUsage:
     """
     if raw is None or isinstance(raw, (str, bytes, int, float)):
         return CanonicalUsage()
+    # A proxy in front of another API may keep that one's names, and one that only relabels the envelope keeps the usage
+    # whole, its meaning included: Anthropic's counts cached tokens apart, that of Responses has details.
+    has_prompt, has_input = (_field(raw, name) is not None for name in ("prompt_tokens", "input_tokens"))
+    if has_prompt and not has_input:
+        return _chat_completions(raw)
+    if api == "chat_completions" and has_input and not has_prompt:
+        api = "messages" if _field(raw, "input_tokens_details") is None else "responses"
     if api == "messages":
         return _messages(raw)
-    if api == "responses":
-        return _responses(raw)
-    return _chat_completions(raw)
+    return _responses(raw) if api == "responses" else _chat_completions(raw)
 
 
 def _messages(raw: Any) -> CanonicalUsage:
-    # A proxy in front of another API may keep that one's names.
-    if _field(raw, "input_tokens") is None and _field(raw, "prompt_tokens") is not None:
-        return _chat_completions(raw)
     write = _count(raw, "cache_creation_input_tokens") or sum(
         _count(raw, "cache_creation", f"ephemeral_{ttl}_input_tokens") for ttl in ("5m", "1h")
     )
@@ -47,8 +49,6 @@ def _messages(raw: Any) -> CanonicalUsage:
 
 
 def _responses(raw: Any) -> CanonicalUsage:
-    if _field(raw, "input_tokens") is None and _field(raw, "prompt_tokens") is not None:
-        return _chat_completions(raw)
     read = _count(raw, "input_tokens_details", "cached_tokens")
     write = _count(raw, "input_tokens_details", "cache_creation_tokens") or _count(
         raw, "input_tokens_details", "cache_write_tokens"
@@ -63,10 +63,6 @@ def _responses(raw: Any) -> CanonicalUsage:
 
 
 def _chat_completions(raw: Any) -> CanonicalUsage:
-    # A proxy that only relabels the envelope keeps the usage whole, its meaning included: Anthropic's counts cached
-    # tokens apart, that of Responses has details.
-    if _field(raw, "prompt_tokens") is None and _field(raw, "input_tokens") is not None:
-        return _messages(raw) if _field(raw, "input_tokens_details") is None else _responses(raw)
     read = (
         _count(raw, "prompt_tokens_details", "cached_tokens")
         or _count(raw, "cache_read_input_tokens")
