@@ -47,19 +47,16 @@ def _pieces(text: str, secret: str) -> Iterator[Span]:
     """Yield the spans of a secret's first or last half, with as much more of the secret as stands beside it."""
     half = len(secret) // 2
     for place in places_of(secret[:half], text):
-        length = half
-        while text[place + length : place + length + 1] == secret[length : length + 1] != "":
-            length += 1
-        yield place, place + length
+        yield place, place + _alike(secret, text[place : place + len(secret)])
     for place in places_of(secret[-half:], text):
-        length = half
-        while (
-            place + half - length > 0
-            and length < len(secret)
-            and text[place + half - length - 1] == secret[-length - 1]
-        ):
-            length += 1
-        yield place + half - length, place + half
+        end = place + half
+        yield end - _alike(secret[::-1], text[max(0, end - len(secret)) : end][::-1]), end
+
+
+def _alike(one: str, other: str) -> int:
+    """The number of characters with which both texts begin."""
+    differ = (at for at, (here, there) in enumerate(zip(one, other, strict=False)) if here != there)
+    return next(differ, min(len(one), len(other)))
 
 
 def _spellings(secret: str) -> Iterable[str]:

@@ -34,9 +34,6 @@ _ENCODED: Final = re.compile(
 _SIGNS: Final = {"n": "\n", "r": "\r", "t": "\t", "b": " ", "f": " "}
 _NAMES: Final = {"quot": '"', "amp": "&", "lt": "<", "gt": ">", "apos": "'", "nbsp": " "}
 _ODD: Final = re.compile(rf"[{_INVISIBLE}]")
-_PERCENT: Final = re.compile(r"%[0-9A-Fa-f]{2}")
-_ESCAPE: Final = re.compile(r"\\[\"'/\\nrtux]")
-_ENTITY: Final = re.compile(r"&(?:#|quot;|amp;|lt;|gt;|apos;|nbsp;)")
 # What joins two halves of a token: a line break, with or without quotes and signs around it, or a sum of texts. What
 # follows must look made up, or the first word of the next line would be swallowed.
 _MADE_UP = r"(?=[A-Za-z_-]{0,30}\d[A-Za-z_-]{0,30}\d)"
@@ -120,11 +117,7 @@ def _once(text: str) -> Reading | None:
         stripped = _built(text, (_unseen(match) for match in _UNSEEN.finditer(text)))
         if len(stripped.text) < len(text):
             return replace(stripped, strips=True)
-    if not (
-        ("\\" in text and _ESCAPE.search(text))
-        or ("%" in text and _PERCENT.search(text))
-        or ("&" in text and _ENTITY.search(text))
-    ):
+    if not any(sign in text for sign in "%&\\") or _ENCODED.search(text) is None:
         return None
     found = (piece for match in _ENCODED.finditer(text) for piece in _pieces(match))
     reading = _built(text, _only_their_lines(text, found))
