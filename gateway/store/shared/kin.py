@@ -13,7 +13,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Final
 
-from gateway.store.shared.languages import ENGLISH, stems
+from gateway.store.shared.languages import ENGLISH, is_stop, stems
 
 _KNOWN: Final = (ENGLISH, "german")
 
@@ -36,7 +36,7 @@ def _fields(language: str) -> dict[str, tuple[str, ...]]:
 
 
 def _terms(words: Iterable[str], language: str) -> list[str]:
-    return [term for word in words for term in stems(word, language)]
+    return [term for word in words if len(word) > 1 and not is_stop(word) for term in stems(word, language)]
 
 
 def kin(terms: Iterable[str], language: str) -> tuple[str, ...]:

@@ -57,6 +57,7 @@ _FORGIVEN: Final = 4  # words of a question that no message holds, the longest, 
 _MEANT: Final = 4  # words that stand for one
 _ONLY_MEANT: Final = 0.6  # of the weight of a word
 _KIN: Final = 0.4  # the same of words that people say where others ask
+_MOST_WITH_KIN: Final = 24  # words of a question: each has some twenty
 _FEW: Final = 3  # words: of fewer, one alone may stand anywhere
 _MOSTLY: Final = 0.6  # of the words of a question
 _BESIDE: Final = 0.3  # of the weight of a word beside the sentence that asks
@@ -154,7 +155,7 @@ class Sought:
         """The same, also with the words that people say where others ask."""
         wanted, asked, taken = self.wanted, len(self.wanted.wanted), set(self.wanted.terms)
         plain = set(question(" ".join(wanted.phrases)).terms)  # what is quoted is meant as it is written
-        for place, terms in enumerate(wanted.wanted):
+        for place, terms in enumerate(wanted.wanted[:_MOST_WITH_KIN]):
             if place in wanted.beside or plain.intersection(terms):
                 continue
             if others := tuple(each for each in kin(terms, wanted.language) if each not in taken):
@@ -255,7 +256,7 @@ async def _understood(indexes: tuple[Index, Index], sought: Sought) -> tuple[Sou
     both indexes list for its terms."""
     said, returned = [await each.listed(sought.wanted.terms) for each in indexes]
     if not _is_answered(sought.wanted, said):
-        sought = sought.with_kin()
+        sought = await indexes[0].beside(sought.with_kin)
         more = [each for place in sought.kin for each in sought.wanted.wanted[place]]
         said, returned = [
             {**known, **await each.listed(more)} for each, known in zip(indexes, (said, returned), strict=True)
