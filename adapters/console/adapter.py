@@ -317,7 +317,7 @@ class PipeConsole(_LineConsole):
 
     async def _show_complaint(self, complaint: Complaint) -> None:
         self.failed = True
-        await self._write_aside(codec.encode_aside("error", complaint.text))
+        await self._write_aside(codec.marked("error", complaint.text).encode())
 
     def _note(self, outbound: Outbound) -> None:
         self.failed = self.failed or outbound.kind == "error"

@@ -272,12 +272,7 @@ def encode_plain(outbound: Outbound) -> bytes:
     """An Outbound as plain text. An empty line follows an answer; a mark stands before everything else."""
     if outbound.kind in ("reply", "command"):
         return f"{printable(outbound.text)}\n\n".encode()
-    return encode_aside(outbound.kind, outbound.text)
-
-
-def encode_aside(kind: OutboundKind, text: str) -> bytes:
-    """An aside as plain text."""
-    return marked(kind, text).encode()
+    return marked(outbound.kind, outbound.text).encode()
 
 
 def marked(kind: OutboundKind, text: str) -> str:
