@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from gateway.runtime.redaction.kind import Kind, kind
+from gateway.runtime.redaction.kind import Kind
 from gateway.runtime.redaction.plausible import (
     ends_mixed,
     ends_random,
@@ -33,14 +33,14 @@ _TOLD_ABROAD = (
 
 KINDS: Final[tuple[Kind, ...]] = (
     # A block whose end was cut off loses the lines that look like its body.
-    kind(
+    Kind(
         "private key",
         "-----BEGIN",
         r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
         r"((?:[^-]|-(?!----))*+(?=-----END)|(?:(?:\s|\\[nr])*+[A-Za-z0-9+/=]{16,}+)*+)",
         needs="key",
     ),
-    kind(
+    Kind(
         "openai key",
         "sk-",
         _START + r"(sk-(?:(?:proj|svcacct|admin|lf|oh)-[A-Za-z0-9_-]{16,}|[A-Za-z0-9]{20,}"
@@ -48,24 +48,24 @@ KINDS: Final[tuple[Kind, ...]] = (
         run=22,
         plausible=names_nothing,
     ),
-    kind("anthropic key", "sk-ant-", _START + r"(sk-ant-[A-Za-z0-9_-]{16,})", run=23),
-    kind("openrouter key", "sk-or-", _START + r"(sk-or-[A-Za-z0-9_-]{16,})", run=22),
-    kind(
+    Kind("anthropic key", "sk-ant-", _START + r"(sk-ant-[A-Za-z0-9_-]{16,})", run=23),
+    Kind("openrouter key", "sk-or-", _START + r"(sk-or-[A-Za-z0-9_-]{16,})", run=22),
+    Kind(
         "model provider key",
         "gsk_ xai- pplx- r8_ fw_",
         _START + r"((?:gsk_|xai-|pplx-|r8_|fw_)[A-Za-z0-9]{20,})",
         run=23,
     ),
-    kind("github token", "ghp_ gho_ ghu_ ghs_ ghr_", r"(gh[pousr]_[A-Za-z0-9]{30,})", run=34),
-    kind("github fine-grained token", "github_pat_", r"(github_pat_[A-Za-z0-9_]{22,})", run=33),
-    kind(
+    Kind("github token", "ghp_ gho_ ghu_ ghs_ ghr_", r"(gh[pousr]_[A-Za-z0-9]{30,})", run=34),
+    Kind("github fine-grained token", "github_pat_", r"(github_pat_[A-Za-z0-9_]{22,})", run=33),
+    Kind(
         "gitlab token",
         "glpat- glptt- gldt- glrt- glsoat- glft- glimt- gloas- glcbt- glagent- glffct-",
         _START + r"(gl(?:pat|ptt|dt|rt|soat|ft|imt|oas|cbt|agent|ffct)-[A-Za-z0-9_.=-]{20,})",
         run=25,
     ),
-    kind("slack token", "xox xapp-", r"((?:xox[a-z][.-]|xapp-)[A-Za-z0-9.-]{10,})", run=15, plausible=names_nothing),
-    kind(
+    Kind("slack token", "xox xapp-", r"((?:xox[a-z][.-]|xapp-)[A-Za-z0-9.-]{10,})", run=15, plausible=names_nothing),
+    Kind(
         "slack webhook",
         "hooks.slack.com/",
         r"(?i)hooks\.slack\.com/[a-z]{1,20}/([A-Za-z0-9/_-]{10,})",
@@ -73,106 +73,106 @@ KINDS: Final[tuple[Kind, ...]] = (
     ),
     # A time stamp before a hash has the same form, and so has the number of an account before a name ("arn:aws:…"):
     # what has no capital is left alone; of a hundred million tokens one has none.
-    kind(
+    Kind(
         "telegram bot token",
         "",
         r"(?<!\d)(\d{6,12}:(?=[a-z0-9_-]{0,49}[A-Z])[A-Za-z0-9_-]{30,50})",
         run=30,
         probe=r":[A-Za-z0-9_-]{30}",
     ),
-    kind(
+    Kind(
         "discord token",
         "",
         _DOTTED_START + r"([MNO][A-Za-z0-9_-]{22,28}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,})",
         run=58,
         probe=r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}",
     ),
-    kind(
+    Kind(
         "discord webhook",
         "discord",
         r"(?i)discord(?:app)?\.com/api/(?:v\d{1,2}/)?webhooks/\d{5,25}/([A-Za-z0-9_-]{20,})",
         run=20,
         needs="hook",
     ),
-    kind(
+    Kind(
         "aws key id",
         "AKIA ASIA ABIA ACCA",
         _WORD_START + r"((?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16})(?![A-Za-z0-9])",
         run=20,
     ),
-    kind(
+    Kind(
         "aws secret",
         "aws",
         r"(?i)aws[a-z0-9_ -]{0,20}(?:secret|access)[a-z0-9_ -]{0,20}key\\?[\"']?\s{0,3}[:=]\s{0,3}\\?[\"']?"
         r"([A-Za-z0-9/+=]{40})(?![A-Za-z0-9/+=])",
         needs="key",
     ),
-    kind("google api key", "AIza", r"(AIza[A-Za-z0-9_-]{30,})", run=34),
-    kind("google oauth", "GOCSPX- ya29.", r"(GOCSPX-[A-Za-z0-9_-]{20,}|ya29\.[A-Za-z0-9_-]{20,})", run=25),
-    kind(
+    Kind("google api key", "AIza", r"(AIza[A-Za-z0-9_-]{30,})", run=34),
+    Kind("google oauth", "GOCSPX- ya29.", r"(GOCSPX-[A-Za-z0-9_-]{20,}|ya29\.[A-Za-z0-9_-]{20,})", run=25),
+    Kind(
         "azure key",
         "accountkey= sharedaccesskey=",
         r"(?i)(?:Account|SharedAccess)Key=([A-Za-z0-9+/=]{40,})",
         needs="key",
     ),
-    kind(
+    Kind(
         "stripe key",
         "sk_live_ sk_test_ rk_live_ rk_test_",
         _START + r"((?:sk|rk)_(?:live|test)_[A-Za-z0-9]{10,})",
         run=18,
     ),
-    kind("stripe webhook secret", "whsec_", _START + r"(whsec_[A-Za-z0-9+/=]{20,})"),
-    kind("twilio key", "SK AC", _WORD_START + r"((?:SK|AC)[0-9a-f]{32})(?![A-Za-z0-9])", run=34),
-    kind("sendgrid key", "SG.", _DOTTED_START + r"(SG\.[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{16,})", run=36),
-    kind("npm token", "npm_", _START + r"(npm_[A-Za-z0-9]{30,})", run=34),
-    kind("pypi token", "pypi-Ag", r"(pypi-Ag[A-Za-z0-9_-]{20,})", run=27),
-    kind("hugging face token", "hf_ api_org_", _START + r"((?:hf_|api_org_)[A-Za-z0-9]{30,})", run=33),
-    kind("shopify token", "shpat_ shpca_ shppa_ shpss_", r"(shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32})", run=38),
-    kind("digitalocean token", "doo_v1_ dop_v1_ dor_v1_", r"(do[opr]_v1_[a-f0-9]{40,})", run=47),
-    kind("vault token", "hvs. hvb.", _WORD_START + r"(hv[sb]\.[A-Za-z0-9_-]{24,})", run=28),
-    kind("age key", "AGE-SECRET-KEY-1", r"(AGE-SECRET-KEY-1[A-Z0-9]{20,})", run=36),
-    kind(
+    Kind("stripe webhook secret", "whsec_", _START + r"(whsec_[A-Za-z0-9+/=]{20,})"),
+    Kind("twilio key", "SK AC", _WORD_START + r"((?:SK|AC)[0-9a-f]{32})(?![A-Za-z0-9])", run=34),
+    Kind("sendgrid key", "SG.", _DOTTED_START + r"(SG\.[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{16,})", run=36),
+    Kind("npm token", "npm_", _START + r"(npm_[A-Za-z0-9]{30,})", run=34),
+    Kind("pypi token", "pypi-Ag", r"(pypi-Ag[A-Za-z0-9_-]{20,})", run=27),
+    Kind("hugging face token", "hf_ api_org_", _START + r"((?:hf_|api_org_)[A-Za-z0-9]{30,})", run=33),
+    Kind("shopify token", "shpat_ shpca_ shppa_ shpss_", r"(shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32})", run=38),
+    Kind("digitalocean token", "doo_v1_ dop_v1_ dor_v1_", r"(do[opr]_v1_[a-f0-9]{40,})", run=47),
+    Kind("vault token", "hvs. hvb.", _WORD_START + r"(hv[sb]\.[A-Za-z0-9_-]{24,})", run=28),
+    Kind("age key", "AGE-SECRET-KEY-1", r"(AGE-SECRET-KEY-1[A-Z0-9]{20,})", run=36),
+    Kind(
         "json web token",
         "eyJ",
         _DOTTED_START + r"(eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*+)",
         run=21,
     ),
-    kind("bearer token", "bearer", r"(?i)(?<![a-z])bearer\s{1,3}((?=[^\s\d]{0,64}\d)[A-Za-z0-9._~+/=-]{16,})"),
-    kind(
+    Kind("bearer token", "bearer", r"(?i)(?<![a-z])bearer\s{1,3}((?=[^\s\d]{0,64}\d)[A-Za-z0-9._~+/=-]{16,})"),
+    Kind(
         "authorization header",
         "auth",
         r"(?i)authorization\\?[\"']?\s{0,3}[:=]\s{0,3}\\?[\"']?(?:basic|bearer|bot|digest|token)\s{1,3}((?!\$\{)[^\s\"'\\,\[]{6,})",
     ),
-    kind(
+    Kind(
         "password in a sentence",
         "password passphrase passwort",
         rf"(?i)(?:password|passphrase|passwort){_TOLD}",
         needs="pass",
     ),
-    kind(
+    Kind(
         "password in a sentence, not in English",
         "contraseña пароль 密码 密碼 口令 पासवर्ड パスワード 비밀번호 şifre hasło lösenord "
         "jelszó mật كلمة סיסמה κωδικός รหัสผ่าน",
         rf"(?i)(?:contraseña|пароль|密码|密碼|口令|पासवर्ड|パスワード|비밀번호|şifre|hasło|lösenord"
         rf"|jelszó|mật khẩu|كلمة (?:المرور|السر)|סיסמה|κωδικός|รหัสผ่าน){_TOLD_ABROAD}",
     ),
-    kind(
+    Kind(
         "password in a sentence, in other languages of Latin letters",
         "wachtwoord salasana adgangskode heslo parola sandi",
         rf"(?i)(?:wachtwoord|salasana|adgangskode|heslo|parola|(?<=kata )sandi){_TOLD_ABROAD}",
     ),
-    kind(
+    Kind(
         "password of chpasswd",
         "echo printf",
         r"\b(?:echo|printf)\s{1,3}[\"']?[\w.-]{1,32}:((?!\$)[^\s\"'|]{3,200}+)[\"']?\s{0,3}\|\s{0,3}(?:sudo\s{1,3})?chpasswd",
         needs="pass",
     ),
-    kind(
+    Kind(
         "password given to chpasswd",
         "chpasswd",
         r"\bchpasswd\s{1,3}<<<\s{0,3}[\"']?[\w.-]{1,32}:((?!\$)[^\s\"'|]{3,200}+)",
     ),
-    kind(
+    Kind(
         "cookie of a browser",
         '"name"',
         r"(?i)\"name\"\s{0,3}:\s{0,3}\"[^\"\n]{0,64}?(?:sess|sid|auth|token|jwt)[^\"\n]{0,64}+\"\s{0,3},"
@@ -180,25 +180,25 @@ KINDS: Final[tuple[Kind, ...]] = (
         plausible=holds_mixed,
     ),
     # The user part cannot hold a slash, so two attempts never read the same text.
-    kind("password in a url", "://", r"://[^\s/:@\"'<>]*+:((?!\[|\$\{)[^\s/\"'<>]+)@", needs="@"),
+    Kind("password in a url", "://", r"://[^\s/:@\"'<>]*+:((?!\[|\$\{)[^\s/\"'<>]+)@", needs="@"),
     # With a slash inside it must not be a port and a path: `http://localhost:4873/@scope/name`.
-    kind(
+    Kind(
         "password in a url, with a slash",
         "://",
         r"://[^\s/:@\[\"'<>]{1,128}+:((?!\d{1,5}[/?#]|\$\{)[^\s\"'<>@]{1,256}+)@(?=[A-Za-z0-9.-]{1,253}+[:/?\s\"'#]|[A-Za-z0-9.-]{1,253}+\Z)",
         needs="@",
     ),
-    kind(
+    Kind(
         "token in a url",
         "://",
         r"://((?=[^\s/:@]{0,64}\d)[A-Za-z0-9_-]{20,256}+)(?::x-oauth-basic)?@",
         run=20,
         needs="@",
     ),
-    kind("oracle's url", ":thin:", r"(?i):thin:[^\s/@\"']{1,64}/([^\s@\"']{3,128}+)@", needs="@"),
-    kind("vendor's token", PREFIXES, _DOTTED_START + PREFIXED, run=SHORTEST, heads=True, plausible=names_nothing),
+    Kind("oracle's url", ":thin:", r"(?i):thin:[^\s/@\"']{1,64}/([^\s@\"']{3,128}+)@", needs="@"),
+    Kind("vendor's token", PREFIXES, _DOTTED_START + PREFIXED, run=SHORTEST, heads=True, plausible=names_nothing),
     # Prefixes nobody knows yet. Ids have such prefixes, too, but are shorter or in one case.
-    kind(
+    Kind(
         "token with a prefix",
         "",
         _FRESH_START + r"([A-Za-z][A-Za-z0-9]{1,11}(?:_[A-Za-z0-9]{1,8}){0,2}_[A-Za-z0-9]{32,}+)(?![.(])",
@@ -206,7 +206,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         probe=r"_[A-Za-z0-9]{32}",
         plausible=ends_mixed,
     ),
-    kind(
+    Kind(
         "token with a prefix and a hyphen",
         "",
         _FRESH_START + r"((?!sha\d)[A-Za-z][A-Za-z0-9]{1,11}(?:-[A-Za-z0-9]{1,8}){0,2}-[A-Za-z0-9]{32,}+)(?![.(])",
@@ -214,7 +214,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         probe=r"-[A-Za-z0-9]{32}",
         plausible=ends_mixed,
     ),
-    kind(
+    Kind(
         "token of two parts with a prefix",
         "",
         _FRESH_START
@@ -224,7 +224,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         plausible=is_mixed_twice,
     ),
     # The prefix says that it is a secret, whosever it is.
-    kind(
+    Kind(
         "token whose prefix tells",
         "",
         _FRESH_START + r"((?:[a-z][a-z0-9]{1,9}[_-]){0,2}(?:sk|rk|pat|oat|secret|apikey|live|prod)"
@@ -234,7 +234,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         r"|(?<=secret.|apikey.))",
         plausible=is_strewn,
     ),
-    kind(
+    Kind(
         "dotted token",
         "",
         _DOTTED_START
@@ -243,36 +243,36 @@ KINDS: Final[tuple[Kind, ...]] = (
         probe=r"\.[A-Za-z0-9_-]{20,}+\.[A-Za-z0-9_-]{20}",
         plausible=ends_random,
     ),
-    kind(
+    Kind(
         "uuid that is a key",
         "pat- pat_ sdk- sdk_ sk- sk_ waka- waka_ xaat- xaat_ xapt- xapt_ persona- persona_",
         _START + r"((?:pat|sdk|sk|waka|xaat|xapt|persona)(?:[-_][a-z0-9]{2,10})?[-_]"
         r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})",
         run=39,
     ),
-    kind("yandex token", "t1.", _DOTTED_START + r"(t1\.[A-Za-z0-9_=-]{4,64}+\.[A-Za-z0-9_-]{80,}+={0,2})", run=80),
-    kind("fly token", "fm1a_ fm1r_ fm2_", _START + r"(fm(?:1a|1r|2)_[A-Za-z0-9+/=]{80,})"),
-    kind("mailchimp key", "", r"(?<![A-Za-z0-9])([0-9a-f]{32}-us\d{1,2})(?![A-Za-z0-9])", run=35, probe=r"-us"),
-    kind(
+    Kind("yandex token", "t1.", _DOTTED_START + r"(t1\.[A-Za-z0-9_=-]{4,64}+\.[A-Za-z0-9_-]{80,}+={0,2})", run=80),
+    Kind("fly token", "fm1a_ fm1r_ fm2_", _START + r"(fm(?:1a|1r|2)_[A-Za-z0-9+/=]{80,})"),
+    Kind("mailchimp key", "", r"(?<![A-Za-z0-9])([0-9a-f]{32}-us\d{1,2})(?![A-Za-z0-9])", run=35, probe=r"-us"),
+    Kind(
         "1password secret key",
         "A3-",
         _START + r"(A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3})",
         run=39,
     ),
-    kind("asana token", "", r"(?<![\d/])([12]/\d{13,20}/\d{13,20}:[0-9a-f]{32})", run=32, probe=r":[0-9a-f]{32}"),
-    kind(
+    Kind("asana token", "", r"(?<![\d/])([12]/\d{13,20}/\d{13,20}:[0-9a-f]{32})", run=32, probe=r":[0-9a-f]{32}"),
+    Kind(
         "bitwarden token",
         "0.",
         _DOTTED_START + r"(0\.[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\.[A-Za-z0-9]{30}:[A-Za-z0-9+/]{20,}={0,2})",
     ),
-    kind(
+    Kind(
         "rapidapi key",
         "",
         r"(?<![A-Za-z0-9])([0-9a-f]{10}msh[0-9a-f]{15}p1[0-9a-f]{6}jsn[0-9a-f]{12})(?![A-Za-z0-9])",
         run=50,
         probe=r"msh[0-9a-f]{15}",
     ),
-    kind(
+    Kind(
         "zhipu key",
         "",
         r"(?<![A-Za-z0-9.])([0-9a-f]{32}\.[A-Za-z0-9]{16})(?![A-Za-z0-9.])",
@@ -280,64 +280,64 @@ KINDS: Final[tuple[Kind, ...]] = (
         probe=r"\.[A-Za-z0-9]{16}(?![A-Za-z0-9.])",
         plausible=ends_mixed,
     ),
-    kind("braintree token", "access_token$", r"(access_token\$(?:production|sandbox)\$[a-z0-9]{16}\$[0-9a-f]{32})"),
-    kind("okta token", "SSWS", r"SSWS\s{1,3}([A-Za-z0-9_-]{20,}+)", plausible=holds_mixed),
-    kind("service account token", "ops_eyJ", r"(ops_eyJ[A-Za-z0-9+/]{100,}={0,3})"),
-    kind(
+    Kind("braintree token", "access_token$", r"(access_token\$(?:production|sandbox)\$[a-z0-9]{16}\$[0-9a-f]{32})"),
+    Kind("okta token", "SSWS", r"SSWS\s{1,3}([A-Za-z0-9_-]{20,}+)", plausible=holds_mixed),
+    Kind("service account token", "ops_eyJ", r"(ops_eyJ[A-Za-z0-9+/]{100,}={0,3})"),
+    Kind(
         "azure secret",
         "",
         r"(?<![A-Za-z0-9_~.-])([A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34})(?![A-Za-z0-9_~.-])",
         needs="~",
         probe=r"Q~[A-Za-z0-9_~.-]{31}",
     ),
-    kind(
+    Kind(
         "terraform token",
         "",
         r"(?<![A-Za-z0-9])([A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{50,})",
         run=73,
         probe=r"atlasv1\.",
     ),
-    kind("airtable token", "pat", _DOTTED_START + r"(pat[A-Za-z0-9]{14}\.[0-9a-f]{64})", run=82),
-    kind("cloudflare key", "v1.0-", _DOTTED_START + r"(v1\.0-[0-9a-f]{24}-[0-9a-f]{100,})", run=130),
-    kind("google refresh token", "1//0", r"(?<![A-Za-z0-9/])(1//0[A-Za-z0-9_-]{30,})", run=31),
-    kind("openshift token", "sha256~", r"(?<![A-Za-z0-9])(sha256~[A-Za-z0-9_-]{40,})", run=40),
-    kind("clickhouse key", "4b1d", _START + r"(4b1d[A-Za-z0-9]{38})(?![A-Za-z0-9])", run=42),
-    kind("teams webhook", "webhook.office.com/", r"(?i)webhook\.office\.com/webhookb2/([A-Za-z0-9@/-]{30,}+)"),
-    kind(
+    Kind("airtable token", "pat", _DOTTED_START + r"(pat[A-Za-z0-9]{14}\.[0-9a-f]{64})", run=82),
+    Kind("cloudflare key", "v1.0-", _DOTTED_START + r"(v1\.0-[0-9a-f]{24}-[0-9a-f]{100,})", run=130),
+    Kind("google refresh token", "1//0", r"(?<![A-Za-z0-9/])(1//0[A-Za-z0-9_-]{30,})", run=31),
+    Kind("openshift token", "sha256~", r"(?<![A-Za-z0-9])(sha256~[A-Za-z0-9_-]{40,})", run=40),
+    Kind("clickhouse key", "4b1d", _START + r"(4b1d[A-Za-z0-9]{38})(?![A-Za-z0-9])", run=42),
+    Kind("teams webhook", "webhook.office.com/", r"(?i)webhook\.office\.com/webhookb2/([A-Za-z0-9@/-]{30,}+)"),
+    Kind(
         "signature of a url",
         "sig= signature=",
         r"(?i)(?<![a-z])(?:sig|signature)=([A-Za-z0-9%+/_~=-]{20,}+)",
         plausible=holds_mixed,
     ),
-    kind("key in a query", "?key= &key=", r"[?&]key=([A-Za-z0-9_-]{16,}+)", run=20, plausible=holds_mixed),
-    kind(
+    Kind("key in a query", "?key= &key=", r"[?&]key=([A-Za-z0-9_-]{16,}+)", run=20, plausible=holds_mixed),
+    Kind(
         "cookie",
         "cookie:",
         r"(?i)cookie:\s{0,3}((?=[^\s=;,]{1,64}+=)(?:[^\s\"'\\;]"
         r"|;[ ](?=[^\s=;,]{1,64}+=)(?!(?:path|domain|expires|max-age|samesite)=)){8,4096}+)",
         plausible=holds_cookies,
     ),
-    kind(
+    Kind(
         "session",
         "sess",
         r"(?i)sess(?:ion)?[_-]?id\\?[\"']?\s{0,3}[:=]\s{0,3}\\?[\"']?((?:s%3A|s:)?[A-Za-z0-9._~+/=-]{20,}+)",
         plausible=holds_mixed,
     ),
-    kind(
+    Kind(
         "authorization header, other schemes",
         "auth",
         r"(?i)authorization\\?[\"']?\s{0,3}[:=]\s{0,3}\\?[\"']?(?:api-?key|key|negotiate|ntlm|hawk|splunk|snowflake)\s{1,3}([^\s\"'\\,\[]{6,})",
     ),
-    kind("secure string", "SecureString", r"SecureString\s{1,3}(?:-String\s{1,3})?[\"']([^\"'$\n]{4,200}+)[\"']"),
+    Kind("secure string", "SecureString", r"SecureString\s{1,3}(?:-String\s{1,3})?[\"']([^\"'$\n]{4,200}+)[\"']"),
     # Separators here are those of the file, or of the file as a text of JSON.
-    kind(
+    Kind(
         "netrc",
         ("machine", "default login"),
         r"\b(?:machine\s{1,20}[^\s\"']{1,128}|default(?= login))"
         r"\s{1,20}login\s{1,20}[^\s\"']{1,128}\s{1,20}password\s{1,20}([^\s\"'\\]{3,200}+)",
         needs="pass",
     ),
-    kind(
+    Kind(
         "pgpass",
         "",
         r"(?<![A-Za-z0-9.*:-])[A-Za-z0-9.*-]{1,128}+:(?:\d{2,5}|\*):[A-Za-z_*][\w-]{0,63}+:[A-Za-z_][\w.-]{0,63}+:([^\s:/\"'\\]{4,128}+)(?![:/])",
@@ -345,17 +345,17 @@ KINDS: Final[tuple[Kind, ...]] = (
         probe=r":(?:\d{2,5}|\*):[A-Za-z_*][\w-]{0,63}+:[A-Za-z_]",
         plausible=holds_mixed,
     ),
-    kind("docker's auth", "auth", r"(?i)\bauth\\?[\"']\s{0,3}:\s{0,3}\\?[\"']([A-Za-z0-9+/]{12,}+={0,2})"),
-    kind("npm's auth", "auth", r"(?i)(?<=_)auth\s{0,3}=\s{0,3}[\"']?([A-Za-z0-9+/]{8,}+={0,2})"),
-    kind(
+    Kind("docker's auth", "auth", r"(?i)\bauth\\?[\"']\s{0,3}:\s{0,3}\\?[\"']([A-Za-z0-9+/]{12,}+={0,2})"),
+    Kind("npm's auth", "auth", r"(?i)(?<=_)auth\s{0,3}=\s{0,3}[\"']?([A-Za-z0-9+/]{8,}+={0,2})"),
+    Kind(
         "hash of a password",
         "",
         r"\$(?:2[aby]|1|5|6|y|argon2(?:id|i|d))\$([A-Za-z0-9./$,=+]{30,}+)",
         needs="$",
         probe=r"\$(?:2[aby]|1|5|6|y|argon2(?:id|i|d))\$",
     ),
-    kind("putty key", "Private-Lines:", r"Private-Lines:\s{0,3}\d{1,4}((?:(?:\s|\\[nr])++[A-Za-z0-9+/=]{16,}+)++)"),
-    kind(
+    Kind("putty key", "Private-Lines:", r"Private-Lines:\s{0,3}\d{1,4}((?:(?:\s|\\[nr])++[A-Za-z0-9+/=]{16,}+)++)"),
+    Kind(
         "words of a wallet",
         "mnemonic seed recovery",
         r"(?i)(?:mnemonic|seed|recovery)(?:[ _-](?:phrase|words?|key|seed)){0,2}"

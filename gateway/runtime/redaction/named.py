@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from gateway.runtime.redaction.kind import Kind, kind
+from gateway.runtime.redaction.kind import Kind
 from gateway.runtime.redaction.plausible import holds_chosen, holds_mixed
 
 _SECRET_NAME = (
@@ -24,48 +24,48 @@ def _is_option(match: re.Match[str]) -> bool:
 
 
 NAMED: Final[tuple[Kind, ...]] = (
-    kind(
+    Kind(
         "element",
         "",
         rf"(?i){_SECRET_NAME}[\w.:-]{{0,20}}+>\s{{0,3}}([^<>{{}}\s][^<>{{}}\n]{{3,200}}+)</",
         plausible=holds_chosen,
         needs="</",
     ),
-    kind(
+    Kind(
         "attribute",
         "",
         rf"(?i){_SECRET_NAME}[\w.-]{{0,20}}+\"\s{{1,3}}value=\"([^\"<>{{}}\n]{{4,200}}+)\"",
         plausible=holds_chosen,
         needs='value="',
     ),
-    kind(
+    Kind(
         "property",
         "",
         rf"(?i){_SECRET_NAME}[\w.-]{{0,20}}+\">\s{{0,3}}([^<>{{}}\s]{{4,200}}+)\s{{0,3}}</",
         plausible=holds_mixed,
         needs="</",
     ),
-    kind(
+    Kind(
         "cell of a table",
         "",
         rf"(?i){_SECRET_NAME}[`*\"]{{0,2}}(?:\s{{0,20}}(?:[|│┃]|</t[dh]>\s{{0,9}}<td>)[ `\t]{{0,20}}|\t{{1,3}})"
         r"([^\s|│┃()`<>]{4,200}+)[ `\t]{0,20}(?=[|│┃\n<]|\Z)",
         plausible=holds_mixed,
     ),
-    kind(
+    Kind(
         "default of a variable",
         "",
         rf"(?i){_SECRET_NAME}[\w-]{{0,20}}+\"\s{{0,3}}\{{(?:(?!default)[^}}]){{0,200}}+default\s{{0,20}}=\s{{0,20}}\"([^\"\n]{{4,200}}+)\"",
         plausible=holds_chosen,
         needs="default",
     ),
-    kind(
+    Kind(
         "option",
         "",
         rf"(?i){_SECRET_NAME}(?:[\"'],?\s{{1,3}}|\s{{1,3}}|=)[\"']?((?![-<$\[{{(])[^\s\"'<>\[\]]{{4,200}}+)",
         plausible=_is_option,
     ),
-    kind(
+    Kind(
         "passphrase of words",
         "",
         r"(?im)passphrase\\?[\"']?\s{0,3}[:=]\s{0,3}((?:[a-z]{3,12}[ -]){3,9}+[a-z]{3,12})(?=\s{0,3}$|\\[nr])",
