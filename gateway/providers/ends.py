@@ -14,23 +14,10 @@ from gateway.providers.base import StopReason
 from gateway.runtime.errors import ContextOverflow, ProviderUnavailable
 
 _STOPS: Final[Mapping[str, StopReason]] = {
-    "tool_calls": "tool_calls",
-    "tool_call": "tool_calls",
-    "tool_use": "tool_calls",
-    "function_call": "tool_calls",
-    "length": "length",
-    "max_tokens": "length",
-    "max_output_tokens": "length",
-    "model_length": "length",
-    "content_filter": "refused",
-    "content_filtered": "refused",
-    "refusal": "refused",
-    "safety": "refused",
-    "sensitive": "refused",
-    "recitation": "refused",
-    "blocklist": "refused",
-    "prohibited_content": "refused",
-    "spii": "refused",
+    **dict.fromkeys(("tool_calls", "tool_call", "tool_use", "function_call"), "tool_calls"),
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "model_length"), "length"),
+    **dict.fromkeys(("content_filter", "content_filtered", "refusal", "safety", "sensitive"), "refused"),
+    **dict.fromkeys(("recitation", "blocklist", "prohibited_content", "spii"), "refused"),
 }
 _OVERFLOWS: Final = frozenset({"model_context_window_exceeded", "context_length_exceeded"})
 _BROKEN: Final = frozenset(
