@@ -59,7 +59,7 @@ from gateway.commands.base import CommandContext
 from gateway.commands.runner import CommandRunner
 from gateway.context.compressor import Compressor
 from gateway.context.engine import ContextEngine
-from gateway.context.registry import EngineRegistry, Factory, builtin_engines
+from gateway.context.registry import EngineRegistry, builtin_engines
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter, AsksFirst, LearnsNames, Limits, ShowsProposals, TakesNotes, account_of
 from gateway.domain.recurrence import zone_named
@@ -125,11 +125,12 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     base = _base(config, adapters, parts)
     models = _model_parts(base, parts)
     tools = _tool_parts(base, parts)
-    talks = _talk_parts(base, models, tools, parts)
+    sessions = _sessions(base, models, tools, parts)
+    forgetter = _forgetter(base, sessions)
     people = _people_parts(base)
-    commands = _commands(base, models, tools, talks, people)
+    commands = _commands(base, models, tools, forgetter, people)
     reception = _reception(base, people, commands)
-    turns = _turns(base, models, tools, talks, people, commands)
+    turns = _turns(base, models, tools, forgetter, people, commands)
     _connect(base, reception)
     worker = base.ids.new("w")
     lanes = Lanes(
@@ -151,7 +152,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         background=base.background,
         clock=base.clock,
     )
-    health = _health(base, models, talks, reception, lanes, readers)
+    health = _health(base, models, reception, lanes, readers)
     if parts.backups is not None:
         health.backups = parts.backups(store=base.store, clock=base.clock, worker=worker)
     operator = OperatorView(
@@ -179,7 +180,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         models.metering.caps, models.metering.chats = metering.caps, metering.chats
         tools.toolbox.rules = _tool_rules(new)
         turns.steps = partial(turns.steps, limits=changed.tools)
-        talks.sessions.write_with(prompts)
+        sessions.write_with(prompts)
         people.approvals.seconds = changed.tools.approval_deadline
         people.pairing.access = people.approvals.access = people.reminders.access = _access(new)
         commands.context = partial(commands.context, chats=_chats_in_words(changed))
@@ -191,15 +192,15 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         reception=reception,
         lanes=lanes,
         outbox=base.outbox,
-        sessions=talks.sessions,
-        forgetter=talks.forgetter,
+        sessions=sessions,
+        forgetter=forgetter,
         embeddings=models.embeddings,
         expiry=Expiry(store=base.store, clock=base.clock),
         reminders=people.sweep,
         welcome=people.welcome,
         approvals=people.approvals,
         metering=models.metering,
-        running_turns=talks.running_turns,
+        running_turns=base.running_turns,
         background=base.background,
         adapters=base.adapters,
         clock=base.clock,
@@ -235,6 +236,7 @@ class _Base:
     adapters: Mapping[str, Adapter]
     limits: Mapping[str, Limits]
     outbox: Outbox
+    running_turns: RunningTurns
     tracing: Tracing | None
     close: Sequence[Callable[[], Awaitable[None]]]
 
@@ -275,6 +277,7 @@ def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
             points=points,
             aside=parts.aside,
         ),
+        running_turns=RunningTurns(),
         tracing=tracing,
         close=close,
     )
@@ -422,23 +425,12 @@ def _tool_rules(base: _Base) -> list[Rule]:
     return [rule for rule in (offered, PlaceRule(lists=config.by_place("tools"))) if rule.says_something]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _TalkParts:
-    """The conversations: their sessions, notes that outlive a session, and the turns that run here."""
-
-    sessions: Sessions
-    memories: Memories
-    flushes: Flushes
-    preparations: Preparations
-    forgetter: Forgetter
-    running_turns: RunningTurns
-
-
-def _talk_parts(base: _Base, models: _ModelParts, tools: _ToolParts, parts: Parts) -> _TalkParts:
+def _sessions(base: _Base, models: _ModelParts, tools: _ToolParts, parts: Parts) -> Sessions:
     config, store, clock = base.config, base.store, base.clock
     builtin = builtin_engines(config.compression, counter=base.counter, clock=clock, redact=base.redact)
+    registry = EngineRegistry(builtin, config.at(config.plugins.dir), config.home / "engines")
     engines = Engines(
-        factory=parts.engine or _engine_factory(config, builtin),
+        factory=parts.engine or registry.factory(config.context.engine),
         builtin=builtin[Compressor.name],
         metering=models.metering,
         clock=clock,
@@ -463,7 +455,7 @@ def _talk_parts(base: _Base, models: _ModelParts, tools: _ToolParts, parts: Part
         compression=config.compression,
         hygiene=config.hygiene,
     )
-    sessions = Sessions(
+    return Sessions(
         store=store,
         engines=engines,
         preparations=preparations,
@@ -479,21 +471,13 @@ def _talk_parts(base: _Base, models: _ModelParts, tools: _ToolParts, parts: Part
         ids=base.ids,
         points=base.points,
     )
-    return _TalkParts(
-        sessions=sessions,
-        memories=memories,
-        flushes=flushes,
-        preparations=preparations,
-        forgetter=_forgetter(base, sessions, memories),
-        running_turns=RunningTurns(),
-    )
 
 
-def _forgetter(base: _Base, sessions: Sessions, memories: Memories) -> Forgetter:
+def _forgetter(base: _Base, sessions: Sessions) -> Forgetter:
     return Forgetter(
         store=base.store,
         sessions=sessions,
-        remembered=memories,
+        remembered=sessions.memories,
         counter=base.counter,
         redact=base.redact,
         clock=base.clock,
@@ -545,25 +529,25 @@ def _commands(
     base: _Base,
     models: _ModelParts,
     tools: _ToolParts,
-    talks: _TalkParts,
+    forgetter: Forgetter,
     people: _PeopleParts,
 ) -> CommandRunner:
     store, outbox, clock = base.store, base.outbox, base.clock
     context = partial(
         CommandContext,
         store=store,
-        sessions=talks.sessions,
+        sessions=forgetter.sessions,
         approvals=people.approvals,
         reminders=people.reminders.of,
         pairing=people.pairing,
         welcome=people.welcome,
         metering=models.metering,
         search=models.embeddings.search if models.embeddings else store.search,
-        running_turns=talks.running_turns,
+        running_turns=base.running_turns,
         clock=clock,
         counter=base.counter,
         files=lambda item: TurnFiles(item=item, store=store, outbox=outbox, clock=clock),
-        forgetter=talks.forgetter,
+        forgetter=forgetter,
         mcp=tools.mcp,
         redact=base.redact,
         chats=_chats_in_words(base.config),
@@ -593,14 +577,14 @@ def _turns(
     base: _Base,
     models: _ModelParts,
     tools: _ToolParts,
-    talks: _TalkParts,
+    forgetter: Forgetter,
     people: _PeopleParts,
     commands: CommandRunner,
 ) -> Turns:
-    config, clock = base.config, base.clock
+    config, clock, sessions = base.config, base.clock, forgetter.sessions
     return Turns(
         store=base.store,
-        sessions=talks.sessions,
+        sessions=sessions,
         pairing=people.pairing,
         approvals=people.approvals,
         reminders=people.reminders,
@@ -608,7 +592,7 @@ def _turns(
         metering=models.metering,
         search=models.embeddings.search if models.embeddings else base.store.search,
         commands=commands,
-        forgetter=talks.forgetter,
+        forgetter=forgetter,
         files=FileIntake(
             store=base.store,
             adapters=base.adapters,
@@ -620,7 +604,7 @@ def _turns(
             dictation=models.dictation,
         ),
         hygiene=Hygiene(config.hygiene, clock, enabled=config.compression.enabled),
-        preparations=talks.preparations,
+        preparations=sessions.preparations,
         agent=partial(
             Agent,
             quoting=Quoting(counter=base.counter, clock=clock, redact=base.redact) if config.context.recall else None,
@@ -632,7 +616,7 @@ def _turns(
         steps=partial(
             ToolSteps,
             toolbox=tools.toolbox,
-            memories=talks.memories,
+            memories=sessions.memories,
             limits=config.tools,
             clock=clock,
             points=base.points,
@@ -642,11 +626,11 @@ def _turns(
             Compactor,
             clock=clock,
             points=base.points,
-            preparations=talks.preparations,
-            flushes=talks.flushes,
-            rescuer=talks.sessions.engines.rescuer,
+            preparations=sessions.preparations,
+            flushes=sessions.flushes,
+            rescuer=sessions.engines.rescuer,
         ),
-        running_turns=talks.running_turns,
+        running_turns=base.running_turns,
         outbox=base.outbox,
         adapters=base.adapters,
         background=base.background,
@@ -658,16 +642,14 @@ def _turns(
     )
 
 
-def _health(
-    base: _Base, models: _ModelParts, talks: _TalkParts, reception: Reception, lanes: Lanes, readers: Readers
-) -> Health:
+def _health(base: _Base, models: _ModelParts, reception: Reception, lanes: Lanes, readers: Readers) -> Health:
     return Health(
         store=base.store,
         adapters=base.adapters,
         readers=readers,
         reception=reception,
         lanes=lanes,
-        running_turns=talks.running_turns,
+        running_turns=base.running_turns,
         models=models.metering.models,
         metrics=Metrics(),
         clock=base.clock,
@@ -724,12 +706,6 @@ def machine_zone() -> str:
     except (OSError, ValueError, LookupError):
         return "UTC"
     return name if name not in (None, "Etc/UTC") and zone_named(name) else "UTC"
-
-
-def _engine_factory(config: Config, builtin: Mapping[str, Factory]) -> Factory:
-    return EngineRegistry(builtin, config.at(config.plugins.dir), config.home / "engines").factory(
-        config.context.engine
-    )
 
 
 def _prompts(config: Config) -> PromptBuilder:
