@@ -8,7 +8,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
@@ -22,6 +21,7 @@ from gateway.app.problems import ASK_SECONDS, LOOK_SECONDS, PlatformSigns, Probl
 from gateway.app.readers import Readers
 from gateway.delivery.outbox import SENDS
 from gateway.domain.adapter import Adapter, CountsUnread, IsTerminal
+from gateway.domain.wording import utc
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, StoreError, StoreUnavailable
 from gateway.runtime.metrics import Gauge, Metrics
@@ -281,8 +281,8 @@ class Health:
         for state in ("streaming", "pending", "sending"):
             for name in {*self.runs, *(platform for platform, _ in backlog.unsent)}:
                 _PENDING.note(backlog.unsent.get((name, state), Pile()).count, name, state)
-        _OUTBOX_AGE.note(self._age(backlog.unsent))
-        _INBOX_AGE.note(self._age(backlog.waiting))
+        _OUTBOX_AGE.note(_age(backlog.unsent, self.clock.now()))
+        _INBOX_AGE.note(_age(backlog.waiting, self.clock.now()))
         _DEAD.note(backlog.dead)
         _LAG.note(self._lag)
         _COMMIT.note(self._write_age())
@@ -318,7 +318,7 @@ class Health:
             },
             "backup": None if self.backups is None else self.backups.report(),
             "problems": [
-                {"kind": each.kind, "about": each.about, "since": _iso(since), "text": each.text}
+                {"kind": each.kind, "about": each.about, "since": utc(since), "text": each.text}
                 for each, since in self.problems.items()
             ],
         }
@@ -326,15 +326,12 @@ class Health:
     def _write_age(self) -> float:
         return self._write_took if self._writing_since is None else self.clock.monotonic() - self._writing_since
 
-    def _age(self, piles: Mapping[Any, Pile]) -> float:
-        return _age(piles, self.clock.now())
-
     def _wall(self, moment: float) -> float:
         """A monotonic time by the clock on the wall."""
         return self.clock.now() - (self.clock.monotonic() - moment)
 
     def _time(self, moment: float | None) -> str | None:
-        return None if moment is None else _iso(self._wall(moment))
+        return None if moment is None else utc(self._wall(moment))
 
 
 def backlog_report(backlog: Backlog, now: float) -> dict[str, Any]:
@@ -362,7 +359,3 @@ def _age(piles: Mapping[Any, Pile], now: float) -> float:
     """The seconds since the oldest of all came; 0: nothing waits."""
     oldest = [pile.oldest for pile in piles.values() if pile.oldest is not None]
     return max(0.0, now - min(oldest)) if oldest else 0.0
-
-
-def _iso(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import tzinfo
 from functools import partial
 from typing import Final
 
@@ -15,7 +15,7 @@ from gateway.domain.chat import is_shared
 from gateway.domain.file import EXPORT
 from gateway.domain.message import Message, is_summary, note_of, said_in, text_of, wire
 from gateway.domain.session import Session
-from gateway.domain.wording import counted, moment
+from gateway.domain.wording import counted, moment, utc
 from gateway.runtime.errors import SessionNotFound, ToolError, UserError
 
 _FORMATS: Final = {"": "md", "markdown": "md", "md": "md", "jsonl": "jsonl"}
@@ -96,7 +96,7 @@ def as_jsonl(messages: Sequence[Message], redact: Callable[[str], str]) -> str:
         if message["role"] == "tool":
             plain["content"] = redact(text_of(message))
         if (at := note_of(message).get("at")) is not None:
-            plain["at"] = datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+            plain["at"] = utc(at)
         lines.append(json.dumps(plain, ensure_ascii=False))
     return "\n".join(lines) + "\n"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 
 
 def counted(count: int, what: str) -> str:
@@ -25,3 +25,8 @@ def moment(at: float, zone: tzinfo | None) -> str:
     """A moment (seconds since the epoch) in a time zone, None: this machine's: "22 Nov 2026, 15:30"."""
     local = datetime.fromtimestamp(at, zone)
     return f"{local.day} {local:%b %Y, %H:%M}"
+
+
+def utc(at: float) -> str:
+    """A moment (seconds since the epoch) for programs: ISO 8601 in UTC, in whole seconds."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

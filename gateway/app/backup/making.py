@@ -7,7 +7,6 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -19,6 +18,7 @@ from gateway.app.backup.archive import STORE, Manifest, write
 from gateway.app.backup.generations import Keep, file_name, note_made, thin_out
 from gateway.app.backup.sealing import sealing
 from gateway.app.config import Config
+from gateway.domain.wording import utc
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import UserError
 from gateway.store.sqlite.copying import check_there, copy_store, fill, made_whole, scratch, written
@@ -130,7 +130,7 @@ def _copied(config: Config) -> Iterator[Path]:
 def _manifest(store: Path, origin: str, now: float) -> Manifest:
     with closing(apsw.Connection(str(store))) as connection:  # one that only reads would leave files beside it
         return Manifest(
-            made_at=datetime.fromtimestamp(now, UTC).isoformat(timespec="seconds"),
+            made_at=utc(now),
             legato=__version__,
             origin=origin,
             schema=int(connection.pragma("user_version")),

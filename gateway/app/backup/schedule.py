@@ -12,13 +12,13 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 import structlog
 
 from gateway.domain.expiry import next_daily
+from gateway.domain.wording import utc
 from gateway.runtime.clock import Clock
 from gateway.store.port import Store
 
@@ -70,9 +70,9 @@ class Backups:
         """The last one, and the next, for /statusz."""
         notes = self._notes or {}
         return {
-            "made_at": _iso(float(notes["made_at"])) if "made_at" in notes else None,
+            "made_at": utc(float(notes["made_at"])) if "made_at" in notes else None,
             "file": notes.get("file"),
-            "next": _iso(self._due_at()),
+            "next": utc(self._due_at()),
             "error": self.error,
         }
 
@@ -123,7 +123,3 @@ class Backups:
             return {}, lines[-1].removeprefix("legato: ")
         row: dict[str, Any] = json.loads(said)
         return row, None
-
-
-def _iso(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
