@@ -8,7 +8,6 @@ import shutil
 import struct
 from collections.abc import (
     AsyncGenerator,
-    AsyncIterable,
     AsyncIterator,
     Callable,
     Collection,
@@ -90,19 +89,13 @@ _OMITTED: Mapping[Feature, str] = {
 }
 
 
-async def print_findings(setup: Setup, redact: Callable[[str], str]) -> int:
-    """Probe everything that the configuration names, and print the findings without secrets. Returns the exit
-    status."""
-    async with aclosing(probed(setup)) as found:
-        return await printed(found, redact)
-
-
-async def printed(found: AsyncIterable[Finding], redact: Callable[[str], str]) -> int:
+async def printed(found: AsyncGenerator[Finding, None], redact: Callable[[str], str]) -> int:
     """Print findings as they come, without secrets. Returns the exit status."""
     worst = 0
-    async for finding in found:
-        show(redact(f"{finding.what:<16} {MARKS[finding.ok]:<5} {finding.detail}"))
-        worst = max(worst, int(finding.ok is False))
+    async with aclosing(found):
+        async for finding in found:
+            show(redact(f"{finding.what:<16} {MARKS[finding.ok]:<5} {finding.detail}"))
+            worst = max(worst, int(finding.ok is False))
     return worst
 
 

@@ -210,7 +210,7 @@ def init(
     from gateway.app.config import set_up
     from gateway.app.plugins import platforms
     from gateway.cli import init as setting_up
-    from gateway.cli.check import print_findings
+    from gateway.cli.check import printed, probed
 
     found = setup_of(config)
     with told(found.config, status=2):
@@ -227,7 +227,7 @@ def init(
         settings = set_up(config, os.environ)
     show("\n".join(f"Written: {file}" for file in files) or "Nothing has changed.")
     log_to(settings.config, None, level="error")
-    status = guarded(lambda: print_findings(settings, redactor(settings.config)), settings.config)
+    status = guarded(lambda: printed(probed(settings), redactor(settings.config)), settings.config)
     served = any(each.enabled for name, each in settings.config.adapters.items() if not platforms()[name].beside_shell)
     start = f"tart it with `legato {'run' if served else 'chat'}`."
     show(f"S{start}" if status == 0 else f"Mend what FAILs, then s{start}")
@@ -245,12 +245,12 @@ def _ask_secret(question: str) -> str:
 @app.command()
 def check(config: ConfigOption = None) -> None:
     """Validate the configuration and probe what it names."""
-    from gateway.cli.check import print_findings
+    from gateway.cli.check import printed, probed
 
     found = setup_of(config)
     settings = found.config
     log_to(settings, None, level="error")  # the findings say it
-    raise typer.Exit(guarded(lambda: print_findings(found, redactor(settings)), settings))
+    raise typer.Exit(guarded(lambda: printed(probed(found), redactor(settings)), settings))
 
 
 @app.command()

@@ -110,7 +110,7 @@ async def test_a_check_whose_reader_left_closes_what_it_opened(tmp_path: Path, m
     monkeypatch.setattr(check, "adapters", lambda config: [adapter])
     monkeypatch.setattr(check, "show", left)
     with pytest.raises(SystemExit):
-        await check.print_findings(Setup(config=config_in(tmp_path), folder=tmp_path, file=None), str)
+        await check.printed(check.probed(Setup(config=config_in(tmp_path), folder=tmp_path, file=None)), str)
     assert closed == ["adapter"]
 
 
