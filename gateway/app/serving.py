@@ -9,7 +9,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +25,7 @@ from gateway.app.plugins import all_commands, platforms
 from gateway.app.problems import HOPELESS
 from gateway.app.reload import Reloader
 from gateway.app.store import make_folders
-from gateway.app.workers import SERVICE_ENDS, Workers, asked_to_end, at_hangup, when_alone
+from gateway.app.workers import SERVICE_ENDS, asked_to_end, at_hangup, when_alone
 from gateway.commands.sessions import greeting
 from gateway.domain.adapter import Adapter, HearsInterrupts, IsWatched, KnowsFailures, OpensFirst
 from gateway.domain.chat import Source
@@ -191,11 +191,6 @@ def _relog(config: Config, redact: Redact) -> None:
 async def _reloaded(reloader: Reloader) -> None:
     with suppress(ConfigError):  # the log says why
         await reloader.reload()
-
-
-async def serve_fleet(command: Sequence[str], workers: int) -> int:
-    """`legato run --workers N`: the exit status."""
-    return await Workers(command=command, size=workers, clock=SystemClock()).run()
 
 
 async def serve_shell(

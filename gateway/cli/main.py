@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from contextlib import aclosing
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -160,7 +161,8 @@ def run(
     if workers == 1:
         read_vocabulary()
     from gateway.app.config import set_up
-    from gateway.app.serving import announcement, nothing_to_do, serve_fleet, serve_platforms
+    from gateway.app.serving import announcement, nothing_to_do, serve_platforms
+    from gateway.app.workers import Workers
 
     def read() -> Config:
         return set_up(config, os.environ).config
@@ -192,7 +194,8 @@ def run(
 
             serve = partial(serve, monitored=partial(answering, settings.monitor, worker or 0))
         raise typer.Exit(guarded(serve, settings))
-    raise typer.Exit(guarded(lambda: serve_fleet([*own("run"), "--worker"], workers), settings))
+    fleet = Workers(command=[*own("run"), "--worker"], size=workers, clock=SystemClock())
+    raise typer.Exit(guarded(fleet.run, settings))
 
 
 @app.command()
@@ -290,7 +293,7 @@ def models(
     from gateway.cli import models as listed
 
     if known:
-        show_rows(listed.known_rows(listed.day(SystemClock().now())), as_json, listed.known_text)
+        show_rows(listed.known_rows(date.fromtimestamp(SystemClock().now())), as_json, listed.known_text)
         return
     found = setup_of(config)
     named = provider or found.config.model.provider

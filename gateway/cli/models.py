@@ -141,11 +141,6 @@ def known_text(rows: Sequence[Row]) -> str:
     return "\n".join([*lines, f"{counted(len(rows), 'row')}, {old or 'none'} of them read {days}."])
 
 
-def day(now: float) -> date:
-    """The day of a moment (seconds since the epoch), where this machine is."""
-    return date.fromtimestamp(now)
-
-
 def _told(value: bool | None) -> str:
     return "?" if value is None else "yes" if value else "no"
 

@@ -6,7 +6,7 @@ import inspect
 import textwrap
 import types
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal
 
 import yaml
@@ -43,7 +43,7 @@ def as_markdown() -> str:
         if len(path) == 1 and section is None:
             key, field = str(path[0]), Config.model_fields[str(path[0])]
             inner = _named_section(field)
-            tables.append(_table(key, inner, inner.model_fields) if inner else _single(key, field))
+            tables.append(_table(key, inner, inner.model_fields) if inner else _table(key, None, {key: field}))
         if section and path[:2] != ("auxiliary", "compression"):  # whose keys are those of `model`
             tables.append(_table(dotted(path), section, section.model_fields))
         if named := shape.section((*path, _ANY_NAME)) if section is None else None:
@@ -51,7 +51,8 @@ def as_markdown() -> str:
     for name, plugin in providers().items():
         if plugin.is_vendor:
             continue  # with the keys of its wire format
-        if own := [key for key in plugin.settings.model_fields if key not in ModelSettings.model_fields]:
+        fields = plugin.settings.model_fields
+        if own := {key: fields[key] for key in fields if key not in ModelSettings.model_fields}:
             tables.append(_table(f"model` with `provider: {name}", plugin.settings, own))
     return "\n".join(tables)
 
@@ -133,26 +134,21 @@ _WORDS: Final = {
 _BOUNDS: Final = {"ge": "from", "gt": "above", "le": "to", "lt": "below"}
 
 
-def _table(title: str, section: type[BaseModel], keys: Iterable[str]) -> str:
-    """A heading, what the section is for, and a row for each of its keys that is no section."""
+def _table(title: str, section: type[BaseModel] | None, fields: Mapping[str, FieldInfo]) -> str:
+    """A heading, what the section is for, and a row for each key that is no section; None: the key is in no section."""
     rows = [
         f"| `{key}` | {_words(_whole(field))} | {'none' if field.is_required() else f'`{_default(field)}`'} | "
         f"{field.description or ''} |"
-        for key in keys
-        if not is_section((field := section.model_fields[key]).annotation)
+        for key, field in fields.items()
+        if not is_section(field.annotation)
     ]
     table = ["| Key | Value | Default | Meaning |", "|---|---|---|---|", *rows, ""] if rows else []
-    return "\n".join([f"### `{title}`", "", "\n\n".join(_paragraphs(section)), "", *table])
+    said = ["\n\n".join(_paragraphs(section)), ""] if section else []
+    return "\n".join([f"### `{title}`", "", *said, *table])
 
 
 def _whole(field: FieldInfo) -> Any:
     return typing.Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
-
-
-def _single(key: str, field: FieldInfo) -> str:
-    """The same for a key that stands in no section."""
-    rows = [f"| `{key}` | {_words(_whole(field))} | `{_default(field)}` | {field.description or ''} |"]
-    return "\n".join([f"### `{key}`", "", "| Key | Value | Default | Meaning |", "|---|---|---|---|", *rows, ""])
 
 
 def _words(kind: Any, limits: Iterable[Any] = ()) -> str:

@@ -23,11 +23,12 @@ from gateway.app.config.environment import PREFIX
 from gateway.app.config.models import StoreSettings, ToolSettings
 from gateway.app.gateway import Gateway
 from gateway.cli.models import asked_of
+from gateway.cli.reports import named
 from gateway.domain.adapter import Accept, Limits
 from gateway.domain.chat import Inbound, Outbound, SessionKey, Source
 from gateway.domain.message import Message, is_request, is_summary, note_of, said_in, text_of
 from gateway.domain.session import Compaction
-from gateway.runtime.errors import SessionNotFound, UserError
+from gateway.runtime.errors import UserError
 from gateway.store.port import Store
 from gateway.store.records import Call
 
@@ -62,11 +63,10 @@ class Story:
 
 
 async def story_of(store: Store, session_id: str, first: int | None) -> Story:
-    """A conversation from its root to its tip, as it was said, up to its `first` messages. Raises UserError."""
-    try:
+    """A conversation from its root to its tip, as it was said, up to its `first` messages. Raises SessionNotFound,
+    UserError."""
+    with named(session_id):
         lineage = await store.lineage(session_id)
-    except SessionNotFound:
-        raise UserError(f"There is no session {session_id}; `legato sessions list` lists them all.") from None
     said: dict[str, Message] = {}
     compactions: dict[tuple[str, str], Compaction] = {}
     for each in lineage:

@@ -35,12 +35,13 @@ async def session_rows(store: Store, limit: int) -> list[Row]:
 
 async def lineage_rows(store: Store, session_id: str) -> list[Row]:
     """Root to tip. Raises SessionNotFound."""
-    with _named(session_id):
+    with named(session_id):
         return [_session(session) for session in await store.lineage(session_id)]
 
 
 @contextmanager
-def _named(session_id: str) -> Iterator[None]:
+def named(session_id: str) -> Iterator[None]:
+    """Tell in the block that there is no such session, and where those are that there are. Raises SessionNotFound."""
     try:
         yield
     except SessionNotFound:
@@ -51,7 +52,7 @@ def _named(session_id: str) -> Iterator[None]:
 async def show_row(store: Store, session_id: str) -> Row:
     """A session and its transcript: each message with `id`, `at`, `tokens` and `summary` beside
     the fields a model sees. Raises SessionNotFound."""
-    with _named(session_id):
+    with named(session_id):
         session = await store.session(session_id)
     messages = []
     for message in await store.transcript(session):

@@ -37,10 +37,12 @@ async def traced(store: Store, name: str, platforms: Collection[str], now: float
     if what != "turn":
         if known.row is not None:
             fates += (of_row := await _fates_of(store, known.row.key.platform, known.row.answers))
-            rest += [] if of_row else [_of_row(known.row)]
+            rest += [] if of_row else [{"key": str(known.row.key), "rows": [outbox_row(known.row)]}]
         if known.message is not None:
             fates += (of_message := await _of_message(store, known.message))
-            rest += [] if of_message else [_of_found(known.message)]
+            if not of_message:
+                found = known.message
+                rest.append({"sessions": [found.session_id], "messages": [_message(found.message)]})
         with suppress(SessionNotFound):
             fates += await _of_session(store, session := await store.session(name))
             rest += [] if fates else [{"sessions": [session.id], "key": str(session.key)}]
@@ -155,10 +157,6 @@ def _call(call: Call) -> Row:
     }
 
 
-def _of_row(row: Outbound) -> Row:
-    return {"key": str(row.key), "rows": [outbox_row(row)]}
-
-
 def _of_order(order: Order) -> Row:
     """A text that waits for a gateway: no row yet."""
     to = order.address
@@ -171,10 +169,6 @@ def _of_order(order: Order) -> Row:
         created_at=order.at,
     )
     return {"key": str(row.key), "rows": [outbox_row(row) | {"state": "left"}]}
-
-
-def _of_found(found: Found) -> Row:
-    return {"sessions": [found.session_id], "messages": [_message(found.message)]}
 
 
 def trace_text(traces: Sequence[Row]) -> str:

@@ -7,7 +7,7 @@ yes. In a conversation of several people each forgets what they said themselves,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -232,7 +232,7 @@ _NAMES: Final[Mapping[str, str]] = {
 
 def _question(ctx: CommandContext, chosen: Sequence[Exchange], deed: Deed) -> str:
     """Return the question: the number of things that go, without a word of them."""
-    when = _listed([_when(ctx, each) for each in chosen[:3]])
+    when = ", ".join(_when(ctx, each) for each in chosen[:3])
     more = f" and {len(chosen) - 3} more times" if len(chosen) > 3 else ""
     numbers = f" (in /reminders: {', '.join(map(str, deed.reminders))})" if deed.reminders else ""
     what = f"what was said {when}{more}, with my answer" if chosen else "all that holds these words"
@@ -253,11 +253,7 @@ def _summed(counts: Mapping[str, int]) -> str:
     parts = [counted(counts[what], name) for what, name in _NAMES.items() if counts.get(what)]
     if made := counts.get("summaries"):
         parts.append(f"{made:,} {'summary' if made == 1 else 'summaries'} made anew without it")
-    return _listed(parts) or "nothing"
-
-
-def _listed(parts: Iterable[str]) -> str:
-    return ", ".join(parts)
+    return ", ".join(parts) or "nothing"
 
 
 COMMANDS = (forget,)

@@ -100,7 +100,7 @@ def _table(what: str, totals: Sequence[UsageTotal]) -> list[str]:
         filled = round(_BAR * share)
         label = total.label if len(total.label) <= _LABEL else f"{total.label[: _LABEL - 1]}…"
         bar = "█" * filled + "░" * (_BAR - filled)
-        lines.append(f"  [{bar}] {share:.0%}  {label}: {_cost(total)}, {_tokens(total)}")
+        lines.append(f"  [{bar}] {share:.0%}  {label}: {_cost(total)}, {total.usage.total_tokens:,} tokens")
     if len(ranked) > _ROWS:
         lines.append(f"  and {len(ranked) - _ROWS} more")
     return lines
@@ -110,10 +110,6 @@ def _cost(total: UsageTotal) -> str:
     if total.unpriced_calls == total.calls:
         return "no price known"
     return written(round(1_000_000 * total.cost_usd))
-
-
-def _tokens(total: UsageTotal) -> str:
-    return f"{total.usage.total_tokens:,} tokens"
 
 
 COMMANDS = (insights,)

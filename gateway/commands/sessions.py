@@ -193,17 +193,14 @@ async def _line(ctx: CommandContext, number: int, session: Session, names: Seque
     """One session of the list `names`, whose name is the `number`th. Of two with one name the last words tell."""
     name = names[number - 1]
     last = last_words(await ctx.messages(session)) if names.count(name) > 1 else ""
-    detail = f"{counted(session.message_count, 'message')}, {ago(session.last_active_at, ctx.clock.now(), _zone(ctx))}"
+    since = ago(session.last_active_at, ctx.clock.now(), ctx.sessions.policy.zone)
+    detail = f"{counted(session.message_count, 'message')}, {since}"
     return f"{number}. {name} ({detail})" + (f"\n   last: {last}" if last else "")
 
 
 async def _described(ctx: CommandContext, session: Session) -> str:
     """A session in a sentence."""
     return f"“{await heading(ctx.store, session)}” ({counted(session.message_count, 'message')})"
-
-
-def _zone(ctx: CommandContext) -> tzinfo | None:
-    return ctx.sessions.policy.zone
 
 
 def ago(at: float, now: float, zone: tzinfo | None) -> str:

@@ -17,7 +17,7 @@ def with_value(text: str, path: Sequence[str], value: Any) -> str:
     UserError where something else stands in the way, or the text is too unusual to be changed safely."""
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     if root is None:
-        return _at_the_end(text, _block(path, value, 0))
+        return _inserted(text, len(text), _block(path, value, 0))
     if not isinstance(root, yaml.MappingNode):
         raise UserError("The file holds no sections: change it by hand.")
     changed = _changed(text, root, list(path), value)
@@ -73,10 +73,6 @@ def _line_end(text: str, at: int) -> int:
 def _inserted(text: str, at: int, lines: str) -> str:
     before = text[:at]
     return f"{before}{'' if not before or before.endswith(chr(10)) else chr(10)}{lines}{text[at:]}"
-
-
-def _at_the_end(text: str, lines: str) -> str:
-    return _inserted(text, len(text), lines)
 
 
 def _block(path: Sequence[str], value: Any, column: int) -> str:
