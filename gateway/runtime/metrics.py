@@ -44,10 +44,7 @@ class Counter(_Metric):
     def count(self, *labels: str, by: float = 1) -> None:
         """Add to the number; `labels` in the metric's order."""
         if (metrics := _present.get()) is not None:
-            try:
-                metrics.known[self][labels][0] += by
-            except KeyError:
-                metrics.series(self, labels)[0] += by
+            metrics.series[self][labels][0] += by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,7 +54,7 @@ class Gauge(_Metric):
     def note(self, value: float, *labels: str) -> None:
         """Set the number."""
         if (metrics := _present.get()) is not None:
-            metrics.series(self, labels)[0] = value
+            metrics.series[self][labels][0] = value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,12 +66,34 @@ class Histogram(_Metric):
     def observe(self, value: float, *labels: str) -> None:
         """Enter one value."""
         if (metrics := _present.get()) is not None:
-            try:
-                series = metrics.known[self][labels]
-            except KeyError:
-                series = metrics.series(self, labels)
+            series = metrics.series[self][labels]
             series[0] += value
             series[1 + bisect_left(self.bounds, value)] += 1
+
+
+class _OfMetric(dict[tuple[str, ...], list[float]]):
+    """The numbers of a metric by its labels: one, or of a histogram the sum, then how many values lay in each interval.
+    They are there once they are asked for. Raises ValueError for another number of labels than the metric's."""
+
+    def __init__(self, metric: _Metric) -> None:
+        super().__init__()
+        self._metric = metric
+
+    def __missing__(self, labels: tuple[str, ...]) -> list[float]:
+        metric = self._metric
+        if len(labels) != len(metric.labels):
+            raise ValueError(f"{metric.name} has the labels {metric.labels}, and was given {labels}")
+        size = 2 + len(metric.bounds) if isinstance(metric, Histogram) else 1
+        return self.setdefault(labels, [0.0] * size)
+
+
+class _Series(dict[_Metric, _OfMetric]):
+    """The numbers of all metrics. Raises ValueError for a metric whose name is another's."""
+
+    def __missing__(self, metric: _Metric) -> _OfMetric:
+        if any(metric.name == other.name for other in self):
+            raise ValueError(f"two metrics are named legato_{metric.name}")
+        return self.setdefault(metric, _OfMetric(metric))
 
 
 class Metrics(Collector):
@@ -83,9 +102,7 @@ class Metrics(Collector):
     def __init__(self) -> None:
         self._registry = prometheus_client.CollectorRegistry()
         self._registry.register(self)
-        # For those who count, by metric and labels: the number; of a histogram the sum, then how many values lay in
-        # each interval.
-        self.known: dict[_Metric, dict[tuple[str, ...], list[float]]] = {}
+        self.series = _Series()  # for those who count: without a call, where it was counted before
         self._refreshers: list[Callable[[], Awaitable[None]]] = []
 
     @contextmanager
@@ -124,21 +141,11 @@ class Metrics(Collector):
     def counts(self, metric: Counter | Histogram) -> dict[tuple[str, ...], float]:
         """How often each series of a metric was counted, or observed, by its labels in the metric's order."""
         first = 1 if isinstance(metric, Histogram) else 0
-        return {labels: sum(series[first:]) for labels, series in self.known.get(metric, {}).items()}
-
-    def series(self, metric: _Metric, labels: tuple[str, ...]) -> list[float]:
-        """Return the numbers of a metric with these labels, new ones at first. Raises ValueError if another metric has
-        its name, or if the metric has another number of labels."""
-        if any(metric.name == other.name and metric is not other for other in self.known):
-            raise ValueError(f"two metrics are named legato_{metric.name}")
-        if len(labels) != len(metric.labels):
-            raise ValueError(f"{metric.name} has the labels {metric.labels}, and was given {labels}")
-        size = 2 + len(metric.bounds) if isinstance(metric, Histogram) else 1
-        return self.known.setdefault(metric, {}).setdefault(labels, [0.0] * size)
+        return {labels: sum(series[first:]) for labels, series in self.series.get(metric, {}).items()}
 
     def collect(self) -> Iterator[PrometheusMetric]:
         """Everything counted, for Prometheus's library."""
-        for metric, numbers in self.known.items():
+        for metric, numbers in self.series.items():
             name = f"legato_{metric.name}"
             if isinstance(metric, Histogram):
                 bounds = [*map(str, metric.bounds), "+Inf"]
