@@ -33,6 +33,7 @@ from gateway.domain.pin import Pins
 from gateway.domain.place import names, names_of
 from gateway.domain.session import Compaction, EndReason, Session
 from gateway.domain.usage import CanonicalUsage
+from gateway.providers.base import ModelSpec
 from gateway.runtime.clock import Clock, Ids, lasting_id
 from gateway.runtime.points import Points
 from gateway.runtime.tokens import TokenCounter
@@ -213,7 +214,7 @@ class Sessions:
         return await self._loaded(session, await self.engines.stand_in(session, session.engine_state, None))
 
     async def _loaded(self, session: Session, held: EngineSession) -> Conversation:
-        schema_tokens = self.toolbox.tokens(session, held.spec.context_length)
+        overhead, schema_tokens = self._tokens(session, held.spec)
         return Conversation(
             session=session,
             messages=list(await self.store.transcript(session)),
@@ -221,7 +222,7 @@ class Sessions:
             spec=held.spec,
             counter=self.counter,
             calibration=self.models.calibration,
-            overhead=self._prompt_tokens(session.system_prompt) + schema_tokens,
+            overhead=overhead,
             schema_tokens=schema_tokens,
             prefix=held.prefix,
             references=held.references,
@@ -279,7 +280,7 @@ class Sessions:
         )
         # The conversation first, for an orderly end of the turn: an engine may be slow, and a /stop may come meanwhile.
         conversation.adopt(child, list(await self.store.transcript(child)))
-        conversation.overhead, conversation.schema_tokens = self._overhead(child), self._schema_tokens(child)
+        conversation.overhead, conversation.schema_tokens = self._tokens(child, self.models.of(child))
         await self.engines.move(parent, child, "compression", spec=conversation.spec)
         log.info(
             "compacted", trigger=compaction.trigger, before=compaction.tokens_before, after=compaction.tokens_after
@@ -389,11 +390,10 @@ class Sessions:
         assert opened is not None
         return opened
 
-    def _overhead(self, session: Session) -> int:
-        return self._prompt_tokens(session.system_prompt) + self._schema_tokens(session)
-
-    def _schema_tokens(self, session: Session) -> int:
-        return self.toolbox.tokens(session, self.models.of(session).context_length)
+    def _tokens(self, session: Session, spec: ModelSpec) -> tuple[int, int]:
+        """Return the tokens of system prompt and tool schemas together, and those of the schemas."""
+        schemas = self.toolbox.tokens(session, spec.context_length)
+        return self._prompt_tokens(session.system_prompt) + schemas, schemas
 
     def _count_prompt(self, system_prompt: str) -> int:
         return self.counter.message({"role": "system", "content": system_prompt})
