@@ -163,11 +163,8 @@ class Metering:
         SpendCapReached, before anything is sent."""
         began, outcome = self.clock.monotonic(), "broken_off"
         try:
-            events = self._stream(spec, request, session, prompt_tokens, least)
-            try:
+            async with aclosing(self._stream(spec, request, session, prompt_tokens, least)) as events:
                 yield events
-            finally:
-                await events.aclose()
             outcome = "answered"
             self.models.answered(spec)
         except GatewayError as error:

@@ -118,8 +118,7 @@ def note_of(message: Mapping[str, Any]) -> HostNote:
 
 def noted(message: Message, **changes: Any) -> Message:
     """A copy of `message` whose host note also holds `changes`; the input is not touched."""
-    note = message.get(HOST)
-    copy: dict[str, Any] = {**message, HOST: {**note, **changes} if isinstance(note, dict) else changes}
+    copy: dict[str, Any] = {**message, HOST: {**note_of(message), **changes}}
     return copy  # type: ignore[return-value]
 
 

@@ -19,7 +19,7 @@ BUDGETS: dict[str, dict[str, Any]] = json.loads(FILE.read_text())
 SLACK = {
     "own": (1.04, 5.0),
     "statements": (1.1, 1.0),
-    "commands": (1.1, 2.0),
+    "commands": (1.1, 1.0),
     "tasks": (1.1, 0.5),
     "timers": (1.1, 1.0),
     "functions": (1.02, 5.0),

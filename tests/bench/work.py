@@ -239,6 +239,8 @@ def main() -> None:
         now = measured(world)
         print(_told(world, now, budgets.get(world, {})), flush=True)
         budgets[world] = now
+        if world != "sqlite":  # the one whose walk the docs show
+            now.pop("walk")
     if given.write:
         FILE.write_text(json.dumps(budgets, indent=1) + "\n")
 

@@ -80,10 +80,7 @@ class Shape(Generic[T]):
         self._parts = parts
         self._forms = forms
         self._values = attrgetter(*kinds)
-        self._texts = [place for place, form in enumerate(forms.values()) if form.write is storable]
-        self._written = [
-            (place, form.write) for place, form in enumerate(forms.values()) if form.write not in (None, storable)
-        ]
+        self._written = [(place, form.write) for place, form in enumerate(forms.values()) if form.write]
         self._reads = [(name, form.read) for name, form in forms.items() if form.read]
         self._numbers = [(name, form.number) for name, form in forms.items() if form.number]
         self._needed = [name for name, kind in kinds.items() if not _may_lack(kind)]
@@ -96,20 +93,9 @@ class Shape(Generic[T]):
         fact: Fact = value if value is None or write is None else write(value)
         return fact
 
-    def some(self, names: Sequence[str], value: object) -> list[Fact]:
-        """The facts of some fields, of an object that has these among its attributes."""
-        facts: list[Fact] = [getattr(value, name) for name in names]
-        for place, name in enumerate(names):
-            if facts[place] is not None and (write := self._forms[name].write):
-                facts[place] = write(facts[place])
-        return facts
-
     def row(self, value: T) -> list[Fact]:
         """A fact for each of `names`."""
         row = list(self._values(value))
-        for place in self._texts:
-            if row[place] is not None and not row[place].isascii():
-                row[place] = storable(row[place])
         for place, write in self._written:
             if row[place] is not None:
                 row[place] = write(row[place])

@@ -8,7 +8,7 @@ from typing import Final
 import apsw
 
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import HOST, HostNote, Message, note_of, noted
+from gateway.domain.message import HOST, HostNote, Message, note_of, noted, wire
 from gateway.runtime.errors import StoreError
 from gateway.store.records import Found
 from gateway.store.shared.documents import dumps, loads, unkept_note
@@ -115,7 +115,7 @@ def message_id(number: int) -> str:
 def message_columns(message: Message) -> tuple[str, str | None]:
     """(body, note): the message as a provider sees it, and the host's note without the facts that have columns."""
     note = unkept_note(message)
-    return dumps({name: value for name, value in message.items() if name != HOST}), dumps(note) if note else None
+    return dumps(wire(message)), dumps(note) if note else None
 
 
 def message_of(body: str, note: str | None) -> Message:

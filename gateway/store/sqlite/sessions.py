@@ -299,7 +299,7 @@ def _apply(connection: apsw.Connection, ref: SessionRef, key: SessionKey, record
         (
             more,
             patch.at,
-            *SESSION.some(PATCHED, patch),
+            *[SESSION.fact(name, getattr(patch, name)) for name in PATCHED],
             noted_tokens(record.messages),
             patch.cost_usd,
             *(_UNUSED if patch.usage is None else USAGE.row(patch.usage)),
