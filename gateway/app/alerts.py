@@ -10,7 +10,7 @@ import structlog
 
 from gateway.app.problems import Problem, Signs
 from gateway.delivery.outbox import Outbox
-from gateway.domain.chat import ChatAddress, SessionKey
+from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.wording import counted
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.errors import StoreError
@@ -50,12 +50,22 @@ class Alerts:
         row_id = lasting_id("o", "alert", to, kind, int(self.clock.now() // _EVERY))
         key = SessionKey(platform=to.platform, chat=to.chat)
         rows = self.outbox.compose(key, to, "notice", f"Legato — {text}", first_id=row_id)
+        late = self.background.start(self._late(kind, rows[0]), name=f"late alert {kind}")
         try:
-            async with self.clock.limit(_PATIENCE):
-                await self.outbox.emit(rows)
-        except (StoreError, TimeoutError) as error:  # the store is what is wrong: it may show the alert once more
-            log.warning("alert_not_stored", kind=kind, error=str(error))
-            await self.outbox.show_unstored(rows[0])
+            await self.outbox.emit(rows)  # without a limit: given up, a row stored after all would be handed to nobody
+        except StoreError as error:
+            await self._unstored(kind, rows[0], str(error))
+        finally:
+            late.cancel()
+
+    async def _late(self, kind: str, row: Outbound) -> None:
+        await self.clock.sleep(_PATIENCE)
+        await self._unstored(kind, row, "the store takes long")
+
+    async def _unstored(self, kind: str, row: Outbound, why: str) -> None:
+        """Tell of it past the store, which is what is wrong: it may show the alert once more."""
+        log.warning("alert_not_stored", kind=kind, error=why)
+        await self.outbox.show_unstored(row)
 
 
 def _risen(before: Signs, signs: Signs) -> dict[str, str]:

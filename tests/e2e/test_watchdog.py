@@ -177,3 +177,28 @@ async def test_the_operators_chat_hears_of_each_kind_once_an_hour(tmp_path: Path
         assert told() == ["Legato — everything stood still for 5 seconds"]
         await looked(live, clock, 3_610.0)
         await adapter.until(lambda: len(told()) == 2)
+
+
+async def test_an_alert_whose_storing_takes_long_is_not_left_over(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = config_in(tmp_path).replace(alerts=AlertSettings(to="fake:boss"))
+    async with running(tmp_path, config=settings, clock=clock, model=FakeModel()) as live:
+        stored, told, emit = asyncio.Event(), asyncio.Event(), live.store.emit
+
+        async def late(rows: Any) -> Any:
+            emitted = await emit(rows)
+            stored.set()
+            await told.wait()
+            return emitted
+
+        await looked(live, clock)
+        monkeypatch.setattr(live.store, "emit", late)
+        await clock.advance(15.0)
+        await live.gateway.watchdog.look()
+        await stored.wait()
+        await clock.advance(11.0)  # longer than an alert waits
+        await live.adapter.until(lambda: live.adapter.shown("boss"))
+        told.set()
+        await live.quiet()
+        assert set(live.adapter.shown("boss")) == {"Legato — everything stood still for 5 seconds"}
