@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -25,6 +24,7 @@ from gateway.domain.approval import command_meant
 from gateway.domain.chat import Inbound, Outbound, SessionKey
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.errors import Disconnected
+from gateway.runtime.structs import replace
 
 BATCH: Final = 64  # most lines per accept: enough to share a commit, few enough to answer soon
 MOST_STREAMED: Final = 10_000  # lines at once that wait for an answer in pieces

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from gateway.domain.chat import ChatType, Inbound, Outbound, OutboundKind, Source
 from gateway.domain.terminal import REPLACEMENT, printable
@@ -38,16 +39,14 @@ _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 _OTHER_LINE_ENDS: Final = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Line(Struct, frozen=True, kw_only=True):
     """One line of input without its line end; `data` is None for a line that was too long."""
 
     number: int  # counted from 1
     data: bytes | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(Struct, frozen=True, kw_only=True):
     """The request of one good line; None for a field that the line leaves out."""
 
     text: str
@@ -58,8 +57,7 @@ class Request:
     stream: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Complaint:
+class Complaint(Struct, frozen=True, kw_only=True):
     """The sentence about a line that was refused, with the line's `chat` and `answers` if they could be read."""
 
     id: str

@@ -11,7 +11,6 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -44,6 +43,7 @@ from gateway.domain.chat import ChatAddress, Inbound, Outbound, Source
 from gateway.domain.terminal import printable
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.errors import Disconnected
+from gateway.runtime.structs import replace
 
 BATCH: Final = 64
 NAME: Final = "Legato"

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import import_module
 from itertools import pairwise
 from typing import Any, Final
+
+from msgspec import Struct
 
 from adapters.console.wrapping import VERBATIM, Fragment
 from gateway.delivery.markdown.events import events
@@ -37,8 +38,7 @@ _STYLES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Block(Struct, frozen=True, kw_only=True):
     """A block of Markdown that stands in no other one: `kind` is the parser's word, `start` its first character."""
 
     kind: str

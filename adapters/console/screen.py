@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from math import ceil
 from typing import Final
+
+from msgspec import Struct
 
 from adapters.console.codec import MARKS, marked
 from adapters.console.rendering import LARGEST, Row, blocks, rows
@@ -176,8 +177,7 @@ def whole(kind: OutboundKind, text: str, *, place: str | None = None) -> list[Fr
     return [("class:aside", where), *styled, ("", "\n")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class Work(Struct, frozen=True, kw_only=True):
     """The present work of a turn, its start, and the moment when its model is asked again (monotonic seconds; 0.0:
     none)."""
 

@@ -8,7 +8,6 @@ import binascii
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from hashlib import blake2s
 from typing import Any, Final
@@ -37,6 +36,7 @@ from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import DeliveryRefused, MessageGone, TookTooLong
+from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Renewed
 
 log = structlog.get_logger(__name__)

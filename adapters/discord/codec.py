@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
+
+from msgspec import Struct
 
 from gateway.delivery.markdown.characters import length
 from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source
@@ -43,8 +44,7 @@ NO_PINGS: Final[Json] = {"parse": []}
 """The mentions of a text that pings nobody, whatever it says."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Me:
+class Me(Struct, frozen=True, kw_only=True):
     """The bot itself. `called`: what people call the channel or role of an id where the bot reads now, if it knows."""
 
     id: str
@@ -52,8 +52,7 @@ class Me:
     called: Callable[[str], str] = lambda _: ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """The place of a message. `within`: ids of what the channel lies in, narrowest first: the channel of a thread,
     its category; `guild` None: two are alone. `is_thread`: its participants share a conversation. `own`: the bot
     opened it. `my_role`: the id of the role that stands for the bot there; `name`: what people call the channel."""
@@ -327,8 +326,7 @@ def address_of(message: Json, file: str) -> str | None:
 # -- interactions ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Interaction:
+class Interaction(Struct, frozen=True, kw_only=True):
     """A command or a press that Discord waits for an answer to. `private`: only the person sees the answer."""
 
     id: str

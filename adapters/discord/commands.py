@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import structlog
@@ -17,6 +16,7 @@ from adapters.discord import failures
 from adapters.discord.connection import Calls
 from gateway.domain.adapter import MenuEntry
 from gateway.domain.command import Parameter
+from gateway.runtime.structs import replace
 
 log = structlog.get_logger(__name__)
 

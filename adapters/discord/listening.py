@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from adapters.discord.codec import Me, Place, is_named
 from adapters.discord.platform import DiscordSettings
@@ -13,8 +14,7 @@ from gateway.domain.place import EVERYWHERE, NOT_SAID, Listen, ListenRules
 _MESSAGES: Final = (0, 19)  # https://discord.com/developers/docs/resources/message#message-object-message-types
 
 
-@dataclass(slots=True)
-class Listening:
+class Listening(Struct):
     """The rules of the configuration: `places` are those of `chats`, which come before the platform's own. Only `_bots`
     changes: how many mentions of each bot were answered in each channel since a person spoke there."""
 

@@ -11,7 +11,6 @@ import asyncio
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -20,6 +19,7 @@ import structlog
 from discord import Guild, StageChannel, TextChannel, Thread, VoiceChannel
 from discord.abc import GuildChannel
 from discord.http import Route
+from msgspec import Struct, field
 
 from adapters.discord import codec, failures
 from adapters.discord.commands import SlashCommands
@@ -35,6 +35,7 @@ from gateway.domain.command import Proposal
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
+from gateway.runtime.structs import replace
 
 log = structlog.get_logger(__name__)
 
@@ -56,15 +57,13 @@ _THREAD_MINUTES: Final = 1_440  # without a message, after which Discord puts a 
 DELETED: Final = "the channel was deleted, or the bot was removed from it"
 
 
-@dataclass(frozen=True, slots=True)
-class _Event:
+class _Event(Struct, frozen=True):
     kind: str
     data: Any
     acknowledged: asyncio.Task[None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
+class _Said(Struct, frozen=True):
     """A message that was stored: where, by whom, the events of its wordings, newest first, and the hash of the newest
     one's words."""
 
@@ -74,8 +73,7 @@ class _Said:
     words: int
 
 
-@dataclass(slots=True)
-class _Queue:
+class _Queue(Struct):
     """One channel's. `alone`: two talk there."""
 
     channel: str

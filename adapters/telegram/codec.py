@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from adapters.telegram.characters import LONGEST, units
 from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source
@@ -35,8 +36,7 @@ _OTHERS: Final = ("blockquote", "expandable_blockquote", "code", "pre")
 _AWAY: Final = ("left", "kicked")  # https://core.telegram.org/bots/api#chatmember
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Me:
+class Me(Struct, frozen=True, kw_only=True):
     """The bot, as its messages and mentions name it."""
 
     id: int

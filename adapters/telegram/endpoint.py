@@ -20,13 +20,13 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote
 
 import structlog
 from aiohttp import ClientError, web
 from aiohttp.http_exceptions import HttpProcessingError
+from msgspec import Struct, field
 
 from adapters.telegram.newcomers import MOST_CONNECTED, SECRET_HEADER, Newcomer, Newcomers
 from gateway.runtime.clock import Clock
@@ -43,8 +43,7 @@ _AT_ONCE: Final = 8  # new connections in one pass of the loop: a crowd of them 
 Take = Callable[[dict[str, Any]], Awaitable[None]]
 
 
-@dataclass(slots=True, kw_only=True)
-class Endpoint:
+class Endpoint(Struct, kw_only=True):
     """Listens at `host`, `port` and `path`. `take` stores an update, and raises StoreUnavailable while the store is
     away. `patience`: seconds for a request's head, and again for its body."""
 

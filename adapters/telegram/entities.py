@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final, Literal
 
+from msgspec import Struct
+
 from gateway.delivery.markdown.page import Kind, Span
+from gateway.runtime.structs import replace
 
 MOST_ENTITIES: Final = 100
 _MOST_BYTES: Final = 8_000  # of all entities together, with room to spare
@@ -54,8 +56,7 @@ _KEPT_FIRST: Final[tuple[Kind, ...]] = (
 _WORTH: Final = {kind: worth for worth, kind in enumerate(_KEPT_FIRST)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entity:
+class Entity(Struct, frozen=True, kw_only=True):
     """One MessageEntity of the Bot API: `offset` and `length` are UTF-16 units of the message's text."""
 
     type: Kind | Literal["expandable_blockquote"]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
 
 from adapters.telegram.characters import LONGEST, LONGEST_CAPTION, cleaned, units
 from adapters.telegram.entities import MOST_ENTITIES, Entity, affordable, entities, tidied
@@ -18,6 +19,7 @@ from gateway.delivery.markdown.layout import Medium, laid_out
 from gateway.delivery.markdown.page import Span
 from gateway.delivery.markdown.splitting import Splitter
 from gateway.domain.adapter import REPEATED
+from gateway.runtime.structs import replace
 
 # Telegram refuses a whole message for one link that it takes for invalid (`LinkManager::check_link` in
 # TDLib): the host has to have a dot, and few signs beside it.
@@ -27,8 +29,7 @@ _TOO_MUCH: Final = 2.0  # the load of what cannot be laid out
 _EMPTY: Final = "(empty message)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rendered:
+class Rendered(Struct, frozen=True, kw_only=True):
     """One message: its text, and the marked places of the text."""
 
     text: str

@@ -5,8 +5,9 @@ who writes a thousand a second must not hold up the others.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from adapters.telegram.codec import without_mention
 from gateway.domain.adapter import Accepted
@@ -20,8 +21,7 @@ _SERVICE: Final = ("migrate_to_chat_id", "migrate_from_chat_id")  # the chat's o
 _Writer = tuple[str, str | None, str]  # chat, topic, person
 
 
-@dataclass(slots=True, kw_only=True)
-class FullLanes:
+class FullLanes(Struct, kw_only=True):
     """The writers whose plain words are refused for a moment. Their writers were told; what may have to reach a turn
     that runs, a command or a yes or no, is never refused here."""
 

@@ -8,9 +8,9 @@ events that they came as.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from telegram import Message, Update
 
 from gateway.domain.chat import Inbound
@@ -22,8 +22,7 @@ _EDITABLE: Final = 48 * 3_600.0  # seconds for which a person can edit a message
 _Place = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
+class _Said(Struct, frozen=True):
     events: tuple[str, ...]  # newest first
     words: int  # a hash
     update: int  # that brought them

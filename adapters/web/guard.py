@@ -14,13 +14,13 @@ import os
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
 from aiohttp import web
+from msgspec import Struct, field
 
 from adapters.web.platform import OWNER, WebSettings
 from adapters.web.shares import Shares
@@ -39,8 +39,7 @@ _LAST_WAIT_OF_A_NAME: Final = 60.0  # anybody can fail under another's name
 _MOST_REMEMBERED: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Login:
+class Login(Struct, frozen=True, kw_only=True):
     """Who asks. `csrf` must come with every form; another page cannot know it."""
 
     person: str
@@ -53,8 +52,7 @@ class Login:
         return hmac.new(self.cookie.encode(), b"form", "sha256").hexdigest()[:40]
 
 
-@dataclass(slots=True, kw_only=True)
-class Lockout:
+class Lockout(Struct, kw_only=True):
     """Counts failures by name and by address. After five the next attempts are refused unread, each time for longer."""
 
     clock: Clock

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import accumulate, pairwise
 from typing import Final, Self
 from urllib.parse import quote
+
+from msgspec import Struct, field
 
 from adapters.web.markup import Child, Html, el, joined
 from adapters.web.rendering import LARGEST, all_rendered, rendered, verbatim
@@ -22,6 +23,7 @@ from gateway.domain.chat import Attachment, Outbound, OutboundState, Source
 from gateway.domain.views import Said, Views, Word
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.errors import TookTooLong
+from gateway.runtime.structs import replace
 
 SHOWN: Final = 80  # entries of a page; more can be asked for
 MOST_SHOWN: Final = 480
@@ -44,8 +46,7 @@ _WHO: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """One message on the page. `place` sorts it, as text; `version` names what it shows."""
 
     id: str
@@ -61,8 +62,7 @@ class Entry:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class State(Struct, frozen=True, kw_only=True):
     """All entries of a page, oldest first. `digests`: for every number of entries from none on, the digest of so many
     of the first."""
 
@@ -79,8 +79,7 @@ class State:
         return cls(entries=entries, digests=digests)
 
 
-@dataclass(slots=True, kw_only=True)
-class Log:
+class Log(Struct, kw_only=True):
     """Makes entries. `aside` reads Markdown, which may be a stranger's. `_made` keeps those that were made."""
 
     aside: RunsAside

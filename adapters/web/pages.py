@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from adapters.web.charts import bar, days, lineage, meter
 from adapters.web.log import Entry, State, cut, joined_entries, moment
@@ -21,8 +22,7 @@ _CUT: Final = 600  # characters of an original in a list
 _FIGURES: Final = tuple("$0123456789")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class Frame(Struct, frozen=True, kw_only=True):
     """What all pages of a person share. `assets`: the versions of script and style, so that they can be kept."""
 
     person: str
@@ -434,8 +434,7 @@ def _reminders(reminders: Sequence[Coming], *, writes: bool) -> Child:
     return el("ul", items, class_="facts") if items else el("p", "Nothing waits. /remind makes one.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Seen(Struct, frozen=True, kw_only=True):
     """What an operator sees, as `Inside` gives it."""
 
     report: Mapping[str, Any]

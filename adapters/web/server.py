@@ -22,7 +22,6 @@ import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from importlib.resources import files
@@ -33,6 +32,7 @@ from urllib.parse import parse_qsl, quote, unquote
 import structlog
 from aiohttp import BodyPartReader, ClientError, web
 from aiohttp.http import HttpProcessingError
+from msgspec import Struct, field
 
 from adapters.web import pages, rehearsal
 from adapters.web.guard import DAYS, Guard, Login
@@ -94,8 +94,7 @@ REFUSED: Final = "You may read here, but not write: the operator can add you to 
 AWAY: Final = "Messages cannot be stored just now. Yours is kept here: send it again in a moment."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class Form(Struct, frozen=True, kw_only=True):
     """What a form brought: its fields, and its files as (name, type, content)."""
 
     fields: dict[str, str]
@@ -110,8 +109,7 @@ class Problem(Exception):
         self.status = status
 
 
-@dataclass(slots=True, kw_only=True)
-class Server:
+class Server(Struct, kw_only=True):
     """Answers with the page. `drafts` and `work` are what running turns show, by person."""
 
     guard: Guard

@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from typing import Final
+
+from msgspec import Struct, convert
+from msgspec.structs import asdict
 
 from gateway.domain.adapter import Notebook
 from gateway.runtime.clock import Clock
@@ -19,8 +21,7 @@ _NOTE: Final = "share "  # begins the names of notes about links
 MOST: Final = 100  # links of a person
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class Share(Struct, frozen=True, kw_only=True):
     """A link to a conversation. `token` is what makes the link; nobody can guess it."""
 
     token: str
@@ -48,7 +49,7 @@ class Shares:
         self._notebook = notebook
         notes = await notebook.read() if notebook is not None else {}
         facts = [json.loads(text) for name, text in notes.items() if name.startswith(_NOTE)]
-        found = [Share(**{name: each[name] for name in Share.__slots__}) for each in facts]  # a later version may add
+        found = [convert(each, Share) for each in facts]  # a later version may add fields
         self._shares = {each.token: each for each in found}
 
     def at(self, token: str) -> Share | None:

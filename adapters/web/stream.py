@@ -17,8 +17,9 @@ import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
+
+from msgspec import Struct, field
 
 from adapters.web.log import Entry, State
 from adapters.web.markup import Html
@@ -36,8 +37,7 @@ T = TypeVar("T")
 Write = Callable[[bytes], Awaitable[None]]
 
 
-@dataclass(eq=False, slots=True)
-class Bell:
+class Bell(Struct, eq=False):
     """Rings when something may have changed for a page; `stored`: in the store."""
 
     rung: asyncio.Event = field(default_factory=asyncio.Event)
@@ -49,8 +49,7 @@ class Bell:
         self.rung.set()
 
 
-@dataclass(slots=True)
-class Bells:
+class Bells(Struct):
     """The bells of all open pages, by person. `ended` is set when the server closes."""
 
     ended: bool = False
@@ -92,8 +91,7 @@ class Bells:
                 bell.rung.set()
 
 
-@dataclass(slots=True)
-class Shared(Generic[T]):
+class Shared(Struct, Generic[T]):
     """What all open pages of a person show alike: made once after each ring, however many they are."""
 
     _rung: int = -1
@@ -109,8 +107,7 @@ class Shared(Generic[T]):
             return self._made[0]
 
 
-@dataclass(slots=True, kw_only=True)
-class Page:
+class Page(Struct, kw_only=True):
     """One open page. `state`, `drafts`, `work` and `side` give what it should show now; `write` sends bytes. `digest`
     is that of the entries that it shows already."""
 

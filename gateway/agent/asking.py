@@ -7,9 +7,10 @@ with more room, and an empty answer once more.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
+
+from msgspec import Struct, field
 
 from gateway.agent.caching import BEFORE, prompt
 from gateway.agent.conversation import Conversation
@@ -36,6 +37,7 @@ from gateway.runtime.errors import (
     UserError,
 )
 from gateway.runtime.points import Points
+from gateway.runtime.structs import replace
 
 _EMPTY_RETRIES = 1  # an empty answer is asked for once more
 OUT_OF_STEPS = "You have used all tool calls of this turn. Answer now with what you know."
@@ -49,8 +51,7 @@ REPEATED = "I said the same again and again there, so I stopped. /retry makes me
 SHORTENED = "A spend cap left no room for more of this answer; the operator can raise {key}."
 
 
-@dataclass(slots=True, kw_only=True)
-class Asking:
+class Asking(Struct, kw_only=True):
     """The model calls of one turn."""
 
     metering: Metering

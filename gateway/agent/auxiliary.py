@@ -7,9 +7,9 @@ model, so the provider reads most of it from its cache (`caching`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 
 import structlog
+from msgspec import Struct
 
 from gateway.agent.caching import Prefix, obstacle, repeated
 from gateway.agent.metering import Metering
@@ -29,12 +29,12 @@ from gateway.runtime.errors import (
     SpendCapReached,
     SummaryRefused,
 )
+from gateway.runtime.structs import replace
 
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuxiliaryModel:
+class AuxiliaryModel(Struct, frozen=True, kw_only=True):
     """`await auxiliary(messages, max_tokens)` gives the text of one call.
 
     The purpose's own model is asked first. If it fails, the conversation's live model is asked, and the text names the

@@ -16,9 +16,10 @@ instruction behind it. The cache counts as warm under these conditions:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from gateway.domain.message import Message, user
 from gateway.domain.session import Session, SessionRef
@@ -36,8 +37,7 @@ _LIFETIMES: Final[Mapping[str, float]] = {"5m": 300.0, "1h": 3_600.0}  # seconds
 _MARGIN: Final = 512  # tokens of the window left free for formats and miscounts
 
 
-@dataclass(frozen=True, slots=True)
-class Aside:
+class Aside(Struct, frozen=True):
     """A text that stands in front of the message at `position` of a transcript, in requests alone."""
 
     position: int
@@ -95,8 +95,7 @@ def _marked(message: Message, mark: dict[str, str]) -> Message:
 # -- the prefix ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class Sent(Struct, frozen=True, kw_only=True):
     """A session's last answered request.
 
     `count`: its messages of the transcript. `tokens`: of its prompt, as the provider counts. `at`: its time, in seconds
@@ -115,8 +114,7 @@ class Sent:
     aside: Aside | None = None
 
 
-@dataclass(slots=True)
-class Prefix:
+class Prefix(Struct):
     """The prefix of one session in its provider's cache, shared by all engines that work for the session. `missed`: the
     model for which a repeated request did not pay, in this process."""
 

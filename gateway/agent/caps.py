@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import Final, Literal
 
+from msgspec import Struct
 from pydantic import Field
 
 from gateway.domain.chat import SessionKey
@@ -108,8 +108,7 @@ def in_force(
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Standing(Struct, frozen=True, kw_only=True):
     """The use of a cap: spent or set aside for answers under way, in millionths of a US dollar."""
 
     cap: Cap
@@ -125,8 +124,7 @@ class Standing:
         return 0 if self.is_near(another) else min(left, int(self.cap.limit * _LOOK))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorstCase:
+class WorstCase(Struct, frozen=True, kw_only=True):
     """The most that a call can cost (`amount`) and its prompt alone, in millionths of a US dollar. `output`: the tokens
     that its answer may have. `least`: those that would do."""
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Final, Literal, NamedTuple
 
 import structlog
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from gateway.domain.chat import ChatType, SessionKey
 from gateway.domain.place import choosing, places
@@ -21,8 +22,7 @@ WHATS: Final[tuple[What, ...]] = ("persona", "model")
 _ACCOUNT: Final = "chat "  # before a place: the notes of accounts are kept beside
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class Choice(Struct, frozen=True, kw_only=True):
     """`value` None: as it is configured, whatever was chosen around this place. `provider`: of a model. `by` and `at`:
     who chose it, and when (seconds since the epoch)."""
 
@@ -32,8 +32,7 @@ class Choice:
     provider: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choices:
+class Choices(Struct, frozen=True, kw_only=True):
     """The choices made for one conversation, by place, the narrowest first."""
 
     persona: Mapping[str, Choice] = field(default_factory=dict)

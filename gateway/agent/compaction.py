@@ -9,8 +9,9 @@ import asyncio
 import json
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.memory.flush import Flushes, Started
@@ -26,6 +27,7 @@ from gateway.domain.session import Compaction
 from gateway.runtime.clock import Clock
 from gateway.runtime.metrics import Counter
 from gateway.runtime.points import Points
+from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 
 Trigger = Literal["threshold", "preflight", "hygiene", "overflow", "manual", "emergency"]
@@ -40,8 +42,7 @@ _MOST_GROWTH: Final = 4_000  # tokens; the notes on a few short turns may be lon
 _REQUEST_LOST = "The context engine dropped the message that is to be answered."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionReport:
+class CompactionReport(Struct, frozen=True, kw_only=True):
     """The outcome of one compaction. `compaction` is None when nothing changed."""
 
     before: Sequence[Message]
@@ -57,8 +58,7 @@ class CompactionReport:
         return self.compaction is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compactor:
+class Compactor(Struct, frozen=True, kw_only=True):
     """Runs compactions for one turn."""
 
     writer: TranscriptWriter

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from gateway.agent.caching import Aside, Prefix, Sent
 from gateway.agent.files.references import References, references_in
@@ -21,8 +22,7 @@ from gateway.runtime.tokens import LONG_TO_MEASURE, TokenCounter
 from gateway.store.records import Patch, StepRecord
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quotes:
+class Quotes(Struct, frozen=True, kw_only=True):
     """A text that stands in front of a person's `message` in the requests of one turn, and is never stored."""
 
     message: Message
@@ -35,8 +35,7 @@ BLOCKED_MARK: Final = "compaction-blocked"  # in `announced`: it was said that c
 RESCUED_MARK: Final = "compaction-rescued"  # the same: that the built-in engine helps out
 
 
-@dataclass(slots=True, kw_only=True)
-class Conversation:
+class Conversation(Struct, kw_only=True):
     """The stored messages (`messages`), the turn's own that are not stored yet (`fresh`), and everything that the next
     request needs. Its token figures never walk the transcript."""
 

@@ -9,10 +9,10 @@ else.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import structlog
+from msgspec import Struct
 
 from gateway.agent.metering import Metering
 from gateway.domain.chat import SessionKey
@@ -44,8 +44,7 @@ _LEASE: Final = "embeddings"
 _OF_TEXT: Final = (400, 413, 422)  # refusals that are a text's fault
 
 
-@dataclass(slots=True, kw_only=True)
-class Embeddings:
+class Embeddings(Struct, kw_only=True):
     """Gives vectors to what was said, and searches by them. `holder` names this process."""
 
     spec: ModelSpec

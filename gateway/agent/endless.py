@@ -6,8 +6,9 @@ to read three hundred messages of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 LONGEST: Final = 131_072  # characters of an answer: 32,768 tokens, as most texts have them
 _OF_A_TOKEN: Final = 10  # characters at most, on average: a limit of the model's own may allow more
@@ -17,8 +18,7 @@ _LONGEST: Final = 2_000  # characters of what is repeated
 _LOOK: Final = 1_000  # new characters before the next look
 
 
-@dataclass(slots=True)
-class Bound:
+class Bound(Struct):
     """Looks at an answer while it grows. `tokens`: the model's own limit, which its server keeps; None: it has none."""
 
     tokens: int | None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import structlog
+from msgspec import Struct, field
 
 from gateway.agent.auxiliary import AuxiliaryModel
 from gateway.agent.caching import Prefix
@@ -28,8 +28,7 @@ StartReason = Literal["new", "resume", "compression", "reset", "switch", "prepar
 log = structlog.get_logger(__name__)
 
 
-@dataclass(slots=True, kw_only=True)
-class EngineSession:
+class EngineSession(Struct, kw_only=True):
     """A session's engine and its surroundings: the model it works for, that model's last request (`prefix`), the
     transcript's references to files, and the engine's own calls that no record holds yet (`ledger`)."""
 
@@ -43,8 +42,7 @@ class EngineSession:
     used: bool = True  # since the last rest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Engines:
+class Engines(Struct, frozen=True, kw_only=True):
     """Gives every session its own engine, by `factory`; `builtin` makes the one that helps a stranger's out. The least
     recently used engines are dropped, because their state is on the session row."""
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import structlog
+from msgspec import Struct
 
 from gateway.agent.compaction import CompactionReport, Compactor, Trigger
 from gateway.agent.conversation import BLOCKED_MARK, RESCUED_MARK, Conversation
@@ -17,6 +16,7 @@ from gateway.context.engine import Outcome
 from gateway.domain.window import is_emergency
 from gateway.providers.base import ModelSpec
 from gateway.runtime.errors import ContextOverflow, OutputCapTooLarge, ProviderRejected, UserError
+from gateway.runtime.structs import replace
 
 log = structlog.get_logger(__name__)
 
@@ -24,8 +24,7 @@ _NEEDED = ("overflow", "emergency")  # without room the turn ends
 _MOST_PASSES = 3  # automatic compactions in a turn that do not bring its prompt under the mark; then the person is told
 
 
-@dataclass(slots=True, kw_only=True)
-class Fitting:
+class Fitting(Struct, kw_only=True):
     """The compactions of one turn. `automatic`: compression.enabled. `details`: whether the person may read why a
     compaction failed."""
 

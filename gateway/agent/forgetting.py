@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.agent.choices import choices, forget_choice, forget_choices
 from gateway.agent.files.quota import give_back
@@ -30,6 +31,7 @@ from gateway.domain.reminder import Reminder, notes_of
 from gateway.domain.session import Session
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.redaction import Redact
+from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.port import Store
 from gateway.store.records import (
@@ -56,8 +58,7 @@ _TELLING: Final = 12  # characters from which a forgotten text is looked for in 
 _LOOKED_FOR: Final = 120  # characters of that text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
+class Contents(Struct, frozen=True, kw_only=True):
     """All that a key's conversations hold, as they are now."""
 
     sessions: Sequence[Session]  # oldest first
@@ -71,8 +72,7 @@ class Contents:
         return next((session for session in self.sessions if session.ended_at is None), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deed:
+class Deed(Struct, frozen=True, kw_only=True):
     """The effects of forgetting: in the store, and in the memory beside it. The prompt of the session that goes on is
     made when it is done."""
 
@@ -89,8 +89,7 @@ class Deed:
         return self.forgetting.counts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forgetter:
+class Forgetter(Struct, frozen=True, kw_only=True):
     """Makes the deed of a person's wish to forget, and has it done."""
 
     store: Store

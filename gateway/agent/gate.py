@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.ports import Observer, Questions, TranscriptWriter
@@ -30,8 +31,7 @@ UNANSWERED: Final = (
 NOT_RUN: Final = "The turn was ended before this call was allowed, so it was not done."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
+class Gate(Struct, frozen=True, kw_only=True):
     """The calls of one step. `asked`: the questions by call id. `intents`: the calls that must not be repeated after a
     crash, all of them as waiting. `results` fills as calls end."""
 

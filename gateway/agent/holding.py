@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
+
+from msgspec import Struct
 
 from gateway.context.forgetting import Exchange, History
 from gateway.domain.memory import Fact
@@ -25,8 +26,7 @@ _UNSAID: Final = frozenset(
 )  # values of a message that nobody said
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copies:
+class Copies(Struct, frozen=True, kw_only=True):
     """What lies beside the messages of a key and may repeat them. `files`: by its ref, the words of the question that
     each holds, by their places. `personas`: by the place that they were chosen for."""
 
@@ -37,8 +37,7 @@ class Copies:
     personas: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
+class Holding(Struct, frozen=True, kw_only=True):
     """What holds all of some words; where nothing does, what holds some of them (`whole` False). Of `exchanges` those
     come first whose requests hold them, newer ones before older ones; `messages` are of no exchange, or were made of
     others."""

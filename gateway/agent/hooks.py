@@ -13,10 +13,10 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
+from msgspec import Struct, field
 
 from gateway.agent.engines import Engines
 from gateway.domain.session import Session
@@ -36,8 +36,7 @@ _NOTES: Final = "hooks"  # the account of the notes: by session, how many calls 
 _JOB: Final = "owed hooks"
 
 
-@dataclass(slots=True, kw_only=True)
-class Hooks:
+class Hooks(Struct, kw_only=True):
     """Calls the hooks that this process owes."""
 
     store: Store

@@ -7,9 +7,9 @@ engine and the same continuation as every other compaction, has a deadline, and 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import structlog
+from msgspec import Struct
 
 from gateway.agent.compaction import CompactionReport, Compactor
 from gateway.agent.conversation import Conversation
@@ -19,8 +19,7 @@ from gateway.runtime.clock import Clock
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HygieneResult:
+class HygieneResult(Struct, frozen=True, kw_only=True):
     """The outcome of a pass; with neither report nor failure there was nothing to do.
 
     `technical`: the failure is in the words of a provider.

@@ -7,7 +7,8 @@ the `Observer`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gateway.agent.asking import Asking
 from gateway.agent.caps import millionths, written
@@ -33,8 +34,7 @@ DECLINED_LATER = (
 NOT_SENT = "[The model's provider refused this message of the person, so the model is not shown it.]"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Agent:
+class Agent(Struct, frozen=True, kw_only=True):
     """One turn over one conversation. It is cheap to build: it holds references and counters."""
 
     fitting: Fitting

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, Final
 
@@ -61,6 +61,7 @@ from gateway.runtime.errors import (
     UserError,
 )
 from gateway.runtime.metrics import Counter, Histogram, outcome_of
+from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.insist import insist
 from gateway.store.port import Store

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 import structlog
+from msgspec import Struct, field
 
 from gateway.agent.fallback import reason, rest
 from gateway.agent.windows import LearnedWindows
@@ -32,6 +32,7 @@ from gateway.providers.windows import is_near
 from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.errors import ConfigError, ProviderError
 from gateway.runtime.metrics import Counter
+from gateway.runtime.structs import replace
 
 log = structlog.get_logger(__name__)
 
@@ -48,8 +49,7 @@ COST: Final = Counter(
 )
 
 
-@dataclass(slots=True)
-class Calibration:
+class Calibration(Struct):
     """The token counts of this process's models compared with ours, learned from every call, so that a model with
     another tokenizer is not overrun."""
 
@@ -71,14 +71,12 @@ class Calibration:
         return self._corrections.get(model) or Correction()
 
 
-@dataclass(frozen=True, slots=True)
-class _Absence:
+class _Absence(Struct, frozen=True):
     until: float  # monotonic
     reason: str
 
 
-@dataclass(slots=True, kw_only=True)
-class Models:
+class Models(Struct, kw_only=True):
     """The configured models.
 
     `main` is the default. `of_places` answer in chats with a model of their own, by place. `fallbacks` answer while

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from gateway.domain.window import reserved_output
 from gateway.providers.base import Completed
@@ -32,8 +33,7 @@ NO_ROOM = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remedy:
+class Remedy(Struct, frozen=True, kw_only=True):
     """The action: `compact` the transcript (and adopt `limit`, if given), retry with lower `max_tokens`, or give up."""
 
     action: Literal["compact", "lower_output", "give_up"]

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
+from msgspec import Struct, field
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.engines import Engines
@@ -35,8 +35,7 @@ _TAIL_SHARE = CompressionSettings().target_ratio  # of the threshold: after more
 _MOST = 256  # preparations in memory; each holds a summary and shares all other messages with the transcript
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
+class Prepared(Struct, frozen=True, kw_only=True):
     """A fresh engine's result for `snapshot`, the tokens of the result, and the engine's state afterwards."""
 
     snapshot: Sequence[Message]
@@ -58,8 +57,7 @@ class Prepared:
         return [*self.transcript, *messages[len(self.snapshot) :]]
 
 
-@dataclass(slots=True)
-class _Job:
+class _Job(Struct):
     """One preparation, running or done. `length`: of the snapshot, in messages."""
 
     session: Session
@@ -72,8 +70,7 @@ class _Job:
         return self.session.ref == conversation.session.ref and len(conversation.messages) >= self.length
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preparations:
+class Preparations(Struct, frozen=True, kw_only=True):
     """The preparations in this process's memory, at most one for each session."""
 
     engines: Engines

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct, field
 from pydantic import Field
 
 from gateway.context.prompts import SYSTEM_NOTE, neutralise
@@ -45,8 +45,7 @@ class PromptSettings(Section):
     context_files: Texts = Field((), description="files whose text stands in every prompt")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptBuilder:
+class PromptBuilder(Struct, frozen=True, kw_only=True):
     """Builds the prompts of this gateway. `personas`: by place. `context_files`: the (name, text) pairs of those in the
     settings. `hints`: texts by platform."""
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
 import structlog
+from msgspec import Struct
 
 from gateway.agent.conversation import Conversation, Quotes
 from gateway.agent.tools.history import speaker_of
@@ -57,8 +57,7 @@ class Holding(Protocol):
     async def __call__(self, values: Sequence[str], limit: int) -> Sequence[Sequence[Found]]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quoting:
+class Quoting(Struct, frozen=True, kw_only=True):
     """Finds the quotes for a turn."""
 
     counter: TokenCounter

@@ -7,8 +7,9 @@ process, and the process that runs the turn ends it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from gateway.domain.chat import SessionKey, Source
 from gateway.store.records import SignalKind
@@ -18,8 +19,7 @@ Phase = Literal[
 ]
 
 
-@dataclass(slots=True, kw_only=True)
-class RunningTurn:
+class RunningTurn(Struct, kw_only=True):
     """A turn as `/status` sees it, for the person of `source`. `end` is called at most once, with the reason. A turn
     that is not `interruptible` is ended by a `/stop` only, not by new messages."""
 
@@ -48,8 +48,7 @@ class RunningTurn:
         return max(0.0, self.again_at - now) if self.phase == "thinking" else 0.0
 
 
-@dataclass(slots=True)
-class RunningTurns:
+class RunningTurns(Struct):
     """The running turns of this process, by key."""
 
     _running: dict[SessionKey, RunningTurn] = field(default_factory=dict)

@@ -7,7 +7,7 @@ compaction is no end: the engine hears of the child instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 
 import structlog
@@ -36,6 +36,7 @@ from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelSpec
 from gateway.runtime.clock import Clock, Ids, lasting_id
 from gateway.runtime.points import Points
+from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.insist import insist
 from gateway.store.port import Store

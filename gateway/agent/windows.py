@@ -7,11 +7,13 @@ conversations of others; each of them meets the limit by itself, or never.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct, field
 
 from gateway.domain.chat import SessionKey
 from gateway.providers.base import ModelSpec
+from gateway.runtime.structs import replace
 
 _MOST_MET: Final = 50_000  # conversations that are remembered to have met a limit
 _SMALL_WINDOW: Final = 8_192  # tokens; what servers of small models are most often started with
@@ -19,8 +21,7 @@ _SMALL_WINDOW: Final = 8_192  # tokens; what servers of small models are most of
 _Model = tuple[str, str, str | None]
 
 
-@dataclass(slots=True)
-class LearnedWindows:
+class LearnedWindows(Struct):
     """Limits by model and address, and the conversations that met them."""
 
     _stated: dict[_Model, int] = field(default_factory=dict)

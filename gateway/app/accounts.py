@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import structlog
+from msgspec import Struct
 
 from gateway.domain.adapter import Accept, Accepted, Adapter, HasAccount, account_of
 from gateway.domain.chat import Inbound
@@ -28,8 +28,7 @@ _LOOK_SECONDS = 2.0
 _RENEW_SECONDS = 4.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccountNotes:
+class AccountNotes(Struct, frozen=True, kw_only=True):
     """The notes of an account's adapter, in the store."""
 
     store: Store

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
+from msgspec import Struct, field
 
 from gateway.app.problems import Problem, Signs
 from gateway.delivery.outbox import Outbox
@@ -22,8 +22,7 @@ _EVERY: Final = 3_600.0  # seconds
 _PATIENCE: Final = 10.0  # seconds for the store
 
 
-@dataclass(slots=True, kw_only=True)
-class Alerts:
+class Alerts(Struct, kw_only=True):
     """Tells the chat `to`; None: nobody. What had happened before the first look is no news."""
 
     to: ChatAddress | None

@@ -9,12 +9,12 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct, field
 from tzlocal import get_localzone_name
 
 from gateway.agent.compaction import Compactor
@@ -79,6 +79,7 @@ from gateway.runtime.errors import ConfigError
 from gateway.runtime.metrics import Metrics
 from gateway.runtime.points import Points, TimedPoints, ignore_points
 from gateway.runtime.redaction import Redactor
+from gateway.runtime.structs import replace
 from gateway.runtime.supervisor import Supervisor
 from gateway.runtime.tasks import Background
 from gateway.runtime.tokens import TokenCounter
@@ -98,8 +99,7 @@ if TYPE_CHECKING:
 _PAGE_SECONDS = 5.0  # for the text of one page of the web
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class Parts(Struct, frozen=True, kw_only=True):
     """The parts that a caller may replace. `providers` and `engine` stand in for the configured ones; `also_runs` are
     platforms without an adapter here whose turns are run all the same, for a process that has one."""
 
@@ -219,8 +219,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Base:
+class _Base(Struct, frozen=True, kw_only=True):
     """The parts that nearly all others are given. `limits` has the platforms whose turns run here, with an adapter
     or without."""
 
@@ -297,8 +296,7 @@ def _tracing(
     return module.Tracing(tracer=tracer, clock=clock, redact=redact, contents=config.otel.contents), close
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ModelParts:
+class _ModelParts(Struct, frozen=True, kw_only=True):
     """The models, their costs, and the one that writes voice messages down. `close` ends their connections."""
 
     metering: Metering
@@ -379,8 +377,7 @@ def _embeddings(base: _Base, metering: Metering) -> Embeddings | None:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ToolParts:
+class _ToolParts(Struct, frozen=True, kw_only=True):
     """The tools of the model. `pages` is the process that reads pages of the web."""
 
     toolbox: Toolbox
@@ -485,8 +482,7 @@ def _forgetter(base: _Base, sessions: Sessions) -> Forgetter:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PeopleParts:
+class _PeopleParts(Struct, frozen=True, kw_only=True):
     """The parts for people: access, approvals and reminders. `sweep` looks for those that are due."""
 
     approvals: Approvals

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC
 from functools import partial
 
 import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
+from msgspec import Struct, field
 
 from gateway.agent.embeddings import LOOK_FOR_VECTORS, Embeddings
 from gateway.agent.forgetting import Forgetter
@@ -57,8 +57,7 @@ _MANY_ENGINES = 100
 _LAST_WORDS = 5.0  # seconds for messages that are being delivered when the gateway stops
 
 
-@dataclass(slots=True, kw_only=True)
-class Gateway:
+class Gateway(Struct, kw_only=True):
     """The running program, all of which is `run`. `close` are foreign resources, closed last. `leaves_questions`: the
     person who reads is gone when the input ends, so questions that are open then are left for the next start; else
     they count as a no. `beside`: platforms whose end is not waited for: the program ends with the others. `reconfigure`

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
 import structlog
+from msgspec import Struct, field
 
 from gateway import __version__
 from gateway.agent.metering import CALLS, CAPS_MET
@@ -25,6 +25,7 @@ from gateway.domain.wording import utc
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, StoreError, StoreUnavailable
 from gateway.runtime.metrics import Gauge, Metrics
+from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Background
 from gateway.store.port import PROCESSES_LOST, Store
 from gateway.store.records import Backlog, Pile
@@ -59,8 +60,7 @@ _FAILS_REMEMBERED: Final = 60.0  # seconds
 _ASKED_FOR: Final = 5.0  # seconds for the store's answer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Unread:
+class _Unread(Struct, frozen=True, kw_only=True):
     """A server that keeps updates: asked first and last, with nothing heard meanwhile."""
 
     first: float
@@ -68,8 +68,7 @@ class _Unread:
     heard: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Failures:
+class _Failures(Struct, frozen=True, kw_only=True):
     """Attempts to show something that failed, with the looks that saw the first and the last of them."""
 
     first: float
@@ -91,8 +90,7 @@ class Backups(Protocol):
         """The last one, and the next, for /statusz."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Health:
+class Health(Struct, kw_only=True):
     """Looks at the parts of a gateway. `runs`: the platforms whose lanes are run here. `folder`: where the store's disk
     is; None: elsewhere. `backups`: those that the program makes by itself. `problems`, with the moment since when each
     is there, are the watchdog's."""
@@ -113,7 +111,7 @@ class Health:
     backups: Backups | None = None
     state: Literal["starting", "serving", "draining"] = "starting"
     problems: Mapping[Problem, float] = field(default_factory=dict)
-    _began: float = field(init=False)
+    _began: float = 0.0
     _looked_at: float | None = None
     _lag: float = 0.0
     _unread: dict[str, _Unread] = field(default_factory=dict)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from gateway.agent.files.speech import Command
 from gateway.agent.models import Models
@@ -38,8 +39,7 @@ class _Table(Windows, Prices, Protocol):
     """Both things the price table knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class NoTable:
+class NoTable(Struct, frozen=True):
     """Stands in for the price table, which takes long to load, where no model costs anything."""
 
     def context_window(self, model: str, base_url: str | None = None) -> int | None:

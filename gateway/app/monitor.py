@@ -17,10 +17,10 @@ import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import web
+from msgspec import Struct
 
 from gateway.app.config.models import MonitorSettings
 from gateway.app.gateway import Gateway
@@ -42,8 +42,7 @@ def answering(
     return monitor.listening()
 
 
-@dataclass(slots=True, kw_only=True)
-class Monitor:
+class Monitor(Struct, kw_only=True):
     """Answers at `host` and `port`. `public`: whoever reaches it is answered, under any name."""
 
     health: Health

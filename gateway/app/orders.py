@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
 from typing import Final, Literal
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from gateway.delivery.outbox import Outbox
 from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey
 from gateway.runtime.clock import Clock, lasting_id
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.records import Arrival, InboxItem
 
@@ -35,8 +37,7 @@ _ACCOUNT: Final = "orders"  # the notes that hold them
 _AGAIN: Final = "replay."  # before the id of an event whose message is tried once more
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class Order(Struct, frozen=True, kw_only=True):
     """`retry` shows a row that was not shown, `drop` gives up one that waits; `id` is the row's. `replay` has a message
     that was given up answered after all, `bury` takes it off the list; `id` is the item's. `send` shows `text` as the
     row `id`, in a thread of the chat if one is named; `at` is when it was asked for (seconds since the epoch)."""
@@ -69,7 +70,7 @@ async def left(store: Store) -> dict[str, Order]:
     """The orders that no gateway has carried out yet, by name. A field of a later release is passed over."""
     found = {name: json.loads(text) for name, text in (await store.notes(_ACCOUNT)).items()}
     return {
-        name: Order(**{field: data[field] for field in Order.__slots__ if field in data})
+        name: Order(**{field: data[field] for field in Order.__struct_fields__ if field in data})
         for name, data in found.items()
     }
 
@@ -119,8 +120,7 @@ async def _replay(store: Store, item: InboxItem, clock: Clock) -> None:
     await store.accept([Arrival(inbound=inbound, key=item.key, at=clock.now())], cap=MOST_DEAD)
 
 
-@dataclass(slots=True, kw_only=True)
-class Orders:
+class Orders(Struct, kw_only=True):
     """Carries out what shells have left."""
 
     store: Store

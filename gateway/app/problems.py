@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, Literal, get_args
+
+from msgspec import Struct, field
 
 from gateway.app.readers import ReaderState
 from gateway.domain.wording import counted, lasting
@@ -46,8 +47,7 @@ LEAST_FREE: Final = 500_000_000  # bytes
 MOST_LOOKS: Final = int(_GROWS_FOR / LOOK_SECONDS) + 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlatformSigns:
+class PlatformSigns(Struct, frozen=True, kw_only=True):
     """One platform at a look. `still_for`: since when its library gave no sign, if that is too long. `deaf_for`: for
     how many seconds its server was seen to keep updates, while nothing was heard of it.
     `failed_sends`: attempts to show something since the last one that succeeded, from the first to the last of which
@@ -61,8 +61,7 @@ class PlatformSigns:
     fails_for: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signs:
+class Signs(Struct, frozen=True, kw_only=True):
     """A look at the gateway, at a monotonic time. `idle`: for how many seconds the oldest message waits in a lane that
     nobody runs, by platform; nothing while no more lanes may run at once. `lag`: by how much the look came late.
     `writes_for`: for how long a small write has been under way. `ended`: jobs that had ended and were begun anew.
@@ -88,8 +87,7 @@ class Signs:
     lost: float = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Struct, frozen=True, kw_only=True):
     """Something that is wrong. `about`: the platform or the job. `text` is for people, and names none of them."""
 
     kind: Kind

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Literal
 
 import structlog
+from msgspec import Struct, field
 
 from gateway.app.accounts import AccountLeases
 from gateway.domain.adapter import Adapter, IsTerminal, ShowsLife, TellsReach
@@ -36,8 +36,7 @@ _READ_AGAIN = (1.0, 300.0)  # seconds before a platform is read again after a bu
 _READ_WELL = 600.0  # the same, after which the pauses begin anew
 
 
-@dataclass(slots=True, kw_only=True)
-class Readers:
+class Readers(Struct, kw_only=True):
     """Reads the platforms of `adapters`. `failure`: why one stopped, as a sentence for the person."""
 
     adapters: Mapping[str, Adapter]

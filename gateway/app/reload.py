@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import structlog
+from msgspec import Struct, field
 
 from gateway.app.config import Config
 from gateway.app.config.models import Chat
@@ -62,16 +62,14 @@ def _differing(path: KeyPath, before: Any, after: Any) -> Iterator[KeyPath]:
         yield path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reloaded:
+class Reloaded(Struct, frozen=True, kw_only=True):
     """`changed`: the keys with values that hold from now on. `waiting`: those that wait for the next start."""
 
     changed: tuple[str, ...]
     waiting: tuple[str, ...]
 
 
-@dataclass(slots=True, kw_only=True)
-class Reloader:
+class Reloader(Struct, kw_only=True):
     """`config` is in force. `read` gives the settings as they are written now, and raises ConfigError. `reconfigure`
     puts settings into the parts that keep to them, and raises ConfigError with nothing changed; `relog` into the
     log."""

@@ -11,10 +11,11 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from gateway.app.build import Parts, build
 from gateway.app.config import Config
@@ -49,8 +50,7 @@ def _nobody(_: str) -> None:
     """Nobody looks at a shell."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShellCall:
+class ShellCall(Struct, frozen=True, kw_only=True):
     """The call of `legato chat` or `legato ask`: see `AdapterHost`. `page`: what can be served beside a terminal is,
     whether enabled or not."""
 

@@ -11,10 +11,10 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from msgspec import Struct
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import TracerProvider
@@ -48,8 +48,7 @@ def exporting() -> tuple[Tracer, list[Callable[[], Awaitable[None]]]]:
     return provider.get_tracer(_AGENT, __version__), [close]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tracing:
+class Tracing(Struct, frozen=True, kw_only=True):
     """Makes the spans. `contents`: they hold what people, models and tools say, without credentials."""
 
     tracer: Tracer

@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from itertools import pairwise
 from math import inf
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from gateway.agent.files.quota import FileQuotas
 from gateway.app.config import Config
@@ -44,6 +45,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionNotFound, TookTooLong
 from gateway.runtime.plugins import imported
 from gateway.runtime.redaction import Redact
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.records import InboxItem
 
@@ -59,8 +61,7 @@ _DEAD_VERBS: Final = ("replay", "bury")
 _NOTHING: Final[tuple[str, ...]] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreViews:
+class StoreViews(Struct, frozen=True, kw_only=True):
     """`Views` of everybody who talks on a platform. Each asks under the key of its source alone."""
 
     store: Store
@@ -300,8 +301,7 @@ async def _opening(store: Store, session: Session) -> Compaction | None:
     return next((each for each in await store.compactions(session.id) if each.child_id == session.id), None)
 
 
-@dataclass(slots=True, kw_only=True)
-class OperatorView:
+class OperatorView(Struct, kw_only=True):
     """`Inside` of this gateway."""
 
     store: Store

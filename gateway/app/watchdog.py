@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
+from msgspec import Struct, field
 
 from gateway.app.alerts import Alerts
 from gateway.app.health import Health
@@ -27,8 +27,7 @@ _MENDED_BY_RESTART: Final = frozenset[Kind]({"reader_still", "deaf"})
 _AGAIN: Final = 120.0  # seconds after which a reader is begun anew once more
 
 
-@dataclass(slots=True, kw_only=True)
-class Watchdog:
+class Watchdog(Struct, kw_only=True):
     """Looks when asked to."""
 
     health: Health

@@ -11,10 +11,10 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
+from msgspec import Struct, field
 
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
@@ -44,8 +44,7 @@ def at_hangup(reload: Callable[[], object], stop: Callable[[], object]) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hung_up)
 
 
-@dataclass(slots=True, kw_only=True)
-class Workers:
+class Workers(Struct, kw_only=True):
     """Runs `command` in `size` processes until asked to stop; each is given its number, from 0, behind it."""
 
     command: Sequence[str]

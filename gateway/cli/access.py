@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import SystemRandom
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +12,7 @@ from gateway.cli.printing import show
 from gateway.cli.program import ask_store
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import UserError
+from gateway.runtime.structs import replace
 
 if TYPE_CHECKING:
     from gateway.commands.people import Words

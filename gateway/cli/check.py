@@ -17,7 +17,6 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -52,6 +51,7 @@ from gateway.runtime.errors import (
     TranscriptionFailed,
 )
 from gateway.runtime.plugins import held_to
+from gateway.runtime.structs import replace
 from gateway.store.port import CanBeDamaged, Store
 from gateway.store.sqlite.database import kept_copies
 

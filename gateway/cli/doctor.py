@@ -12,13 +12,13 @@ import re
 import shutil
 from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
 
 import apsw
+from msgspec import Struct
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
@@ -44,8 +44,7 @@ _SECONDS: Final = 5.0  # that a server may take to answer
 _OPEN: Final = 0o077  # rights of others, in a file's mode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class Fact(Struct, frozen=True, kw_only=True):
     """A finding, and whether its words may stand in a report: they name nobody and nothing of the person's own."""
 
     finding: Finding

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct, field
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, SpinnerColumn, TextColumn
 from rich.progress import Progress as RichProgress
@@ -41,16 +41,14 @@ Tell = Callable[[int, int], None]
 """Given the bytes that are read, and the messages that came so far."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owner:
+class Owner(Struct, frozen=True, kw_only=True):
     """Whose the conversations are to be."""
 
     key: SessionKey
     user: str
 
 
-@dataclass(slots=True, kw_only=True)
-class Report:
+class Report(Struct, kw_only=True):
     """The result: conversations and messages that came, those that were there already, those that had grown, and what
     was left out, by reason. `ended`: why the reading ended before the file's end; "" if it did not."""
 
@@ -115,8 +113,7 @@ async def import_file(
         await store.aclose()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
+class _Wanted(Struct, frozen=True, kw_only=True):
     """A conversation that is to be stored. `before`: the session that it goes on from, and `stored`: its messages."""
 
     session_id: str

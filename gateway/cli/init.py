@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from textwrap import fill
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from gateway.app.config import Config, Setup
 from gateway.app.config.sentences import did_you_mean
@@ -35,8 +36,7 @@ Run = Callable[[Callable[[], Any]], Any]
 """Runs an asynchronous function to its end, and returns its result."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialogue:
+class Dialogue(Struct, frozen=True, kw_only=True):
     """How a person is asked. `ask` gives the answer to a question, or the default where only Enter was pressed;
     `secret` does not show what is typed. `tell` prints a line."""
 
@@ -45,8 +45,7 @@ class Dialogue:
     tell: Callable[[str], None]
 
 
-@dataclass(slots=True, kw_only=True)
-class Draft:
+class Draft(Struct, kw_only=True):
     """What is going to be written: settings by key, and secrets by variable."""
 
     settings: dict[str, Any] = field(default_factory=dict)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import TypeVar
+
+from msgspec.structs import asdict
 
 from gateway.cli.streams import write
 from gateway.domain.terminal import printable, printable_json
@@ -15,7 +16,7 @@ T = TypeVar("T")
 
 
 def show_rows(rows: T, as_json: bool, text: Callable[[T], str]) -> None:
-    """Print rows, or a dataclass, as JSON, or as a text for people."""
+    """Print rows, or a Struct, as JSON, or as a text for people."""
     if not as_json:
         show(text(rows))
         return

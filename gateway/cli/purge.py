@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
 
 from gateway.agent.forgetting import Forgetter
 from gateway.app.build import Parts, build
@@ -17,6 +18,7 @@ from gateway.domain.session import Session
 from gateway.domain.wording import counted
 from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.runtime.errors import UserError
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.records import Erasure, Talk
 from gateway.store.sqlite import SqliteStore
@@ -28,8 +30,7 @@ _ENGINE = (
 _PAGE = 500  # sessions looked up at once
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Purge:
+class Purge(Struct, frozen=True, kw_only=True):
     """Exactly one of `person` (platform and id), `key` and `before` (seconds since the epoch) is given; `before` may
     stand beside either."""
 

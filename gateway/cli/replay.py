@@ -13,9 +13,10 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
+
+from msgspec import Struct
 
 from gateway.app.build import Parts, build
 from gateway.app.config import Config, Setup
@@ -29,6 +30,7 @@ from gateway.domain.chat import Inbound, Outbound, SessionKey, Source
 from gateway.domain.message import Message, is_request, is_summary, note_of, said_in, text_of
 from gateway.domain.session import Compaction
 from gateway.runtime.errors import UserError
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.records import Call
 
@@ -41,8 +43,7 @@ _FOREVER: Final = 1e12  # seconds since the epoch
 _SUMMED: Final = ("calls", "prompt_tokens", "output_tokens", "cost_usd", "unpriced_calls")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """An answer and what it took. `calls` none: nothing was noted, as of what was imported."""
 
     text: str
@@ -50,8 +51,7 @@ class Answer:
     calls: tuple[Call, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
+class Story(Struct, frozen=True, kw_only=True):
     """A stored conversation: its messages' words, the answers, and its compactions."""
 
     session: str

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Final, Literal
 
+from msgspec import Struct
+
 from gateway.agent.compaction import CompactionReport
 from gateway.agent.conversation import Conversation
 from gateway.agent.forgetting import Forgetter
@@ -92,8 +94,7 @@ def _parameters(argument: str, *, proposes: bool) -> tuple[Parameter, ...]:
     return (Parameter(name=said[0], help=" or ".join(said), required=required, proposes=proposes),)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """The answer of a command, where a text is not enough.
 
     The model answers `then` as if a person had sent it, with `files` beside those of the command's own message; the
@@ -111,8 +112,7 @@ class Answer:
     choices: tuple[Proposal, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandContext:
+class CommandContext(Struct, frozen=True, kw_only=True):
     """One call of a command, and all that a command may use."""
 
     item: InboxItem

@@ -5,7 +5,6 @@ does."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from typing import Final
@@ -22,6 +21,7 @@ from gateway.domain.session import Session
 from gateway.domain.wording import moment
 from gateway.providers.base import ModelSpec
 from gateway.runtime.errors import ProviderError, UserError
+from gateway.runtime.structs import replace
 from gateway.store.shared.documents import storable
 
 LONGEST_PERSONA: Final = 2_000  # characters

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
+
+from msgspec import Struct
 
 from gateway.agent.compaction import reconcile
 from gateway.agent.conversation import Conversation
@@ -16,6 +17,7 @@ from gateway.domain.command import Parameter
 from gateway.domain.message import Message, last_requests, note_of, noted_tokens
 from gateway.domain.session import Session
 from gateway.runtime.errors import UserError
+from gateway.runtime.structs import replace
 
 _NOTHING = "There is nothing to compress yet."
 _USAGE = (
@@ -29,8 +31,7 @@ _UNDONE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompressArguments:
+class CompressArguments(Struct, frozen=True, kw_only=True):
     """The argument of /compress. The last `keep` exchanges stay word for word."""
 
     focus: str | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -16,6 +15,7 @@ from gateway.domain.place import person_of
 from gateway.domain.usage import UsageTotal
 from gateway.domain.wording import counted
 from gateway.runtime.errors import UserError
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 
 _DAY: Final = 86_400.0

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.commands.base import Command, CommandContext
 from gateway.domain.pairing import CODE_LENGTH, CODE_SECONDS, Guest, GuestBook, Verdict
 from gateway.runtime.errors import UserError
+from gateway.runtime.structs import replace
 
 _WANTS_OUT: Final = re.compile(r"(?:remove|delete|rm)\b.*", re.IGNORECASE | re.DOTALL)
 _REMOVAL: Final = re.compile(r"(?:remove|delete|rm)\s+([^\s:]+):(\S+)", re.IGNORECASE)
@@ -42,8 +44,7 @@ async def pair(ctx: CommandContext) -> str:
     return let_in(guest)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class Words(Struct, frozen=True, kw_only=True):
     """The words that an admin types, in a chat or in a shell. `person` is an example of a person's name."""
 
     confirm: str

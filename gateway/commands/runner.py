@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
+from msgspec import Struct
 
 from gateway.commands.base import Answer, CommandContext, CommandRegistry, Compress, Confirm
 from gateway.domain.command import CommandCall, Proposal
@@ -19,6 +19,7 @@ from gateway.runtime.errors import (
     SessionConflict,
     StoreUnavailable,
 )
+from gateway.runtime.structs import replace
 from gateway.store.records import InboxItem, Lease
 
 log = structlog.get_logger(__name__)
@@ -29,8 +30,7 @@ BROKEN = "Something went wrong on my side while answering; it is logged. Please 
 _OF_THE_MODEL = (ProviderUnavailable, ProviderRateLimited, ProviderRejected, ConfigError)
 
 
-@dataclass(slots=True, kw_only=True)
-class CommandRunner:
+class CommandRunner(Struct, kw_only=True):
     """`context` makes the context of a call from the call's own facts."""
 
     registry: CommandRegistry

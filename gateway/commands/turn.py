@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 from gateway.commands.base import Answer, Command, CommandContext
@@ -11,6 +10,7 @@ from gateway.domain.message import Message, last_requests, note_of, text_of
 from gateway.domain.wording import counted
 from gateway.runtime.clock import lasting_id
 from gateway.runtime.errors import UserError
+from gateway.runtime.structs import replace
 
 _LOOKED_AT = 200  # rows: an answer has a few
 _AT_ONCE = 20  # rows

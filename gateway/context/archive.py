@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
+
+from msgspec import Struct
 
 from gateway.context.prompts import END_MARKER
 from gateway.domain.message import Message, note_of, text_of
@@ -23,8 +24,7 @@ _MOST: Final = 10**12  # messages; a higher number in a note is none of ours
 _EDGE: Final = 128  # messages at either end whose times are read: they stand in the order of the conversation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Archive:
+class Archive(Struct, frozen=True, kw_only=True):
     """The messages out of view: their number, the first and last time ("" if unknown).
 
     Times are UTC to the minute and order as text.

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from gateway.context.archive import Archive
 from gateway.context.facts import PersonalFact
@@ -20,8 +21,7 @@ from gateway.domain.message import HOST, Message, note_of, noted, says_nothing, 
 from gateway.runtime.tokens import TokenCounter
 
 
-@dataclass(slots=True)
-class _Slot:
+class _Slot(Struct):
     """The place of a call's result in the row of its message. `name`: the id under which the call is sent."""
 
     row: list[Message]
@@ -159,8 +159,7 @@ def with_system_note(message: Message, counter: TokenCounter) -> Message:
     return rewritten(message, counter, content=f"{text_of(message)}\n\n{SYSTEM_NOTE}".strip())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Noted:
+class Noted(Struct, frozen=True, kw_only=True):
     """What the host keeps with a summary for the next compaction: the identifiers that the notes hold and those of them
     that people said, with their weights; the instructions that hold; and what people said of themselves."""
 

@@ -12,8 +12,9 @@ The turns must come from `assembly.sanitize`: results directly follow their call
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from gateway.context.policy import MIN_TAIL_MESSAGES, TAIL_OVERRUN
 from gateway.domain.message import Message, is_request, text_of
@@ -22,8 +23,7 @@ _T = TypeVar("_T")
 _STUB_TOKENS = 70  # of a pruned tool result in the head, at most
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """The most that each part may take. `head_limit`: the most leading turns that may be head."""
 
     head_tokens: int
@@ -33,8 +33,7 @@ class Limits:
     head_limit: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class Layout(Struct, frozen=True, kw_only=True):
     """Indices into the turns: the head [0, head_end), then the middle with the `carried` ones in it, then the tail
     [cut, n). Turns of the tail before `protected_from` are there only because a call and its results stay together;
     they may be pruned."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from gateway.context.engine import Outcome
@@ -26,6 +25,7 @@ from gateway.domain.window import UNKNOWN_WINDOW, is_emergency
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import CompressionFailed
 from gateway.runtime.redaction import Redact
+from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 
 

@@ -15,9 +15,10 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from gateway.domain.message import Message
 
@@ -41,8 +42,7 @@ class ModelText(str):
         return made
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Struct, frozen=True, kw_only=True):
     """The outcome of the last `compress`, for the host to tell the person.
 
     `fallback`: a deterministic summary stands in for a model's. `dropped`: the number of messages that the result no

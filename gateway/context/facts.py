@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from gateway.context.instructions import read, stands
 from gateway.context.personal import KIN, LASTING, LONGEST, PLAIN, worth
 from gateway.context.statements import DENSE, sentences, tells_of_change
 from gateway.domain.message import Message, ends, is_request, own_words
 from gateway.domain.notes import FACTS, section
+from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 
 HEADING: Final = section(FACTS, "").rstrip()
@@ -50,8 +52,7 @@ _EMPTY: Final = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonalFact:
+class PersonalFact(Struct, frozen=True, kw_only=True):
     """A sentence. `by`: its speaker, where several people talk. `weight`: its worth, which fades."""
 
     text: str

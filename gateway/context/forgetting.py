@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, cast
+
+from msgspec import Struct
 
 from gateway.context import facts, fallback
 from gateway.context.archive import Archive
@@ -24,6 +26,7 @@ from gateway.context.verification import Lists
 from gateway.domain.handles import handle, named_in
 from gateway.domain.message import HOST, Message, is_request, is_summary, note_of, text_of
 from gateway.runtime.redaction import Redact
+from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 
 _LEAST_CHARS: Final = 1_500  # of a summary made anew
@@ -37,8 +40,7 @@ _QUOTED: Final = range(12, 121)  # characters at the beginning of a message by w
 _OURS: Final = (CONTINUED, RESULT_MISSING)  # texts that were made of nothing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exchange:
+class Exchange(Struct, frozen=True, kw_only=True):
     """One request of a person, and the answer to it with its tool calls. `ids`: of these messages, the person's
     first."""
 
@@ -132,8 +134,7 @@ class History:
         yield from ((ids[0], ids) for ids in asked)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remainder:
+class Remainder(Struct, frozen=True, kw_only=True):
     """The rest of a history. `gone`: ids of originals; `removed`: of all messages that go, these among them;
     `replaced`: the message in the place of each that is made anew."""
 

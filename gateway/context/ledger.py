@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from math import sqrt
 from types import MappingProxyType
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from gateway.context.identifiers import SERIES, codes_in, is_time, of, series
 from gateway.context.shapes import calls_of
@@ -106,8 +107,7 @@ def _mixed(best: Sequence[str], kept: Sequence[str]) -> Iterator[str]:
         yield value
 
 
-@dataclass(frozen=True, slots=True)
-class _Tally:
+class _Tally(Struct, frozen=True):
     """For each identifier of a middle: its score by number and age of mentions, the newest message that says it, and
     its weight, unless it is a row."""
 

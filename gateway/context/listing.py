@@ -13,9 +13,10 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.context.ledger import Entry, Ledger
 from gateway.context.mentions import Named
@@ -40,8 +41,7 @@ _LEAST_CONTEXT: Final = 6  # tokens; a shorter context says nothing
 _APART: Final = "\n\n\x1e\n\n"
 
 
-@dataclass(slots=True)
-class Room:
+class Room(Struct):
     """The room that is left for a list."""
 
     tokens: int

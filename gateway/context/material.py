@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from gateway.context import identifiers
 from gateway.context.prompts import CUT, ENCODED, GAP, OLDER, neutralise
@@ -37,8 +38,7 @@ _BLOB: Final = re.compile(r"[A-Za-z0-9+/=_-]{600,}+")  # encoded data, which no 
 _FORGED: Final = re.compile(r"^\[(?=(?:user|assistant|system|tool|result of|\d+ (?:older |)messages)\b)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class Part(Struct, frozen=True, kw_only=True):
     """The share of one request in the middle: its messages up to the `end`th, from the end of the part before."""
 
     text: str

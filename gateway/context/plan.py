@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.context import facts
 from gateway.context.archive import Archive
@@ -21,6 +22,7 @@ from gateway.context.standing import Instruction, carried
 from gateway.context.state import Correction
 from gateway.context.summary import Extracted, extract
 from gateway.domain.message import HOST, Message, is_request, text_of
+from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 
 _REQUESTS: Final = 3  # the newest ones, on which a summary dwells
@@ -28,8 +30,7 @@ _LINE: Final = 48  # tokens; the line that leads back, and the overhead of a mes
 LEAST_NOTES: Final = 64  # tokens; a shorter summary says nothing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """The `middle` becomes a summary between `head` and `tail` (pruned already, carried turns first).
 
     `whole`: the sanitised transcript, whose last `protected` messages must not be pruned. `before`: tokens of the

@@ -10,13 +10,14 @@ All sizes are tokens unless a name says `chars`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
+from msgspec import Struct
 from pydantic import Field
 
 from gateway.domain.settings import Contradiction, Count, Flag, Natural, Seconds, Section, Share, Text
 from gateway.domain.window import HYGIENE
+from gateway.runtime.structs import replace
 
 HEAD_TOKENS: Final = 4_000
 HEAD_SHARE: Final = 0.10
@@ -86,8 +87,7 @@ class HygieneRules(Section):
         return tokens >= self.threshold * context_length or messages >= self.max_messages
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budgets:
+class Budgets(Struct, frozen=True, kw_only=True):
     """The most that each part of a compacted transcript may take on one model.
 
     `usable_tokens`: the most that a prompt should ever take of the window. `ledger_tokens`: for the list of identifiers

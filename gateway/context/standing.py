@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
+
+from msgspec import Struct
 
 from gateway.context.instructions import TIMES, of, parted, stands, withdraws
 from gateway.domain.message import Message, is_summary, note_of
@@ -26,8 +27,7 @@ _KEEP_SHARED: Final = f"{_KEEP} The brackets name whom one binds; nobody else is
 _UNNOTED: Final = 200  # newest messages without the host's note that are read
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Instruction:
+class Instruction(Struct, frozen=True, kw_only=True):
     """A sentence that holds for good. `by`: its author, where several people talk, and the only person that it binds.
     `at`: when it was said, in seconds since the epoch; 0.0 if unknown."""
 
@@ -179,8 +179,7 @@ def _alike(one: frozenset[str], other: frozenset[str], share: float) -> bool:
 # -- the subject of an instruction ----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _About:
+class _About(Struct, frozen=True):
     """The subject of an instruction: its telling words, the words of its case, whether it forbids, its numbers, and
     whether it says how somebody wants to be called."""
 

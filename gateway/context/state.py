@@ -14,15 +14,14 @@ Correction: providers count tokens differently than our tokenizer does; their ra
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, fields, replace
-from functools import cache
-from typing import Annotated, Any, Final, Literal, Self, cast
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, TypeAdapter, ValidationError
+from msgspec import Meta, Struct, ValidationError, convert
 
 from gateway.context.policy import EFFECTIVE_SAVING
 from gateway.runtime.errors import ProviderRateLimited, ProviderRejected, ProviderUnavailable, QuotaExceeded
+from gateway.runtime.structs import replace
 
 STRIKES_TO_BLOCK: Final = 2
 SMALL_PROMPT: Final = 200  # tokens; the constant overheads of a smaller prompt would dominate its ratio
@@ -39,36 +38,30 @@ _SECONDS: Final[Mapping[Failure, tuple[float, ...]]] = {
     "refused": (600.0,),
 }
 _REFUSALS: Final = (401, 402, 403)
-_adapter = cache(TypeAdapter[Any])  # making one takes a millisecond
 
 
-class _Kept:
+class _Kept(Struct, frozen=True, kw_only=True):
     """A part of the state; its fields are JSON-able."""
-
-    __slots__: tuple[str, ...] = ()
 
     def dump(self) -> dict[str, Any]:
         """Return the JSON-able form."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__struct_fields__}
 
     @classmethod
     def load(cls, state: object) -> Self:
         """Return the part that was dumped as `state`; a fresh part if `state` is anything else."""
-        names = {each.name for each in fields(cls)}  # type: ignore[arg-type]
-        if not isinstance(state, Mapping) or not names <= state.keys():
+        if not isinstance(state, Mapping) or not state.keys() >= {*cls.__struct_fields__}:
             return cls()
         try:
-            loaded: Self = _adapter(cast(Hashable, cls)).validate_python(state)
+            return convert(state, cls)
         except ValidationError:
             return cls()
-        return loaded
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Strikes(_Kept):
+class Strikes(_Kept, frozen=True, kw_only=True):
     """The useless automatic passes in a row. `awaiting`: a pass that looked useful waits for the next report."""
 
-    count: Annotated[int, Field(ge=0)] = 0
+    count: Annotated[int, Meta(ge=0)] = 0
     awaiting: bool = False
 
     @property
@@ -104,14 +97,13 @@ def classify(error: BaseException) -> Failure:
     return "transient"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cooldown(_Kept):
+class Cooldown(_Kept, frozen=True, kw_only=True):
     """The rest of a summariser that failed. `since` and `until` are seconds since the epoch."""
 
     kind: Failure | None = None
     since: float = 0.0
     until: float = 0.0
-    timeouts: Annotated[int, Field(ge=0)] = 0  # in a row
+    timeouts: Annotated[int, Meta(ge=0)] = 0  # in a row
 
     def active(self, now: float) -> bool:
         """Say whether the summariser rests at `now`."""
@@ -127,12 +119,11 @@ class Cooldown(_Kept):
         return Cooldown(kind=kind, since=now, until=now + seconds, timeouts=timeouts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Correction(_Kept):
+class Correction(_Kept, frozen=True, kw_only=True):
     """The running ratio of a provider's token counts to ours."""
 
-    ratio: Annotated[float, Field(ge=_LOWEST, le=_HIGHEST)] = 1.0
-    samples: Annotated[int, Field(ge=0, le=_SAMPLES)] = 0
+    ratio: Annotated[float, Meta(ge=_LOWEST, le=_HIGHEST)] = 1.0
+    samples: Annotated[int, Meta(ge=0, le=_SAMPLES)] = 0
 
     def observed(self, own: int, reported: int) -> Correction:
         """Return the ratio after a provider reported `reported` tokens of a prompt that counts `own` by us."""

@@ -15,9 +15,10 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct, field
 
 from gateway.context import identifiers
 from gateway.context.mentions import mentions, place_in
@@ -110,8 +111,7 @@ _EMPTY_DENSE: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outdated:
+class Outdated(Struct, frozen=True, kw_only=True):
     """`values`: replaced identifiers that nothing else has, either. `corrections`: replacements of values that stay in
     view at the head, so that the notes must hold the correction as long as the head does. `present`: for each replaced
     one the identifier that holds now, "" if that is not clear. `about`: for each the words of its subject, none if
@@ -123,8 +123,7 @@ class Outdated:
     about: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
+class Statement(Struct, frozen=True, kw_only=True):
     """A sentence: its identifiers, those among them that it declares outdated (`former`), the words around them in
     `order`, whether it tells of a change, and whether it is a person's plain assertion."""
 

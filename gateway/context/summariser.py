@@ -14,8 +14,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
 
 from gateway.context import facts, fallback, ledger, material, prompts, statements, verification
 from gateway.context.assembly import Noted
@@ -29,6 +30,7 @@ from gateway.domain.message import Message
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import CompressionFailed, ConfigError, ContextOverflow, GatewayError, SummaryRefused
 from gateway.runtime.redaction import Redact
+from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 
 CallModel = Callable[[Sequence[Message], int], Awaitable[str] | str]
@@ -46,8 +48,7 @@ _MOST_PARTS: Final = 4  # requests for one middle; the rest is left out by rank 
 _REQUEST_CHARS: Final = 400  # of each of the newest requests
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class Written(Struct, frozen=True, kw_only=True):
     """Notes, verified and redacted, what is kept with them for the next pass, and their circumstances."""
 
     notes: str
@@ -55,8 +56,7 @@ class Written:
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassOptions:
+class PassOptions(Struct, frozen=True, kw_only=True):
     """The particulars of one pass.
 
     `focus`: a topic, "" for the newest requests. `memory`: text that memory wants kept. `force`: cooldowns do not

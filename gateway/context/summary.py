@@ -7,8 +7,9 @@ everything that the host noted with them is read in the same walk.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, cast
+
+from msgspec import Struct, field
 
 from gateway.context import facts, identifiers, ledger
 from gateway.context.archive import Archive, without_line
@@ -19,8 +20,7 @@ from gateway.domain.message import HOST, SUMMARY_NOTES, Message, is_summary, not
 from gateway.runtime.tokens import TokenCounter
 
 
-@dataclass(slots=True, kw_only=True)
-class Extracted:
+class Extracted(Struct, kw_only=True):
     """A transcript without its summaries."""
 
     turns: list[Message] = field(default_factory=list)

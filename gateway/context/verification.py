@@ -14,8 +14,9 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from gateway.context import facts, listing, statements
 from gateway.context.ledger import EARLIER, Ledger
@@ -55,8 +56,7 @@ _WORD_FOR_WORD: Final = re.compile(
 _APART: Final = "\n\n\x1e\n\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Lists:
+class Lists(Struct, frozen=True):
     """What people said, as it stands in notes word for word: instructions, and facts; each may be ""."""
 
     standing: str

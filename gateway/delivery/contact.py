@@ -6,11 +6,11 @@ every try that a message has, and nobody would ever see the message.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 from typing import Final
 
 import structlog
+from msgspec import Struct
 
 from gateway.domain.adapter import CanPing
 from gateway.runtime.backoff import Backoff
@@ -26,8 +26,7 @@ _FRESH: Final = 10.0  # seconds for which an answer says that the platform answe
 _LOOK_AGAIN: Final = 0.5  # seconds between a call and the moment at which its answer is looked for
 
 
-@dataclass(slots=True, kw_only=True)
-class Contact:
+class Contact(Struct, kw_only=True):
     """The state of one platform. Rows are put off, not kept in hand, while it is asked."""
 
     name: str

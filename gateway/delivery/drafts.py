@@ -12,10 +12,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import structlog
+from msgspec import Struct, field
 
 from gateway.delivery.pacing import Pacing
 from gateway.domain.adapter import Adapter, CanEdit, CanPreview, account_of
@@ -24,6 +24,7 @@ from gateway.domain.rates import Rate
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, RateLimited, StoreError, TookTooLong
+from gateway.runtime.structs import replace
 from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import InboxItem, Lease
@@ -41,8 +42,7 @@ class Editor(Adapter, CanEdit, Protocol):
     """An adapter that can edit."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Draft:
+class Draft(Struct, kw_only=True):
     """The draft of one reply. `row` is the reply's row without a text; `previewer` is the editor, if that can show
     previews, too. `run` is a task until `end`."""
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
-from dataclasses import replace
 
 import structlog
 
@@ -52,6 +51,7 @@ from gateway.runtime.errors import (
 )
 from gateway.runtime.metrics import Counter, outcome_of
 from gateway.runtime.points import Points
+from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Background, best_effort
 from gateway.store.insist import insist
 from gateway.store.port import Store

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gateway.domain.adapter import HasRates, account_of
 from gateway.domain.chat import ChatAddress, Outbound
@@ -17,8 +18,7 @@ from gateway.store.insist import insist
 from gateway.store.port import Store
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pacing:
+class Pacing(Struct, frozen=True, kw_only=True):
     """`rated` are the adapters that declare rates, by platform. Other platforms are never waited for."""
 
     store: Store

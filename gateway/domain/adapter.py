@@ -8,8 +8,9 @@ a separate Protocol, asked for with isinstance.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound
 from gateway.domain.command import Parameter, Proposal
@@ -18,8 +19,7 @@ from gateway.domain.rates import Rate
 REPEATED: Final = "↻\n\n"  # before a message that may stand there already; its Markdown begins a line of its own
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """The limits that a platform declares.
 
     `text_units`: most text units of one message (None: no limit), counted in `unit`. `split_reply` cuts a reply,
@@ -45,8 +45,7 @@ class Limits:
     mail_ids: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accepted:
+class Accepted(Struct, frozen=True, kw_only=True):
     """The fate of one Inbound handed to `accept`. `told`: the sentence for the person who pressed a button, or whose
     command is refused; "": none.
     `full_for`: seconds for which its writer's plain words there would be refused, too, so that the adapter need not
@@ -61,8 +60,7 @@ class Accepted:
 Audience = Literal["everybody", "person", "admins"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MenuEntry:
+class MenuEntry(Struct, frozen=True, kw_only=True):
     """A command as a platform's menu offers it: to `everybody`, to a `person` who is alone with the bot because its
     answer is nobody else's business, or to `admins` alone with it. `parameters`: in the order in which they are
     written. `passes_on`: it is a message in another form, and has no answer of its own. `aliases`: its other names, for
@@ -160,8 +158,7 @@ class TakesNotes(Protocol):
     notebook: Notebook | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     """One line of what `legato check` prints. `ok` None: worth knowing, not wrong."""
 
     what: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from gateway.domain.chat import SessionKey, Source
 
@@ -16,8 +17,7 @@ Labels: TypeAlias = tuple[str, str]  # of the buttons: the yes, and the no
 LABELS: Final[Labels] = ("Approve", "Deny")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Approval:
+class Approval(Struct, frozen=True, kw_only=True):
     """A question about one call of one turn, to one person.
 
     `token` names it on a button, so nobody can guess it. `item` is the inbox item whose turn asks, `call` names the

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final, Literal
 from urllib.parse import quote, unquote
+
+from msgspec import Struct
 
 from gateway.domain.command import CommandCall, parse_command
 from gateway.domain.file import KeptFile
@@ -35,8 +36,7 @@ CUT: Final = "cut"  # what looks like the beginning of a longer text, whose whit
 TORN: Final = "torn"  # the same, cut because nothing more fitted: no white space is missing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatAddress:
+class ChatAddress(Struct, frozen=True, kw_only=True):
     """The destination of an Outbound. All parts are opaque outside their adapter."""
 
     platform: str
@@ -44,8 +44,7 @@ class ChatAddress:
     thread: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(Struct, frozen=True, kw_only=True):
     """The place and the person that an Inbound came from. `renamed`: what the platform calls the chat by now, if
     `chat` is only what it was called first. `within`: names of what the chat lies in, such as a channel around a
     thread; `roles`: names of what the person is there; `chat_name`: what people call a group, as far as the platform
@@ -68,8 +67,7 @@ class Source:
         return ChatAddress(platform=self.platform, chat=self.chat, thread=self.thread)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionKey:
+class SessionKey(Struct, frozen=True, kw_only=True):
     """The name of a conversation and of its owner. `user` is None in a conversation that its participants share.
 
     Its text form names and escapes every part, so that no two keys are ever written alike.
@@ -160,8 +158,7 @@ _SPEAKER_MARK: Final = re.compile(
 _BENT: Final = r"\g<before>(\g<name>)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attachment:
+class Attachment(Struct, frozen=True, kw_only=True):
     """A file that came with a message; `ref` is how its adapter fetches it. `seconds`: how long a recording is."""
 
     kind: Literal["image", "voice", "document"]
@@ -172,8 +169,7 @@ class Attachment:
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inbound:
+class Inbound(Struct, frozen=True, kw_only=True):
     """One thing a lane must deal with, normalised.
 
     `event_id` is stable: the same event received twice has the same one, and (platform, event_id)
@@ -261,16 +257,15 @@ def one_line(name: str) -> str:
 
 def file_note(file: Attachment) -> dict[str, Any]:
     """An attachment as plain data."""
-    return {name: getattr(file, name) for name in Attachment.__slots__}
+    return {name: getattr(file, name) for name in Attachment.__struct_fields__}
 
 
 def file_in(note: Mapping[str, Any]) -> Attachment:
     """The inverse of `file_note`; what a later release may have added is passed over."""
-    return Attachment(**{name: note[name] for name in Attachment.__slots__ if name in note})
+    return Attachment(**{name: note[name] for name in Attachment.__struct_fields__ if name in note})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Button:
+class Button(Struct, frozen=True, kw_only=True):
     """A button under a message. Its `token` comes back when somebody presses it, and means nothing to
     the platform."""
 
@@ -303,8 +298,7 @@ MOST_PLACE: Final = 4_000_000_000_000_000  # of rows that somebody waits for; un
 SCHEDULED: Final = "schedule:"  # the event ids of prompts that run by the clock begin so
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outbound:
+class Outbound(Struct, frozen=True, kw_only=True):
     """One message to be shown to people, and how far its delivery got.
 
     `id` is fixed before the first attempt and never changes; `to` and `key` say where it belongs,

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+
+class Proposal(Struct, frozen=True, kw_only=True):
     """A value that a person may mean, and the words by which they know it."""
 
     value: str
     label: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class Parameter(Struct, frozen=True, kw_only=True):
     """A value that may follow a command's name, for a platform that asks for each by itself. `form`: how the value is
     written in a message, with {} for it; of a flag, what stands there if it is set. `proposes`: the program can
     propose values while a person types one."""
@@ -36,8 +35,7 @@ class Parameter:
         return self.form.format(value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandCall:
+class CommandCall(Struct, frozen=True, kw_only=True):
     """`/name argument`, the name lower-cased and without an `@bot` suffix."""
 
     name: str

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 OUTPUT: Final = "output:"  # begins the `ref` of what no person sent or was sent: a tool's result
 EXPORT: Final = "export"  # begins the `ref` of a copy of a conversation, before a colon
 WORDS: Final = "words:"  # begins the `ref` of what is said in a recording, before the recording's digest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptFile:
+class KeptFile(Struct, frozen=True, kw_only=True):
     """A kept file without its content.
 
     `ref` is unique within its key: how the file's adapter names it, or who made it. `digest` is the

@@ -6,10 +6,12 @@ people share. No fact is ever seen in another scope."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from msgspec import Struct
+
 from gateway.domain.chat import ChatType, SessionKey
+from gateway.runtime.structs import replace
 
 About = Literal["person", "notes"]
 
@@ -18,8 +20,7 @@ MOST_REPLACED: Final = 200  # of a scope; the oldest go first
 LONGEST_FACT: Final = 300  # characters
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
+class Fact(Struct, frozen=True, kw_only=True):
     """One thing that is remembered.
 
     `about`: the person, or anything else, which is the bot's own note. `message_id`, `session_id`, `said_by` (the
@@ -59,8 +60,7 @@ class Fact:
         return max(self.said_at, self.used_at)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class Memory(Struct, frozen=True, kw_only=True):
     """The facts of a scope, oldest first. `version` rises with every change. `last_number`: the highest number that a
     fact ever had, as far as the store knows."""
 
@@ -90,8 +90,7 @@ class Memory:
         return frozenset(each.message_id for each in self.facts if each.forgotten)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryChange:
+class MemoryChange(Struct, frozen=True, kw_only=True):
     """A change of the memory of `scope` that has this `version`: facts that are written as they are here, the ids of
     those that go, and the highest number that is given away."""
 

@@ -11,10 +11,12 @@ live longer than its hour and locks nobody out for good.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from msgspec import Struct
+
 from gateway.domain.chat import Source, one_line
+from gateway.runtime.structs import replace
 
 CODE_LENGTH: Final = 8
 CODE_LETTERS: Final = "23456789ABCDEFGHJKMNPQRSTVWXYZ"  # none that looks or sounds like another
@@ -26,8 +28,7 @@ LOCKED_SECONDS: Final = 3_600.0
 _LONGEST_NAME: Final = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class Asking(Struct, frozen=True, kw_only=True):
     """A stranger who was given a code, or for whom admins were given one. `event` is the message that asked: heard
     again, it is told the same. `place`: the group that they wrote in; empty: they wrote in private."""
 
@@ -41,8 +42,7 @@ class Asking:
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Guest:
+class Guest(Struct, frozen=True, kw_only=True):
     """Somebody who was let in, when, and by which code: typed again, it is no mistake. `greeted`: they were
     told so. `place`: as in `Asking`."""
 
@@ -56,8 +56,7 @@ class Guest:
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuestBook:
+class GuestBook(Struct, frozen=True, kw_only=True):
     """The pairing of one platform: who asks, who was let in, and how many wrong codes came one after another.
     `version` rises with every change, so that of two changes of one state only one is stored."""
 

@@ -6,8 +6,9 @@ A place is written as PLATFORM:NAME. A name is one of those that `names` gives, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Generic, Literal, NamedTuple, TypeVar
+
+from msgspec import Struct, field
 
 from gateway.domain.chat import ChatType, SessionKey, Source
 
@@ -77,8 +78,7 @@ def choosing(key: SessionKey, chat_type: ChatType, named: Sequence[str]) -> tupl
     return tuple(f"{key.platform}:{name}" for name in (own, around) if name is not None)
 
 
-@dataclass(frozen=True, slots=True)
-class ListenRules:
+class ListenRules(Struct, frozen=True):
     """The rules of one platform about the messages that the bot answers, by the names of places."""
 
     rules: Mapping[str, Listen] = field(default_factory=dict)

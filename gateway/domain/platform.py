@@ -7,10 +7,10 @@ the platform's libraries: those come with `create`, when the platform is used.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
+from msgspec import Struct
 from pydantic import Field
 
 from gateway.domain.adapter import Limits, MenuEntry
@@ -29,8 +29,7 @@ class AdapterSettings(Section):
     enabled: Flag = Field(False, description="whether `legato run` serves it")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class Mark(Struct, frozen=True, kw_only=True):
     """A marked place of a bubble: from `start` to `end` in code points. `kind`: bold, italic, underline, strikethrough,
     code, pre, blockquote, spoiler or text_link, whose address is `target`."""
 
@@ -40,8 +39,7 @@ class Mark:
     target: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bubble:
+class Bubble(Struct, frozen=True, kw_only=True):
     """One message as a platform would be sent it, without sending. Its app shows `marks`, or, `as_markdown`, reads the
     text itself. `units` of `most`: how full the message is, as the platform counts. `file`: what is said of a file that
     is sent with it; "": none is."""
@@ -61,16 +59,14 @@ class LaysOut(Protocol):
         """The message; a reply is Markdown. Never raises."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Stage(Struct, frozen=True, kw_only=True):
     """A platform without a bot. `limits`: by which its messages are cut; `bubble` lays one of them out."""
 
     limits: Limits
     bubble: LaysOut
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Platform:
+class Platform(Struct, frozen=True, kw_only=True):
     """A platform, described.
 
     `name` is its entry point's, its section's and the one in its people's names ("telegram:12345678"); `title` is for
@@ -100,8 +96,7 @@ class Platform:
     rehearse: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdapterHost:
+class AdapterHost(Struct, frozen=True, kw_only=True):
     """The parts of the program that an adapter may use.
 
     `home`: the gateway's own folder. `menu`: all commands. `admins`: ids of the platform's people who are admins.

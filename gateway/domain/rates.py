@@ -8,16 +8,16 @@ its own chat takes nothing from the others in between, as the bucket of a token 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 # A moment that was given away is good for so many seconds after it has come: its taker wakes up a
 # little late. Then it must take another one, lest many latecomers send at once.
 GRACE: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rate:
+class Rate(Struct, frozen=True, kw_only=True):
     """At most `most` messages in any `seconds`, of all that count against `bucket`, a name within
     the account that sends ("all", "chat 5")."""
 

@@ -16,6 +16,8 @@ from math import inf
 from typing import Final, Literal, Self
 from zoneinfo import ZoneInfo, available_timezones
 
+from msgspec import Struct
+
 Unit = Literal["minute", "hour", "day", "week", "month", "year"]
 
 WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -38,8 +40,7 @@ _SECONDS: Final[dict[Unit, int]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recurrence:
+class Recurrence(Struct, frozen=True, kw_only=True):
     """Every `count` units. `weekdays`: of a week only these, 0 is Monday. `which`: of a month the first (1) to fourth
     or the LAST one of its single weekday. A month without the day of the first time has its last day instead."""
 

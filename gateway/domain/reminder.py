@@ -8,10 +8,10 @@ first and the other changes nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final, Literal
 
+from msgspec import Struct
 from pydantic import Field
 
 from gateway.domain.chat import SessionKey, Source, speaker
@@ -19,6 +19,7 @@ from gateway.domain.recurrence import Recurrence, Timetable, local_of, zone_name
 from gateway.domain.settings import Count, Section, SpendCap
 from gateway.domain.when import When
 from gateway.domain.wording import counted, lasting
+from gateway.runtime.structs import replace
 
 ReminderKind = Literal["say", "ask"]
 ReminderState = Literal["waiting", "paused", "done", "missed", "cancelled"]
@@ -45,8 +46,7 @@ class ReminderRules(Section):
     failures: Count = Field(3, description="a scheduled prompt that fails so often in a row is paused")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reminder:
+class Reminder(Struct, frozen=True, kw_only=True):
     """A text to be told (`say`) or a prompt for the model (`ask`), at a time that a person chose.
 
     `source` is where it was asked for, and by whom; `made_by` the event id of that message. `number` is what people
@@ -131,8 +131,7 @@ class Reminder:
         return (source.platform, source.chat, source.user) == (self.key.platform, self.key.chat, self.source.user)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Firing:
+class Firing(Struct, frozen=True, kw_only=True):
     """The result of one moment of a due reminder. `after` is its next version; `shown`: whether anything is to be
     said or done; `delay`: how many seconds late; `missed`: moments of its rule before the present one that passed
     unseen."""

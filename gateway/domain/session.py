@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from gateway.domain.chat import ChatType, SessionKey
 from gateway.domain.usage import CanonicalUsage
@@ -14,16 +15,14 @@ HookState = Literal["none", "pending", "done"]
 TodoStatus = Literal["open", "done"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Todo:
+class Todo(Struct, frozen=True, kw_only=True):
     """One item of a session's to-do list."""
 
     text: str
     status: TodoStatus = "open"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class Session(Struct, frozen=True, kw_only=True):
     """One stretch of conversation. `ended_at` None means it is its key's present one.
 
     `epoch` rises with every change other than appending; a write that carries an older one fails.
@@ -67,16 +66,14 @@ class Session:
         return SessionRef(id=self.id, epoch=self.epoch)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionRef:
+class SessionRef(Struct, frozen=True, kw_only=True):
     """A session as its writer last saw it."""
 
     id: str
     epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compaction:
+class Compaction(Struct, frozen=True, kw_only=True):
     """One run that made a continuation, as it is kept for inspection."""
 
     at: float

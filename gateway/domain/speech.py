@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Final, Protocol
+
+from msgspec import Struct, field
 
 from gateway.domain.usage import CanonicalUsage
 
@@ -25,8 +26,7 @@ _PHANTOMS: Final = frozenset({
 })  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transcript:
+class Transcript(Struct, frozen=True, kw_only=True):
     """The words of a recording, as a model wrote them down. `seconds`: how long the recording is, as far as they said
     it; `silent`: they believe that nobody speaks in it."""
 

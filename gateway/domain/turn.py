@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import Struct, field
 from pydantic import Field
 
 from gateway.domain.chat import SessionKey, Sharing, Source, session_key
@@ -37,8 +37,7 @@ class TurnSettings(Section):
     lane_cap: Count = Field(100, description="messages that may wait in one conversation")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnRules:
+class TurnRules(Struct, frozen=True, kw_only=True):
     """The configured behaviour of turns. `groups`, `threads` and `busy_mode`: of places with rules of their own."""
 
     sessions: SessionSettings

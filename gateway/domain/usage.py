@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 Purpose = Literal["turn", "compression", "memory", "title", "transcription", "embedding", "broken off"]
 BROKEN_OFF: Final[Purpose] = "broken off"  # an attempt at an answer that did not end; its figures are our estimate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CanonicalUsage:
+class CanonicalUsage(Struct, frozen=True, kw_only=True):
     """Token buckets of one call, the same for every API; none overlaps another."""
 
     input_tokens: int = 0  # prompt tokens that were neither read from nor written to a cache
@@ -59,8 +59,7 @@ class CanonicalUsage:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerEntry:
+class LedgerEntry(Struct, frozen=True, kw_only=True):
     """One model call of any purpose, as the ledger keeps it."""
 
     at: float
@@ -78,8 +77,7 @@ def usage_of(calls: Sequence[LedgerEntry]) -> CanonicalUsage:
     return sum((call.usage for call in calls), CanonicalUsage())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageTotal:
+class UsageTotal(Struct, frozen=True, kw_only=True):
     """Ledger entries added up under one label (a model, a purpose, a platform, a session)."""
 
     label: str = ""

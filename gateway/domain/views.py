@@ -7,8 +7,9 @@ operators; its caller makes sure that an admin asks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from gateway.domain.adapter import MenuEntry
 from gateway.domain.chat import Attachment, Outbound, OutboundKind, Source
@@ -16,8 +17,7 @@ from gateway.domain.file import KeptFile
 from gateway.domain.platform import Bubble
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class Said(Struct, frozen=True, kw_only=True):
     """What a person said, as it was accepted at `at` (seconds since the epoch)."""
 
     event_id: str
@@ -26,8 +26,7 @@ class Said:
     files: tuple[Attachment, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionLine:
+class SessionLine(Struct, frozen=True, kw_only=True):
     """A session in a list of a person's own. `present`: the next message goes there."""
 
     id: str
@@ -37,8 +36,7 @@ class SessionLine:
     present: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
+class Word(Struct, frozen=True, kw_only=True):
     """A stored message for people to read. `role` is as in the transcript; `note` for what a compaction wrote."""
 
     id: str
@@ -48,8 +46,7 @@ class Word:
     at: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shares:
+class Shares(Struct, frozen=True, kw_only=True):
     """What fills the window, in tokens: `parts` by name. `threshold`: at how many it is compacted (0: never),
     `automatic`: unasked."""
 
@@ -62,8 +59,7 @@ class Shares:
     compactions: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pass:
+class Pass(Struct, frozen=True, kw_only=True):
     """One compaction of the present conversation: the notes that it left, and the original messages that it `kept` or
     `dropped` from the window. `last`: it is the one that /compress undo takes back."""
 
@@ -77,8 +73,7 @@ class Pass:
     last: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memo:
+class Memo(Struct, frozen=True, kw_only=True):
     """A fact of the memory, by the number that /memory forget takes."""
 
     number: int
@@ -87,8 +82,7 @@ class Memo:
     said_by: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coming:
+class Coming(Struct, frozen=True, kw_only=True):
     """A reminder, or a prompt that runs by the clock, which may still fire; by the number that /reminders takes.
     `when` in words."""
 
@@ -156,8 +150,7 @@ class Views(Protocol):
         """A reader may look, a person may talk, too, and an admin may look inside."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stuck:
+class Stuck(Struct, frozen=True, kw_only=True):
     """A message that was given up (`verbs` replay, bury) or a row that is not shown (retry, drop)."""
 
     id: str
@@ -170,8 +163,7 @@ class Stuck:
     verbs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class Cost(Struct, frozen=True, kw_only=True):
     """The model calls of one day or of one model: `label` names it."""
 
     label: str
@@ -180,8 +172,7 @@ class Cost:
     usd: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class Link(Struct, frozen=True, kw_only=True):
     """A session of a lineage, root first, with the tokens before and after the compaction that opened it."""
 
     id: str
@@ -191,8 +182,7 @@ class Link:
     after: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filled:
+class Filled(Struct, frozen=True, kw_only=True):
     """A session that goes on, with how full the model's window was at its last answer, in tokens."""
 
     key: str
@@ -203,8 +193,7 @@ class Filled:
     last_active_at: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
+class Running(Struct, frozen=True, kw_only=True):
     """A turn that runs in this process. `seconds`: for how long."""
 
     key: str

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Set
-from dataclasses import dataclass, field
 from typing import Annotated, Self
 
+from msgspec import Struct, field
 from pydantic import Field
 
 from gateway.domain.adapter import Limits
@@ -23,8 +23,7 @@ class AccessSettings(Section):
     pairing: Flag = Field(True, description="strangers get a code, and an admin lets them in by it")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class Access(Struct, frozen=True, kw_only=True):
     """Allow lists of `platform:user` or `platform:user@chat`; `*` stands for any user or chat. A chat that was
     renamed goes by either name, and by the names of what it lies in; a user by the names of their roles. A
     trusted platform (a terminal of the person who started the program) needs no entry;

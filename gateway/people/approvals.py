@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from typing import Final, Literal
+
+from msgspec import Struct, field
 
 from gateway.agent.tools.base import Question
 from gateway.delivery.outbox import Outbox
@@ -19,6 +20,7 @@ from gateway.domain.approval import LABELS, Approval, Labels, Verdict, command_m
 from gateway.domain.chat import Button, Inbound, Outbound, SessionKey, Source
 from gateway.people.access import Access
 from gateway.runtime.clock import Clock, Ids
+from gateway.runtime.structs import replace
 from gateway.runtime.tasks import unbroken
 from gateway.store.insist import insist
 from gateway.store.port import Store
@@ -50,16 +52,14 @@ BEFORE: Final[dict[Verdict, str]] = {
 }
 
 
-@dataclass(slots=True)
-class _Wait:
+class _Wait(Struct):
     """A turn that waits. `left`: its question is for the next start, because nobody here knows of it."""
 
     news: asyncio.Event = field(default_factory=asyncio.Event)
     left: bool = False
 
 
-@dataclass(slots=True, kw_only=True)
-class Approvals:
+class Approvals(Struct, kw_only=True):
     """The service of approvals. `seconds`: how long an answer may take. Two fields change: `_waiting` has the turns of
     this process that wait for an answer, and `unattended` says that nobody can write here any more."""
 
@@ -233,8 +233,7 @@ class Approvals:
         return [replace(last, edits=approval.shown_as)]
 
 
-@dataclass(slots=True, kw_only=True)
-class TurnQuestions:
+class TurnQuestions(Struct, kw_only=True):
     """The agent's `Questions` for the turn of one item. `known` are the questions that the turn asked, by call.
     `labels` stand on the buttons of new ones."""
 

@@ -8,11 +8,11 @@ out is out everywhere within ten seconds.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from random import Random
 from typing import Final, TypeVar
 
 import structlog
+from msgspec import Struct, field
 
 from gateway.domain.chat import Inbound, Source, one_line
 from gateway.domain.pairing import (
@@ -60,8 +60,7 @@ ASK_THEM = "Ask the person who runs this bot to let you in."
 _MOST_GROUPS: Final = 10_000  # remembered
 
 
-@dataclass(slots=True, kw_only=True)
-class Pairing:
+class Pairing(Struct, kw_only=True):
     """The service of pairing. `rng` must not be predictable. Two fields change: `_book`, the store's book, and when it
     was read (monotonic); and `_groups`, the groups where a person wrote who may talk."""
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from hmac import compare_digest
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.delivery.outbox import Outbox
 from gateway.domain.chat import SCHEDULED, Button, ChatAddress, Inbound, Outbound, SessionKey, Source
@@ -35,6 +36,7 @@ from gateway.domain.wording import counted
 from gateway.people.access import Access
 from gateway.runtime.clock import Clock, Ids, lasting_id
 from gateway.runtime.errors import UserError
+from gateway.runtime.structs import replace
 from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import Changed, InboxItem
@@ -80,8 +82,7 @@ def row_of_run(event_id: str) -> str:
     return lasting_id("o", event_id)
 
 
-@dataclass(slots=True, kw_only=True)
-class Reminders:
+class Reminders(Struct, kw_only=True):
     """`zone` is the time zone of people who never said theirs."""
 
     store: Store
@@ -231,8 +232,7 @@ def _buttons(reminder: Reminder) -> tuple[tuple[Button, ...], ...]:
     return (first, (button("Skip next", "skip"), button("Cancel", "cancel")))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PersonReminders:
+class PersonReminders(Struct, frozen=True, kw_only=True):
     """The reminders of an item's conversation and person, for commands and tools. A method that cannot do its work
     raises UserError."""
 

@@ -7,10 +7,10 @@ made of the code: a crash before the note that it was given, or two processes at
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import structlog
+from msgspec import Struct
 
 from gateway.delivery.outbox import Outbox
 from gateway.domain.chat import Inbound, Outbound, SessionKey
@@ -31,8 +31,7 @@ WELCOME = (
 WELCOME_IN_GROUP = "{name}, you have been let in: I answer you from now on. Please send again what I should answer."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Welcome:
+class Welcome(Struct, frozen=True, kw_only=True):
     """Greets the people whom pairing let in."""
 
     pairing: Pairing

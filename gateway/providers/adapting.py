@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Final, cast
 
 import structlog
@@ -12,6 +11,7 @@ import structlog
 from gateway.providers.base import Completed, Feature, ModelEvent, ModelRequest, ModelSpec, Provider
 from gateway.providers.features import nearest_effort, without
 from gateway.runtime.errors import FeatureRefused
+from gateway.runtime.structs import replace
 
 log = structlog.get_logger(__name__)
 

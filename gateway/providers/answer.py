@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from io import StringIO
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from gateway.domain.message import ToolCall
 from gateway.domain.usage import CanonicalUsage
@@ -118,8 +119,7 @@ _A_CALL: Final = 400  # characters that one stands for beside its arguments
 _MOST_LOOKS: Final = 64  # at one call
 
 
-@dataclass(slots=True)
-class Room:
+class Room(Struct):
     """The room of one answer for its calls, in characters."""
 
     left: int = _LONGEST_ARGUMENTS
@@ -131,8 +131,7 @@ class Room:
             raise ProviderUnavailable("The model's call of a tool does not end. Try again.", malformed=True)
 
 
-@dataclass(slots=True)
-class PendingCall:
+class PendingCall(Struct):
     """A tool call that is still arriving. `room`: that of its answer."""
 
     id: str = ""

@@ -7,8 +7,10 @@ A provider is stateless and shared by all sessions. It maps every failure of its
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol, runtime_checkable
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from gateway.domain.message import Message, Original, ToolCall
 from gateway.domain.usage import CanonicalUsage
@@ -34,14 +36,13 @@ WHOLE_ANSWER: Final = 300.0  # seconds for an answer in one piece; less than a t
 BEGINNING: Final = "(The conversation goes on.)"  # a person's, where an API wants one before the model's own words
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSpec:
+class ModelSpec(Struct, frozen=True, kw_only=True):
     """A model that can be called, with everything the host must know about it."""
 
     provider: str  # a `ProviderPlugin`'s name
     name: str
     base_url: str | None = None
-    api_key: str | None = field(default=None, repr=False)
+    api_key: str | None = None  # which no text of the spec shows
     context_length: int = UNKNOWN_WINDOW  # tokens
     max_output_tokens: int | None = None
     key_header: str = ""  # that carries the key; "" for a bearer token
@@ -54,10 +55,13 @@ class ModelSpec:
     whole_answer: float = WHOLE_ANSWER  # seconds that an answer may take which is not streamed
     settings: Any = None  # its section of the configuration, with the keys that only its provider knows
     # The model's name, address and account: the unit that can be away. Asked a dozen times for every message.
-    place: tuple[str, str, str | None, str | None] = field(init=False, compare=False, repr=False)
+    place: tuple[str, str, str | None, str | None] = ("", "", None, None)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "place", (self.provider, self.name, self.base_url, self.api_key))
+        force_setattr(self, "place", (self.provider, self.name, self.base_url, self.api_key))
+
+    def __repr__(self) -> str:
+        return f"ModelSpec(provider={self.provider!r}, name={self.name!r}, base_url={self.base_url!r})"
 
     @property
     def reserved_output(self) -> int:
@@ -69,8 +73,7 @@ class ModelSpec:
         return (self.provider, self.name, self.base_url) == (other.provider, other.name, other.base_url)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelRequest:
+class ModelRequest(Struct, frozen=True, kw_only=True):
     """One call. `messages` start with the system message; host notes are stripped by the codec.
 
     `tools` are OpenAI function schemas: {"type": "function", "function": {name, description,
@@ -89,33 +92,29 @@ class ModelRequest:
     files_at: Sequence[int] | None = None
     omit: frozenset[Feature] = frozenset()
     instead: Mapping[Feature, str] = field(default_factory=dict)
-    pausing: Callable[[float], None] | None = field(default=None, compare=False, repr=False)
+    pausing: Callable[[float], None] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextDelta:
+class TextDelta(Struct, frozen=True, kw_only=True):
     """Text as it is written."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReasoningDelta:
+class ReasoningDelta(Struct, frozen=True, kw_only=True):
     """Thinking as it is written; never shown as the reply."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restarted:
+class Restarted(Struct, frozen=True, kw_only=True):
     """The answer begins anew: everything before this event is void. It broke off, with or without words, or the words
     turned out to be thoughts."""
 
     broke_off: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Completed:
+class Completed(Struct, frozen=True, kw_only=True):
     """The end of a call: everything that was said, in full. Always the last event.
 
     `usage` is None when the provider reported none. `cut_call`: the output limit cut a tool call off, which
@@ -166,8 +165,7 @@ class ReportsWindow(Protocol):
         """Tokens; None if the server does not say. Raises ProviderError if it cannot be asked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferedModel:
+class OfferedModel(Struct, frozen=True, kw_only=True):
     """A model that a server offers, as far as it says: its window in tokens, whether it takes pictures and tools, and
     US dollars for a million tokens that it reads and writes."""
 
@@ -188,8 +186,7 @@ class ListsModels(Protocol):
         ProviderError if it cannot be asked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Embedded:
+class Embedded(Struct, frozen=True, kw_only=True):
     """The vectors of texts, in their order, and the tokens that were read (0: the server does not say)."""
 
     vectors: Sequence[Sequence[float]]

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, cast
 
 from gateway.domain.message import Message, text_of
 from gateway.providers.base import Feature, ModelRequest, ToolChoice
+from gateway.runtime.structs import replace
 
 _NOT: Final = (
     r"(?:(?:do|does|is|are|was)(?: ?n['’]?t| not)(?: currently| yet)?(?: be)? (?:support|enabl|allow|permit|available)"

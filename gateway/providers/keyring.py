@@ -12,7 +12,6 @@ import os
 import shlex
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -39,6 +38,7 @@ from gateway.runtime.errors import (
     ProviderUnavailable,
     QuotaExceeded,
 )
+from gateway.runtime.structs import replace
 
 log = structlog.get_logger(__name__)
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache, partial
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.domain.usage import CanonicalUsage
 
 OLD_AFTER: Final = 183  # days; vendors change prices and windows a few times a year
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tier:
+class Tier(Struct, frozen=True, kw_only=True):
     """US dollars for a million tokens of calls whose prompt has at most `up_to` tokens (None: any)."""
 
     up_to: int | None = None
@@ -29,8 +29,7 @@ class Tier:
     cached: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Known(Struct, frozen=True, kw_only=True):
     """A model, or a family of models. `names`: a pattern of the whole name, without a vendor before a slash. `of`: the
     vendor whose prices these are. None: nobody says, or the library knows."""
 

@@ -14,21 +14,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptTooLong:
+
+class PromptTooLong(Struct, frozen=True, kw_only=True):
     """The input alone does not fit; `limit` is the window in tokens if the text states it. `because`: for the log."""
 
     limit: int | None
     because: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutputTooLong:
+class OutputTooLong(Struct, frozen=True, kw_only=True):
     """The input fits, the requested output does not; `available` tokens would. `because`: for the log."""
 
     available: int | None
@@ -168,8 +167,7 @@ _USED_AFTER: Final = re.compile(
 _SUM: Final = re.compile(r"(\d{1,16}) ?\+ ?\d{1,16} ?> ?(\d{1,16})|\d{1,16} ?> ?(\d{1,16}) ?- ?(\d{1,16})")
 
 
-@dataclass(slots=True)
-class _Numbers:
+class _Numbers(Struct):
     """The numbers of a text by their meaning, in tokens."""
 
     windows: list[int] = field(default_factory=list)

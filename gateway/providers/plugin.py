@@ -7,9 +7,9 @@ nothing heavy: the HTTP stack, say, comes with `create`, when a model of it is c
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
+from msgspec import Struct
 from pydantic import Field
 
 from gateway.domain.settings import AList, Contradiction, Count, Dollars, HttpUrl, Seconds, Secret, Section, Text
@@ -145,8 +145,7 @@ def anywhere(model: str) -> Iterator[tuple[str | None, str]]:
         yield None, model.rpartition("/")[2]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vendor:
+class Vendor(Struct, frozen=True, kw_only=True):
     """Who has models, and how they are reached.
 
     `name` is what people write; `title` what they call it. `api`: the provider whose wire format it
@@ -181,8 +180,7 @@ class Vendor:
         return self.address.replace("{", "").replace("}", "") if "{" in self.address else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderPlugin:
+class ProviderPlugin(Struct, frozen=True, kw_only=True):
     """A wire format, described; or a vendor that speaks it.
 
     `name` is its entry point's and `model.provider`'s. `create` names the function, as "module:function", that is
@@ -219,8 +217,7 @@ class ProviderPlugin:
         return self.vendor is not None and self.vendor.own and not self.vendor.free
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderHost:
+class ProviderHost(Struct, frozen=True, kw_only=True):
     """The parts of the program that a provider may use.
 
     `redact` takes credentials out of a text. `count` gives the tokens of a text. `pause` is awaited between two words

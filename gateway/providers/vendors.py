@@ -8,10 +8,10 @@ registers a tuple of them. Addresses and variables are those of the vendors' own
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from gateway.providers.plugin import ProviderPlugin, Vendor, anywhere
+from gateway.runtime.structs import replace
 
 GROUP: Final = "legato.vendors"
 USUAL_API: Final = "openai"  # which nearly all of them speak

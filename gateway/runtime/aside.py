@@ -16,8 +16,9 @@ import struct
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import BinaryIO, Final, Protocol, TypeVar
+
+from msgspec import Struct, field
 
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import TookTooLong
@@ -44,8 +45,7 @@ async def at_once(function: Callable[[A], T], text: A) -> T:
     return function(text)
 
 
-@dataclass(slots=True, kw_only=True)
-class Aside:
+class Aside(Struct, kw_only=True):
     """A `RunsAside` with a process that is started when first needed. What goes in and comes out can be pickled. One
     call is carried out at a time, for at most `seconds`; a call that waits for longer than twice that is refused. A
     text of fewer than `at_once` characters is read here, because a process would take much longer than the text."""

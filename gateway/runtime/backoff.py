@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 _MOST_DOUBLINGS = 30  # what is doubled more often than that is no number that a float holds
 
 
-@dataclass(slots=True)
-class Backoff:
+class Backoff(Struct):
     """The pauses between attempts at one thing: `first` seconds, then each twice as long as the one before, at most
     `longest`. `failures`: how many attempts have failed in a row."""
 

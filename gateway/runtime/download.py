@@ -15,7 +15,7 @@ import socket
 import zlib
 from collections.abc import Callable, Collection
 from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from errno import EACCES
 from functools import partial
 from http import HTTPStatus
@@ -24,6 +24,7 @@ from typing import Final
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
+from msgspec import Struct, field
 from yarl import URL
 
 from gateway.runtime.clock import Clock
@@ -55,8 +56,7 @@ _NOT_PUBLIC: Final = tuple(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Download:
+class Download(Struct, frozen=True, kw_only=True):
     """The content of an address. `url`: where redirects led. `mime` is in lower case, `charset` "" if the server
     names none. `cut`: more followed than was read."""
 
@@ -105,8 +105,7 @@ class _Resolver(AbstractResolver):
         """Nothing is open."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Downloader:
+class Downloader(Struct, frozen=True, kw_only=True):
     """Fetches pages. `most`: bytes of a body, packed and unpacked. `seconds` for all of one page, with its redirects.
     `accepts` decides by the type whether a body is read. A test may have names looked up in another way, and let
     addresses pass that are not public."""

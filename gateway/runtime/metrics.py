@@ -18,11 +18,11 @@ from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
 import prometheus_client
+from msgspec import Struct
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric as PrometheusMetric
 from prometheus_client.registry import Collector
@@ -30,15 +30,13 @@ from prometheus_client.registry import Collector
 _SECONDS: Final = (0.005, 0.02, 0.1, 0.5, 2.0, 5.0, 15.0, 60.0, 300.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Metric:
+class _Metric(Struct, frozen=True, kw_only=True, eq=False):
     name: str  # without the prefix "legato_" and without the ending that Prometheus gives to a counter
     text: str  # one sentence
     labels: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Counter(_Metric):
+class Counter(_Metric, frozen=True, kw_only=True, eq=False):
     """A number that only rises."""
 
     def count(self, *labels: str, by: float = 1) -> None:
@@ -47,8 +45,7 @@ class Counter(_Metric):
             metrics.series[self][labels][0] += by
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Gauge(_Metric):
+class Gauge(_Metric, frozen=True, kw_only=True, eq=False):
     """A number as it is now."""
 
     def note(self, value: float, *labels: str) -> None:
@@ -57,8 +54,7 @@ class Gauge(_Metric):
             metrics.series[self][labels][0] = value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Histogram(_Metric):
+class Histogram(_Metric, frozen=True, kw_only=True, eq=False):
     """A count of values below each bound; times are in seconds."""
 
     bounds: tuple[float, ...] = _SECONDS

@@ -10,9 +10,10 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.runtime.clock import Clock
 
@@ -22,8 +23,7 @@ _ROUNDS: Final = 20  # of looking for processes that a program left: they may st
 _ERRORS: Final = 2  # the number of stderr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(Struct, frozen=True, kw_only=True):
     """The end of a program. `code` is negative for a signal; `late`: it took longer than it might. `errors` is what
     it wrote to stderr, where that is kept apart."""
 

@@ -6,18 +6,18 @@ import faulthandler
 import os
 import socket
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 
-@dataclass(slots=True, kw_only=True)
-class Supervisor:
+class Supervisor(Struct, kw_only=True):
     """Tells systemd how the process is (sd_notify(3)), where `address` names its socket. With `ends` the process may
     end itself: with a traceback and exit status 1 where nobody says `alive` for `patience` seconds, and by `end`."""
 
     address: str | None = None
     ends: bool = False
     patience: float = 300.0
-    _told: str = field(default="", init=False)
+    _told: str = ""
 
     def ready(self) -> None:
         """The program serves."""

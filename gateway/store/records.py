@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypedDict, get_args
+
+from msgspec import Struct, field
 
 from gateway.domain.approval import Approval
 from gateway.domain.chat import ChatType, Inbound, Outbound, SessionKey
@@ -43,8 +44,7 @@ EXPIRY_CLAIM: Final = 600.0  # seconds after which a session that is still due i
 ACCOUNT_KEPT: Final = 7 * 86_400.0  # seconds that a day's account outlives its day: clocks may be wrong
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
+class Lease(Struct, frozen=True, kw_only=True):
     """The right to run one key's lane; `fence` rises with every claim of the lane."""
 
     key: SessionKey
@@ -52,8 +52,7 @@ class Lease:
     fence: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival:
+class Arrival(Struct, frozen=True, kw_only=True):
     """An Inbound on its way into the store; with `bypass` it does not wait in its lane."""
 
     inbound: Inbound
@@ -62,8 +61,7 @@ class Arrival:
     bypass: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InboxItem:
+class InboxItem(Struct, frozen=True, kw_only=True):
     """An accepted Inbound. `id` is its place in the order of acceptance within its key."""
 
     id: str
@@ -73,16 +71,14 @@ class InboxItem:
     attempts: int  # claims of the item, the present one included
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(Struct, frozen=True, kw_only=True):
     """A lane this worker now runs, and the item at its head."""
 
     lease: Lease
     item: InboxItem
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
+class Receipt(Struct, frozen=True, kw_only=True):
     """The fate of one Arrival. `item` is set for a new Arrival with `bypass`, which the caller runs. `reopened`: its
     chat was closed until then."""
 
@@ -93,8 +89,7 @@ class Receipt:
     reopened: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolIntent:
+class ToolIntent(Struct, frozen=True, kw_only=True):
     """A tool call about to run, whose effects must not be repeated blindly. With `waits` the call has had no effect
     yet: the call, or another before it, waits for a person's yes."""
 
@@ -103,8 +98,7 @@ class ToolIntent:
     waits: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnJournal:
+class TurnJournal(Struct, frozen=True, kw_only=True):
     """The progress of an earlier attempt at an item, for the attempt that resumes the item.
 
     The transcript already holds the messages of `steps` recorded steps, the person's own first.
@@ -133,8 +127,7 @@ class Beginning(NamedTuple):
     reminders: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patch:
+class Patch(Struct, frozen=True, kw_only=True):
     """The changes that an append may make to the session row; None leaves a field as it is."""
 
     at: float
@@ -151,11 +144,12 @@ class Patch:
 
 
 _SUMMED: Final = ("at", "usage", "cost_usd")
-PATCHED: Final = tuple(name for name in Patch.__slots__ if name not in _SUMMED)  # the fields that a Patch replaces
+PATCHED: Final = tuple(
+    name for name in Patch.__struct_fields__ if name not in _SUMMED
+)  # the fields that a Patch replaces
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepRecord:
+class StepRecord(Struct, frozen=True, kw_only=True):
     """The additions of a step (or a turn's end): messages in order, calls made, changes of the session.
 
     `absorbed` are ids of queued items whose text is among the messages: they end with this turn.
@@ -170,8 +164,7 @@ class StepRecord:
     after: int | None = None  # None: any number
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnEnd:
+class TurnEnd(Struct, frozen=True, kw_only=True):
     """The answer of `finish_turn`. `next` is the lane's next item, already claimed under the same lease; None: the
     lane was released. `outbound` are the rows that this worker must now send."""
 
@@ -180,8 +173,7 @@ class TurnEnd:
     outbound: tuple[Outbound, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(Struct, frozen=True, kw_only=True):
     """The result of a verdict. `approval` is the question as it is now; `first` says whether this verdict decided the
     question. `outbound` are the rows that this worker must now send."""
 
@@ -190,8 +182,7 @@ class Decision:
     outbound: tuple[Outbound, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
+class Changed(Struct, frozen=True, kw_only=True):
     """The result of a change of a reminder. `first`: nobody had changed the reminder since. `outbound` are the rows
     that this worker must now send."""
 
@@ -199,8 +190,7 @@ class Changed:
     outbound: tuple[Outbound, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class Opening(Struct, frozen=True, kw_only=True):
     """A session to be opened. `transcript` holds stored messages (with a host `id`: shared by
     reference) and new ones (without: stored)."""
 
@@ -229,8 +219,7 @@ def check_changes(changes: SessionChanges) -> None:
         raise ValueError(f"a session's {', '.join(sorted(unknown))} cannot be changed this way")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rebuilt:
+class Rebuilt(Struct, frozen=True, kw_only=True):
     """A session's system prompt, built anew. `last_prompt_tokens`: what the provider's last report would
     have been with this prompt; 0: there is no report."""
 
@@ -239,8 +228,7 @@ class Rebuilt:
     last_prompt_tokens: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replacement:
+class Replacement(Struct, frozen=True, kw_only=True):
     """A message that takes the place of the stored message `old` in every transcript: a summary that was made of a
     forgotten message, made anew. It is stored as one of the session `session_id`."""
 
@@ -249,8 +237,7 @@ class Replacement:
     session_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rewriting:
+class Rewriting(Struct, frozen=True, kw_only=True):
     """The new state of a session that held something forgotten, beside its transcript. `freed`: by how many tokens
     its transcript becomes shorter."""
 
@@ -261,8 +248,7 @@ class Rewriting:
     todos: tuple[Todo, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forgetting:
+class Forgetting(Struct, frozen=True, kw_only=True):
     """The parts that a key's conversations lose. `id` is made of its cause: no deed is done twice.
 
     `tip` is the key's present session as the caller saw it, `item` the item that asked, whose own words go, too.
@@ -283,8 +269,7 @@ class Forgetting:
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Erasure:
+class Erasure(Struct, frozen=True, kw_only=True):
     """Everything of a key is to go; with `before` only what is older: ended sessions whose last message, and files that
     were kept, before that moment (seconds since the epoch). `id` and `item` are as in `Forgetting`."""
 
@@ -300,16 +285,14 @@ def chat_type_of(text: str) -> ChatType:
     return next((kind for kind in get_args(ChatType) if kind == text), "group")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Talk:
+class Talk(Struct, frozen=True, kw_only=True):
     """A conversation in which a person spoke."""
 
     key: SessionKey
     chat_type: ChatType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Struct, frozen=True, kw_only=True):
     """An original message, with the session in which it was said first."""
 
     session_id: str
@@ -320,8 +303,7 @@ class Found:
 Vector: TypeAlias = tuple[bytes, bytes]  # its signs and its numbers (`shared/vectors`); empty: none is to be had
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unembedded:
+class Unembedded(Struct, frozen=True, kw_only=True):
     """A message without a vector, and the key of its conversation. `text` "": it needs none."""
 
     message_id: str
@@ -330,16 +312,14 @@ class Unembedded:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Meaning:
+class Meaning(Struct, frozen=True, kw_only=True):
     """The vector of a question, and the model that made it."""
 
     model: str
     vector: Vector
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
+class Passage(Struct, frozen=True, kw_only=True):
     """A find of a search: messages that follow one another. `best`: the place of the message that was found; the others
     stand around it. `score`: comparable within one search."""
 
@@ -353,8 +333,7 @@ class Passage:
         return self.turns[self.best]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fate:
+class Fate(Struct, frozen=True, kw_only=True):
     """An item and what became of it. `outcome` None: it is not ended. `absorbed_by`: the id of the item whose turn
     answered it, too."""
 
@@ -364,8 +343,7 @@ class Fate:
     absorbed_by: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class Named(Struct, frozen=True, kw_only=True):
     """All that has a name: items, also those that came as the event of this name; a message; a row of the outbox."""
 
     fates: tuple[Fate, ...] = ()
@@ -373,16 +351,14 @@ class Named:
     row: Outbound | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """A model call, and the session that it was made for."""
 
     session_id: str
     entry: LedgerEntry
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreStatus:
+class StoreStatus(Struct, frozen=True, kw_only=True):
     """Figures for `/status` and `legato check`."""
 
     waiting: int  # accepted, not yet ended
@@ -392,16 +368,14 @@ class StoreStatus:
     unindexed: int = 0  # messages whose search entries another version made, and which a run makes anew
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pile:
+class Pile(Struct, frozen=True, kw_only=True):
     """Things that wait. `oldest`: since when the oldest does (seconds since the epoch); None: nothing waits."""
 
     count: int = 0
     oldest: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Backlog:
+class Backlog(Struct, frozen=True, kw_only=True):
     """What waits in the store, for a monitor that asks often: nothing is scanned for it. Moments are seconds since the
     epoch.
 
@@ -415,8 +389,7 @@ class Backlog:
     dead: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cap:
+class Cap(Struct, frozen=True, kw_only=True):
     """A spend cap in force: `account` may not be charged beyond `limit`, in millionths of a US
     dollar. `resets_at`: when another account takes over (a day's end, seconds since the epoch);
     None: never."""
@@ -427,8 +400,7 @@ class Cap:
     resets_at: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reservation:
+class Reservation(Struct, frozen=True, kw_only=True):
     """The most that one model call can cost, in millionths of a US dollar, and the caps that the call counts
     against, widest first. `id` is the call's own."""
 
@@ -437,8 +409,7 @@ class Reservation:
     caps: tuple[Cap, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CapReached:
+class CapReached(Struct, frozen=True, kw_only=True):
     """A reservation was refused, by the first cap without room for it. `spent`: what is spent and reserved under
     this cap, in millionths of a US dollar."""
 

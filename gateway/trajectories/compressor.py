@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
 
 from gateway.context.material import INPUT_CHARS, render
 from gateway.context.shapes import calls_by_id
@@ -16,6 +17,7 @@ from gateway.context.verification import notes_in
 from gateway.domain.message import Message, user
 from gateway.runtime.errors import ConfigError, GatewayError, SummaryRefused
 from gateway.runtime.redaction import Redact
+from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.shared.documents import storable
 from gateway.trajectories.material import messages
@@ -39,8 +41,7 @@ _LEAST_NOTES: Final = 40  # tokens; shorter notes are not worth a call
 _SLACK: Final = 512  # tokens of the summariser's window left for formats and miscounts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Line(Struct, frozen=True, kw_only=True):
     """The result of a line: its bytes, and the metrics, or the reason why it was passed on as it is."""
 
     data: bytes
@@ -52,8 +53,7 @@ class Line:
         return self.metrics.row() if self.metrics is not None else {"fault": self.fault}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answered:
+class _Answered(Struct, frozen=True, kw_only=True):
     """Notes, or the reason why there are none, and the cost."""
 
     notes: str = ""

@@ -15,9 +15,10 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from msgspec import Struct
 
 from gateway.runtime.errors import UserError
 from gateway.trajectories.metrics import Totals
@@ -25,8 +26,7 @@ from gateway.trajectories.metrics import Totals
 Row = dict[str, Any]
 
 
-@dataclass(slots=True, kw_only=True)
-class FileState:
+class FileState(Struct, kw_only=True):
     """The progress of one file: bytes read and written, lines read. `size` and `digest` describe the file as it was at
     the start."""
 

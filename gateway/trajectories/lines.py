@@ -6,17 +6,17 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 LONGEST_LINE: Final = 64 * 1024 * 1024  # bytes; a longer one is passed on without being held in memory
 _PIECE: Final = 1024 * 1024
 _LOOKED_AT: Final = 64 * 1024  # bytes at the start by which a file is known again
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RawLine:
+class RawLine(Struct, frozen=True, kw_only=True):
     """One line with its end: bytes `begin` up to `end` of the file. `data` None: it is too long to hold."""
 
     number: int

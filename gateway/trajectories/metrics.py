@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
+from msgspec import Struct
+from msgspec.structs import asdict
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metrics:
+
+class Metrics(Struct, frozen=True, kw_only=True):
     """One run. `region`: the turns that were replaced, counted from 0, the second not included.
     `turns_removed`: how many these are. `problem`: why a run over the target is as it was."""
 
@@ -29,8 +30,7 @@ class Metrics:
         return _with_derived(self)
 
 
-@dataclass(slots=True, kw_only=True)
-class Totals:
+class Totals(Struct, kw_only=True):
     """All runs. `failed`: a summary was wanted and none could be had, so the run is as it was.
     `not_understood`: lines that were passed on as they are because they hold no run."""
 
@@ -64,7 +64,7 @@ class Totals:
         return _with_derived(self)
 
 
-_SUMMED: Final = {each.name for each in fields(Metrics)} & {each.name for each in fields(Totals)}
+_SUMMED: Final = {*Metrics.__struct_fields__} & {*Totals.__struct_fields__}
 
 
 def _with_derived(figures: Metrics | Totals) -> dict[str, Any]:

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from gateway.trajectories.sharegpt import Speaker, Turn
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrajectorySettings:
+class TrajectorySettings(Struct, frozen=True, kw_only=True):
     """Tokens, all but `last_turns`. `target`: tokens of a run. `summary`: tokens of the turn that holds the summary.
     `notice`: whether the system turn says that turns were condensed."""
 
@@ -28,8 +28,7 @@ class TrajectorySettings:
     notice: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Region:
+class Region(Struct, frozen=True, kw_only=True):
     """Turns `first` up to, not including, `end`, and their tokens."""
 
     first: int

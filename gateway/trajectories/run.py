@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from gateway.runtime.errors import UserError
 from gateway.trajectories.compressor import Line, TrajectoryCompressor
@@ -25,8 +27,7 @@ VERSION: Final = 1  # of the progress and the metrics file
 _TOO_LONG: Final = f"It is longer than {LONGEST_LINE // 1024 // 1024} MB"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class Order(Struct, frozen=True, kw_only=True):
     """The task of a run. `source`: a file, or a folder whose *.jsonl files are taken in the order of their names;
     `output` is of the same kind. `metrics` None: beside `output`. `limit`: trajectories in all."""
 
@@ -37,8 +38,7 @@ class Order:
     concurrency: int = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Progress(Struct, frozen=True, kw_only=True):
     """The progress of a run: bytes of the source that are done, of how many, and the results so far."""
 
     read: int
@@ -46,8 +46,7 @@ class Progress:
     totals: Totals
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Struct, frozen=True, kw_only=True):
     """The end of a run. `failed`: the files that failed, each with its reason. `resumed`: an earlier run was
     finished."""
 

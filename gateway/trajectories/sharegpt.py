@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 Speaker = Literal["system", "human", "gpt", "tool", "other"]
 
@@ -31,8 +32,7 @@ class NotATrajectory(ValueError):
     """A line or a value is no run in ShareGPT form; the text says why, without quoting it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Turn(Struct, frozen=True, kw_only=True):
     """One turn: the speaker (`name` as the data says it) and the words."""
 
     name: str
@@ -40,8 +40,7 @@ class Turn:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True):
     """Turns `first` up to, not including, `end` become one human turn that says `summary`; `notice` is
     added to the text of turn `noticed`, if that is given."""
 
@@ -52,8 +51,7 @@ class Change:
     noticed: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _Place(Struct, frozen=True, kw_only=True):
     """The place of a turn, and of the string of its text, in the line: start, and end after the last character."""
 
     start: int
@@ -61,8 +59,7 @@ class _Place:
     text_end: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trajectory:
+class Trajectory(Struct, frozen=True, kw_only=True):
     """One line, understood."""
 
     line: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from gateway.delivery.outbox import Outbox
 from gateway.domain.chat import SessionKey
@@ -20,8 +21,7 @@ def tell_of_outage(outbox: Outbox, item: InboxItem, error: StoreUnavailable) -> 
     outbox.announce(item, "error", CANNOT_STORE.format(error=error))
 
 
-@dataclass(slots=True, kw_only=True)
-class Throttle:
+class Throttle(Struct, kw_only=True):
     """A notice that a key is told at most once in `every` seconds."""
 
     every: float = 30.0
@@ -45,8 +45,7 @@ class Throttle:
         self._told.pop(key, None)
 
 
-@dataclass(slots=True, kw_only=True)
-class Quota:
+class Quota(Struct, kw_only=True):
     """A limit for each key: at most `most` times in `seconds`."""
 
     most: int

@@ -17,11 +17,11 @@ may begin one: their words may be cut, and may stand with any file of the group 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import inf
 from typing import Final
 
 from gateway.domain.chat import TORN, Inbound
+from gateway.runtime.structs import replace
 from gateway.store.records import InboxItem
 
 DEBOUNCE: Final = 0.8  # seconds from the receipt of one part to that of the next

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import structlog
+from msgspec import Struct
 
 from gateway.domain.adapter import Accepted, Adapter
 from gateway.domain.chat import Inbound
@@ -103,8 +103,7 @@ class PoisonGuard:
         return told or trouble.alone >= _ALONE
 
 
-@dataclass(slots=True, kw_only=True)
-class _Trouble:
+class _Trouble(Struct, kw_only=True):
     """The history of an event that met a bug."""
 
     before: int  # batches that were stored until its last try

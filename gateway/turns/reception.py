@@ -11,9 +11,9 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass, field, replace
 
 import structlog
+from msgspec import Struct, field
 
 from gateway.commands.base import Answer
 from gateway.commands.runner import CommandRunner
@@ -30,6 +30,7 @@ from gateway.people.welcome import Welcome
 from gateway.runtime.clock import Clock, Deadline
 from gateway.runtime.errors import SessionConflict, StoreUnavailable
 from gateway.runtime.points import Points
+from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
 from gateway.store.port import Store
@@ -57,8 +58,7 @@ ASKING_IN_GROUP = "I still wait for your yes or no: /approve or /deny. This mess
 PASSED_ON = "Noted: it joins what I am doing right now, or comes right after it."
 
 
-@dataclass(slots=True, kw_only=True)
-class Reception:
+class Reception(Struct, kw_only=True):
     """Receives for all adapters. `heard_at`: when each platform handed something over last (monotonic). Seven more
     fields change. `_told`, `_full` and `_reminded` note when each key was last told
     that the bot is busy, that its lane is full, and that the bot waits for a yes or no. `_overflowed` has the keys

@@ -7,8 +7,9 @@ for; the person is told once. No write is broken off by a /stop, so the store an
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeVar
+
+from msgspec import Struct
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.sessions import Sessions, opened_by
@@ -18,6 +19,7 @@ from gateway.domain.message import Message
 from gateway.domain.session import Compaction, Session, SessionRef
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
+from gateway.runtime.structs import replace
 from gateway.runtime.tasks import unbroken
 from gateway.store.insist import insist
 from gateway.store.port import TurnStore
@@ -28,8 +30,7 @@ T = TypeVar("T")
 _Append = Callable[[SessionRef, StepRecord], Awaitable[tuple[Message, ...]]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnRecorder:
+class TurnRecorder(Struct, frozen=True, kw_only=True):
     """Writes for one item under one lease. Every method may raise SessionConflict: another process runs the
     lane by now, and nothing was written."""
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 import structlog
+from msgspec import Struct
 
 from gateway.domain.chat import ChatAddress, Inbound, Outbound, OutboundKind, SessionKey
 from gateway.domain.reminder import LATE, Firing, Reminder, asked, firing, judged, left_out
@@ -21,6 +21,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.metrics import Counter
 from gateway.runtime.points import Points
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.records import Arrival, InboxItem, ItemOutcome
 
@@ -49,8 +50,7 @@ PAUSED: Final = (
 Shown = Sequence[tuple[OutboundKind, str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReminderSweep:
+class ReminderSweep(Struct, frozen=True, kw_only=True):
     """Fires due reminders, in the process that looks first."""
 
     store: Store

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import Literal
 
 import structlog
+from msgspec import Struct, field
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.files.intake import FileIntake, Show
@@ -27,8 +27,7 @@ _MOST = 50  # items looked at between two steps
 NOT_FETCHED = "which was not fetched: the turn was ended first"
 
 
-@dataclass(slots=True, kw_only=True)
-class Steering:
+class Steering(Struct, kw_only=True):
     """Steers the turn of one item. `takes_messages`: plain messages steer, too, not only those by /steer: those that
     wait when the turn begins, those that come before any step, or none. `alive` is called while files are fetched,
     `show` with their spoken words. `lets_in` is asked about each person whose words would enter the turn;

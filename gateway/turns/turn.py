@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, Literal
 
 import structlog
+from msgspec import Struct, field
 
 from gateway.agent.asking import Asking
 from gateway.agent.caps import millionths
@@ -54,6 +54,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict, StoreUnavailable, UserError
 from gateway.runtime.metrics import Histogram
 from gateway.runtime.points import Points
+from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
 from gateway.store.port import Store
@@ -104,8 +105,7 @@ _SILENT: Final = ("expiry", "forget", "withdrawn")  # kinds of items whose end n
 COMPACTION_STOPPED = "The compression was stopped; the conversation is as it was."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class Ending(Struct, frozen=True, kw_only=True):
     """The end of an item, and the texts that its chat is shown."""
 
     outcome: ItemOutcome
@@ -115,8 +115,7 @@ class Ending:
     has_asked: bool = False  # its chat may show questions that are not answered
 
 
-@dataclass(slots=True, kw_only=True)
-class Turns:
+class Turns(Struct, kw_only=True):
     """The parts that every turn needs. `agent`, `fitting`, `steps` and `compactor` build those of one turn; `invoke`
     runs its agent. `began`: when this process did (monotonic). Only `_outages` changes: when each key was last told
     that the store is away."""

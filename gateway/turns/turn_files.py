@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
+
+from msgspec import Struct
 
 from gateway.delivery.outbox import Outbox
 from gateway.domain.file import OUTPUT, WORDS, KeptFile
@@ -19,8 +20,7 @@ NOT_HERE = "{platform} shows no files here; put the text into your answer instea
 TOO_LARGE = "That file has {size:,} bytes, and {platform} shows {most:,} at most; send it in parts."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnFiles:
+class TurnFiles(Struct, frozen=True, kw_only=True):
     """The tools' `Files` for the turn of one item. A file that is sent is kept, and is a row of the outbox."""
 
     item: InboxItem

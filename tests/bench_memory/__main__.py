@@ -9,7 +9,7 @@ import logging
 import random
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import structlog
@@ -18,6 +18,7 @@ from gateway.agent.memory.snapshot import MemorySettings, snapshot_in
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import text_of
 from gateway.providers.base import ModelRequest
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.redis import RedisStore
 from tests.bench.table import Row, render

@@ -12,7 +12,7 @@ import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
@@ -30,6 +30,7 @@ from gateway.providers.plugin import ServedModel
 from gateway.providers.retry import Retrying
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import ContextOverflow
+from gateway.runtime.structs import replace
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Answer, Reply, last_user_text
 

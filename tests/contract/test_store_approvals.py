@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from gateway.domain.approval import Approval
 from gateway.domain.chat import Button, ChatAddress, Outbound, SessionKey
 from gateway.runtime.errors import SessionConflict
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.records import Claim, ToolIntent
 from tests.support.store_kit import START, Bench, claimed, finish, in_session, key, outbound, step

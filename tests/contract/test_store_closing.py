@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gateway.domain.chat import ChatAddress, Inbound, Outbound
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from tests.support.store_kit import Bench, arrival, outbound
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
 from gateway.domain.chat import MOST_DOUBTS, UNSENT, ChatAddress, Outbound, OutboundState
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from tests.support.store_kit import START, Bench, claimed, finish, outbound
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import aclosing, closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from gateway.domain.pin import Pin, Pins
 from gateway.domain.session import Compaction, Session, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.runtime.errors import SessionConflict
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.records import Claim, Erasure, Forgetting, Opening, Rebuilt, Replacement, Rewriting, Talk
 from gateway.store.shared import searchable

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from gateway.domain.message import Message, assistant, note_of, text_of, user
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.records import Opening
 from tests.support.store_kit import START, Bench, finish, in_session, key, new_session, outbound, put

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from hashlib import sha256
 
 import pytest
@@ -13,6 +12,7 @@ from gateway.domain.file import KeptFile
 from gateway.domain.memory import Memory
 from gateway.domain.pairing import Asking, Guest, GuestBook
 from gateway.domain.pin import Pins
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from tests.support.store_kit import START, Bench, key, outbound
 

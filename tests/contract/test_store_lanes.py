@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
 from gateway.domain.chat import Attachment, Inbound, Source
 from gateway.domain.message import user
 from gateway.runtime.errors import SessionConflict
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.records import ATTEMPT_PAUSES, Arrival, InboxItem, Opening
 from tests.support.store_kit import (

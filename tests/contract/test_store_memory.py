@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.memory import Fact, Memory, MemoryChange
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from tests.support.store_kit import START, Bench, exchange, in_session, key, step
 

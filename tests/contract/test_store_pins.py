@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from gateway.domain.pin import Pin, Pins
 from gateway.domain.session import Session
 from gateway.runtime.errors import SessionConflict
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.records import Opening, Rebuilt
 from tests.support.store_kit import (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 from gateway.domain.chat import ChatAddress, Inbound
 from gateway.domain.reminder import Reminder
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.records import Arrival
 from tests.support.store_kit import START, Bench, arrival, key, outbound, put, reminder

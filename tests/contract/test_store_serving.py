@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
 from gateway.domain.chat import ChatAddress, Outbound
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.records import Arrival
 from tests.support.store_kit import Bench, arrival, claimed, finish, key, outbound, put

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
 from gateway.domain.message import note_of, user
 from gateway.domain.session import Compaction, Session
 from gateway.runtime.errors import SessionConflict, SessionNotFound
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.records import Claim, Opening
 from tests.support.store_kit import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
@@ -11,6 +10,7 @@ from gateway.domain.message import Message, assistant, note_of, tool_result, use
 from gateway.domain.session import Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.runtime.errors import SessionConflict
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.records import Opening, Patch, StepRecord, ToolIntent
 from tests.support.store_kit import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
@@ -18,6 +17,7 @@ from gateway.domain.message import Message
 from gateway.domain.reminder import Reminder
 from gateway.domain.session import Session, SessionRef
 from gateway.runtime.clock import SystemClock
+from gateway.runtime.structs import replace
 from gateway.store.records import InboxItem, ItemOutcome, Lease, StepRecord, TurnEnd
 from gateway.store.sqlite.store import SqliteStore
 from tests.support.gateway import FakeAdapter, FakeModel, Gate, RecordingEngine, Say, in_turn, running

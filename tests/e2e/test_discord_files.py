@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.domain.message import said_in
 from gateway.runtime.errors import DeliveryRefused
+from gateway.runtime.structs import replace
 from tests.emulators.discord import Channel, DiscordServer, Refuse, User
 from tests.emulators.discord.asked import Upload
 from tests.emulators.transcription import TranscriptionServer, opus

@@ -8,7 +8,6 @@ import json
 import tracemalloc
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import AdapterError, ContextOverflow, Disconnected, FileRefused, StoreUnavailable
 from gateway.runtime.points import Point
+from gateway.runtime.structs import replace
 from gateway.store.sqlite.store import SqliteStore
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from gateway.domain.chat import Outbound
 from gateway.domain.message import text_of
 from gateway.domain.turn import TurnSettings
 from gateway.runtime.clock import SystemClock
+from gateway.runtime.structs import replace
 from gateway.store.records import Arrival, Claim
 from gateway.store.sqlite.store import SqliteStore
 from gateway.turns.reception import FULL

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from gateway.domain.turn import SessionSettings
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelSettings
 from gateway.runtime.errors import ProviderUnavailable
+from gateway.runtime.structs import replace
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeModel, Gate, KillAt, Live, RecordingEngine, Say, config_in, running
 from tests.support.model import Script, echo, in_turn, newest, remembering

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from gateway.domain.chat import ChatAddress, SessionKey
 from gateway.runtime.errors import DeliveryRefused, ProviderRejected
+from gateway.runtime.structs import replace
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeModel, Gate, Live, RecordingEngine, Say, echo, in_turn, running
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -20,6 +20,7 @@ from gateway.domain.chat import Button, Outbound, OutboundState, SessionKey
 from gateway.domain.views import Said
 from gateway.runtime.aside import at_once
 from gateway.runtime.clock import SystemClock
+from gateway.runtime.structs import replace
 from tests.support.page import Shown
 
 KEY = SessionKey(platform="web", chat="owner")

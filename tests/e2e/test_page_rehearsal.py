@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from gateway.domain.file import KeptFile
 from gateway.domain.platform import Mark
 from gateway.domain.views import Views
 from gateway.runtime.errors import TookTooLong
+from gateway.runtime.structs import replace
 from tests.support.gateway import Say
 from tests.support.model import FakeModel, in_turn
 from tests.support.page import LivePage, page

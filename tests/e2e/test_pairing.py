@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -16,6 +15,7 @@ from gateway.people.access import Access, AccessSettings
 from gateway.people.pairing import NAMELESS, Pairing
 from gateway.people.welcome import WELCOME
 from gateway.runtime.clock import SystemClock
+from gateway.runtime.structs import replace
 from gateway.store.sqlite import SqliteStore
 from gateway.turns.observer import STOPPED
 from tests.emulators.telegram import TelegramServer

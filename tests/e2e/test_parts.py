@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from gateway.domain.chat import CUT, TORN, Attachment, Inbound
 from gateway.domain.message import text_of
 from gateway.domain.turn import SessionSettings
 from gateway.runtime.points import Point
+from gateway.runtime.structs import replace
 from gateway.store.records import MOST_ATTEMPTS
 from gateway.turns.observer import STOPPED
 from gateway.turns.parts import DEBOUNCE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from gateway.domain.chat import CUT, Attachment, Inbound
 from gateway.runtime.errors import StoreUnavailable
+from gateway.runtime.structs import replace
 from gateway.store.records import Arrival, Receipt
 from gateway.store.sqlite.store import SqliteStore
 from gateway.turns.parts import DEBOUNCE

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from gateway.domain.turn import SessionSettings
 from gateway.people.access import AccessSettings
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.clock import SystemClock
+from gateway.runtime.structs import replace
 from gateway.turns.turn import PUT_AWAY, RULE_ENDED, RULE_PINNED
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, FakeModel, KillAt, Live, MortalStore, config_in, running

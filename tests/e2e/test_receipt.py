@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from gateway.people.approvals import GONE
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import SessionNotFound, StoreError, StoreUnavailable
 from gateway.runtime.points import Point
+from gateway.runtime.structs import replace
 from gateway.store.records import Arrival, InboxItem, Receipt
 from gateway.store.sqlite.store import SqliteStore
 from gateway.turns.poison import TRIES

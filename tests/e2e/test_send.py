@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from gateway.domain.adapter import Limits
 from gateway.domain.chat import ChatAddress
 from gateway.runtime.clock import SystemClock, SystemIds
 from gateway.runtime.errors import UserError
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, config_in, running

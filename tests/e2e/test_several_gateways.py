@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ import pytest
 from gateway.domain.chat import Attachment
 from gateway.domain.turn import SessionSettings
 from gateway.runtime.clock import SystemClock
+from gateway.runtime.structs import replace
 from gateway.store.redis import RedisStore
 from gateway.turns.observer import STOPPED
 from gateway.turns.reception import BUSY

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from gateway.domain.chat import Attachment
 from gateway.domain.message import said_in
 from gateway.domain.notes import QUOTES_END
 from gateway.providers.plugin import ModelPrices
+from gateway.runtime.structs import replace
 from tests.emulators.transcription import Refusal, TranscriptionServer, opus
 from tests.support.gateway import FakeAdapter, KillAt, config_in, running
 from tests.support.model import PATIENCE

@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
-from dataclasses import replace
 
 import httpx
 import pytest
@@ -23,6 +22,7 @@ from gateway.runtime.errors import (
     ProviderRejected,
     ProviderUnavailable,
 )
+from gateway.runtime.structs import replace
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_local import KINDS, local_server
 from tests.emulators.llm_replies import (

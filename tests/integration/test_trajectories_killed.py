@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.runtime.errors import UserError
+from gateway.runtime.structs import replace
 from gateway.trajectories import lines as file_lines
 from gateway.trajectories.journal import Journal
 from gateway.trajectories.run import compress_files

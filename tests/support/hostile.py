@@ -132,7 +132,7 @@ def _within(value: object, place: str, depth: int) -> Iterator[tuple[str, Patter
             yield from _within(each, f"{place}[{number}]", depth - 1)
     elif depth and type(value).__module__.partition(".")[0] in ROOMS:
         late = (name for name, each in vars(type(value)).items() if isinstance(each, cached_property))
-        for name in (*getattr(type(value), "__dataclass_fields__", {}), *late):
+        for name in (*getattr(value, "__struct_fields__", ()), *getattr(value, "__dataclass_fields__", ()), *late):
             yield from _within(getattr(value, name, None), f"{place}.{name}", depth - 1)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from gateway.domain.pin import Pin, Pins
 from gateway.domain.session import Compaction, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.runtime.clock import SystemClock
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.records import (
     MOST_ATTEMPTS,

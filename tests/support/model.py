@@ -6,13 +6,15 @@ import asyncio
 import itertools
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
 
 from gateway.domain.message import ToolCall, text_of
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Restarted, StopReason, TextDelta
 from gateway.providers.offline.model import is_memory_request, is_summary_request
+from gateway.runtime.structs import replace
 
 PATIENCE = 60.0  # seconds until a test that hangs is failed rather than waited for
 
@@ -62,8 +64,7 @@ class Gate(Changing):
         await self.until(lambda: self.waiting >= count)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Say:
+class Say(Struct, frozen=True, kw_only=True):
     """One answer of the scripted model. `broken` is streamed before all else and is void. `first` is streamed before
     `gate` is waited at; `error` is raised after that. `prompt`: reported prompt tokens (0: counted by the fake; None:
     no report)."""

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from gateway.app.gateway import Gateway
 from gateway.app.plugins import all_commands
 from gateway.domain.platform import AdapterHost
 from gateway.runtime.clock import Clock, SystemClock, SystemIds
+from gateway.runtime.structs import replace
 from tests.support.gateway import config_in
 from tests.support.model import PATIENCE, FakeModel
 

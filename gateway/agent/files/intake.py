@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from hashlib import sha256
 from typing import Final, TypeVar
 
@@ -30,6 +29,7 @@ from gateway.runtime.aside import RunsAside
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, FileRefused, RateLimited, StoreUnavailable
+from gateway.runtime.structs import replace
 from gateway.runtime.tokens import IMAGE_TOKENS, TokenCounter
 from gateway.store.port import FileStore
 

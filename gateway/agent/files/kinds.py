@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from resiliparse.parse.encoding import detect_encoding
 
 from gateway.domain.chat import Attachment
@@ -40,8 +40,7 @@ NOT_TEXT: Final = "it is neither text nor a PDF nor a Word document (DOCX)"
 GUESSED: Final = "its encoding guessed to be {encoding}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileText:
+class FileText(Struct, frozen=True, kw_only=True):
     """The text of a file, or the `problem`, a clause, that keeps it from being read. `how`: what a reader should know
     of the text, such as its pages; "" is nothing."""
 
@@ -50,8 +49,7 @@ class FileText:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Reading(Struct, frozen=True, kw_only=True):
     """A content as far as a message may show it, so that the content need not stay in memory. `sound`: its format.
     `text`: its beginning, "" if it is blank; `length`: all of its characters; `how`, `problem`: as of a `FileText`."""
 

@@ -12,8 +12,9 @@ The person's own words and files are noted on the message (`said`, `files`), for
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from gateway.agent.files.kinds import Reading
 from gateway.agent.files.references import picture_part, sound_part
@@ -35,8 +36,7 @@ TEXT = (
 REST = " up to character {shown:,}; read_file shows the rest"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Received:
+class Received(Struct, frozen=True, kw_only=True):
     """A file that is kept, or the `problem` that kept it away. `spoken`: the words of a recording that the model does
     not hear."""
 
@@ -52,8 +52,7 @@ class Received:
         return "" if self.reading.picture or self.reading.sound else self.reading.problem
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reader:
+class Reader(Struct, frozen=True, kw_only=True):
     """The model that will read a message. `sounds` are the formats that it hears; `count` counts tokens."""
 
     window: int

@@ -8,9 +8,9 @@ however often its turn is begun anew, and no more when it is forgotten or purged
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Final
 
+from msgspec import Struct
 from pydantic import Field
 
 from gateway.domain.chat import SessionKey, Source
@@ -41,8 +41,7 @@ class FileSettings(Section):
     per_chat_mb: Quota | None = Field(2000, description="one chat, all its people together")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileQuotas:
+class FileQuotas(Struct, frozen=True, kw_only=True):
     """Counts what people send."""
 
     store: BudgetStore

@@ -10,12 +10,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Final
 
 import structlog
+from msgspec import Struct, field
 from pydantic import Field
 
 from gateway.agent.caps import millionths
@@ -83,8 +83,7 @@ class TranscriptionSettings(Section):
             yield ("command",), 'must hold "{file}" behind the program, where the recording\'s file is named'
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spoken:
+class Spoken(Struct, frozen=True, kw_only=True):
     """The words of a recording; "" if there are none. `problem`: the reason why nobody knows."""
 
     words: str = ""
@@ -100,8 +99,7 @@ class Spoken:
         return UNDERSTOOD.format(words=cut)
 
 
-@dataclass(slots=True, kw_only=True)
-class Dictation:
+class Dictation(Struct, kw_only=True):
     """Writes recordings down, within the limits of the settings and the spend caps."""
 
     store: Store

@@ -14,7 +14,6 @@ import base64
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any, Final
 
 import structlog
@@ -25,6 +24,7 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, Provider
 from gateway.runtime.errors import ContextOverflow, PicturesRefused, ProviderError, ProviderRejected, QuotaExceeded
+from gateway.runtime.structs import replace
 from gateway.store.port import FileStore
 
 log = structlog.get_logger(__name__)

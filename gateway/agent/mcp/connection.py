@@ -10,7 +10,6 @@ import logging
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from mcp.client.session import ClientSession, IncomingMessage
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
+from msgspec import Struct
 from pydantic import ValidationError
 
 import gateway
@@ -48,8 +48,7 @@ _Read = MemoryObjectReceiveStream[SessionMessage | Exception]
 _Write = MemoryObjectSendStream[SessionMessage]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Connector:
+class Connector(Struct, frozen=True, kw_only=True):
     """Connects to servers: a `Connect`."""
 
     clock: Clock
@@ -107,8 +106,7 @@ async def _note(hear: Hear, message: IncomingMessage) -> None:
         hear("changed", "")
 
 
-@dataclass(frozen=True, slots=True)
-class _SessionLink:
+class _SessionLink(Struct, frozen=True):
     name: str
     session: ClientSession
     hear: Hear

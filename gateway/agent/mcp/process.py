@@ -13,11 +13,11 @@ from asyncio.subprocess import SubprocessStreamProtocol
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import structlog
+from msgspec import Struct, field
 
 from gateway.agent.mcp import keeper
 from gateway.agent.mcp.server import MOST_BYTES, ServerFailed
@@ -40,16 +40,14 @@ _LAST_WORDS: Final = 3  # lines of its stderr that are told with the reason why 
 _KEEPER: Final = Path(__file__).with_name("keeper.py")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TooLong:
+class TooLong(Struct, frozen=True, kw_only=True):
     """A line that is not read. `ends` are its first and last bytes."""
 
     size: int
     ends: bytes
 
 
-@dataclass(slots=True, kw_only=True)
-class ServerProcess:
+class ServerProcess(Struct, kw_only=True):
     """A running server. `life` is the pipe by which its parent knows that we live."""
 
     name: str

@@ -9,8 +9,9 @@ from __future__ import annotations
 import binascii
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from gateway.agent.files.kinds import picture_type
 from gateway.domain.chat import one_line
@@ -21,8 +22,7 @@ _LONGEST_NAME: Final = 200
 EMPTY: Final = "The tool has ended, and returned nothing."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Enclosed:
+class Enclosed(Struct, frozen=True, kw_only=True):
     """A file in an answer. `picture`: it is one by its bytes, and `mime` is then theirs."""
 
     name: str
@@ -31,8 +31,7 @@ class Enclosed:
     picture: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """An answer. `pieces` are its texts and files, in its order. `failed`: the tool says that it could not do it."""
 
     pieces: tuple[str | Enclosed, ...]

@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Literal, Protocol
 
 import structlog
+from msgspec import Struct, field
 
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.domain.wording import lasting
@@ -50,8 +50,7 @@ class ServerFailed(Exception):
     """A server cannot be used now; the text says why, as a clause without a full stop."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolFacts:
+class ToolFacts(Struct, frozen=True, kw_only=True):
     """A server's description of one of its tools. `schema`: of its arguments, as JSON."""
 
     name: str
@@ -80,8 +79,7 @@ Hear = Callable[[Event, str], None]
 Connect = Callable[[str, McpServerSettings, Hear], AbstractAsyncContextManager[Link]]
 
 
-@dataclass(slots=True, eq=False)
-class _Call:
+class _Call(Struct, eq=False):
     tool: str
     arguments: Mapping[str, Any]
     answer: asyncio.Future[Mapping[str, Any]]
@@ -92,15 +90,13 @@ class _Call:
             self.answer.set_exception(ToolError(why))
 
 
-@dataclass(frozen=True, slots=True)
-class _Heard:
+class _Heard(Struct, frozen=True):
     event: Event
     why: str
     connection: int  # an earlier one's news are of no interest
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class McpServer:
+class McpServer(Struct, kw_only=True, eq=False):
     """One server. `load` gives the connector: the library is large, and is loaded when first needed. `offered` is
     called with the server's tools. `failure`: why it cannot be used now; "" while it is used or started."""
 

@@ -10,11 +10,12 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import structlog
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from gateway.agent.mcp.server import ToolFacts
 
@@ -23,8 +24,7 @@ log = structlog.get_logger(__name__)
 _LARGEST: Final = 8 * 1024 * 1024  # bytes of a file
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolLists:
+class ToolLists(Struct, frozen=True, kw_only=True):
     """The files of one gateway. `folder` is made when there is something to be kept."""
 
     folder: Path

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import structlog
+from msgspec import Struct, field
 
 from gateway.agent.auxiliary import AuxiliaryModel
 from gateway.agent.caching import Prefix
@@ -63,8 +63,7 @@ _SCHEMA: Final[Mapping[str, Any]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
+class Findings(Struct, frozen=True, kw_only=True):
     """The findings of a flush in the first `through` messages of a session."""
 
     session: Session
@@ -72,16 +71,14 @@ class Findings:
     steps: Sequence[Step] = ()
 
 
-@dataclass(slots=True)
-class Started:
+class Started(Struct):
     """A flush of a session that goes on. `through`: how many messages it has read once it ended well."""
 
     session: Session
     through: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flushes:
+class Flushes(Struct, frozen=True, kw_only=True):
     """Starts flushes, at most one for each session at a time."""
 
     memories: Memories

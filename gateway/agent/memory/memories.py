@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.agent.memory.rules import Edit, Source, barring, change, found, used
 from gateway.agent.memory.snapshot import MemorySettings, snapshot
@@ -20,8 +21,7 @@ from gateway.store.port import Store
 _TRIES: Final = 20  # of a change beside others; each round one of them gets through
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memories:
+class Memories(Struct, frozen=True, kw_only=True):
     """Reads and changes memories. `zone`: of the people who talk here."""
 
     store: Store
@@ -69,8 +69,7 @@ class Memories:
         await self.change(scope, lambda memory: barring(memory, facts, messages, now))
 
 
-@dataclass(frozen=True, slots=True)
-class TurnMemory:
+class TurnMemory(Struct, frozen=True):
     """The memory as a turn's tool uses it. The source of a new fact is the message that the turn answers."""
 
     memories: Memories

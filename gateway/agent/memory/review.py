@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from gateway.agent.memory.memories import source_of
 from gateway.agent.memory.rules import Edit, Source
@@ -65,8 +66,7 @@ What was said:
 </conversation>"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Struct, frozen=True, kw_only=True):
     """One change that a review asks for, and the message that says it."""
 
     action: Literal["add", "replace", "remove"]
@@ -86,8 +86,7 @@ class Step:
                 return edit.remove(memory, self.fact)[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Review:
+class Review(Struct, frozen=True, kw_only=True):
     """The reading matter of a flush: the material, and the sources by their numbers in it. `is_trivial`: too little
     was said to be worth a call."""
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.memory import (
@@ -25,6 +26,7 @@ from gateway.domain.memory import (
 )
 from gateway.runtime.clock import lasting_id
 from gateway.runtime.errors import ToolError
+from gateway.runtime.structs import replace
 from gateway.store.shared.documents import storable
 from gateway.store.shared.text import normalised, question, terms
 
@@ -40,8 +42,7 @@ NOT_OWN: Final = (
 CREDENTIAL: Final = "That seems to hold a credential, and memory goes to the model: leave the credential out."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(Struct, frozen=True, kw_only=True):
     """The message that says something. `own`: the words that its sender said; `others`: the other facts that hold."""
 
     message_id: str
@@ -53,8 +54,7 @@ class Source:
     others: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class Edit(Struct, frozen=True, kw_only=True):
     """One step, and when it is made. `alone`: the scope is one person's, so facts may be about them."""
 
     scope: SessionKey

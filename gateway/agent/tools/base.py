@@ -11,9 +11,10 @@ A tool whose calls a person must allow says so (`NeedsApproval`), and runs only 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+from msgspec import Struct, field
 
 from gateway.domain.file import KeptFile
 from gateway.domain.memory import About, Fact
@@ -81,8 +82,7 @@ class MemoryAccess(Protocol):
         """The facts that fit best, best first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HiddenTool:
+class HiddenTool(Struct, frozen=True, kw_only=True):
     """A tool that has no room in the prompt."""
 
     name: str
@@ -123,8 +123,7 @@ class ReminderBook(Protocol):
         """Another text, another time, or both."""
 
 
-@dataclass(slots=True, kw_only=True)
-class ToolContext:
+class ToolContext(Struct, kw_only=True):
     """Everything that a call may use. A tool may change two things, which are stored with the step: it replaces the
     tuple `todos`, and `found`, the names of those `hidden` tools that are on offer from the next step on."""
 
@@ -141,8 +140,7 @@ class ToolContext:
     found: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolHost:
+class ToolHost(Struct, frozen=True, kw_only=True):
     """Everything that a tool is made with. A module's `TOOLS` are functions that take a host and return a tool, or
     None if the tool is switched off. `sections` are the tools' sections of the configuration; `home` is the gateway's
     own folder, an absolute path; `redact` takes secrets out of a text; `aside` carries out functions that read
@@ -159,8 +157,7 @@ class ToolHost:
         return next((each for each in self.sections if isinstance(each, kind)), kind())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(Struct, frozen=True, kw_only=True):
     """A result with pictures for the model: digests of files that the conversation keeps."""
 
     text: str

@@ -9,9 +9,10 @@ would take too much of the window, the rarely used ones are hidden, until `find_
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from gateway.agent.tools.arguments import Arguments
 from gateway.agent.tools.base import HiddenTool, NeedsApproval, RefersToMessage, Tool
@@ -20,14 +21,14 @@ from gateway.domain.chat import Source
 from gateway.domain.place import is_person, names, narrowest
 from gateway.domain.session import Session
 from gateway.runtime.errors import ConfigError
+from gateway.runtime.structs import replace
 
 OWN: Final = "legato"  # the origin of tools that are there from start to end
 FIND: Final = "find_tools"  # on offer while tools are hidden
 SHARE: Final = 0.20  # of the window, for schemas; beyond, rarely used tools are hidden
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
+class Caller(Struct, frozen=True, kw_only=True):
     """The person of a turn, and their place. `admin`: whether they administer the bot."""
 
     source: Source
@@ -63,8 +64,7 @@ def listed(name: str, names: Sequence[str]) -> bool:
     return any(fnmatchcase(name, each) for each in taken) or bool(out and not taken)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OfferRule:
+class OfferRule(Struct, frozen=True, kw_only=True):
     """The rule of the configuration. `offered`: lists of tools by whom they are for; of the entries that fit, the
     closest counts. `admins_only`: the list of tools that only admins have. `mail_ids`: platforms where people's ids
     hold an `@`."""
@@ -89,8 +89,7 @@ class OfferRule:
         return listed(name, names)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceRule:
+class PlaceRule(Struct, frozen=True, kw_only=True):
     """The rule of single chats: `lists` of tools, by place; the narrowest counts."""
 
     lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -117,8 +116,7 @@ def _closest_first(source: Source, *, mail_ids: bool) -> Iterator[str]:
     yield from (f"{source.platform}:*", source.platform, "*")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offered:
+class Offered(Struct, frozen=True, kw_only=True):
     """A registered tool, and its description for a model. `asking` is the tool, if a person must allow calls of it;
     `refers`: it names the message that the turn answers. `gone`: its origin took it away since."""
 
@@ -132,8 +130,7 @@ class Offered:
     gone: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class Offer(Struct, frozen=True, kw_only=True):
     """The tools on offer in one session to one person now. `order`: the names with which the session goes on.
     `hidden`: those without room in the prompt. `version`: the toolbox's, when it was asked."""
 

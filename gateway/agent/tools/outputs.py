@@ -12,9 +12,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import Struct, field
 from pydantic import Field
 
 from gateway.agent.files.references import picture_part
@@ -43,8 +43,7 @@ class OutputLimits(Section):
     preview_chars: Count = Field(1_500, description="characters of a kept result that the model sees at once")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outputs:
+class Outputs(Struct, frozen=True, kw_only=True):
     """The results of one step. `window`: the tokens that the model reads at once. `count` gives a text's tokens;
     `measured` notes on a message its size and identifiers. Both are called in threads."""
 

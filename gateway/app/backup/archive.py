@@ -17,10 +17,12 @@ import stat
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, Final
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from gateway.runtime.errors import UserError
 
@@ -32,8 +34,7 @@ _PIECE: Final = 1024 * 1024  # bytes
 _LONGEST: Final = 64 * 1024 * 1024  # bytes of a manifest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class Manifest(Struct, frozen=True, kw_only=True):
     """What an archive says of itself. `made_at`: UTC; `origin`: the store's address without credentials; `schema`: the
     version of the store's file; `counts`: rows by table; `files`: size and SHA-256 by name."""
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 MADE: Final = ".legato-backups"  # the list: a line for each, the store and the name
 _STAMP: Final = "%Y%m%dT%H%M%SZ"
@@ -22,8 +23,7 @@ _PERIODS: Final[dict[str, Callable[[datetime], tuple[int, ...]]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keep:
+class Keep(Struct, frozen=True, kw_only=True):
     """How many days, weeks and months keep one backup each."""
 
     d: int = 0

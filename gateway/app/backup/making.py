@@ -6,12 +6,12 @@ import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
 import apsw
+from msgspec import Struct
 
 from gateway import __version__
 from gateway.app.backup.archive import STORE, Manifest, write
@@ -29,8 +29,7 @@ _HALF: Final = "legato-backup"  # the beginning of the name of one that is not w
 _BARE: Final = ".db"  # the end of the name of a store's copy alone
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class Made(Struct, frozen=True, kw_only=True):
     """A backup: where it is, its size, and the names of older ones that were deleted after it."""
 
     file: str

@@ -8,13 +8,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import IO, Any, Final
 
 import apsw
+from msgspec import Struct
 
 from gateway.app.backup.archive import HOME, STORE, Manifest, unpack
 from gateway.app.backup.sealing import MARK_BYTES, is_sealed, unsealed
@@ -40,8 +40,7 @@ _SAMPLE: Final = 50  # sessions that are compared, if there are so many
 _LOOKED_THROUGH: Final = 5_000  # newest sessions from which they are taken
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
+class Restored(Struct, frozen=True, kw_only=True):
     """`store` is where it lies, `made_at` when the backup was made, if it says so, and `aside` the folder that keeps
     what was there (None: nothing was)."""
 
@@ -52,8 +51,7 @@ class Restored:
     messages: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verified:
+class Verified(Struct, frozen=True, kw_only=True):
     """`rows` by table: of the `backup`, and `now` of the store, where that is a file of this version. Of the sessions
     that were compared, `same` are in both, `changed` have other words there by now, and `gone` are not there."""
 

@@ -11,11 +11,11 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 import structlog
+from msgspec import Struct
 
 from gateway.domain.expiry import next_daily
 from gateway.domain.wording import utc
@@ -30,8 +30,7 @@ _NICE: Final = 10  # of the process: answers come first
 _ACCOUNT: Final = "backup"  # the notes about it, and the lease
 
 
-@dataclass(slots=True, kw_only=True)
-class Backups:
+class Backups(Struct, kw_only=True):
     """Runs `command`, which is `legato backup --json`, each day `at` a time in a zone (None: this machine's)."""
 
     at: str
@@ -40,7 +39,7 @@ class Backups:
     store: Store
     clock: Clock
     worker: str
-    _began: float = field(init=False)
+    _began: float = 0.0
     _notes: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.app.config.environment import HOME_VARIABLE
 from gateway.app.config.loading import load_config
@@ -26,8 +27,7 @@ _HERE: Final = Path()
 _OTHERS: Final = 0o077  # of a file's mode; Legato makes its files without
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
+class Setup(Struct, frozen=True, kw_only=True):
     """`config` was read from `file` (None: there is none), laid over the file `below`. `folder` is Legato's; `earlier`
     is what lies in the working folder, as in earlier versions, and is used. `secrets`: the folders whose `.env` was
     read, of which the last counts most."""

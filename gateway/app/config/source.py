@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from msgspec import Struct, field
 
 UNSPACED: Final = "; write a space behind each colon, as in `provider: offline`"
 KeyPath = tuple[str | int, ...]
@@ -32,8 +32,7 @@ _MOST_BYTES = 1024 * 1024  # every setting with its comments takes 17 KB
 _MOST_VALUES = 20_000  # aliases that multiply one another would fill the memory
 
 
-@dataclass(slots=True)
-class Tree:
+class Tree(Struct):
     """Nested values, where each one came from, and what is already known to be wrong with them.
 
     `origins` maps a key path to words such as `config.yaml:12`; `from_environment` holds the paths

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.delivery.markdown.events import Event, Unreadable, events
 from gateway.delivery.markdown.reading import OPTIONS, language
@@ -27,8 +28,7 @@ class Rank(IntEnum):
     STYLED = 6  # anything within bold or slanted text, which ends in one half and begins in the other
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class Cut(Struct, frozen=True, kw_only=True):
     """A place to cut: the text before `at` ends with `closing`, the text behind `at` begins with `opening`.
 
     `indent`: the lines behind the cut move to the left by so many columns, as far as they can; their items are in the
@@ -85,8 +85,7 @@ def _events(source: str) -> list[Event]:
         return []
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fence:
+class _Fence(Struct, frozen=True, kw_only=True):
     """The beginning of a block of code. `prefix`: the signs of quotes and items before each of its lines."""
 
     prefix: str

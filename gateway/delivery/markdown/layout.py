@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.delivery.markdown.characters import sound
 from gateway.delivery.markdown.events import Event
@@ -42,8 +43,7 @@ _STYLES: Final[dict[str, Kind]] = {
 _LINKS: Final = frozenset(("Link", "Image"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Medium:
+class Medium(Struct, frozen=True, kw_only=True):
     """The differences between platforms that matter to a layout."""
 
     cleaned: Callable[[str], str]  # a text as it will be shown

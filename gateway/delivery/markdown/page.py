@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 Kind = Literal["blockquote", "text_link", "spoiler", "bold", "italic", "underline", "strikethrough", "code", "pre"]
 
 _DEEPEST: Final = 8  # margins; what is nested deeper is not moved further to the right
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class Span(Struct, frozen=True, kw_only=True):
     """A marked stretch of the text, from `start` to before `end`, in characters."""
 
     kind: Kind

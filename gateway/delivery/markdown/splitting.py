@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.delivery.markdown.characters import Unit, is_visible, last_boundary, length, reach, sound
 from gateway.delivery.markdown.cuts import Cut, Rank, cuts, rough_cut
@@ -25,8 +26,7 @@ _LOOKAHEAD: Final = 1_500  # characters behind the last place to cut, which may 
 _EMPTY_LINES: Final = re.compile(r"(?:[ \t]*\n)+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Splitter:
+class Splitter(Struct, frozen=True, kw_only=True):
     """Cuts Markdown into messages of at most `limit` units each. `load` says how full a message a part makes, plain or
     laid out: 1 is all it holds."""
 

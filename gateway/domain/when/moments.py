@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from calendar import monthrange
-from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta, tzinfo
 from typing import Final
 
+from msgspec import Struct
+
 from gateway.domain.recurrence import Recurrence, Timetable, local_of, utc_of
 from gateway.domain.when.parts import EXACT, LAST_DAY, BadTime, Parts
+from gateway.runtime.structs import replace
 
 _FURTHEST: Final = 50 * 366 * 86_400.0  # seconds
 _MORNING: Final = time(9)  # of a day without a time
@@ -16,8 +18,7 @@ _LONG: Final = (1, 3, 5, 7, 8, 10, 12)  # months with 31 days; no two short ones
 _TOO_FAR: Final = "That is too far away: I remind of what comes within 50 years."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class When:
+class When(Struct, frozen=True, kw_only=True):
     """A time that a text says. `start` is naive local time, `due` its moment (seconds since the epoch): with a `rule`
     the first that is yet to come. `rest`: the text without the time."""
 

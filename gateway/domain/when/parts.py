@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from itertools import pairwise
 from typing import Final
+
+from msgspec import Struct, field
 
 from gateway.domain.recurrence import LAST, MOST_TIMES, Recurrence, Unit
 from gateway.domain.when import patterns
@@ -28,8 +29,7 @@ class BadTime(ValueError):
     """A time that cannot be, as a sentence for people."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Parts:
+class Parts(Struct, kw_only=True):
     """The parts of a time that were read so far."""
 
     spans: list[tuple[int, str]] = field(default_factory=list)

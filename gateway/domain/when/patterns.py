@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Generic, TypeVar
+
+from msgspec import Struct
 
 from gateway.domain.when import words
 
@@ -43,8 +44,7 @@ class Pattern:
         return self._compiled.finditer(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice(Generic[K]):
+class Choice(Struct, Generic[K], frozen=True):
     """One pattern for several values, each with a group of its own."""
 
     values: tuple[K, ...]

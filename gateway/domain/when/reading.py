@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime, tzinfo
 from typing import Final
 
@@ -11,6 +10,7 @@ from gateway.domain.recurrence import local_of
 from gateway.domain.when import patterns
 from gateway.domain.when.moments import When, checked, resolved
 from gateway.domain.when.parts import SHORT, BadTime, Parts, scan
+from gateway.runtime.structs import replace
 
 _READ: Final = 120  # characters of each end of a text
 _SOME_DAYS: Final = "every monday, tuesday and thursday at 9"

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
 
 from gateway.domain.message import Original
 from gateway.domain.usage import CanonicalUsage
@@ -20,13 +21,13 @@ from gateway.providers.base import Completed, ModelEvent, StopReason
 from gateway.providers.calls import is_object
 from gateway.providers.ends import stop_reason
 from gateway.providers.usage import normalize_usage
+from gateway.runtime.structs import replace
 
 # The key of a block that a delta adds to, by the type of the delta. The delta's own key has the same name.
 _GROWS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 
 
-@dataclass(slots=True)
-class _Block:
+class _Block(Struct):
     """A block that is still arriving: as it began, and what was added to its keys. `input`: what a model gives a tool,
     ours (`call`) or one of the server's. `odd`: it grew in a way that nobody here knows, so that it cannot go back."""
 

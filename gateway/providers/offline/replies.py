@@ -9,32 +9,30 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from gateway.domain.message import text_of
 from gateway.domain.notes import without_quotes
 from gateway.providers.offline.facts import arithmetic, gist, recall_fact, remembered, requests_in
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(Struct, frozen=True, kw_only=True):
     """A tool to call, and its arguments."""
 
     tool: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """The words of a reply, and the calls after them."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(Struct, frozen=True, kw_only=True):
     """The basis of a reply. `earlier` is every message before the newest request."""
 
     request: str

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from gateway.domain.usage import CanonicalUsage
@@ -21,6 +20,7 @@ from gateway.providers.ends import stop_reason
 from gateway.providers.openai.attached import OF_ANSWERS, OF_CALLS, attach, original
 from gateway.providers.openai.codec import text_parts
 from gateway.providers.usage import normalize_usage
+from gateway.runtime.structs import replace
 
 
 class ChatAnswer:

@@ -21,9 +21,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from gateway.domain.message import Message, ToolCall, says_nothing
 from gateway.providers.base import BEGINNING, ModelRequest, ModelSpec
@@ -32,6 +33,7 @@ from gateway.providers.features import joined
 from gateway.providers.openai.attached import ID_LIMIT, OF_ANSWERS, OF_CALLS, UNSIGNED, attached_to
 from gateway.providers.plugin import request_settings
 from gateway.runtime.errors import ProviderRejected
+from gateway.runtime.structs import replace
 
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
 
@@ -62,8 +64,7 @@ def at_path(spec: ModelSpec, path: str) -> str:
     return f"{base.rstrip('/').removesuffix('/chat/completions')}{path}{mark}{query}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Habits:
+class Habits(Struct, frozen=True, kw_only=True):
     """The habits of a server that were learned from its refusals. `cap_name`: how it calls the output cap, None as
     usual. `usage_option`: whether it takes `stream_options`, without which some report no usage. `reasoning`: whether
     it wants its thoughts back, None as usual. `attached`: whether it takes back what it attached. `signed`: whether it

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from gateway.domain.message import Original
@@ -19,6 +18,7 @@ from gateway.providers.base import Completed, ModelEvent, StopReason
 from gateway.providers.ends import stop_reason
 from gateway.providers.openai_responses.codec import API, words_in, words_of
 from gateway.providers.usage import normalize_usage
+from gateway.runtime.structs import replace
 
 _ENDS: Final = ("response.completed", "response.incomplete", "response.done")
 _THOUGHTS: Final = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta")

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
 
 from gateway.domain.message import Message, note_of, text_of
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.calls import CallNames, arguments_text
 from gateway.providers.plugin import request_settings
+from gateway.runtime.structs import replace
 
 API: Final = "openai-responses"
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
@@ -29,8 +31,7 @@ _EMPTY: Final = "(empty message)"
 _ENCRYPTED: Final = "reasoning.encrypted_content"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Habits:
+class Habits(Struct, frozen=True, kw_only=True):
     """The habits of a model or its server that were learned from refusals. `encrypts`: whether it can hand out its
     thoughts. `stores`: whether it knows the option not to store."""
 

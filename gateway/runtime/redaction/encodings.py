@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import Final
 
+from msgspec import Struct
+
 from gateway.runtime.redaction.places import Span
+from gateway.runtime.structs import replace
 
 _ROUNDS: Final = 4  # an encoding inside an encoding inside an encoding, with colours
 _INVISIBLE: Final = (
@@ -52,8 +54,7 @@ _Piece = tuple[int, int, str, int]
 """(start, end, what stands there instead, characters of the original for each of its own)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """`text`, and for each piece of it, in order: where it begins here and there, and how wide a character is there."""
 
     text: str

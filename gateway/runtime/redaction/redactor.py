@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.runtime.redaction.assignments import ASSIGNMENT, KEY, NAMES, assigned, value_of
 from gateway.runtime.redaction.blocks import cut_keys, held_in_blocks
@@ -45,8 +46,7 @@ _CASED: Final = "ñÑпПşŞłŁöÖóÓậẬκΚ"
 _UNCASED: Final = "码碼口पパ비كסร"
 
 
-@dataclass(frozen=True, slots=True)
-class _Literal:
+class _Literal(Struct, frozen=True):
     """`text`, with which the `kinds` begin, and their shortest run. `rest`: the literal without small letters."""
 
     text: str

@@ -7,13 +7,15 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from gateway.domain.message import Message, assistant, says_nothing, tool_result, user
 from gateway.domain.message import ToolCall as Call
 from gateway.runtime.clock import lasting_id
+from gateway.runtime.structs import replace
 
 _TITLE: Final = 100  # characters, as `/title` allows
 _LATEST: Final = 4_102_444_800.0  # the year 2100, in seconds since the epoch
@@ -23,8 +25,7 @@ _RETURNED: Final = "[{name} returned]\n{text}"
 _NO_RESULT: Final = "(The export holds no result.)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Past:
+class Past(Struct, frozen=True, kw_only=True):
     """One conversation. `source`: its name in the program that it comes from, which is always the same. `messages` are
     as they were said, with their times (seconds since the epoch) where the export has them."""
 
@@ -35,8 +36,7 @@ class Past:
     messages: tuple[Message, ...]
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """What was left out, by reason, and how many bytes of the file are read."""
 
     left_out: Counter[str] = field(default_factory=Counter)

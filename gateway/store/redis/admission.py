@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
+from msgspec import Struct
 from redis.asyncio.connection import AbstractConnection
 from redis.crc import key_slot
 from redis.exceptions import AuthenticationError, AuthorizationError, ResponseError
@@ -87,8 +87,7 @@ def refusal(endpoint: Endpoint, error: BaseException) -> StoreUnavailable | None
     return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Survey:
+class Survey(Struct, frozen=True, kw_only=True):
     """The content of an endpoint: the facts about its store (none: there is no store), and the number of keys."""
 
     meta: Mapping[str, str]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import chain
 
 from gateway.domain.chat import Outbound, SessionKey
@@ -11,6 +10,7 @@ from gateway.domain.message import Message, note_of, noted, noted_tokens
 from gateway.domain.reminder import Reminder
 from gateway.domain.session import Session, SessionRef
 from gateway.domain.usage import LedgerEntry
+from gateway.runtime.structs import replace
 from gateway.store.records import PATCHED, Arrival, Lease, Opening, Patch, SessionChanges, StepRecord
 from gateway.store.redis.codec import (
     field_text,

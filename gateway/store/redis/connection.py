@@ -15,12 +15,12 @@ import contextlib
 import types
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Final
 
 import structlog
 from hiredis import pack_command
+from msgspec import Struct, field
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import (
     AskError,
@@ -72,8 +72,7 @@ def nothing(*_: Any) -> None:
     """The default of every callback."""
 
 
-@dataclass(slots=True, eq=False)
-class Job:
+class Job(Struct, eq=False):
     """One step on its way: a script with what it takes, or a plain command that only reads.
 
     `read` makes the result of the answer; then, on the loop, `done(result)` is called, and `abandoned(result)` if the
@@ -135,8 +134,7 @@ def _refusal(status: str, reply: Sequence[str]) -> GatewayError:
     return StoreError("The server took this step for an old copy of one that was answered; nothing was done.")
 
 
-@dataclass(slots=True, kw_only=True)
-class Caller:
+class Caller(Struct, kw_only=True):
     """The caller as every script is told: the process; the channel for news; for how many milliseconds the process
     counts as alive after a beat; the platforms whose lanes it runs, and the platforms it sends to, which may change."""
 

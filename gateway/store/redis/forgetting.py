@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Final, TypeVar
 
 from redis.exceptions import ResponseError
@@ -19,6 +18,7 @@ from redis.exceptions import ResponseError
 from gateway.domain.chat import UNSENT, SessionKey
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict
+from gateway.runtime.structs import replace
 from gateway.store.records import Erasure, Forgetting, Lease
 from gateway.store.redis import searching
 from gateway.store.redis.arguments import listed, messages

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from gateway.domain.chat import SessionKey
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreError, StoreUnavailable
+from gateway.runtime.structs import replace
 from gateway.store.records import SUSPECT_ATTEMPTS, Claim, InboxItem, Lease, attempts_allowed
 from gateway.store.redis.arguments import of_lease
 from gateway.store.redis.partitions import partition_of_key

@@ -8,11 +8,12 @@ versions, with different scripts, can share a server.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha1
 from importlib.resources import files
 from typing import Final, get_args
+
+from msgspec import Struct
 
 from gateway.domain.chat import KEPT, MOST_DOUBTS, MOST_PLACE, PLACED, SCHEDULED, UNSENT, WAITING, OutboundState
 from gateway.domain.session import EndReason, HookState
@@ -42,8 +43,7 @@ _CONSTANTS: Final = {
 _NAMED = re.compile(rf"\b(?:SUSPECT|MOST|EVENT|{'|'.join(_WORDS)})_[A-Z_]+\b")
 
 
-@dataclass(frozen=True, slots=True)
-class Script:
+class Script(Struct, frozen=True):
     """A script's text and the hash that the server knows it by."""
 
     name: str

@@ -9,7 +9,6 @@ import asyncio
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from math import ceil
 from typing import Any, Final, Unpack
@@ -27,6 +26,7 @@ from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import LedgerEntry, UsageTotal
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict, SessionNotFound, StoreUnavailable
+from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Background
 from gateway.store.port import Store
 from gateway.store.records import (

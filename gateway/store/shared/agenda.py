@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.domain.chat import Outbound
 from gateway.store.shared.platforms import Platforms
@@ -17,8 +18,7 @@ from gateway.store.shared.platforms import Platforms
 _SPARE: Final = 64  # void entries that are not worth a search
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Advance:
+class Advance(Struct, frozen=True, kw_only=True):
     """The state of a chat's head: claimed for sending, or to be looked at again at `due_at`."""
 
     chat: str

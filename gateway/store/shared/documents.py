@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
 from typing import Any, Final
 
 import structlog
+from msgspec import NODEFAULT, to_builtins
 
 from gateway.domain.approval import LABELS, Approval
 from gateway.domain.chat import Button, ChatType, Inbound, SessionKey, Source, file_in, file_note
@@ -72,7 +72,11 @@ def inbound_json(inbound: Inbound) -> str:
     return dumps(data)
 
 
-_DEFAULTS: Final = {of: {each.name: each.default for each in fields(of)} for of in (Inbound, Source)}
+_DEFAULTS: Final = {
+    of: dict.fromkeys(of.__struct_fields__, NODEFAULT)
+    | dict(zip(of.__struct_fields__[::-1], of.__struct_defaults__[::-1], strict=False))
+    for of in (Inbound, Source)
+}
 
 
 def _given(value: Inbound | Source) -> dict[str, Any]:
@@ -93,7 +97,7 @@ def inbound_from(text: str) -> Inbound:
 
 
 def _source_from(data: Mapping[str, Any]) -> Source:
-    known: dict[str, Any] = _known(data, Source.__slots__)
+    known: dict[str, Any] = _known(data, Source.__struct_fields__)
     return Source(**known | {name: tuple(each) for name, each in known.items() if isinstance(each, list)})
 
 
@@ -138,12 +142,12 @@ def pins_from(text: str) -> Pins:
 
 def file_json(file: KeptFile) -> str:
     """A kept file, without its content."""
-    return dumps({name: getattr(file, name) for name in KeptFile.__slots__})
+    return dumps({name: getattr(file, name) for name in KeptFile.__struct_fields__})
 
 
 def file_from(text: str) -> KeptFile:
     """The inverse of `file_json`."""
-    return KeptFile(**_known(json.loads(text), KeptFile.__slots__))
+    return KeptFile(**_known(json.loads(text), KeptFile.__struct_fields__))
 
 
 def item_from(row: Sequence[Any]) -> InboxItem:
@@ -218,29 +222,29 @@ _BESIDE: Final = ("number", "parked")  # facts of a reminder that a store keeps 
 
 def reminder_json(reminder: Reminder) -> str:
     """A reminder without its number, which its store gives it, and without whether it is parked."""
-    facts = {name: getattr(reminder, name) for name in Reminder.__slots__ if name not in _BESIDE}
+    facts = {name: getattr(reminder, name) for name in Reminder.__struct_fields__ if name not in _BESIDE}
     return dumps({**facts, "key": str(reminder.key), "source": _given(reminder.source)})
 
 
 def reminder_from(text: str, number: int | str, *, parked: bool) -> Reminder:
     """The inverse of `reminder_json`."""
     data: dict[str, Any] = json.loads(text)
-    known = _known(data, [name for name in Reminder.__slots__ if name not in (*_BESIDE, "key", "source")])
+    known = _known(data, [name for name in Reminder.__struct_fields__ if name not in (*_BESIDE, "key", "source")])
     key, source = SessionKey.parse(data["key"]), _source_from(data["source"])
     return Reminder(key=key, source=source, number=int(number), parked=parked, **known)
 
 
 def guest_book_json(book: GuestBook) -> str:
     """The guest book."""
-    return dumps(asdict(book))
+    return dumps(to_builtins(book))
 
 
 def guest_book_from(text: str) -> GuestBook:
     """The inverse of `guest_book_json`."""
     data: dict[str, Any] = json.loads(text)
     return GuestBook(
-        asking=tuple(Asking(**_known(each, Asking.__slots__)) for each in data["asking"]),
-        guests=tuple(Guest(**_known(each, Guest.__slots__)) for each in data["guests"]),
+        asking=tuple(Asking(**_known(each, Asking.__struct_fields__)) for each in data["asking"]),
+        guests=tuple(Guest(**_known(each, Guest.__struct_fields__)) for each in data["guests"]),
         **_known(data, ("failures", "failed_at", "version")),
     )
 

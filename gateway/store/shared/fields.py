@@ -1,7 +1,7 @@
 """Sessions, rows of the outbox, compactions and kept files as plain facts by name: one description for every store.
 
 SQLite keeps such facts in columns, Redis in the fields of a hash or in a document, both under the names of the
-dataclass's fields. A fact is a text, a number or None; any other value is written as JSON. So a new field is stored
+Struct's fields. A fact is a text, a number or None; any other value is written as JSON. So a new field is stored
 as soon as SQLite has a column for it, and an object that was stored without the field has its default.
 """
 
@@ -71,7 +71,7 @@ def _may_lack(kind: Any) -> bool:
 
 
 class Shape(Generic[T]):
-    """The facts of a dataclass. `parts`: fields with facts of their own, which stand behind the others."""
+    """The facts of a Struct. `parts`: fields with facts of their own, which stand behind the others."""
 
     def __init__(self, made_of: type[T], **parts: Shape[Any]) -> None:
         kinds = {name: kind for name, kind in get_type_hints(made_of).items() if name not in parts}

@@ -22,11 +22,13 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush, nlargest
 from typing import Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from msgspec import Struct
+
 from gateway.domain.message import text_of
+from gateway.runtime.structs import replace
 from gateway.store.records import Found, Meaning, Passage
 from gateway.store.shared.dates import Span, spans
 from gateway.store.shared.kin import kin
@@ -136,8 +138,7 @@ def ends(numbers: Sequence[Number], limit: int) -> list[Number]:
     return [*numbers[:1], *numbers[1:][-limit:]]
 
 
-@dataclass(frozen=True, slots=True)
-class Sought:
+class Sought(Struct, frozen=True):
     """A question, understood: its words, and the days that it names. `meant`: the places of words that no message
     holds, so that others stand for them. `kin`: the places of words that only stand for those of the question."""
 
@@ -164,8 +165,7 @@ class Sought:
         return replace(self, wanted=wanted, kin=frozenset(range(asked, len(wanted.wanted))))
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
+class _Word(Struct, frozen=True):
     """A word of a question: the messages that hold the word, and how much the word tells."""
 
     held_by: frozenset[Number]
@@ -238,8 +238,7 @@ def _fused(scores: Mapping[Number, float], near: Sequence[Number]) -> dict[Numbe
     return dict.fromkeys(scores, 0.0) | {number: 1 / (1 + place) for place, number in enumerate(order)}
 
 
-@dataclass(frozen=True, slots=True)
-class _Hits:
+class _Hits(Struct, frozen=True):
     """Messages of one kind; for each what each word of the question, by its place, weighs in it; and the best of
     them."""
 

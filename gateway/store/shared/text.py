@@ -12,10 +12,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Final
+
+from msgspec import Struct
 
 from gateway.domain.message import ends
 from gateway.store.shared.languages import ENGLISH, is_stop, language_of, stems
@@ -77,8 +78,7 @@ def terms(text: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Struct, frozen=True, kw_only=True):
     """The terms of a search. `wanted`: for each word, the terms that stand for the word; a term "^x" is any term that
     begins with x. `phrases`: the words between quotation marks, normalised, that a message must hold. `runs`: what
     stands together in a script without spaces, of which `wanted` has the pairs. `beside`: the places of words that

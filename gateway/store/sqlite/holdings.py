@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import apsw
+from msgspec import Struct
 
 from gateway.store.sqlite.connection import many, one
 
@@ -14,16 +14,14 @@ OWN: Final = ("meta", "rests")  # tables that say nothing of conversations
 _SAMPLES: Final = 200  # rows of a table, at least, if it has so many
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class Sample(Struct, frozen=True, kw_only=True):
     """Some rows of a table, spread over all of it: the values of each row by column."""
 
     keys: tuple[str, ...]
     rows: Sequence[Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Holdings:
+class Holdings(Struct, frozen=True, kw_only=True):
     """How many rows each table has, and some of them."""
 
     counts: Mapping[str, int]

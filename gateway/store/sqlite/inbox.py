@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 import apsw
+from msgspec import Struct
 
 from gateway.domain.chat import SessionKey
 from gateway.runtime.errors import SessionConflict
+from gateway.runtime.structs import replace
 from gateway.store.records import MOST_HEARD, Acceptance, Arrival, Fate, InboxItem, ItemOutcome, Receipt, SignalKind
 from gateway.store.shared.documents import ERASED, inbound_json, item_from
 from gateway.store.shared.platforms import chat_name
@@ -22,8 +23,7 @@ _COLUMNS: Final = "id, key, inbound, accepted_at, attempts"
 _QUEUED: Final = "outcome IS NULL AND bypass = 0 AND absorbed_by IS NULL"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arrived:
+class Arrived(Struct, frozen=True, kw_only=True):
     """The fate of an Arrival. `claimed`: its lane was idle, and its first attempt is counted."""
 
     receipt: Receipt

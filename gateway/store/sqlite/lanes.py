@@ -16,12 +16,14 @@ import asyncio
 from collections import deque
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from enum import Enum, auto
+
+from msgspec import Struct, field
 
 from gateway.domain.chat import Inbound, SessionKey
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict
+from gateway.runtime.structs import replace
 from gateway.store.records import ATTEMPT_PAUSES, SUSPECT_ATTEMPTS, Claim, InboxItem, Lease, attempt_pause
 from gateway.store.shared.platforms import Platforms
 
@@ -38,8 +40,7 @@ class Phase(Enum):
     ENDING = auto()  # the item is being ended or given back: the lease can do nothing more
 
 
-@dataclass(slots=True)
-class Lane:
+class Lane(Struct):
     """One key's lane. `head` is the claimed item; `queue` holds the others in order."""
 
     key: SessionKey

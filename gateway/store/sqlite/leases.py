@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from gateway.domain.rates import GRACE, Rate, earliest
 from gateway.runtime.clock import Clock
@@ -35,8 +36,7 @@ class Leases:
             del self._held[name]
 
 
-@dataclass(slots=True)
-class _Bucket:
+class _Bucket(Struct):
     taken: list[float] = field(default_factory=list)  # ascending
     silent_until: float = 0.0
     idle_from: float = 0.0  # the bucket holds nobody back from then on

@@ -8,14 +8,15 @@ generation was being sent when its process died.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
 
 import apsw
+from msgspec import Struct
 
 from gateway.domain.chat import KEPT, MOST_DOUBTS, MOST_PLACE, PLACED, UNSENT, WAITING, ChatAddress, Outbound
 from gateway.domain.chat import OutboundState as State
+from gateway.runtime.structs import replace
 from gateway.store.shared.agenda import Advance
 from gateway.store.shared.documents import storable
 from gateway.store.shared.fields import OUTBOUND
@@ -23,8 +24,7 @@ from gateway.store.shared.platforms import Platforms, chat_name
 from gateway.store.sqlite.connection import change, many, marks, one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sender:
+class Sender(Struct, frozen=True, kw_only=True):
     """The process that claims rows, by its generation; the present time; and the platforms that the process sends
     to."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import apsw
+from msgspec import Struct
 
 from gateway.runtime.clock import Clock
 from gateway.store.sqlite import search
@@ -19,8 +19,7 @@ from gateway.store.sqlite.holdings import differences, holdings
 from gateway.store.sqlite.migrations import MIGRATIONS, migrate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rehearsal:
+class Rehearsal(Struct, frozen=True, kw_only=True):
     """`version` is the store's, `known` this program's. `steps` were applied, in so many `seconds`; the store has
     `bytes`, its upgrade takes `needed_bytes` more for a while (with the copy that is kept), and the disk has
     `free_bytes`. `rows` by table; `differences`: sentences about what is not as it was; `unindexed`: messages whose

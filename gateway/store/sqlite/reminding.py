@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import apsw
+from msgspec import Struct
 
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.reminder import Reminder
@@ -94,8 +94,7 @@ def _platforms(connection: apsw.Connection) -> Iterator[str]:
         yield name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replaced:
+class Replaced(Struct, frozen=True, kw_only=True):
     """The result of a change. `first`: nobody had changed the reminder since."""
 
     first: bool

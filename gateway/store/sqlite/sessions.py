@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import apsw
+from msgspec import Struct
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message, noted_tokens
 from gateway.domain.session import Compaction, EndReason, HookState, Session, SessionRef
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.runtime.errors import SessionConflict, SessionNotFound
+from gateway.runtime.structs import replace
 from gateway.store.records import PATCHED, Opening, Rebuilt, StepRecord
 from gateway.store.shared.documents import storable
 from gateway.store.shared.fields import COMPACTION, SESSION, USAGE, Fact
@@ -35,8 +36,7 @@ _UNUSED: Final = USAGE.row(CanonicalUsage())
 SELECT_SESSION: Final = f"SELECT {SESSION_COLUMNS} FROM sessions s JOIN prompts p ON p.session_id = s.id"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Appended:
+class Appended(Struct, frozen=True, kw_only=True):
     """Messages as stored, and the position of the first in the session's transcript."""
 
     session_id: str
@@ -44,8 +44,7 @@ class Appended:
     messages: tuple[Message, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class Opened(Struct, frozen=True, kw_only=True):
     """A session as stored, with its first messages; a continuation's late messages, from its parent, are not among
     them."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Unpack
@@ -29,6 +28,7 @@ from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import LedgerEntry, UsageTotal
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict, StoreUnavailable
+from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Background
 from gateway.store.port import Store
 from gateway.store.records import (

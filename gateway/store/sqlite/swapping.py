@@ -11,16 +11,17 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 _PLAN: Final = "swap.json"
 _PARTS: Final = ("", "-wal", "-shm", "-journal")  # of a file of SQLite
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Swap:
+class Swap(Struct, frozen=True, kw_only=True):
     """`moves`: (name in the folder, name beside the store) of what is put in place; `aside`: the folder beside the
     store that keeps what was there."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import apsw
+from msgspec import Struct
 
 from gateway.domain.chat import Outbound
 from gateway.domain.session import SessionRef
@@ -17,8 +17,7 @@ from gateway.store.sqlite.connection import change, one
 from gateway.store.sqlite.outbox import Sender
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class Ended(Struct, frozen=True, kw_only=True):
     """The outcome of an item's end."""
 
     appended: sessions.Appended | None

@@ -20,13 +20,13 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
 
 import apsw
 import structlog
+from msgspec import Struct
 
 from gateway.runtime.errors import StoreUnavailable
 from gateway.store.sqlite.connection import Connection, unavailable
@@ -45,8 +45,7 @@ def _nothing(*_: Any) -> None:
     """The default of every callback."""
 
 
-@dataclass(slots=True)
-class _Job:
+class _Job(Struct):
     """One operation on its way through the thread."""
 
     work: Callable[[apsw.Connection], Any]

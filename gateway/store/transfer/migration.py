@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreError
@@ -24,8 +25,7 @@ _SQLITE: Final = "sqlite:///"
 Stage = Literal["copying", "verifying"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Progress(Struct, frozen=True, kw_only=True):
     """The records that are done in this stage; `total` None: nobody knows yet how many there are."""
 
     stage: Stage
@@ -33,8 +33,7 @@ class Progress:
     total: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Struct, frozen=True, kw_only=True):
     """A migration that went well: how many records of each kind were copied and found equal, and how
     many seconds copying and verifying took."""
 

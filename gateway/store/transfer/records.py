@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Iterable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, Protocol
+
+from msgspec import Struct
 
 from gateway.runtime.errors import StoreError
 from gateway.store.shared.fields import COMPACTION, FACT, FILE, OUTBOUND, SESSION, USAGE
@@ -70,8 +71,7 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """One fact: every field of its kind (None: it has none), and no other."""
 
     kind: str

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import apsw
+from msgspec import Struct, field
 
 from gateway.domain.chat import PLACED
 from gateway.store.shared.documents import dumps
@@ -18,8 +18,7 @@ from gateway.store.sqlite.outbox import one_of
 from gateway.store.transfer.records import FIELDS, FORGOTTEN, PAGE, PAGE_TEXT, Record, lost
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(Struct, frozen=True):
     """`rows`: where a kind's records come from, in their order. `write`: what stores a record, given its fields by
     name. `values`: what is read for a field that is not simply a column."""
 

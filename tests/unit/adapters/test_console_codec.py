@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -14,6 +13,7 @@ from adapters.console import codec
 from adapters.console.codec import Complaint, Line, LineSplitter, Request
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
 from gateway.domain.terminal import printable, printable_json
+from gateway.runtime.structs import replace
 
 any_text = st.text(st.characters(exclude_categories=()), max_size=60)
 

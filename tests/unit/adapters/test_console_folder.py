@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.runtime.clock import SystemClock, SystemIds
 from gateway.runtime.errors import AdapterError, DeliveryRefused
+from gateway.runtime.structs import replace
 
 FILE = KeptFile(ref="r", digest="d", name="a.md", mime="text/markdown", size=1, at=0.0)
 ROW = Outbound(

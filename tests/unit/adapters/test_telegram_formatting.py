@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-from dataclasses import asdict
 
 import pyromark
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
 from adapters.telegram.formatting import Entity, Rendered, render, split
 from gateway.delivery.markdown.reading import language

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -30,6 +29,7 @@ from gateway.runtime.errors import (
     SpendCapReached,
     SummaryRefused,
 )
+from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.port import Store
 from tests.support.fakes import ManualClock, SequentialIds

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -30,6 +29,7 @@ from gateway.runtime.errors import (
     StoreUnavailable,
     UserError,
 )
+from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.port import Store
 from gateway.store.records import Cap, CapReached, Reservation

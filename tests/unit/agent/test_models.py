@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -24,6 +23,7 @@ from gateway.runtime.errors import (
     OutputCapTooLarge,
     ProviderUnavailable,
 )
+from gateway.runtime.structs import replace
 from tests.support.fakes import ManualClock
 from tests.support.model import FakeModel
 from tests.support.store_kit import new_session

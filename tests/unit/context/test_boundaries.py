@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gateway.context.assembly import sanitize
 from gateway.context.boundaries import Layout, Limits, find_layout, latest_request
 from gateway.domain.message import Message
+from gateway.runtime.structs import replace
 from tests.support.transcripts import COUNTER, call, transcripts
 
 LIMITS = Limits(head_tokens=100, tail_tokens=100, protect_first_n=3, protect_last_n=6, head_limit=999)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter, defaultdict
-from dataclasses import replace
 from typing import Final
 
 import pytest
@@ -19,6 +18,7 @@ from gateway.domain.rates import Rate
 from gateway.runtime.errors import AdapterError, Ambiguous, Disconnected, RateLimited, StoreError, StoreUnavailable
 from gateway.runtime.metrics import Metrics
 from gateway.runtime.points import ignore_points
+from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Background
 from gateway.store.sqlite.leases import Rates
 from tests.support.fakes import ManualClock, SequentialIds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -19,6 +18,7 @@ from gateway.domain.reminder import (
     shown,
     skipped,
 )
+from gateway.runtime.structs import replace
 from tests.support import store_kit
 
 BERLIN = ZoneInfo("Europe/Berlin")

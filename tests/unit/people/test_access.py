@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Source
 from gateway.people.access import Access, AccessSettings
+from gateway.runtime.structs import replace
 
 
 def source(platform: str = "telegram", user: str = "7", chat: str = "c", **more: Any) -> Source:

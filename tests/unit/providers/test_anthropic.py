@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from gateway.providers.anthropic.codec import encode_request
 from gateway.providers.base import Completed, ModelRequest, ModelSpec
 from gateway.providers.http import json_bytes
 from gateway.runtime.errors import ContextOverflow, ProviderUnavailable
+from gateway.runtime.structs import replace
 from tests.emulators.llm_messages import violations
 
 SPEC = ModelSpec(provider="anthropic", name="claude-sonnet-4-5", context_length=200_000)

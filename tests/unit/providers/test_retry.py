@@ -3,7 +3,6 @@
 import asyncio
 import random
 from collections.abc import AsyncGenerator
-from dataclasses import replace
 
 import pytest
 
@@ -17,6 +16,7 @@ from gateway.runtime.errors import (
     ProviderUnavailable,
     QuotaExceeded,
 )
+from gateway.runtime.structs import replace
 from tests.support.fakes import ManualClock
 
 SPEC = ModelSpec(provider="fake", name="fake")

@@ -1,11 +1,11 @@
 """One description of sessions and rows for every store: their facts, their states, and the words for these."""
 
-from dataclasses import fields
 from importlib.resources import files
 from pathlib import Path
 
 import apsw
 import pytest
+from msgspec.structs import fields
 
 from gateway.domain.chat import Button, ChatAddress, Outbound, OutboundState, SessionKey
 from gateway.domain.file import KeptFile
@@ -104,10 +104,8 @@ def test_compactions_and_files_are_what_their_facts_say():
 
 
 def test_the_sample_has_every_field_so_that_none_is_forgotten():
-    default = {each.name: each.default for each in fields(Session)}
-    assert [name for name, value in default.items() if getattr(FULL, name) == value] == []
-    default = {each.name: each.default for each in fields(Outbound)}
-    assert [name for name, value in default.items() if getattr(ROW, name) == value] == []
+    assert [each.name for each in fields(Session) if getattr(FULL, each.name) == each.default] == []
+    assert [each.name for each in fields(Outbound) if getattr(ROW, each.name) == each.default] == []
 
 
 def test_a_field_that_was_not_stored_yet_has_its_default_and_a_needed_one_is_an_error():

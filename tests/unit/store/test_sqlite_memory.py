@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.domain.chat import ChatAddress, Inbound, Source
 from gateway.runtime.errors import SessionConflict
+from gateway.runtime.structs import replace
 from gateway.store.records import InboxItem, ToolIntent
 from gateway.store.shared import documents
 from gateway.store.shared.documents import (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.runtime.errors import ConfigError, ProviderUnavailable, QuotaExceeded, SummaryRefused
+from gateway.runtime.structs import replace
 from gateway.trajectories.material import messages
 from gateway.trajectories.prompts import NOTICE, OPENER
 from gateway.trajectories.sharegpt import NotATrajectory, Turn, parse

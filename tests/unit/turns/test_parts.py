@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.chat import CUT, TORN, Attachment, Inbound, SessionKey, Source, readable
+from gateway.runtime.structs import replace
 from gateway.store.records import InboxItem
 from gateway.turns.parts import DEBOUNCE, following, is_continuation, joined, patience
 
