@@ -297,7 +297,7 @@ class MessagesFrames:
         if self._reply.reasoning:
             thoughts = self._reply.reasoning
             blocks.append({"type": "thinking", "thinking": thoughts, "signature": f"{SIGNATURE}{len(thoughts)}"})
-        blocks += self._reply.blocks
+        blocks += map(dict, self._reply.blocks)
         if self._reply.text:
             blocks.append({"type": "text", "text": self._reply.text})
         return blocks + self._calls

@@ -62,7 +62,10 @@ async def say(page: Page, text: str) -> None:
 
 async def log_of(page: Page) -> list[str]:
     """The entries as they stand in the page."""
-    return await page.evaluate("[...document.querySelectorAll('#log > li')].map((each) => each.outerHTML)")
+    entries: list[str] = await page.evaluate(
+        "[...document.querySelectorAll('#log > li')].map((each) => each.outerHTML)"
+    )
+    return entries
 
 
 async def equals_reload(page: Page) -> None:

@@ -327,7 +327,7 @@ def _take(descriptors: Sequence[int]) -> None:
 def _become(order: Mapping[str, Any]) -> NoReturn:
     """In the forked process: be the program, and end as an interpreter does, but for the half second in which it
     takes everything apart that is shared with the parent."""
-    code: int | str | None = 0
+    code: int | None = 0
     try:
         _run(order)
     except SystemExit as end:
@@ -383,7 +383,7 @@ def _warm_everything() -> None:
     from gateway.providers.catalog import PriceTable
     from gateway.runtime import connections, plugins, tokens
 
-    tokens._load = functools.cache(tokens._load)  # type: ignore[assignment]
+    tokens._load = functools.cache(tokens._load)
     tokens.TokenCounter().text("warm")
     PriceTable({}).context_window("warm")
     connections.trusting()

@@ -140,7 +140,7 @@ class RecordingEngine(ContextEngine):
     def should_compress(self, prompt_tokens: int | None = None) -> bool:
         return (prompt_tokens or 0) >= self.limit
 
-    def compress(
+    def compress(  # type: ignore[override]  # engines of before `force` take no more
         self, messages: Sequence[Message], current_tokens: int | None = None, focus_topic: str | None = None
     ) -> list[Message]:
         self.heard.append(("compress", len(messages), focus_topic))

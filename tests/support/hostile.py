@@ -123,7 +123,7 @@ def uses() -> dict[str, set[str]]:
 
 def _within(value: object, place: str, depth: int) -> Iterator[tuple[str, Pattern]]:
     if isinstance(value, re.Pattern | regex.Pattern):
-        yield place, value  # type: ignore[misc]  # the two have the same methods
+        yield place, value
     elif depth and isinstance(value, Mapping):
         for key, each in value.items():
             yield from _within(each, f"{place}[{key!r}]", depth - 1)
@@ -217,7 +217,7 @@ def _piece(operator: Any, value: Any, other: bool) -> str:
     if operator is _constants.IN:
         return _member(value, other)
     if operator in _REPEATS:
-        return _example(value[2], other=other) * max(value[0], 1)
+        return _example(value[2], other=other) * int(max(value[0], 1))
     if operator is _constants.BRANCH:
         return _example(value[1][-1 if other else 0], other=other)
     return "".join(_example(each, other=other) for each in _inner(operator, value) if operator in _HOLD)
@@ -239,7 +239,7 @@ def _member(members: Sequence[Any], other: bool) -> str:
 def _holds(member: tuple[Any, Any], character: str) -> bool:
     operator, value = member
     if operator is _constants.LITERAL:
-        return ord(character) == value
+        return bool(ord(character) == value)
     if operator is _constants.RANGE:
         return bool(value[0] <= ord(character) <= value[1])
     names = {_constants.CATEGORY_DIGIT: r"\d", _constants.CATEGORY_SPACE: r"\s", _constants.CATEGORY_WORD: r"\w"}

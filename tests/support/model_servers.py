@@ -38,7 +38,7 @@ def tiny_model(folder: Path) -> Path:
 @contextmanager
 def llamacpp(model: Path, window: int, port: int) -> Iterator[str]:
     """llama.cpp's server with this window; gives its address."""
-    command = [LLAMACPP / "python", HERE / "llamacpp_server.py", model, str(port), str(window)]
+    command = [f"{LLAMACPP}/python", f"{HERE}/llamacpp_server.py", f"{model}", str(port), str(window)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
         assert server.stdout is not None
         assert server.stdin is not None
@@ -57,7 +57,7 @@ def litellm(behind: str, folder: Path, port: int) -> Iterator[str]:
     config = folder / "litellm.yaml"
     parameters = f'{{model: openai/any, api_base: "{behind}", api_key: none}}'
     config.write_text(f"model_list:\n  - model_name: tiny\n    litellm_params: {parameters}\n", encoding="utf-8")
-    command = [installed(LITELLM) / "litellm", "--config", config, "--port", str(port), "--host", "127.0.0.1"]
+    command = [f"{installed(LITELLM)}/litellm", "--config", f"{config}", "--port", str(port), "--host", "127.0.0.1"]
     environment = {**os.environ, "LITELLM_MASTER_KEY": PROXY_KEY}
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment) as proxy:
         try:

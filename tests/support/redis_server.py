@@ -143,7 +143,7 @@ def until(condition: Any, what: str) -> None:
 
 
 @contextmanager
-def running(folder: Path, **options: str) -> Iterator[RedisServer]:
+def running(folder: Path, **options: Any) -> Iterator[RedisServer]:
     """A server of one's own."""
     server = RedisServer(folder, **options)
     server.start()

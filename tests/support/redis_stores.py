@@ -37,7 +37,7 @@ def own_server(tmp_path: Path) -> Iterator[Callable[..., RedisServer]]:
 
     servers: list[RedisServer] = []
 
-    def make(**options: str) -> RedisServer:
+    def make(**options: Any) -> RedisServer:
         servers.append(RedisServer(tmp_path / str(len(servers)), **options))
         return servers[-1]
 

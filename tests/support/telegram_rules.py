@@ -6,7 +6,10 @@ more than a hundred entities and to links without a host is known from Telegram'
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlsplit
+
+Entity = dict[str, Any]  # as Telegram's JSON has it
 
 STYLES = {"bold", "italic", "underline", "strikethrough", "spoiler"}
 CODE = {"code", "pre"}
@@ -19,7 +22,7 @@ def in_units(text: str) -> bytes:
     return text.encode("utf-16-le")
 
 
-def marked(text: str, entity: dict) -> str:
+def marked(text: str, entity: Entity) -> str:
     """Return the text that an entity marks; fails if it tears a character or reaches out of the text."""
     data = in_units(text)
     start, end = entity["offset"] * 2, (entity["offset"] + entity["length"]) * 2
@@ -27,7 +30,7 @@ def marked(text: str, entity: dict) -> str:
     return data[start:end].decode("utf-16-le")
 
 
-def faults(text: str, entities: list[dict]) -> list[str]:
+def faults(text: str, entities: list[Entity]) -> list[str]:
     """Everything for which Telegram would refuse a message, or show it otherwise than it was sent."""
     found = []
     if not text.strip():
@@ -44,7 +47,7 @@ def faults(text: str, entities: list[dict]) -> list[str]:
     return found
 
 
-def _faults_of_one(text: str, entity: dict) -> list[str]:
+def _faults_of_one(text: str, entity: Entity) -> list[str]:
     found = []
     kind = entity["type"]
     if kind not in STYLES | CODE | QUOTES | {"text_link"}:
@@ -60,7 +63,7 @@ def _faults_of_one(text: str, entity: dict) -> list[str]:
     return found
 
 
-def _faults_of_two(one: dict, other: dict) -> list[str]:
+def _faults_of_two(one: Entity, other: Entity) -> list[str]:
     """Two that share characters: one holds the other, and is allowed to."""
     first, second = ((entity["offset"], entity["offset"] + entity["length"]) for entity in (one, other))
     if first[1] <= second[0] or second[1] <= first[0]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.agent.tools.arguments import Arguments
-from gateway.agent.tools.base import Tool, ToolContext
+from gateway.agent.tools.base import Result, Tool, ToolContext
 from tests.support.model import Changing, Say
 
 
@@ -16,7 +16,7 @@ def fitting(tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     return Arguments(tool.name, tool.parameters).read(json.dumps(dict(arguments)))
 
 
-async def called(tool: Tool, context: ToolContext, arguments: Mapping[str, Any]) -> str:
+async def called(tool: Tool, context: ToolContext, arguments: Mapping[str, Any]) -> str | Result:
     """Return a tool's answer to a call with these arguments. Raises ToolError."""
     return await tool.run(fitting(tool, arguments), context)
 

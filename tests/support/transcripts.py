@@ -16,7 +16,7 @@ from gateway.context.compressor import Compressor
 from gateway.context.identifiers import found
 from gateway.context.policy import CompressionSettings
 from gateway.context.prompts import END_MARKER, OPENER
-from gateway.domain.message import Message, is_request, is_summary, note_of, says_nothing, text_of
+from gateway.domain.message import Message, ToolCall, is_request, is_summary, note_of, says_nothing, text_of
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.openai.codec import encode_request
 from gateway.runtime.tokens import TokenCounter
@@ -159,11 +159,13 @@ def step(draw: st.DrawFn) -> list[Message]:
     if kind == "orphan":
         return [{"role": "tool", "tool_call_id": draw(st.sampled_from(["nope", "c1", ""])), "content": draw(CONTENTS)}]
     if kind == "odd":
-        broken = draw(st.sampled_from([None, "x", [], [None], [{}], [{"id": 3}], [ObjectCall("o1")], {"a": 1}]))
+        broken: Any = draw(st.sampled_from([None, "x", [], [None], [{}], [{"id": 3}], [ObjectCall("o1")], {"a": 1}]))
         return [{"role": "assistant", "content": draw(CONTENTS), "tool_calls": broken}]
     ids = draw(st.lists(st.sampled_from([f"c{n}" for n in range(40)]), min_size=1, max_size=4, unique=True))
     arguments = draw(st.sampled_from(['{"path": "a/b.py"}', "not json", "", json.dumps({"text": "x" * 900})]))
-    calls = [{"id": name, "type": "function", "function": {"name": "tool", "arguments": arguments}} for name in ids]
+    calls: list[ToolCall] = [
+        {"id": name, "type": "function", "function": {"name": "tool", "arguments": arguments}} for name in ids
+    ]
     results = [
         {"role": "tool", "tool_call_id": name, "content": draw(CONTENTS)}
         for name in draw(st.permutations(ids))
@@ -258,7 +260,7 @@ def flaws(messages: Sequence[Message]) -> list[str]:
             if name not in waiting:
                 found.append(f"{index}: result of {name} without its call")
             else:
-                waiting.remove(name)  # type: ignore[arg-type]
+                waiting.remove(name)
             continue
         if waiting:
             found.append(f"{index}: no results for {waiting}")

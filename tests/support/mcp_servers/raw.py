@@ -8,24 +8,25 @@ import os
 import subprocess
 import sys
 import time
+from typing import Any
 
 HABITS = sys.argv[1:]
 NAMES = ["echo"]
 WANTED = {"messages": [], "maxTokens": 1, "message": "?", "requestedSchema": {"type": "object", "properties": {}}}
 
 
-def note(pid):
+def note(pid: int) -> None:
     if "RAW_PIDS" in os.environ:
         with open(os.environ["RAW_PIDS"], "a") as file:
             file.write(f"{pid}\n")
 
 
-def send(message):
+def send(message: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
     sys.stdout.flush()
 
 
-def tool(name):
+def tool(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "description": f"The tool {name}.",
@@ -34,11 +35,11 @@ def tool(name):
     }
 
 
-def text(words, **more):
+def text(words: str, **more: Any) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": words}], **more}
 
 
-def call(name, arguments):
+def call(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
     if name == "echo":
         return text(arguments.get("text", ""))
     if name == "picture":
@@ -77,14 +78,15 @@ def call(name, arguments):
     return text(f"there is no {name}", isError=True)
 
 
-def starts_others():
+def starts_others() -> None:
     code = "import os,time\nif os.fork() == 0:\n os.setsid()\nprint(os.getpid(), flush=True)\ntime.sleep(1000)"
     other = subprocess.Popen([sys.executable, "-I", "-S", "-c", code], stdout=subprocess.PIPE, start_new_session=True)
+    assert other.stdout is not None
     for _ in range(2):
         note(int(other.stdout.readline()))
 
 
-HEARD = []
+HEARD: list[str | None] = []
 note(os.getpid())
 if "exits" in HABITS:
     sys.stderr.write("no licence, with the key sk-raw-1234567890\n")
@@ -114,7 +116,7 @@ for line in sys.stdin:
     method = message.get("method")
     if "mute" in HABITS or "id" not in message or method is None:
         continue
-    answer = None
+    answer: dict[str, Any] | None = None
     if method == "initialize":
         abilities = {"tools": {"listChanged": True}}
         info = {"name": "raw", "version": "1"}

@@ -12,7 +12,7 @@ PICTURE = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 server = MCPServer("real")
-cancelled = []
+cancelled: list[int] = []
 
 
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))

@@ -49,7 +49,7 @@ def send_message_draft(cloud: Cloud, parameters: Parameters) -> Any:
     """`sendMessageDraft`: shows a message that is still being written, in private chats only, for thirty seconds or
     until the next one is sent there. An empty text is a sign that the bot thinks. How often is nowhere said, and to
     Telegram it is a kind of typing (https://core.telegram.org/api/bots/ai), so flood control does not count it."""
-    content = access.text_of(cloud, parameters) if parameters.text("text").strip() else {"text": ""}
+    content: dict[str, Any] = access.text_of(cloud, parameters) if parameters.text("text").strip() else {"text": ""}
     chat = access.chat_of(cloud, parameters, writing=True)
     if chat.user is None:
         raise bad("TEXTDRAFT_PEER_INVALID")
