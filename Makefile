@@ -62,17 +62,17 @@ work: $(STAMP) ## count what a message costs, beside the budget that a test hold
 	@$(BIN)/python -m tests.bench.work
 
 bench-context: $(STAMP) ## measure what context engines keep of long conversations, without a model
-	@$(BIN)/python -m tests.bench_context
-	@$(BIN)/python -m tests.bench_context --drift --seeds 1-8
+	@$(BIN)/python -m tests.bench.context
+	@$(BIN)/python -m tests.bench.context --drift --seeds 1-8
 
 bench-recall: $(STAMP) ## measure whether a search finds what answers a question
-	@$(BIN)/python -m tests.bench_recall
+	@$(BIN)/python -m tests.bench.recall
 
 bench-memory: $(STAMP) ## measure what memory keeps of seeded lives, and whether it stays where it was said
-	@$(BIN)/python -m tests.bench_memory
+	@$(BIN)/python -m tests.bench.memory
 
 bench-peers: $(PEERS) ## the same transcripts through our compressor and hermes-agent's; takes five minutes
-	$(BIN)/python -m tests.bench_peers
+	$(BIN)/python -m tests.bench.peers
 
 # llama.cpp's server in a wheel, and what writes a model for it (both MIT); for the slow tests alone.
 $(LLAMACPP): | $(STAMP)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.runtime.tokens import TokenCounter
-from tests.bench_context.customers import write
-from tests.bench_context.drive import OVERHEAD, POLICIES, size_of, span_of, threshold_of
+from tests.bench.context.customers import write
+from tests.bench.context.drive import OVERHEAD, POLICIES, size_of, span_of, threshold_of
 from tests.docs.svg import Ink, box, picture, text
 
 WINDOW: Final = 32_768  # tokens

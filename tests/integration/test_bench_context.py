@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from gateway.runtime.tokens import TokenCounter
-from tests.bench_context.facts import stands
-from tests.bench_context.figures import Figures, summed
-from tests.bench_context.observing import Record
-from tests.bench_context.policies import POLICIES
-from tests.bench_context.replay import replay
-from tests.bench_context.report import missed, render
-from tests.bench_context.summarisers import NAMES
-from tests.bench_context.trace import write
+from tests.bench.context.facts import stands
+from tests.bench.context.figures import Figures, summed
+from tests.bench.context.observing import Record
+from tests.bench.context.policies import POLICIES
+from tests.bench.context.replay import replay
+from tests.bench.context.report import missed, render
+from tests.bench.context.summarisers import NAMES
+from tests.bench.context.trace import write
 
 SMALL = 32_000  # tokens: a compaction every fifteen turns
 TURNS = 40

@@ -8,11 +8,11 @@ import pytest
 
 from gateway.domain.message import note_of
 from gateway.runtime.tokens import TokenCounter
-from tests.bench_context import drive
-from tests.bench_context.archive import searched
-from tests.bench_context.customers import Life, write
-from tests.bench_context.facts import stands
-from tests.bench_context.sheet import Sheet, render
+from tests.bench.context import drive
+from tests.bench.context.archive import searched
+from tests.bench.context.customers import Life, write
+from tests.bench.context.facts import stands
+from tests.bench.context.sheet import Sheet, render
 
 WINDOW = 16_000
 NAMES = ("none", "tail", "sliding window", "ours, empty: by rule")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bench_context import drift
+from tests.bench.context import drift
 
 
 def test_what_was_said_once_in_the_first_hour_stays_in_view() -> None:

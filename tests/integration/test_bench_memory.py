@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench_memory.__main__ import figures
-from tests.bench_memory.lives import VALUES, facts_in, frame_of, lives
+from tests.bench.memory.__main__ import figures
+from tests.bench.memory.lives import VALUES, facts_in, frame_of, lives
 
 
 @pytest.mark.slow

@@ -21,9 +21,9 @@ from typing import Any, Final, Literal
 from gateway.context import identifiers
 from gateway.domain.message import Message, ToolCall, assistant, noted, tool_result, user
 from gateway.runtime.tokens import TokenCounter
-from tests.bench_context import bulk, phrases
-from tests.bench_context.facts import Fact, Kind, Speaker
-from tests.bench_context.wording import MODEL, PERSON
+from tests.bench.context import bulk, phrases
+from tests.bench.context.facts import Fact, Kind, Speaker
+from tests.bench.context.wording import MODEL, PERSON
 
 Way = Literal["single-hop", "temporal", "other words", "by a code", "multi-hop", "argument", "rule"]
 

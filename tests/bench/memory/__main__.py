@@ -1,4 +1,4 @@
-"""`python -m tests.bench_memory`: what memory keeps of seeded lives, on both stores, beside a bot without a memory that
+"""`python -m tests.bench.memory`: what memory keeps of seeded lives, on both stores, beside a bot without a memory that
 searches once in what was said."""
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from gateway.providers.base import ModelRequest
 from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.redis import RedisStore
+from tests.bench.memory.lives import VALUES, Life, Said, lives
+from tests.bench.memory.reader import QUESTION, flush, with_memory, without_memory
 from tests.bench.table import Row, render
-from tests.bench_memory.lives import VALUES, Life, Said, lives
-from tests.bench_memory.reader import QUESTION, flush, with_memory, without_memory
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeModel, Live, config_in, running
 from tests.support.redis_server import RedisServer

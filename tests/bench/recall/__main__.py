@@ -1,4 +1,4 @@
-"""`python -m tests.bench_recall`: the share of a question's evidence that the first passages show, beside the search
+"""`python -m tests.bench.recall`: the share of a question's evidence that the first passages show, beside the search
 that wants every word: in dialogues of two people, and at a help desk whose customers come back; and what a search and
 automatic recall cost in a large store."""
 
@@ -24,15 +24,15 @@ from gateway.store.port import Store
 from gateway.store.records import Vector
 from gateway.store.shared.vectors import packed
 from gateway.store.sqlite import SqliteStore
+from tests.bench.context.__main__ import ROWS, seeds
+from tests.bench.context.archive import MOST, searched
+from tests.bench.context.customers import Life, write
+from tests.bench.context.drive import readable, span_of
+from tests.bench.context.facts import stands
+from tests.bench.recall.dialogues import Dialogue, dialogue
+from tests.bench.recall.shares import Embed, kinds
 from tests.bench.served import store_at, synced_server
 from tests.bench.table import Row, milliseconds, percentile, render
-from tests.bench_context.__main__ import ROWS, seeds
-from tests.bench_context.archive import MOST, searched
-from tests.bench_context.customers import Life, write
-from tests.bench_context.drive import readable, span_of
-from tests.bench_context.facts import stands
-from tests.bench_recall.dialogues import Dialogue, dialogue
-from tests.bench_recall.shares import Embed, kinds
 from tests.support.store_kit import in_session, key, step
 
 Search = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -239,7 +239,7 @@ async def _main(numbers: Sequence[int], *, only_cost: bool, only_kinds: bool, em
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m tests.bench_recall", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.recall", description=__doc__)
     parser.add_argument("--seeds", type=seeds, default=seeds("1-8"), help="which dialogues, as 1-8")
     parser.add_argument("--cost", action="store_true", help="only what a search costs")
     parser.add_argument("--kinds", action="store_true", help="only recall by kind of question")

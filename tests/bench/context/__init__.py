@@ -1,5 +1,5 @@
 """The share of a long conversation that a context engine keeps, measured without a model: `python -m
-tests.bench_context`.
+tests.bench.context`.
 
 A conversation of returning customers is written from a seed (`customers`, in the words of `phrases`), led through each
 policy (`drive`), and asked of the archive (`archive`); `sheet` prints what was kept.

@@ -9,7 +9,7 @@ from typing import Any
 
 from gateway.domain.message import text_of
 from gateway.providers.base import ModelRequest, ModelSpec
-from tests.bench_memory.lives import also_in, facts_in, frame_of
+from tests.bench.memory.lives import also_in, facts_in, frame_of
 from tests.support.model import Say, newest
 
 _KNOWN = re.compile(r"^- \S+: (?P<fact>[^\n]+)$", re.MULTILINE)

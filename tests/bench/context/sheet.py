@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tests.bench_context.drive import DEPTHS, Probe, Record
+from tests.bench.context.drive import DEPTHS, Probe, Record
 
 _COLUMNS: Final = (
     ("", ""),

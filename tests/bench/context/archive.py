@@ -12,8 +12,8 @@ from gateway.domain.message import Message, note_of, noted, text_of, wire
 from gateway.runtime.clock import SystemClock
 from gateway.store.records import Passage
 from gateway.store.sqlite import SqliteStore
-from tests.bench_context.customers import Life, Need
-from tests.bench_context.facts import stands
+from tests.bench.context.customers import Life, Need
+from tests.bench.context.facts import stands
 from tests.support.store_kit import in_session, key, step
 
 FEW, MOST = 5, 10

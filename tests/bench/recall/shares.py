@@ -13,8 +13,8 @@ from gateway.domain.message import Message, noted, text_of
 from gateway.store.port import Store
 from gateway.store.records import Meaning, Vector
 from gateway.store.shared.vectors import NONE
+from tests.bench.recall.asked import SESSION, Talk, talk
 from tests.bench.table import Row
-from tests.bench_recall.asked import SESSION, Talk, talk
 from tests.support.store_kit import in_session, key, step
 
 LIMITS: Final = (5, 10)

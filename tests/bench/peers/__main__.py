@@ -24,9 +24,9 @@ from typing import Any, Final
 
 from gateway.runtime.tokens import TokenCounter
 from tests.bench.compaction import NOTES
+from tests.bench.peers.transcripts import REQUEST, given, stored
 from tests.bench.start import PROJECT
 from tests.bench.table import Row, milliseconds, render
-from tests.bench_peers.transcripts import REQUEST, given, stored
 
 THEIR_PYTHON: Final = PROJECT / "build" / "peers" / "bin" / "python"
 CASES: Final = (("talk", 2_000), ("talk", 20_000), ("work", 2_000), ("work", 20_000), ("Chinese", 2_000))
@@ -116,10 +116,10 @@ def _process(side: Side, job: Path) -> dict[str, Any]:
     """Run one job; raises CalledProcessError with what the process said if it fails."""
     home = job.parent.parent
     if side.theirs:
-        command = [str(THEIR_PYTHON), "-I", str(PROJECT / "tests" / "bench_peers" / "theirs.py"), str(job)]
+        command = [str(THEIR_PYTHON), "-I", str(PROJECT / "tests" / "bench" / "peers" / "theirs.py"), str(job)]
         surroundings = {"PATH": os.environ["PATH"], "HOME": str(home), "HERMES_HOME": str(home / "hermes")}
     else:
-        command = [sys.executable, "-m", "tests.bench_peers.ours", str(job)]
+        command = [sys.executable, "-m", "tests.bench.peers.ours", str(job)]
         surroundings = {**os.environ, "PYTHONPATH": str(PROJECT)}
     done = subprocess.run(
         command, env=surroundings, cwd=home if side.theirs else PROJECT, capture_output=True, text=True

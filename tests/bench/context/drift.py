@@ -19,9 +19,9 @@ import yaml
 from gateway.context import identifiers, instructions
 from gateway.domain.message import Message, assistant, noted, user
 from gateway.runtime.tokens import TokenCounter
-from tests.bench_context.customers import write
-from tests.bench_context.drive import POLICIES, readable, span_of
-from tests.bench_context.facts import stands
+from tests.bench.context.customers import write
+from tests.bench.context.drive import POLICIES, readable, span_of
+from tests.bench.context.facts import stands
 
 TALK: Final = Path(__file__).with_name("talk.yaml")
 PASSES: Final = (1, 6, 12, 24)

@@ -16,12 +16,12 @@ from gateway.providers.offline.model import is_summary_request
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ContextOverflow
 from gateway.runtime.tokens import TokenCounter
-from tests.bench_context.facts import Fact
-from tests.bench_context.observing import Observer, Seen
-from tests.bench_context.shown import read
-from tests.bench_context.summarisers import Summariser
-from tests.bench_context.trace import Turn
-from tests.bench_context.wording import ANSWERS
+from tests.bench.context.facts import Fact
+from tests.bench.context.observing import Observer, Seen
+from tests.bench.context.shown import read
+from tests.bench.context.summarisers import Summariser
+from tests.bench.context.trace import Turn
+from tests.bench.context.wording import ANSWERS
 
 _FOREVER = 1e9  # seconds
 

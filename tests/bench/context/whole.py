@@ -14,13 +14,13 @@ from pathlib import Path
 import structlog
 
 from gateway.runtime.tokens import TokenCounter
-from tests.bench_context.figures import summed
-from tests.bench_context.observing import Record
-from tests.bench_context.policies import POLICIES, WINDOW
-from tests.bench_context.replay import replay
-from tests.bench_context.report import JUDGED, Run, render
-from tests.bench_context.summarisers import NAMES, SECONDS
-from tests.bench_context.trace import write
+from tests.bench.context.figures import summed
+from tests.bench.context.observing import Record
+from tests.bench.context.policies import POLICIES, WINDOW
+from tests.bench.context.replay import replay
+from tests.bench.context.report import JUDGED, Run, render
+from tests.bench.context.summarisers import NAMES, SECONDS
+from tests.bench.context.trace import write
 
 TURNS, SEEDS = 400, 2
 QUICK_TURNS, QUICK_SEEDS = 160, 1

@@ -18,9 +18,9 @@ from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.openai.codec import encode_request
 from gateway.runtime.tokens import TokenCounter
-from tests.bench_context.facts import Fact, stands
-from tests.bench_context.summarisers import DIRECTIVE
-from tests.bench_context.trace import Trace, Turn
+from tests.bench.context.facts import Fact, stands
+from tests.bench.context.summarisers import DIRECTIVE
+from tests.bench.context.trace import Trace, Turn
 from tests.emulators.llm_rules import violations
 
 DEPTHS: Final = (1, 3, 10)  # compactions

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tests.bench_recall.dialogues import dialogue
+from tests.bench.recall.dialogues import dialogue
 
 SESSION: Final = 20
 _SAID_BEFORE: Final = 2  # unrelated messages before a long question

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, Literal
 
-from tests.bench_context.wording import CHANGES, CODENAMES, DECISIONS, RULES, STATEMENTS, THINGS, UNITS
+from tests.bench.context.wording import CHANGES, CODENAMES, DECISIONS, RULES, STATEMENTS, THINGS, UNITS
 
 Kind = Literal[
     "path",

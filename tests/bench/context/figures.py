@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TypeVar
 
-from tests.bench_context.facts import Fact
-from tests.bench_context.observing import DEPTHS, Need, Record
+from tests.bench.context.facts import Fact
+from tests.bench.context.observing import DEPTHS, Need, Record
 
 Key = TypeVar("Key", bound=Hashable)
 

@@ -16,10 +16,10 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from gateway.runtime.tokens import TokenCounter
-from tests.bench_context import drift, drive, whole
-from tests.bench_context.archive import Hits, searched
-from tests.bench_context.customers import LENGTH, write
-from tests.bench_context.sheet import Sheet, render
+from tests.bench.context import drift, drive, whole
+from tests.bench.context.archive import Hits, searched
+from tests.bench.context.customers import LENGTH, write
+from tests.bench.context.sheet import Sheet, render
 
 ROWS = {16_000: 5, 32_000: 8, 128_000: 20}  # by window: how long lists and answers are
 SEEDS = "1"
@@ -71,7 +71,7 @@ def seeds(text: str) -> list[int]:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m tests.bench_context", description="Measure what context engines keep, without a model."
+        prog="python -m tests.bench.context", description="Measure what context engines keep, without a model."
     )
     names = [policy.name for policy in drive.POLICIES]
     known = "; ".join(names)  # a name may have a comma in it
@@ -84,7 +84,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--gateway", action="store_true", help="through a whole gateway, with summarisers that fail")
     parser.add_argument("--drift", action="store_true", help="what is left of the first hour, on the smallest window")
     parser.add_argument(
-        "--talk", type=Path, default=drift.TALK, help="what is said in it, as tests/bench_context/talk.yaml"
+        "--talk", type=Path, default=drift.TALK, help="what is said in it, as tests/bench/context/talk.yaml"
     )
     given = parser.parse_args()
     if not given.gateway and (unknown := [name for name in given.policies if name not in names]):

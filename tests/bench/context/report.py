@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tests.bench_context.figures import Figures, lost_by
-from tests.bench_context.observing import Need, Record
+from tests.bench.context.figures import Figures, lost_by
+from tests.bench.context.observing import Need, Record
 
 Run = tuple[str, str]  # policy, summariser ("" where none is asked)
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from tests.bench_context import bulk
-from tests.bench_context.facts import Fact, Facts, Speaker
-from tests.bench_context.wording import MODEL, PERSON, PINS, QUESTIONS
+from tests.bench.context import bulk
+from tests.bench.context.facts import Fact, Facts, Speaker
+from tests.bench.context.wording import MODEL, PERSON, PINS, QUESTIONS
 
 EPISODE: Final = 20  # turns
 MANNERS: Final = ("prose", "code", "zh", "log", "ru", "json", "hi")

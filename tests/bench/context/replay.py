@@ -16,12 +16,12 @@ from typing import Any
 from gateway.agent.tools.base import ToolContext
 from gateway.domain.chat import Outbound
 from gateway.runtime.tokens import TokenCounter
-from tests.bench_context.bulk import SHAPES
-from tests.bench_context.model import ScriptedModel
-from tests.bench_context.observing import Observer, Record
-from tests.bench_context.policies import WINDOW, Policy
-from tests.bench_context.summarisers import summariser
-from tests.bench_context.trace import Trace
+from tests.bench.context.bulk import SHAPES
+from tests.bench.context.model import ScriptedModel
+from tests.bench.context.observing import Observer, Record
+from tests.bench.context.policies import WINDOW, Policy
+from tests.bench.context.summarisers import summariser
+from tests.bench.context.trace import Trace
 from tests.support.fakes import ManualClock, SequentialIds
 from tests.support.gateway import Live, running
 

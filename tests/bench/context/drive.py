@@ -21,11 +21,11 @@ from gateway.providers.base import ModelRequest
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.redaction import Redactor
 from gateway.runtime.tokens import TokenCounter
-from tests.bench_context.customers import Life, Need, Turn, Way
-from tests.bench_context.facts import stands
-from tests.bench_context.observing import outdated
-from tests.bench_context.shown import read
-from tests.bench_context.summarisers import Extractive, Oracle, Summariser, Written
+from tests.bench.context.customers import Life, Need, Turn, Way
+from tests.bench.context.facts import stands
+from tests.bench.context.observing import outdated
+from tests.bench.context.shown import read
+from tests.bench.context.summarisers import Extractive, Oracle, Summariser, Written
 
 OVERHEAD: Final = 1_200  # tokens of a system prompt and tools
 DEPTHS: Final = (1, 3, 10, 30)  # compactions; a distance belongs to the nearest

@@ -1,1 +1,0 @@
-"""The search of earlier messages for the answer to a question: `python -m tests.bench_recall`."""
