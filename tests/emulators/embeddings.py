@@ -43,11 +43,12 @@ def vector(text: str, length: int = 64) -> list[float]:
 class EmbeddingServer:
     """The emulator."""
 
-    def __init__(self, *, api_key: str | None = None, length: int = 64) -> None:
+    def __init__(self, *, api_key: str | None = None, length: int = 64, port: int = 0) -> None:
         self.length = length
         self.refusal = 0
         self.asked: list[str] = []
         self._key = api_key
+        self._port = port
         self._runner: web.AppRunner | None = None
         self.url = ""
 
@@ -56,7 +57,7 @@ class EmbeddingServer:
         app.router.add_post("/v1/embeddings", self._embed)
         self._runner = web.AppRunner(app)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        site = web.TCPSite(self._runner, "127.0.0.1", self._port)
         await site.start()
         self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
         return self

@@ -8,15 +8,12 @@ OpenAI's Chat Completions and Responses and Anthropic's Messages are served side
 Every request is checked (`llm_rules`), counted against a context window and kept in
 `server.requests`; what was wrong with any is in `server.violations`, so that a test can end with
 `assert not server.violations`. What it answers is `server.reply`, a hook (`llm_replies`) that may
-be replaced at any time. To run it alone: `python -m tests.emulators.llm --port 8900`; what people then write decides
-what goes wrong (`llm_replies.by_hand`).
+be replaced at any time.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import contextlib
 import itertools
 import json
 from collections import deque
@@ -43,7 +40,6 @@ from tests.emulators.llm_replies import (
     Refuse,
     Reply,
     SlowLoris,
-    by_hand,
     error_body,
     summarising,
     unauthorized,
@@ -424,24 +420,3 @@ async def _stream(request: web.Request, frames: list[str]) -> web.StreamResponse
     if frames:
         await response.write("".join(frames).encode())
     return response
-
-
-async def _serve(host: str, port: int, context_length: int) -> None:
-    async with LlmServer(summarising(by_hand), host=host, port=port, context_length=context_length) as server:
-        print(server.url, flush=True)
-        await asyncio.Event().wait()
-
-
-def main() -> None:
-    """Run the emulator until it is interrupted."""
-    parser = argparse.ArgumentParser(description="A strict loopback server of models' APIs.")
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--context-length", type=int, default=128_000)
-    options = parser.parse_args()
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve(options.host, options.port, options.context_length))
-
-
-if __name__ == "__main__":
-    main()

@@ -5,13 +5,11 @@ by name and by content, keys, and what goes wrong.
         settings = TranscriptionSettings(model="whisper-1", base_url=server.url)
 
 `server.says` is what it hears, a text or a function of the recording; `server.refusals` are answered first, one each.
-Every call is kept in `server.calls`, and what was wrong with any in `server.violations`. By hand:
-`python -m tests.emulators.transcription --port 8901`.
+Every call is kept in `server.calls`, and what was wrong with any in `server.violations`.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import struct
 from collections.abc import Callable
@@ -56,11 +54,13 @@ class TranscriptionServer:
         api_key: str | None = None,
         segments: list[dict[str, Any]] | None = None,
         seconds: float = 12.5,
+        port: int = 0,
     ) -> None:
         self.says = says
         self.segments = segments
         self.seconds = seconds
         self.api_key = api_key
+        self._port = port
         self.refusals: list[Refusal] = []
         self.asked = 0
         self.calls: list[Call] = []
@@ -70,15 +70,11 @@ class TranscriptionServer:
         self._closing = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        return await self.start()
-
-    async def start(self, port: int = 0) -> Self:
-        """Listen."""
         app = web.Application(client_max_size=MOST + 65_536)
         app.router.add_post("/v1/audio/transcriptions", self._answer)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", port)
+        site = web.TCPSite(self._runner, "127.0.0.1", self._port)
         await site.start()
         self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
         return self
@@ -166,17 +162,3 @@ def _page(number: int, position: int, kind: int, packets: list[bytes]) -> bytes:
         for _ in range(8):
             checksum = ((checksum << 1) ^ (0x04C11DB7 if checksum & 0x80000000 else 0)) & 0xFFFFFFFF
     return page[:22] + struct.pack("<I", checksum) + page[26:]
-
-
-async def _serve(port: int, says: str) -> None:
-    server = await TranscriptionServer(says).start(port)
-    print(server.url)
-    await asyncio.Event().wait()
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--port", type=int, default=8901)
-    parser.add_argument("--says", default="Buy milk and call Ann.")
-    arguments = parser.parse_args()
-    asyncio.run(_serve(arguments.port, arguments.says))

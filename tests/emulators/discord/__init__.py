@@ -10,7 +10,7 @@
         assert not discord.violations
 
 It was written from Discord's documentation, not from what any bot sends.
-To try a bot by hand: `python -m tests.emulators.discord`.
+To try a bot by hand: `python -m tests.emulators discord`.
 
 `server` takes requests; `routes` are those of the API, on the state in `cloud`; `access`, `posting`, `components` and
 `mentions` are what Discord checks; `buckets` and `disturbing` say no for other reasons; `gateway` and `sessions` tell

@@ -9,7 +9,7 @@
         assert not telegram.violations
 
 It was written from the documentation of the Bot API and the public source of its server, not from what any bot sends.
-To try a bot by hand: `python -m tests.emulators.telegram`.
+To try a bot by hand: `python -m tests.emulators telegram`.
 
 `server` takes calls; `methods` are those of the Bot API, on the state in `cloud`; `access`, `entities`, `markdown` and
 `markup` are what Telegram checks; `flood` and `faults` say no for other reasons; `updates` and `webhook` tell the bot
