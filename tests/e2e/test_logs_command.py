@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -74,6 +75,14 @@ async def test_lines_that_come_are_whole_also_after_the_file_was_emptied(tmp_pat
         assert await anext(found) == "2026-01-01T turn=1 first"
         await write("f\n")
         assert await anext(found) == "2026-01-01T turn=1 half"
+        waiting = asyncio.ensure_future(anext(found))
+        await clock.advance(5)
+        assert not waiting.done(), "nothing is read twice"
+        path.write_text("", encoding="utf-8")
+        await clock.advance(5)
+        await write("2026-01-01T turn=1 anew\n")
+        await clock.advance(5)
+        assert await waiting == "2026-01-01T turn=1 anew"
 
 
 async def test_the_log_of_a_real_chat(tmp_path: Path) -> None:

@@ -76,6 +76,7 @@ async def test_a_text_is_tried_on_both_stages(tmp_path: Path) -> None:
         shown = await tried(live, "discord", LONG)
         assert "message 2 of" in shown
         assert "of 2,000 characters" in shown
+        assert "message 1 of" not in await tried(live, "discord", "short")
         assert "2*3*4" in bubbles(await tried(live, "telegram", "2*3*4 and **x**"))[0]
         assert bubbles(await tried(live, "telegram", "")) == []
         for name in ("web", "nothing", ""):

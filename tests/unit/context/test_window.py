@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
+from fractions import Fraction
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gateway.context import measured
 from gateway.context.archive import Archive
 from gateway.context.assembly import sanitize
 from gateway.context.measured import NO_GAIN, NOTHING
@@ -86,6 +88,16 @@ def test_a_message_that_stands_twice_is_named_once() -> None:
     named = note_of(marker)["derived_from"]
     assert note_of(middle)["id"] in named
     assert len(named) == len(set(named))
+
+
+@pytest.mark.parametrize(("missing", "taken"), [(0, True), (1, False)])
+def test_a_pass_that_saves_just_enough_is_taken(monkeypatch: pytest.MonkeyPatch, missing: int, taken: bool) -> None:
+    messages = conversation(40)
+    saved = tokens(messages) - tokens(window().compress(messages))
+    monkeypatch.setattr(measured, "EFFECTIVE_SAVING", Fraction(saved + missing, tokens(messages)))
+    engine = window()
+    assert (len(engine.compress(messages)) < len(messages)) is taken
+    assert engine.last_outcome.error == (None if taken else NO_GAIN)
 
 
 def test_it_asks_no_model() -> None:

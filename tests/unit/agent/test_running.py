@@ -1,0 +1,25 @@
+"""What is seen of the turns that run."""
+
+from __future__ import annotations
+
+from gateway.agent.running import Phase, RunningTurn, RunningTurns
+from gateway.domain.chat import SessionKey, Source
+
+
+def turn(chat: str, alive_at: float, phase: Phase = "thinking", again_at: float = 0.0) -> RunningTurn:
+    source = Source(platform="p", chat=chat, chat_type="direct", user="u")
+    key = SessionKey(platform="p", chat=chat)
+    return RunningTurn(
+        key=key, source=source, started_at=0.0, alive_at=alive_at, end=print, phase=phase, again_at=again_at
+    )
+
+
+def test_the_model_is_silent_since_the_longest_silent_turn_that_waits_for_it() -> None:
+    turns = RunningTurns()
+    turns.enter(turn("1", 5.0, "running tools"))
+    turns.enter(turn("2", 6.0, again_at=40.0))
+    assert turns.silent_since(30.0) is None
+    turns.enter(turn("3", 20.0))
+    turns.enter(turn("4", 10.0))
+    assert turns.silent_since(30.0) == 10.0
+    assert turns.silent_since(40.0) == 6.0, "the pause is over"
