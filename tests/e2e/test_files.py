@@ -413,7 +413,7 @@ async def test_a_file_whose_adapter_went_away_is_a_visible_error(tmp_path: Path)
     class Forgetful(FakeAdapter):
         """Says that it shows files, and does not."""
 
-    adapter = Forgetful(limits=Limits(trusted=True, file_bytes=9))
+    adapter = Forgetful(limits=Limits(trusted=True, file_bytes=1))  # just as many as are written
     async with running(tmp_path, adapter=adapter, model=FakeModel(in_turn(writes("a.md", "x")))) as live:
         await live.tell("write")
         await live.quiet()

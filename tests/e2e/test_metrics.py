@@ -72,6 +72,7 @@ async def test_sends_are_counted_by_what_the_platform_said(tmp_path: Path) -> No
     assert found['legato_sends_total{outcome="delivery_refused",platform="fake"}'] == 1
     assert found['legato_sends_total{outcome="sent",platform="fake"}'] == 1
     assert 'legato_redeliveries_total{platform="fake"}' not in found
+    assert found['legato_outbox_pending{platform="fake",state="pending"}'] == 0
 
 
 async def test_a_message_held_back_from_another_conversation_is_counted(tmp_path: Path) -> None:

@@ -307,6 +307,7 @@ async def test_a_reminder_is_known_after_its_session_expired_and_not_after_a_res
         await live.ask("hello")
         await live.ask("/remind in 10 days walk")
         await swept(live, clock, 10 * 86_400)
+        await clock.advance(600)
         await live.ask("did that")
         (_, walk), *_ = heard(live)
         assert walk.startswith("⏰ walk")

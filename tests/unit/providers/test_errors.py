@@ -441,6 +441,8 @@ def test_texts_are_redacted_before_they_are_cut() -> None:
 def test_texts_stay_short_and_say_what_to_do() -> None:
     text = str(classify(400, openai("no " * 3000), {}))
     assert len(text) < 400
+    assert f": {'x' * 199}…" in str(classify(400, openai("x" * 201), {}))
+    assert "x" * 200 in str(classify(400, openai("x" * 200), {}))
     assert "/model" in text
     assert "<html" not in str(classify(502, "<html>" + "x" * 5000, {}))
 

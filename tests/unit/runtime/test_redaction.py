@@ -86,6 +86,7 @@ PARTLY = {
     "azure": ("AccountName=x;AccountKey=", noise(86) + "==", ";EndpointSuffix=y"),
     "env": ("OPENWEATHER_API_KEY=", noise(32, HEX), "\nDEBUG=1"),
     "env, any key": ("SOME_SERVICE_KEY=", noise(24), ""),
+    "env, nothing but key": ("export KEY=", noise(24), ""),
     "env, password": ("export DB_PASSWORD=", "hunter" + "two", "\n"),
     "yaml": ("  password: ", "hunter" + "2!", "\n  user: me"),
     "yaml, plain word": ("password: ", "correct" + "horse", "\nuser: me"),
@@ -203,6 +204,11 @@ def test_a_private_key_whose_beginning_is_missing_loses_what_is_there(escaped):
 def test_what_only_looks_odd_stays():
     wrong = [f"{shown!r} for {text!r}" for text in HARMLESS if (shown := redact(text)) != text]
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_name_of_words_has_so_many_letters():
+    assert plausible.is_worded("reference")
+    assert not plausible.is_worded("download")
 
 
 def test_configured_secrets_go_wherever_they_are():
