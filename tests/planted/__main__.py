@@ -20,6 +20,7 @@ from queue import SimpleQueue
 from typing import Final
 
 from tests.planted.bugs import BUGS, Bug
+from tests.planted.sown import sow
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _PATIENCE: Final = 900.0  # seconds for a run of pytest
@@ -69,10 +70,14 @@ class Copy:
         except ValueError as error:
             return Finding(bug=bug, wrong=str(error))
         except subprocess.TimeoutExpired:
+            if bug.sown:
+                return Finding(bug=bug, found_by="its endless run")
             return Finding(bug=bug, wrong=f"the tests did not end within {_PATIENCE:g} seconds")
         seconds = time.monotonic() - began
         if status == 0:
             return Finding(bug=bug, wrong="no test found it", seconds=seconds)
+        if bug.sown and (status != _TESTS_FAILED or failed is None):
+            return Finding(bug=bug, found_by="the end of the run", seconds=seconds)
         if status != _TESTS_FAILED or failed is None:
             return Finding(bug=bug, wrong=f"the tests did not run:\n{said[-2_000:]}", seconds=seconds)
         if not sound:
@@ -107,10 +112,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.planted", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="bugs of the table (default: all)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="bugs at a time")
+    parser.add_argument("--sown", type=int, metavar="NUMBER", help="so many bugs made by rule, in place of the table")
+    parser.add_argument("--seed", type=int, default=1, help="of these (default: %(default)s)")
     given = parser.parse_args()
-    if unknown := set(given.names) - {bug.name for bug in BUGS}:
-        parser.error(f"the table has no {', '.join(sorted(unknown))}; it has: {', '.join(bug.name for bug in BUGS)}")
-    bugs = [bug for bug in BUGS if not given.names or bug.name in given.names]
+    table = sow(ROOT, given.sown, given.seed) if given.sown else BUGS
+    if unknown := set(given.names) - {bug.name for bug in table}:
+        parser.error(f"the table has no {', '.join(sorted(unknown))}; it has: {', '.join(bug.name for bug in table)}")
+    bugs = [bug for bug in table if not given.names or bug.name in given.names]
     with tempfile.TemporaryDirectory(prefix="legato-planted-") as folder:
         copies: SimpleQueue[Copy] = SimpleQueue()
         for number in range(min(given.jobs, len(bugs))):
@@ -130,6 +138,8 @@ def main() -> int:
                 told = finding.wrong or f"found by {finding.found_by}"
                 verdict = "MISSED" if finding.wrong else "found"
                 print(f"{verdict:<7}{finding.bug.name} ({finding.seconds:.0f} s): {told}", flush=True)
+                if finding.wrong and finding.bug.sown:
+                    print(f"{finding.bug.old}\n->\n{finding.bug.new}\n{' '.join(finding.bug.tests)}", flush=True)
     print(f"{len(bugs) - missed} of {len(bugs)} bugs were found")
     return int(missed > 0)
 

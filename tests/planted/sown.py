@@ -1,0 +1,143 @@
+"""Bugs that nobody thought up: one small change each, by rule, spread over all rooms by a seed.
+
+A condition is turned, a limit is off by one, a call is left out, two steps change places, a named argument is lost. The
+tests that must find it are those that import its module, and its room's. What survives may also be found by the other
+tests, or be no bug: a person judges.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from tests.planted.bugs import Bug
+
+_KINDS: Final = ("condition", "limit", "call", "order", "argument", "value")
+_OPPOSITES: Final[tuple[tuple[type[ast.cmpop], str], ...]] = (
+    *((ast.Eq, "!="), (ast.NotEq, "=="), (ast.Is, "is not"), (ast.IsNot, "is"), (ast.In, "not in"), (ast.NotIn, "in")),
+    *((ast.Lt, "<="), (ast.LtE, "<"), (ast.Gt, ">="), (ast.GtE, ">")),
+)
+_TURNED: Final = dict(_OPPOSITES)
+_LIMITS: Final = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+_SAID: Final = re.compile(r"\b_?log(?:ger)?\.|\bprint\(|__all__|\bassert\b")  # what only a reader of the log would miss
+_FOLDERS: Final = ("unit", "contract", "integration", "e2e")
+_UNSEEN: Final = ("what", "name", "thread_name_prefix", "encoding", "errors", "slots", "kw_only", "frozen")  # arguments
+_MOST_TESTS: Final = 8  # files for one bug
+
+
+def sow(root: Path, number: int, seed: int) -> list[Bug]:
+    """So many bugs, as many of each room and kind as can be."""
+    rng = Random(seed)
+    rooms = defaultdict(list)
+    for path in sorted([*root.glob("gateway/*/**/*.py"), *root.glob("adapters/*/**/*.py")]):
+        rooms[path.relative_to(root).parts[:2]].append(path)
+    bugs: dict[tuple[str, str], Bug] = {}
+    for turn in range(20 * number):
+        room, kind = list(rooms)[turn % len(rooms)], _KINDS[turn // len(rooms) % len(_KINDS)]
+        path = rng.choice(rooms[room])
+        grown = list(_grown(path.read_text(encoding="utf-8"), kind))
+        if grown and len(bugs) < number:
+            file, (line, old, new) = str(path.relative_to(root)), rng.choice(grown)
+            name = f"{file}:{line} ({kind})"
+            bugs[file, old] = Bug(name=name, file=file, old=old, new=new, tests=fitting(root, file), sown=True)
+    return list(bugs.values())
+
+
+def _grown(source: str, kind: str) -> Iterator[tuple[int, str, str]]:
+    """(line, old, new) of each bug of a kind that grows in a module."""
+    starts = [0]
+    for line in source.encode().splitlines(keepends=True):
+        starts.append(starts[-1] + len(line))
+    data = source.encode()
+
+    def place(node: ast.AST) -> tuple[int, int]:
+        return starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
+
+    def text(node: ast.AST) -> str:
+        start, end = place(node)
+        return data[start:end].decode()
+
+    for function in ast.walk(ast.parse(source)):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for first, last, new in _changes(function, kind, text):
+            start, end = place(first)[0], place(last)[1]
+            head = data.rfind(b"\n", 0, start) + 1
+            tail = data.find(b"\n", end)
+            while head and data.count(data[head:tail]) > 1:  # whole lines above, until the text stands once
+                head = data.rfind(b"\n", 0, head - 1) + 1
+            old = data[head:tail].decode()
+            if not _SAID.search(old):
+                yield first.lineno, old, (data[head:start] + new.encode() + data[end:tail]).decode()  # type: ignore[attr-defined]
+
+
+def _changes(function: ast.AST, kind: str, text: Callable[[ast.AST], str]) -> Iterator[tuple[ast.AST, ast.AST, str]]:
+    """(first node, last node, what stands there then)."""
+    for node in ast.walk(function):
+        match node:
+            case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) if kind == "condition":
+                if not isinstance(test, ast.Constant):
+                    yield test, test, f"not ({text(test)})"
+            case ast.BoolOp(op=op, values=[one, other]) if kind == "condition":
+                yield node, node, f"({text(one)}) {'or' if isinstance(op, ast.And) else 'and'} ({text(other)})"
+            case ast.Compare(ops=[op]) if kind == ("limit" if isinstance(op, _LIMITS) else "condition"):
+                yield node, node, f"{text(node.left)} {_TURNED[type(op)]} {text(node.comparators[0])}"
+            case ast.BinOp(op=ast.Add() | ast.Sub(), left=left, right=ast.Constant(value=1)) if kind == "limit":
+                yield node, node, text(left)
+            case ast.Call(func=ast.Name(id="min" | "max" as name)) if kind == "limit":
+                yield node.func, node.func, "max" if name == "min" else "min"
+            case ast.Expr(value=ast.Await() | ast.Call()) if kind == "call":
+                yield node, node, "pass"
+            case ast.Await(value=ast.Call(args=[ast.Call() as inner])) if kind == "call":
+                yield node, node, f"await {text(inner)}"
+            case ast.Call(keywords=[_, *_] as keywords) if kind == "argument":
+                lost = keywords[-1]
+                if lost.arg not in (None, *_UNSEEN) and (node.args or len(keywords) > 1):
+                    before = keywords[-2].value if len(keywords) > 1 else node.args[-1]
+                    yield before, lost.value, text(before)
+            case ast.Return(value=ast.Constant(value=bool() as value)) if kind == "value":
+                yield node, node, f"return {not value}"
+            case ast.UnaryOp(op=ast.Not(), operand=operand) if kind == "value":
+                yield node, node, text(operand)
+            case ast.keyword(arg=str() as name, value=ast.Constant(value=bool() as value)) if kind == "value":
+                yield node, node, f"{name}={not value}"
+        if kind == "order":
+            for body in (getattr(node, "body", None), getattr(node, "orelse", None)):
+                for one, other in pairwise(body) if isinstance(body, list) else ():
+                    if _has_effect(one) and _has_effect(other):
+                        yield one, other, f"{text(other)}\n{' ' * one.col_offset}{text(one)}"
+
+
+def _has_effect(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Await | ast.Call)
+
+
+def fitting(root: Path, file: str) -> tuple[str, ...]:
+    """The tests that import the module, the others that bear its name, and without any of these its room's."""
+    module, stem, (top, room) = file.removesuffix(".py").replace("/", "."), Path(file).stem, file.split("/")[:2]
+    using = [test for test, names in _imports(root).items() if module in names]
+    named = [test for test in _imports(root) if stem in test.rpartition("/")[2] and (top == "gateway" or room in test)]
+    named += [test for test in _imports(root) if test.endswith(f"/test_{room}.py")]
+    found = sorted(dict.fromkeys([*using, *named]), key=lambda test: test.startswith("tests/e2e"))
+    folder = "tests/unit/adapters" if top == "adapters" else f"tests/unit/{room}"
+    return tuple(found[:_MOST_TESTS]) or (folder,)
+
+
+@cache
+def _imports(root: Path) -> dict[str, frozenset[str]]:
+    """The modules that each test file imports."""
+    found = {}
+    for path in sorted(each for folder in _FOLDERS for each in root.glob(f"tests/{folder}/**/test_*.py")):
+        names: set[str] = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
+        found[str(path.relative_to(root))] = frozenset(names)
+    return found
