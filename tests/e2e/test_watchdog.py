@@ -17,6 +17,7 @@ from gateway.runtime.supervisor import Supervisor
 from gateway.store.sqlite import SqliteStore
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, FakeModel, Live, config_in, running
+from tests.support.model import PATIENCE
 from tests.support.waiting import eventually
 
 
@@ -65,7 +66,7 @@ async def looked(live: Live, clock: ManualClock, seconds: float = 10.0) -> list[
 async def _told(live: Live) -> None:
     """Let alerts be stored: their patience must not pass while the store's thread, which no clock sees, has them."""
     if jobs := [each for each in live.gateway.background._jobs if each.get_name().startswith("alert ")]:
-        await asyncio.wait(jobs, timeout=1.0)
+        await asyncio.wait(jobs, timeout=PATIENCE)
 
 
 def lines(logs: Any) -> list[tuple[str, str]]:
