@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from gateway.runtime.clock import Clock
+
+_NOW_AND_THEN: Final = 0.1  # seconds
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,10 +88,12 @@ class Journal:
         self._changed.set()
 
     async def until(self, condition: Callable[[], Any]) -> Any:
-        """Return the value of `condition()` once that is true; the server asks after every call and every change of a
-        chat."""
+        """Return the value of `condition()` once that is true; the server asks after every call, after every change of
+        a chat, and now and then: what is waited for may follow the last of them."""
         while not (value := condition()):
-            await self.change()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_NOW_AND_THEN):
+                    await self.change()
         return value
 
     async def change(self) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct
@@ -30,11 +31,13 @@ class Changing:
         self._changed.set()
 
     async def until(self, condition: Callable[[], Any]) -> None:
-        """Return once `condition` holds. Fails after `PATIENCE`."""
+        """Return once `condition` holds, which may also follow the last change. Fails after `PATIENCE`."""
         async with asyncio.timeout(PATIENCE):
             while not condition():
                 self._changed.clear()
-                await self._changed.wait()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(0.1):
+                        await self._changed.wait()
 
 
 class Gate(Changing):
