@@ -62,9 +62,7 @@ async def test_two_tabs_are_equal_after_a_restart_in_the_middle_of_an_answer(tmp
     await expect(other.locator("body")).to_have_class("chat away")
     async with page(tmp_path, port=port):
         for each in (one, other):
-            await expect(each.locator("#log article.reply:not(.draft)")).to_contain_text(
-                "echo: tell me", timeout=15_000
-            )
+            await expect(each.locator("#log article.reply:not(.draft)")).to_contain_text("echo: tell me")
             await expect(each.locator("body")).to_have_class("chat")
         await say(one, "and more")
         for each in (one, other):
@@ -88,7 +86,7 @@ async def test_a_phone_that_slept_shows_what_it_missed_and_sends_what_it_kept(
         await me.click(".send")
         await expect(me.locator("#unsent li")).to_have_text("written under way")
         await me.context.set_offline(False)
-        await expect(me.locator("#log")).to_contain_text("echo: written under way", timeout=15_000)
+        await expect(me.locator("#log")).to_contain_text("echo: written under way")
         await expect(me.locator("#log")).to_contain_text("echo: said elsewhere")
         await expect(me.locator("#unsent li")).to_have_count(0)
         await equals_reload(me)

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from tests.support.model import PATIENCE
+
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Page
 
@@ -17,9 +19,10 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 
 @asynccontextmanager
 async def browser() -> AsyncIterator[Browser]:
-    """A running Chromium."""
-    from playwright.async_api import async_playwright
+    """A running Chromium, which may be as slow as everything else."""
+    from playwright.async_api import async_playwright, expect
 
+    expect.set_options(timeout=1_000 * PATIENCE)
     async with async_playwright() as playwright:
         running = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         try:
@@ -32,7 +35,7 @@ async def browser() -> AsyncIterator[Browser]:
 async def person(here: Browser, live: LivePage, **how: Any) -> AsyncIterator[Page]:
     """Somebody with a fresh profile who opened the owner's link. No script may fail, and nothing may be blocked."""
     context = await here.new_context(**how)
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(1_000 * PATIENCE)
     wrong: list[str] = []
     page = await tab(context, wrong)
     await page.goto(live.adapter.guard.link)
