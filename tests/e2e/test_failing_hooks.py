@@ -99,7 +99,7 @@ async def test_it_is_called_five_times_and_then_given_up(run: Run, fail: Callabl
     with capture_logs() as logs:
         async with run(clock=clock, engine=lambda: Failing(clock, called, fail, 99)) as live:
             await _reset(live)
-            await live.advance_until(lambda: _given_up(logs), seconds=30)
+            await live.advance_until(lambda: _given_up(logs), seconds=120)
             (line,) = _given_up(logs)
             (ended,) = [each for each in await live.store.sessions(None, 9) if each.ended_at is not None]
             assert (line["session"], line["calls"]) == (ended.id, 5)
