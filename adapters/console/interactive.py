@@ -195,6 +195,7 @@ class InteractiveConsole:
         self._spoken = False
         self._left = False
         self._resuming = False  # an answer is being made to what was said in an earlier run
+        self._printing = asyncio.Lock()
         self._session = self._make_session(commands, history, input, output)
 
     def _make_session(
@@ -325,6 +326,8 @@ class InteractiveConsole:
         try:
             with self._session.input.raw_mode():  # between two prompts, too, the terminal must not echo
                 while True:
+                    async with self._printing:
+                        pass  # a thread that prints a long answer ends first: the prompt would stand amid its lines
                     self._prompting = True
                     text = await self._session.prompt_async(handle_sigint=False, set_exception_handler=False)
                     self._prompting = False
@@ -492,9 +495,13 @@ class InteractiveConsole:
             with self._session.input.raw_mode():
                 print_formatted_text(output, FormattedText(wrapped), STYLE)
 
+        async def printed() -> None:
+            async with self._printing:
+                await run_in_terminal(write, in_executor=long)
+
         try:
             with set_app(self._session.app):
                 # Cancelled half-way, prompt_toolkit would make every later print wait for this one.
-                await asyncio.shield(run_in_terminal(write, in_executor=long))
+                await asyncio.shield(printed())
         except OSError as error:
             raise Disconnected(f"The terminal cannot be written ({error.strerror}).") from error

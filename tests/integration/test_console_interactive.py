@@ -63,7 +63,7 @@ async def greeting(source: Source) -> str:
 
 
 @pytest.fixture
-async def person(keys: PipeInput, screen: Screen, clock: ManualClock, tmp_path: Path) -> AsyncIterator[Person]:
+async def newcomer(keys: PipeInput, screen: Screen, clock: ManualClock, tmp_path: Path) -> AsyncIterator[Person]:
     console = InteractiveConsole(
         ids=SequentialIds(),
         clock=clock,
@@ -76,12 +76,17 @@ async def person(keys: PipeInput, screen: Screen, clock: ManualClock, tmp_path: 
         output=screen.output,
     )
     person = Person(console, keys, screen)
-    person.start()
     yield person
     keys.send_text(CTRL_C + CTRL_D)
     await console.aclose()
     person.cancel()
     await asyncio.gather(person._run, return_exceptions=True)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def person(newcomer: Person) -> Person:
+    newcomer.start()
+    return newcomer
 
 
 class TestTalking:
@@ -146,6 +151,30 @@ class TestTalking:
         assert len(readers) == 2
         assert threading.get_ident() not in readers
         await eventually(lambda: person.screen.text.count("a long story") == 4_000)
+
+    async def test_no_prompt_is_drawn_into_a_long_answer_that_came_before_it(
+        self, newcomer: Person, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        held, go, loop = threading.Event(), threading.Event(), threading.get_ident()
+
+        def read(fragments: Sequence[Fragment], **screen: Any) -> list[Fragment]:
+            if threading.get_ident() != loop:
+                held.set()
+                assert go.wait(60)
+            return wrap(fragments, **screen)
+
+        monkeypatch.setattr(interactive, "wrap", read)
+        answer = asyncio.create_task(newcomer.console.send(outbound("a long story\n" * 2_000)))
+        await eventually(held.is_set)
+        newcomer.start()
+        for _ in range(200):
+            await asyncio.sleep(0)
+        drawn = newcomer.screen.text
+        go.set()
+        await answer
+        assert drawn == ""
+        await newcomer.sees("› ")
+        assert newcomer.screen.text.count("a long story\n") == 2_000
 
     async def test_alt_enter_begins_a_line(self, person: Person) -> None:
         assert (await person.says(f"one{ALT_ENTER}two{ENTER}")).text == "one\ntwo"
@@ -409,10 +438,11 @@ def test_it_is_an_adapter_that_streams_and_types(clock: ManualClock) -> None:
 
 
 def beginning(body: dict[str, Any]) -> Reply:
-    """A long answer that comes to no end while anybody looks; others are short."""
+    """A long answer that comes to no end while anybody looks; others are short. Its first words come as one: what is
+    added to a row is drawn by itself, with what moves the cursor in between."""
     if last_user_text(body) != "Count to 400":
         return Reply(text="You are welcome!")
-    return Reply(text=" ".join(map(str, range(1, 401))), hold=asyncio.Event(), hold_after=9)
+    return Reply(text=f"1-2-3-4 {' '.join(map(str, range(5, 401)))}", hold=asyncio.Event(), hold_after=9)
 
 
 async def test_who_comes_back_sees_where_they_are_and_that_their_answer_is_still_being_made(tmp_path: Path) -> None:
@@ -423,7 +453,7 @@ async def test_who_comes_back_sees_where_they_are_and_that_their_answer_is_still
             first.types("thank you" + ENTER)
             await first.sees("You are welcome!")
             first.types("Count to 400" + ENTER)
-            await first.sees("1 2 3 4")
+            await first.sees("1-2-3-4")
             first.types(CTRL_D)
             await first.sees("Finishing the answer first.")
             first.interrupts()
@@ -434,7 +464,7 @@ async def test_who_comes_back_sees_where_they_are_and_that_their_answer_is_still
         async with chatting(tmp_path) as second:
             await second.sees("· Going on with “thank you”; /new starts fresh.")
             await second.sees("· Still answering what you asked before.")
-            await second.sees("1 2 3 4")
+            await second.sees("1-2-3-4")
             second.types(CTRL_C)
             await second.sees("Stopped")
             second.types(CTRL_D)
@@ -448,7 +478,7 @@ async def test_ctrl_c_that_comes_as_a_signal_stops_the_answer_and_not_the_progra
         async with chatting(tmp_path) as terminal:
             await terminal.sees("› ")
             terminal.types("Count to 400" + ENTER)
-            await terminal.sees("1 2 3 4")
+            await terminal.sees("1-2-3-4")
             terminal.interrupts()
             await terminal.sees("Stopped before the answer was finished.")
             terminal.interrupts()
