@@ -16,6 +16,7 @@ from gateway.store.sqlite import SqliteStore
 from tests.emulators.discord import Channel, DiscordServer, Settings, User
 from tests.support.browser import browser
 from tests.support.discord_live import careless
+from tests.support.model import PATIENCE
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser
@@ -39,10 +40,12 @@ def reopened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Sto
 
 
 @pytest.fixture
-async def discord() -> AsyncIterator[DiscordServer]:
-    """Without its limits; whoever breaks one of its rules fails the test, and so does a text that might ping somebody
-    or be shown twice."""
-    async with DiscordServer(Settings(identify_every=0), limits=None) as running:
+async def discord(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DiscordServer]:
+    """Without its limits, and in no hurry, for a busy machine: Discord waits for three seconds for a command's first
+    word. Whoever breaks one of its rules fails the test, and so does a text that might ping somebody or be shown
+    twice."""
+    monkeypatch.setattr("adapters.discord.interactions._FIRST_WORD", PATIENCE)
+    async with DiscordServer(Settings(identify_every=0, acknowledge=PATIENCE), limits=None) as running:
         yield running
         assert [str(each) for each in running.violations] == []
         assert list(careless(running)) == []

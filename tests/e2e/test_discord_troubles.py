@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from adapters.discord.permissions import LOCKED, TOLD
 from gateway.runtime.clock import SystemClock
@@ -25,7 +26,7 @@ from tests.emulators.discord import (
 )
 from tests.support.discord_live import careless, on_discord
 from tests.support.fast_clock import FastClock
-from tests.support.model import FakeModel, Gate, Say, in_turn
+from tests.support.model import PATIENCE, FakeModel, Gate, Say, in_turn
 from tests.support.waiting import eventually
 
 POST = "POST /channels/{channel}/messages"
@@ -41,8 +42,9 @@ class Hasty(SystemClock):
 
 
 @pytest.fixture
-async def discord() -> AsyncIterator[DiscordServer]:
-    async with DiscordServer(Settings(identify_every=0), limits=None) as running:
+async def discord(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[DiscordServer]:
+    monkeypatch.setattr("adapters.discord.interactions._FIRST_WORD", PATIENCE)
+    async with DiscordServer(Settings(identify_every=0, acknowledge=PATIENCE), limits=None) as running:
         yield running
         assert list(careless(running)) == []
 
@@ -133,20 +135,20 @@ async def test_after_each_resumption_the_next_pause_is_short_again(
     assert pauses == ["1.0"] * 6
 
 
-async def test_no_more_sessions_are_begun_than_discord_allows(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = Settings(identify_every=0, sessions_a_day=1, sessions_reset=1.0)
+async def test_no_more_sessions_are_begun_than_discord_allows(tmp_path: Path) -> None:
+    settings = Settings(identify_every=0, sessions_a_day=1, sessions_reset=60.0)
     async with DiscordServer(settings, limits=None) as discord:
         anna = discord.people.person("Anna")
         async with live(tmp_path, discord, anna) as bot:
             bot.says("Hello")
             await bot.until_shown("echo: Hello")
-            discord.invalidate()
-            bot.says("There?")
+            with capture_logs() as logs:
+                discord.invalidate()
+                bot.says("There?")
+                await eventually(lambda: [each for each in logs if each["event"] == "discord_sessions_used_up"])
+            discord.cloud.starts.begin_day()
             await bot.until_shown("echo: Hello", "echo: There?")
         assert not discord.violations
-    assert "discord_sessions_used_up" in capsys.readouterr().out
 
 
 async def test_an_intent_that_is_switched_on_again_is_used_without_a_restart(

@@ -79,6 +79,10 @@ class Starts:
         """Return the seconds until one more may begin than now."""
         return max(0.0, self._times[0] + self._settings.sessions_reset - self._clock.monotonic()) if self._times else 0
 
+    def begin_day(self) -> None:
+        """Let as many begin as on a new day."""
+        self._times.clear()
+
     def take(self) -> bool:
         """Say whether one may begin now."""
         now = self._clock.monotonic()
