@@ -20,6 +20,7 @@ from gateway.app.config import Config
 from gateway.people.access import AccessSettings
 from gateway.runtime.clock import SystemIds
 from tests.support.gateway import config_in
+from tests.support.model import PATIENCE
 from tests.support.page import LivePage, Visitor, host_in, page
 
 PASSWORDS = {"anna": "a password of Anna", "boris": "a password of Boris"}
@@ -352,7 +353,7 @@ async def raw_request(live: LivePage, data: bytes) -> bytes:
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(data.replace(b"{host}", f"{host}:{port}".encode()))
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             return await reader.read()
     finally:
         writer.close()

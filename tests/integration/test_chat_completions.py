@@ -41,6 +41,7 @@ from tests.emulators.llm_replies import (
     server_error,
 )
 from tests.support.fakes import ManualClock
+from tests.support.model import PATIENCE
 
 SYSTEM = {"role": "system", "content": "You are a test."}
 TOOL = {"type": "function", "function": {"name": "clock", "description": "Time.", "parameters": {"type": "object"}}}
@@ -58,7 +59,7 @@ async def server() -> AsyncIterator[LlmServer]:
 
 @pytest.fixture
 async def provider() -> AsyncIterator[ChatCompletions]:
-    made = ChatCompletions(http_client(read_timeout=5), lambda text: text.replace("hunter2", "[REDACTED]"))
+    made = ChatCompletions(http_client(read_timeout=PATIENCE), lambda text: text.replace("hunter2", "[REDACTED]"))
     yield made
     await made.aclose()
 
@@ -302,7 +303,7 @@ async def test_comments_of_any_line_ends_hold_no_answer_up(said: bytes) -> None:
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
-    patient = ChatCompletions(http_client(read_timeout=2), str)
+    patient = ChatCompletions(http_client(read_timeout=PATIENCE), str)
     spec = ModelSpec(provider="openai", name="m", base_url=f"http://127.0.0.1:{runner.addresses[0][1]}/v1")
     async with aclosing(patient.stream(spec, asking())) as events:
         assert await anext(events) == TextDelta(text="one")

@@ -13,7 +13,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.store.transfer import export, redis_database
 from tests.support.migration_kit import fill, shown
-from tests.support.program import legato
+from tests.support.program import PATIENCE, legato
 from tests.support.store_kit import put
 
 if TYPE_CHECKING:  # at run time they are plugins, which nobody may import first
@@ -78,7 +78,7 @@ async def test_a_store_that_takes_too_long_is_said_to_and_its_gateways_go_on(
     monkeypatch.setattr(redis_database, "_PAUSE_SECONDS", 0.001)
     with pytest.raises(StoreUnavailable, match="stop them, or back up the files of the server"):
         await export(places.redis[0], places.folder / "copy.db", SystemClock())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await put(running, "e-later", "97")
     await places.leave(running)
     await export(places.redis[0], places.folder / "copy2.db", SystemClock())  # nobody has to wait

@@ -57,6 +57,7 @@ from tests.emulators.llm_replies import (
     server_error,
 )
 from tests.emulators.llm_responses import ResponsesWire
+from tests.support.model import PATIENCE
 from tests.support.pictures import png
 
 SYSTEM: Message = {"role": "system", "content": "You are a test."}
@@ -80,7 +81,7 @@ async def server() -> AsyncIterator[LlmServer]:
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
 async def provider(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
-    made = request.param(http_client(read_timeout=5), lambda text: text.replace("hunter2", "[REDACTED]"))
+    made = request.param(http_client(read_timeout=PATIENCE), lambda text: text.replace("hunter2", "[REDACTED]"))
     yield made
     await made.aclose()
 

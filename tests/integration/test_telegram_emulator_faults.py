@@ -112,6 +112,7 @@ async def test_a_lost_answer_leaves_the_message():
         server.faults.add(LoseAnswer(), method="sendMessage")
         with pytest.raises(TimedOut):
             await hasty.send_message(chat.id, "x")
+        await server.until(lambda: texts(server, chat))
         call = next(server.journal.of("sendMessage"))
         assert (texts(server, chat), call.ambiguous, call.fault) == (["x"], True, "LoseAnswer")
 
@@ -122,6 +123,7 @@ async def test_a_slow_call_is_done_although_nobody_waits(clock):
         server.faults.add(Slow(seconds=5), method="sendMessage")
         with pytest.raises(TimedOut):
             await hasty.send_message(chat.id, "x")
+        await clock.until_due_in(5)
         assert texts(server, chat) == []
         await clock.advance(5)
         assert texts(server, chat) == ["x"]
