@@ -104,3 +104,14 @@ async def test_nobody_is_shown_the_answer_of_another_conversation(tmp_path: Path
         await live.ask("a secret of mine", user="anna", chat="g", chat_type="group")
         answer = await live.ask("/last", user="bob", chat="g", chat_type="group")
         assert answer.startswith("There is no answer of mine here yet")
+
+
+async def test_what_was_forgotten_is_no_answer_to_show_again(tmp_path: Path) -> None:
+    async with running(tmp_path, model=FakeModel(echo)) as live:
+        for said in ("one", "two"):
+            await live.ask(said)
+        await live.tell("/forget last")
+        await live.adapter.until(lambda: any(row.kind == "question" for row in live.adapter.sent))
+        await live.tell("y")
+        await live.quiet()
+        assert (await live.ask("/last")).startswith("There is no answer of mine here yet")
