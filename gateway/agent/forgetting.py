@@ -45,7 +45,7 @@ from gateway.store.records import (
     Talk,
 )
 from gateway.store.shared.languages import is_stop
-from gateway.store.shared.text import Holds, is_dense
+from gateway.store.shared.text import Holds, HoldsInside, is_dense
 
 _PAGE: Final = 200  # sessions looked up at once
 _NO_CAP: Final = 1_000_000  # the gateway's own requests are never refused
@@ -114,9 +114,16 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         return Contents(sessions=found[::-1], history=history, pins=await self.store.pins(key), facts=facts)
 
     async def holding(self, contents: Contents, item: InboxItem, words: str, *, own: bool) -> Holding:
-        """Find all under the item's key that holds these words. `own`: only what the item's person said, or had
-        remembered, in a conversation of several people."""
-        key, source, sought = item.key, item.inbound.source, Holds(words)
+        """Find all under the item's key that holds these words; where nothing does, what holds them as parts of others.
+        `own`: only what the item's person said, or had remembered, in a conversation of several people."""
+        found = await self._holding(contents, item, Holds(words), own=own)
+        if not found and (inside := HoldsInside(words)).every:
+            wider = await self._holding(contents, item, inside, own=own)
+            return wider if wider.whole else found
+        return found
+
+    async def _holding(self, contents: Contents, item: InboxItem, sought: Holds, *, own: bool) -> Holding:
+        key, source = item.key, item.inbound.source
         reminders = await self.store.reminders(key, _EVERY)
         if not own:
             named = contents.tip.places if contents.tip else ()

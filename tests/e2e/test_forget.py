@@ -123,6 +123,22 @@ async def test_every_message_with_the_words_is_listed_and_goes(place: Place) -> 
         assert await said(live) == []
 
 
+async def test_words_inside_others_and_what_is_no_word_are_never_denied(place: Place) -> None:
+    async with place.run() as live:
+        for text, asked in (
+            ("the Großbäckerei is mine", "bäckerei"),
+            ("I ride a 🦄 to work", "🦄"),
+            ("soft\u00adhyphened", "softhyphened"),
+        ):
+            await say(live, text)
+            await live.ask(f"/forget {asked}")
+            assert (await forget(live, "all")).startswith("Forgot 2 messages.")
+        await say(live, "the proxy is at 17")
+        for asked in ("xy", "prox zzz"):
+            assert await live.ask(f"/forget {asked}") == "I found nothing like that which you could forget."
+        assert await said(live) == ["the proxy is at 17", "fine"]
+
+
 async def test_the_search_of_a_shell_shows_each_of_four_in_a_row(place: Place) -> None:
     async with place.run() as live:
         for number in range(4):

@@ -51,6 +51,7 @@ _INSIDE: Final = re.compile(r"[a-z][A-Z]")
 _HUMP: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _QUESTION_MARKS: Final = ("?", "？", "؟")
 _END_MARKS: Final = frozenset(".!?。！？؟")
+_AROUND: Final = "\"'“”„«»「」.,;:!?()"  # a word that people name, and that is no part of it
 _ENDS: Final = re.compile(r"(?<=[.!?])(?=\s)|(?<=[。！？؟\n])")  # of sentences
 _QUOTED: Final = re.compile(r'"([^"]{2,200})"|“([^”]{2,200})”|«([^»]{2,200})»|„([^“]{2,200})“|「([^」]{2,200})」')
 
@@ -202,6 +203,26 @@ def _bare(text: str) -> str:
         return text
     plain = "".join(each for each in unicodedata.normalize("NFD", text) if not unicodedata.combining(each))
     return unicodedata.normalize("NFC", plain)
+
+
+class HoldsInside(Holds):
+    """The same, wherever the words stand: inside longer words (Bäckerei in Großbäckerei), beside characters that nobody
+    sees, or made of what is no letter (an emoji). Words of one or two characters are left out: they are anywhere."""
+
+    def __init__(self, words: str) -> None:
+        parts = [part.strip(_AROUND) or part for part in _visible(words).split()]
+        self._parts = [part for part in parts if len(part) > _KEPT or not part.isalnum()]
+        self.every = frozenset(range(len(self._parts)))
+
+    def _held(self, text: str) -> frozenset[int]:
+        plain = _visible(text)
+        return frozenset(place for place, part in enumerate(self._parts) if part in plain)
+
+
+def _visible(text: str) -> str:
+    """A text in the form in which it is compared, without accents and without characters that nobody sees."""
+    plain = _bare(normalised(text))
+    return plain if plain.isascii() else "".join(each for each in plain if unicodedata.category(each) != "Cf")
 
 
 class Occurrences:
