@@ -11,6 +11,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
+from typing import Final
 
 import structlog
 from msgspec import Struct, field
@@ -19,7 +20,7 @@ from gateway.commands.base import Answer
 from gateway.commands.runner import CommandRunner
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Accepted, Adapter
-from gateway.domain.chat import Button, Inbound, SessionKey
+from gateway.domain.chat import Button, Inbound, SessionKey, is_shared
 from gateway.domain.command import Proposal
 from gateway.domain.quoting import CORRECTED
 from gateway.domain.turn import BusyMode, TurnRules
@@ -49,6 +50,7 @@ _FULL_FOR = 1.0
 # Commands beside the lanes that are answered in a minute: as many messages as a group on Telegram is shown in one. More
 # answers would only hold up everything else that the chat is to be shown.
 _ANSWERED, _MINUTE = 20, 60.0
+_SHARES: Final = 4  # where several people share a lane, nobody's messages take more than one place in so many
 
 FULL = "Too many messages are waiting here already, so I take no more for now; send it again when I have answered some."
 GIVEN_UP = "An error on my side keeps me from reading your last message; please say it in another way."
@@ -59,11 +61,11 @@ PASSED_ON = "Noted: it joins what I am doing right now, or comes right after it.
 
 
 class Reception(Struct, kw_only=True):
-    """Receives for all adapters. `heard_at`: when each platform handed something over last (monotonic). Seven more
-    fields change. `_told`, `_full` and `_reminded` note when each key was last told
-    that the bot is busy, that its lane is full, and that the bot waits for a yes or no. `_overflowed` has the keys
-    whose adapter was told of a full lane, `_answered` counts a key's commands beside its lane, `_albums` keeps
-    files of albums, and `_beside` has what is carried out beside the lanes."""
+    """Receives for all adapters. `heard_at`: when each platform handed something over last (monotonic). Eight more
+    fields change. `_told`, `_full` and `_reminded` note when each key was last told that the bot is busy, that its
+    lane is full, and that the bot waits for a yes or no. `_overflowed` has the keys whose adapter was told of a
+    full lane, `_crowded` shared lanes in which somebody may have their share, `_answered` counts a key's commands
+    beside its lane, `_albums` keeps files of albums, and `_beside` has what is carried out beside the lanes."""
 
     store: Store
     outbox: Outbox
@@ -81,6 +83,7 @@ class Reception(Struct, kw_only=True):
     _full: Throttle = field(default_factory=Throttle)
     _reminded: Throttle = field(default_factory=Throttle)
     _overflowed: Throttle = field(default_factory=lambda: Throttle(every=_FULL_FOR))
+    _crowded: set[SessionKey] = field(default_factory=set)
     _answered: Quota = field(default_factory=lambda: Quota(most=_ANSWERED, seconds=_MINUTE))
     _albums: RecentAlbums = field(default_factory=RecentAlbums)
     _beside: set[asyncio.Task[None]] = field(default_factory=set)
@@ -93,7 +96,12 @@ class Reception(Struct, kw_only=True):
         the messages that were taken are known by then."""
         self.points("accept.before")
         arrivals, too_many = self._within_quota(adapter, await self._arrivals(batch))
-        receipts = await self.store.accept(arrivals, cap=self.rules.turns.lane_cap) if arrivals else []
+        cap = self.rules.turns.lane_cap
+        share = max(1, cap // _SHARES)
+        if self._crowded or len(arrivals) > share:
+            arrivals, beyond = await self._within_share(arrivals, share)
+            too_many += beyond
+        receipts = await self.store.accept(arrivals, cap=cap) if arrivals else []
         self.points("accept.after")
         # Before anything that may fail: the store gives out such an item only once.
         said = {receipt.event_id: self.run_bypassed(receipt.item) for receipt in receipts if receipt.item is not None}
@@ -103,6 +111,10 @@ class Reception(Struct, kw_only=True):
             self._albums.forget(arrival)
             if receipt.status == "new" and self._is_counted(arrival):
                 self._answered.take(arrival.key, self.clock.monotonic())
+            if receipt.waiting < share:
+                self._crowded.discard(arrival.key)
+            elif is_shared(arrival.key, arrival.inbound.source):
+                self._crowded.add(arrival.key)
             status[receipt.event_id] = await self._accepted(adapter, arrival, receipt, until)
             if receipt.reopened:
                 with suppress(StoreUnavailable):
@@ -294,6 +306,25 @@ class Reception(Struct, kw_only=True):
                     continue
             taken.append(arrival)
         return taken, too_many
+
+    async def _within_share(self, arrivals: Sequence[Arrival], share: int) -> tuple[list[Arrival], list[Arrival]]:
+        """Arrivals to be stored, and those of people whose messages take their `share` of a lane that others speak in,
+        too."""
+        shared = [each for each in arrivals if not each.bypass and is_shared(each.key, each.inbound.source)]
+        places, known = Counter[tuple[SessionKey, str]](), set[str]()
+        for key in {each.key for each in shared}:
+            for item in await self.store.waiting(key, self.rules.turns.lane_cap):
+                places[key, item.inbound.source.user] += 1
+                known.add(item.inbound.event_id)
+        too_many: dict[str, Arrival] = {}
+        for arrival in shared:
+            who = arrival.key, arrival.inbound.source.user
+            if arrival.inbound.event_id in known:
+                continue  # handed over again
+            if places[who] >= share:
+                too_many[arrival.inbound.event_id] = arrival
+            places[who] += 1
+        return [each for each in arrivals if each.inbound.event_id not in too_many], [*too_many.values()]
 
     def _is_counted(self, arrival: Arrival) -> bool:
         """Say whether this is a command beside the lane that only shows something. Commands that decide or stop

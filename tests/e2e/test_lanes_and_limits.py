@@ -13,7 +13,7 @@ from gateway.agent.asking import NO_WORDS_LEFT, OUT_OF_STEPS
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Outbound
 from gateway.domain.message import text_of
-from gateway.domain.turn import TurnSettings
+from gateway.domain.turn import SessionSettings, TurnSettings
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
 from gateway.store.records import Arrival, Claim
@@ -208,6 +208,30 @@ async def test_a_full_lane_refuses_with_a_sentence_and_takes_messages_again(tmp_
         assert await live.ask("five") == "echo: five"
         assert live.adapter.shown("c", "notice").count(FULL) == 1
         assert "four" not in await transcript(live)
+
+
+async def test_nobody_fills_a_lane_that_others_share(tmp_path: Path) -> None:
+    gate, adapter = Gate(), FakeAdapter(limits=Limits(trusted=True))
+    model = FakeModel(in_turn(Say(text="done", gate=gate), then=echo))
+    config = config_in(tmp_path, turns=TurnSettings(lane_cap=8), sessions=SessionSettings(groups="shared"))
+    place: dict[str, Any] = {"chat": "g", "chat_type": "group"}
+
+    def says(user: str, *texts: str) -> list[Any]:
+        return [adapter.inbound(text, user=user, **place) for text in texts]
+
+    async with running(tmp_path, config=config, model=model, adapter=adapter) as live:
+        work, one, two, three, four = says("anna", "work", "one", "two", "three", "four")
+        await adapter.receive(work)
+        await gate.until_waiting()
+        taken = await adapter.receive(one, two, three)
+        assert [each.status for each in taken] == ["new", "new", "refused"]
+        assert [each.status for each in await adapter.receive(four, two)] == ["refused", "duplicate"]
+        (bobs,) = says("bob", "and me")
+        assert [each.status for each in await adapter.receive(bobs)] == ["new"]
+        gate.open()
+        assert (await live.answer(bobs.event_id)).text == "echo: [bob] and me"
+        assert FULL in adapter.shown("g", "notice")
+        assert await live.ask("five", user="anna", **place) == "echo: [anna] five"
 
 
 async def test_a_full_lane_makes_a_pausing_adapter_wait(tmp_path: Path) -> None:
