@@ -160,11 +160,13 @@ _AT: Final = rf"(?:{words.AT})(?:\s+|(?<=@))"
 _OF_DAY: Final = rf"(?:\s*(?P<half>{_any(words.OF_DAY.values())})(?!\w))?"
 TIMES: Final = (
     Pattern(rf"(?:{_AT})?(?P<hour>\d{{1,2}})[:：](?P<minute>\d{{2}})(?::\d{{2}})?(?:\s*(?:uhr)\b)?(?!\d){_OF_DAY}"),
-    Pattern(rf"{_AT}(?P<hour>\d{{1,2}})\.(?P<minute>\d{{2}})(?:\s*(?:uhr)\b)?(?!\d){_OF_DAY}"),
+    Pattern(
+        rf"(?:{_AT}|(?=[\d.]{{4,5}}\s?(?:uhr|[ap]m)\b))(?P<hour>\d{{1,2}})\.(?P<minute>\d{{2}})(?:\s*(?:uhr)\b)?(?!\d){_OF_DAY}"
+    ),
     Pattern(rf"(?:{_AT})?(?P<hour>\d{{1,2}})\s*(?P<half>{_any(words.OF_DAY.values())})(?!\w)"),
     Pattern(
         rf"(?:{_AT})?(?P<before>{_any(words.OF_DAY_BEFORE.values())}|中午)?\s*(?P<hour>\d{{1,2}}|十[一二]|[一二两三四五六七八九十])"
-        r"[点點时時](?:钟|鐘)?(?:(?P<minute>\d{1,2})分?|(?P<halfpast>半)|(?P<quarter>[一三])刻)?"
+        r"[点點时時](?!間)(?:钟|鐘)?(?:(?P<minute>\d{1,2})分?|(?P<halfpast>半)|(?P<quarter>[一三])刻)?"
     ),
     Pattern(
         rf"(?:{_AT})?(?P<hour>\d{{1,2}}|(?:{words.HOURS_IN_FULL})(?=\s))\s*(?:{words.HOURS})"
@@ -177,6 +179,9 @@ TIMES: Final = (
         rf"{_AT}(?P<part>{_any(words.MINUTES_OF_HOUR.values())})\s+(?P<hour>\d{{1,2}}|{words.HOUR_NUMBERS}){_END}{_OF_DAY}"
     ),
     Pattern(rf"{_AT}(?P<hour>\d{{1,2}}|{words.HOUR_NUMBERS})(?![\d/]|[.:]\d){_END}{_PART_BEHIND}{_OF_DAY}"),
+)
+DOTTED_TIME: Final = Pattern(  # "tomorrow 14.30", and no amount
+    rf"(?P<hour>\d{{1,2}})\.(?P<minute>[0-5]\d)(?![\w%]|[.,]\d|\s?(?:[€$£%]|(?:{words.AMOUNTS})\b)){_OF_DAY}"
 )
 LAST_HOUR: Final = Pattern(r"(?P<hour>\d{1,2})\s*\Z")  # "tomorrow 9", and nothing behind it
 NAMED_TIMES: Final = _choice(
@@ -199,6 +204,10 @@ BEFORE_OR_AFTER: Final = Pattern(words.BEFORE_OR_AFTER)
 NO_ONE_TIME: Final = Pattern(
     rf"[\s,，]*(?:(?:{words.NO_ONE_TIME})\s+\d{{1,2}}(?:[:.]\d{{2}}|\s?(?:[ap]m|h|uhr))?(?![\w:/])"
     r"|\d{1,2}\s?[-–]\s?\d{1,2}(?!\w))"
+)
+UNREAD_TIME: Final = Pattern(
+    rf"[\s,，]*(?:{_AT}\d|(?:во?\s+)?пол(?:овин[еу]\s|(?:{words.ORDINALS_OF_HOURS}))"
+    r"|[的の]?(?:朝|夜|夕方|午前|午後|[上下]午|[早晚]上?)?(?:\d{1,2}|[一二两三四五六七八九十]{1,4})[点點時时号號])"
 )
 ON_WEEKDAY: Final = Pattern(rf"[\s,，]*(?:{words.ON})\s+{_any(words.WEEKDAYS)}{_END}")
 ORDINALS: Final = _choice(words.ORDINALS)

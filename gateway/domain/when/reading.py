@@ -59,9 +59,16 @@ def _check_rest(parts: Parts, text: str, rest: str) -> None:
     if parts.at is None and (parts.has_day or parts.rule) and (vague := patterns.NO_ONE_TIME.match(rest[:_READ])):
         raise BadTime(f'I need one time of day, not "{vague[0].strip(_SIGNS)}". For example: {EXAMPLES[1]} call Ann.')
     said = text[: len(text) - len(rest)]
+    unread = patterns.UNREAD_TIME.match(rest[:_READ]) if parts.clock is None and (parts.has_day or parts.rule) else None
+    if unread or (parts.clock and rest[:1] in "-–" and rest[1:2].isdecimal()):
+        raise BadTime(
+            f'I do not know the time of day behind "{said.strip(_SIGNS)}". For example: {EXAMPLES[1]} call Ann.'
+        )
     if (parts.spans or parts.clock) and said[-1:].isalnum() and rest[:1].isdecimal():
         raise BadTime(f'I cannot read all of "{said.strip(_SIGNS)}{rest.split()[0]}". For example: {EXAMPLES[0]} tea.')
-    if parts.spans and patterns.ON_WEEKDAY.match(rest[:_READ]):
+    more_days = patterns.SPANS.match(rest[:_READ].lstrip(_SIGNS))
+    on_weekday = parts.spans and patterns.ON_WEEKDAY.match(rest[:_READ])
+    if on_weekday or (parts.weekday is not None and more_days and more_days["before"]):
         raise BadTime(f"I cannot tell which day that is. Say its date: {EXAMPLES[3]}.")
 
 

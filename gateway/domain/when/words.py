@@ -100,7 +100,7 @@ OF_DAY: Final[dict[str, str]] = {  # what stands behind or, in Chinese, before a
     "night": "at night|de la noche",
 }
 OF_DAY_BEFORE: Final[dict[str, str]] = {"am": "早上|早晨|上午|凌晨|清晨", "pm": "下午|晚上|傍晚|晚间|晚間"}
-HOURS: Final = r"uhr|o['’]?clock|heures?|h|час(?:а|ов)?|点钟?|點鐘?|时|時"  # behind the number of an hour
+HOURS: Final = r"uhr|o['’]?clock|heures?|h|час(?:а|ов)?|点钟?|點鐘?|时|時(?!間)"  # behind the number of an hour
 
 THIS: Final = "this|diese[nrs]?|est[ae]|ce(?:t(?:te)?)?|эт(?:от|у|ой|о)|[这這本]个?"  # "this evening", "this friday"
 # Times of day that have a name, as hour and minute.
@@ -129,9 +129,12 @@ EVERY_PART_OF_DAY: Final[dict[str, str]] = {  # behind "every"
 DAYS: Final[dict[int, str]] = {  # from today
     -1: "yesterday|gestern|ayer|вчера|昨天|昨日",
     0: "today|heute|hoy|aujourd['’]hui|сегодня|今天|今日",
-    1: "tomorrow|tmrw|morgen|mañana|demain|завтра|明天|明日",
+    1: "tomorrow|tmrw|morgen|mañana|demain|завтра|明天|明日|明早上?",
     2: "(?:the )?day after tomorrow|übermorgen|pasado mañana|après-demain|послезавтра|后天|後天",
+    3: "大后天|大後天",
 }
+AMOUNTS: Final = "euros?|eur|usd|chf|dollars?|kg|g|km|m|l|liters?|litros?|litres?|prozent|percent"  # behind a number
+ORDINALS_OF_HOURS: Final = "перв|втор|трет|четв|пят|шест|седьм|восьм|девят|десят|одиннадц|двенадц"  # полвосьмого
 NIGHTS: Final[dict[int, str]] = {0: "tonight|heute nacht|esta noche|cette nuit|今晚", 1: "明晚"}  # from today
 
 WEEKDAYS: Final[tuple[str, ...]] = (

@@ -76,6 +76,14 @@ demain à 9h30 appeler | 24 09:30:00 | appeler
 后天下午3点半看牙医 | 25 15:30:00 | 看牙医
 下周一10点开会 | 30 10:00:00 | 开会
 晚上8点看电影 | 23 20:00:00 | 看电影
+大后天上午八点开会 | 26 08:00:00 | 开会
+明早七点吃药 | 24 07:00:00 | 吃药
+morgen 14.30 Zahnarzt | 24 14:30:00 | Zahnarzt
+Zahnarzt morgen 14.30 | 24 14:30:00 | Zahnarzt
+14.30 Uhr Zahnarzt | 23 14:30:00 | Zahnarzt
+tomorrow 2.30pm dentist | 24 14:30:00 | dentist
+завтра 14.30 врач | 24 14:30:00 | врач
+morgen 2.50 Euro mitbringen | 24 09:00:00 | 2.50 Euro mitbringen
 """.strip().splitlines()
 
 REPEATED = """
@@ -497,6 +505,14 @@ def test_no_time_is_guessed(text: str):
         ("每天8点和20点吃药", "keep one at a time"),
         ("每天8点、20点吃药", "keep one at a time"),
         ("tomorrow at 3-4 pm meeting", "one time of day at a time"),
+        ("завтра в 14-30 врач", 'behind "завтра в 14"'),
+        ("завтра в полвосьмого врач", 'behind "завтра"'),
+        ("завтра в половине восьмого врач", 'behind "завтра"'),
+        ("tomorrow at 0730 train", 'behind "tomorrow"'),
+        ("下个月一号交房租", 'behind "下个月"'),
+        ("每周一三五七点跑步", 'behind "每周一"'),
+        ("明日の朝7時に薬", 'behind "明日"'),
+        ("Montag in einer Woche um 9 Zahnarzt", "cannot tell which day"),
         ("every day at 8, 12 and 18 pills", "one time of day at a time"),
         ("every day 8:00, 20:00 pills", "one time of day at a time"),
         ("noon meeting tomorrow at 11", 'two times, "noon" and "tomorrow at 11"'),
@@ -513,6 +529,8 @@ def test_an_exact_time_has_nothing_beside_it():
     assert read_exactly(" tomorrow 09:00 ", NOW, BERLIN).start == datetime(2026, 11, 24, 9)
     with pytest.raises(NoTime):
         read_exactly("tomorrow 09:00 tea", NOW, BERLIN)
+    with pytest.raises(NoTime):
+        read("3時間後に薬", NOW, BERLIN)  # "in 3 hours", and no 3 o'clock
     with pytest.raises(BadTime):
         read_exactly("2026-11-22T09:00:00Z", NOW, BERLIN)
 
