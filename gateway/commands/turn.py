@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from gateway.agent.forgetting import is_by
 from gateway.commands.base import Answer, Command, CommandContext
-from gateway.domain.chat import Outbound, OutboundState, file_in, unspoken
+from gateway.domain.chat import Outbound, OutboundState, file_in, is_shared, unspoken
 from gateway.domain.message import Message, last_requests, note_of, text_of
 from gateway.domain.wording import counted
 from gateway.runtime.clock import lasting_id
@@ -16,6 +17,7 @@ _LOOKED_AT = 200  # rows: an answer has a few
 _AT_ONCE = 20  # rows
 NOT_SHOWN = "This could not be shown before:"
 MORE = " (then {messages} more: /last again)"
+_NOT_YOURS = "Somebody else asked that, and only they can have it asked again. Ask it in your own words."
 GO_ON = "Go on exactly where your last answer stopped, without repeating any of it."
 
 
@@ -77,6 +79,8 @@ async def retry(ctx: CommandContext) -> Answer:
     if present is None or not requests:
         raise UserError("There is nothing to retry yet; send a message first.")
     cut = requests[-1]
+    if is_shared(ctx.key, ctx.inbound.source) and not is_by(messages[cut], ctx.inbound.source):
+        raise UserError(_NOT_YOURS)  # their words would stand under another name, and be another's to forget
     await ctx.switch(present, present, messages[:cut], "undone")
     return _again(ctx, messages[cut])
 

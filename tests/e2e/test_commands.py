@@ -452,6 +452,17 @@ async def test_in_a_shared_thread_the_model_reads_who_spoke(tmp_path: Path) -> N
 # -- strange arguments and shared chats -------------------------------------------------------------
 
 
+async def test_nobody_retries_under_their_own_name_what_another_said(tmp_path: Path) -> None:
+    config = config_in(tmp_path, sessions=SessionSettings(groups="shared"))
+    async with running(tmp_path, config=config) as live:
+        place = {"chat": "g", "chat_type": "group"}
+        await live.ask("I am allergic to plums", user="anna", **place)
+        assert (await live.ask("/retry", user="bob", **place)).startswith("Somebody else asked that")
+        assert await live.ask("/retry", user="anna", **place) == "echo: [anna] I am allergic to plums"
+        await live.ask("and I to nuts", user="bob", **place)
+        assert await live.ask("/retry", user="bob", **place) == "echo: [bob] and I to nuts"
+
+
 async def test_a_retry_in_a_shared_session_names_the_speaker_once(tmp_path: Path) -> None:
     model = FakeModel()
     config = config_in(tmp_path, sessions=SessionSettings(groups="shared"))
