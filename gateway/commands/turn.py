@@ -107,7 +107,8 @@ async def last(ctx: CommandContext) -> Answer:
     if (withheld := await _withheld(ctx)) is not None:
         return withheld
     here = await ctx.store.outbox(ctx.inbound.source.address, _LOOKED_AT)
-    rows = [row for row in here if row.key == ctx.key and _is_of_answer(row)]
+    settled = {row.edits for row in here}  # a question is edited once it is answered
+    rows = [row for row in here if row.key == ctx.key and _is_of_answer(row) and row.id not in settled]
     if not rows:
         raise UserError("There is no answer of mine here yet; send a message first.")
     event = ctx.inbound.event_id

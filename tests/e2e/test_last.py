@@ -97,6 +97,10 @@ async def test_a_question_that_its_turn_waits_for_is_shown_again(tmp_path: Path)
         assert (again.text, again.buttons) == (question.text, question.buttons)
         await here.adapter.press(again, "Approve")
         assert (await live.answer(event)).text == "done"
+        await live.quiet()
+        last = await live.tell("/last")
+        await live.quiet()
+        assert [row.text for row in here.adapter.sent if row.answers == last] == ["done"]
 
 
 async def test_nobody_is_shown_the_answer_of_another_conversation(tmp_path: Path) -> None:
