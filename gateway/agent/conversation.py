@@ -18,7 +18,7 @@ from gateway.domain.message import Message, note_of, noted, noted_tokens, same, 
 from gateway.domain.session import Session, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, usage_of
 from gateway.providers.base import ModelRequest, ModelSpec
-from gateway.runtime.tokens import LONG_TO_MEASURE, TokenCounter
+from gateway.runtime.tokens import TokenCounter
 from gateway.store.records import Patch, StepRecord
 
 
@@ -119,7 +119,8 @@ class Conversation(Struct, kw_only=True):
         size = len(text_of(message)) + sum(
             [len(call["function"]["arguments"]) for call in message.get("tool_calls", ())]
         )
-        return await asyncio.to_thread(self.measured, message) if size > LONG_TO_MEASURE else self.measured(message)
+        aside = self.counter.takes_long(size)
+        return await asyncio.to_thread(self.measured, message) if aside else self.measured(message)
 
     def show(self, tools: tuple[str, ...], schema_tokens: int) -> None:
         """Show the model these tools from now on. The provider's last report is changed as if the old prompt had been

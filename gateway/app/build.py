@@ -110,6 +110,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     providers: Mapping[str, Provider] | None = None
     engine: Callable[[], ContextEngine] | None = None
     tools: Sequence[Tool] = ()
+    counter: TokenCounter | None = None
     store: Store | None = None
     also_runs: Mapping[str, Limits] = field(default_factory=dict)
     told: Callable[[str], None] = lambda _: None  # what to say before an adapter can say anything
@@ -261,7 +262,7 @@ def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
         ids=ids,
         points=points,
         redact=redact,
-        counter=TokenCounter(),
+        counter=parts.counter or TokenCounter(),
         background=background,
         store=store,
         adapters=by_name,

@@ -40,6 +40,7 @@ from gateway.runtime.logs import configure_logs, redact_crashes
 from gateway.runtime.plugins import imported, refuse_incomplete
 from gateway.runtime.redaction import Redact
 from gateway.runtime.supervisor import Supervisor
+from gateway.runtime.tokens import ROUGH_CHARS, TokenCounter
 
 Tell = Callable[[str], None]
 
@@ -166,7 +167,8 @@ async def serve_platforms(
     elsewhere = {each.name: each.limits for each in platforms().values() if each.in_shell and each.limits}
     async with aclosing(Aside(clock=SystemClock(), at_once=SHORT)) as aside:
         supervisor = Supervisor(address=os.environ.get("NOTIFY_SOCKET"), ends=True, patience=HOPELESS)
-        parts = Parts(also_runs=elsewhere, aside=aside, supervisor=supervisor, backups=backups)
+        counter = TokenCounter(roughly=ROUGH_CHARS)
+        parts = Parts(counter=counter, also_runs=elsewhere, aside=aside, supervisor=supervisor, backups=backups)
         gateway = build(config, adapters(config, aside, tell), parts)
         for number in SERVICE_ENDS:
             asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
@@ -205,7 +207,9 @@ async def serve_shell(
     watched = isinstance(adapter, IsWatched) and adapter.watched
     log_to(config, log_file)
     beside = _beside(config, running, call, tell) if watched else []
-    gateway = build(config, [adapter, *beside], Parts(pace=_PACE, told=print) if watched else Parts())
+    counter = TokenCounter(roughly=ROUGH_CHARS)
+    parts = Parts(counter=counter, pace=_PACE, told=print) if watched else Parts(counter=counter)
+    gateway = build(config, [adapter, *beside], parts)
     running.append(gateway)
     gateway.leaves_questions = watched
     gateway.beside = [each.name for each in beside]

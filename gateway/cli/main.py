@@ -23,7 +23,6 @@ from gateway.cli.program import (
     guarded,
     log_to,
     misused,
-    read_vocabulary,
     redactor,
     served_from,
     settings_of,
@@ -85,7 +84,6 @@ def chat(
 
     A QUESTION begins a new session, everything else goes on with the last one.
     """
-    read_vocabulary()
     from gateway.app.serving import ShellCall, serve_shell
 
     if new and going_on:
@@ -111,7 +109,6 @@ def ask(
     `legato ask "Summarise this" - < notes.txt` asks about a file. Each question stands alone, unless a --session goes
     on.
     """
-    read_vocabulary()
     from gateway.app.serving import ShellCall, serve_shell
 
     if not session.isprintable():
@@ -158,8 +155,6 @@ def run(
     config: ConfigOption = None,
 ) -> None:
     """Serve the enabled platforms. It works without a terminal, and for every conversation of its store."""
-    if workers == 1:
-        read_vocabulary()
     from gateway.app.config import set_up
     from gateway.app.serving import announcement, nothing_to_do, serve_platforms
     from gateway.app.workers import Workers
@@ -594,7 +589,6 @@ def import_(
 
     Each comes once, however often this is run. With a SQLite store no gateway may run meanwhile.
     """
-    read_vocabulary()
     from gateway.cli import importing
     from gateway.store.imports import FORMATS
 
@@ -625,7 +619,6 @@ def replay(
 
     The stored conversation is only read, and tools are not run. Each message is a call at your cost.
     """
-    read_vocabulary()
     from gateway.cli import replay as replaying
     from gateway.cli.replay_shown import ended_text, replay_text, write_page
 

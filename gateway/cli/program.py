@@ -127,15 +127,6 @@ def guarded(run: Callable[[], Awaitable[T]], settings: Config | None) -> T:
     return answer
 
 
-def read_vocabulary() -> None:
-    """Read the vocabulary before the rest of the program is imported: reading it takes 25 MB for a moment, which are
-    free again for the rest."""
-    from gateway.runtime import tokens
-
-    with told():
-        tokens.read_vocabulary()
-
-
 def ask_store(path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T:
     """Return the answer of `ask` about the configured store, opened for reading only."""
     from gateway.app.store import configured_store

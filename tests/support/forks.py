@@ -383,8 +383,8 @@ def _warm_everything() -> None:
     from gateway.providers.catalog import PriceTable
     from gateway.runtime import connections, plugins, tokens
 
-    tokens._load = functools.cache(tokens._load)
     tokens.TokenCounter().text("warm")
+    tokens.TokenCounter(roughly=1).text("warm")
     PriceTable({}).context_window("warm")
     connections.trusting()
     plugins.installed("legato.providers")

@@ -106,8 +106,8 @@ class Offline:
         return kept, "length"
 
     def _prompt_tokens(self, request: ModelRequest) -> int:
-        tools = json.dumps([*map(dict, request.tools)], ensure_ascii=False) if request.tools else ""
-        return sum(map(self._message_tokens, request.messages)) + (self._count(tools) if tools else 0)
+        tools = [json.dumps(dict(tool), ensure_ascii=False) for tool in request.tools]
+        return sum(map(self._message_tokens, request.messages)) + sum(map(self._count, tools))
 
     def _message_tokens(self, message: Message) -> int:
         known = note_of(message).get("tokens")  # counted once, when the message was stored

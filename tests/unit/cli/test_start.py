@@ -8,23 +8,8 @@ import subprocess
 import sys
 
 import pytest
-from typer.testing import CliRunner
 
 from gateway.__main__ import main
-from gateway.cli.main import app
-from gateway.runtime import tokens
-from gateway.runtime.errors import ConfigError
-
-
-@pytest.mark.parametrize("command", [["chat", "hello"], ["run"]])
-def test_a_damaged_vocabulary_is_told_at_the_start(monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
-    def damaged() -> None:
-        raise ConfigError(["The token vocabulary is damaged (its checksum differs): reinstall legato."])
-
-    monkeypatch.setattr(tokens, "read_vocabulary", damaged)
-    result = CliRunner().invoke(app, command)
-    assert result.exit_code == 2
-    assert "The token vocabulary is damaged" in result.output
 
 
 def test_a_program_without_standard_streams_reads_nothing_and_is_seen_by_nobody(

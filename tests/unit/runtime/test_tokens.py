@@ -13,9 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.runtime import tokens
+from gateway.runtime.errors import ConfigError
 from gateway.runtime.tokens import EXACT_CHARS, IMAGE_TOKENS, MESSAGE_OVERHEAD, PIECE_CHARS, TokenCounter
 
-COUNTER = TokenCounter()
+COUNTER, ROUGH = TokenCounter(), TokenCounter(roughly=1)
+
+
+def test_a_damaged_vocabulary_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "VOCABULARY_SHA256", "")
+    with pytest.raises(ConfigError, match="reinstall"):
+        tokens._load(1)
 
 
 @pytest.mark.parametrize(
@@ -107,3 +115,22 @@ def test_counting_leaves_nothing_inside_the_text(text: str) -> None:
     before = sys.getsizeof(text)
     TokenCounter().text(text)
     assert sys.getsizeof(text) == before
+
+
+@given(
+    st.text(alphabet=st.characters(), max_size=300) | st.sampled_from(["Where is the key?", "def f(x): pass", "你好"])
+)
+def test_a_rough_count_is_never_too_low(text: str) -> None:
+    assert ROUGH.text(text) >= COUNTER.text(text)
+
+
+def test_the_whole_vocabulary_is_read_for_a_long_text_or_once_enough_was_said() -> None:
+    text, exact = "The anthropologist hesitated unenthusiastically. ", COUNTER.text
+    counter = TokenCounter(roughly=1_000)
+    assert (counter.takes_long(len(text)), counter.text(text) > exact(text)) == (False, True)
+    assert counter.text(text * 200) == exact(text * 200)
+    assert counter.text(text) == exact(text)
+    counter = TokenCounter(roughly=1_000)
+    assert [counter.takes_long(len(text)) for _ in range(21)] == [False] * 20 + [True]
+    assert counter.text(text) == exact(text)
+    assert not counter.takes_long(len(text))
