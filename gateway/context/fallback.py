@@ -20,6 +20,7 @@ from gateway.context.shapes import Call, result_id
 from gateway.context.statements import sentences
 from gateway.domain.message import Message, is_request, note_of, own_words, text_of
 from gateway.domain.notes import ASKED, CONTEXT, DONE, FILES, RULES, TASK, section, sections_of
+from gateway.runtime.patterns import late
 from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter
 
@@ -39,9 +40,9 @@ _BINDING_INSIDE: Final = (
     "不要", "必须", "一定要", "从不", "禁止", "请勿", "只能", "不能", "最多", "至少", "必ず", "絶対", "कभी नहीं", "हमेशा",
     "मत ", "ज़रूर", "केवल", "सिर्फ़",
 )  # fmt: skip
-_BINDS: Final = re.compile(rf"\b(?:{'|'.join(_BINDING)})\b|{'|'.join(_BINDING_INSIDE)}", re.IGNORECASE)
+_BINDS: Final = late(rf"\b(?:{'|'.join(_BINDING)})\b|{'|'.join(_BINDING_INSIDE)}", re.IGNORECASE)
 # They tell of a thought or a feeling, although they have such a word.
-_MUSES: Final = re.compile(
+_MUSES: Final = late(
     r"\b(?:i|we) (?:don['’]?t|do not|never) (?:know|think|mind|care|see|understand|remember|believe|want to bother)"
     r"|\b(?:don['’]?t|do not) (?:worry|mind|forget about it)"
     r"|\b(?:i|you|it|that|this|he|she|they) must (?:be|have|say|admit)\b"
@@ -49,7 +50,7 @@ _MUSES: Final = re.compile(
     re.IGNORECASE,
 )
 # What people say to keep a talk going. With a question or a value behind it, it is more.
-_CHATS: Final = re.compile(
+_CHATS: Final = late(
     r"\W*(?:y(?:eah|ep|es|up)|ok(?:ay)?|sure|right|great|cool|nice|perfect|awesome|wow|thanks?|thank you|thx|haha\w*"
     r"|lol|hi|hello|hey|good (?:morning|evening|night|idea|point)|sounds|makes sense|i see|i know|i agree|true|exactly"
     r"|absolutely|definitely|of course|no (?:problem|worries)|got it|go on|continue|next|that['’]?s|oh|hm+|well"
@@ -57,13 +58,11 @@ _CHATS: Final = re.compile(
     r"|bien|d['’]accord|merci|oui|да|спасибо|хорошо|ладно|понятно|好的?|谢谢|是的|嗯|继续)\b",
     re.IGNORECASE,
 )
-_PATH: Final = re.compile(
-    r"(?<![\w:/.])(?:~|\.{1,2})?/?(?:[\w.-]{1,80}/){1,12}[\w.-]{1,80}|\b[\w-]{1,60}\.[a-z]{1,5}\b"
-)
+_PATH: Final = late(r"(?<![\w:/.])(?:~|\.{1,2})?/?(?:[\w.-]{1,80}/){1,12}[\w.-]{1,80}|\b[\w-]{1,60}\.[a-z]{1,5}\b")
 _EARLIER: Final = "Earlier notes"
 _ANSWERED: Final = "Earlier Requests, Answered"
-_GONE: Final = re.compile(r"^\d+ messages left view and no model[^\n]*\n?", re.MULTILINE)
-_SUFFIX: Final = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,5}$")
+_GONE: Final = late(r"^\d+ messages left view and no model[^\n]*\n?", re.MULTILINE)
+_SUFFIX: Final = late(r"\.[A-Za-z][A-Za-z0-9]{0,5}$")
 
 
 def write(

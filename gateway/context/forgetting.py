@@ -8,7 +8,6 @@ that it quotes; with a forgotten one its whole exchange goes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,15 +24,16 @@ from gateway.context.standing import carried, listed
 from gateway.context.verification import Lists
 from gateway.domain.handles import handle, named_in
 from gateway.domain.message import HOST, Message, is_request, is_summary, note_of, text_of
+from gateway.runtime.patterns import late
 from gateway.runtime.redaction import Redact
 from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 
 _LEAST_CHARS: Final = 1_500  # of a summary made anew
 _LEAST_TOKENS: Final = 400
-_WORD: Final = re.compile(r"[^\W_]{4,}|\d{2,}|[^\x00-\x7f\W]{2,}")
+_WORD: Final = late(r"[^\W_]{4,}|\d{2,}|[^\x00-\x7f\W]{2,}")
 # Scripts without spaces: Thai, Lao, Myanmar, Khmer; kana, Han, Hangul.
-_DENSE: Final = re.compile(
+_DENSE: Final = late(
     r"[\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\u3005-\u318f\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 _QUOTED: Final = range(12, 121)  # characters at the beginning of a message by which a quotation of it is known

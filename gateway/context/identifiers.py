@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from gateway.context.shapes import calls_of
 from gateway.domain.message import HOST, ends, note_of, said_in
-from gateway.domain.when.patterns import Pattern
+from gateway.runtime.patterns import late
 
 MOST: Final = 32  # identifiers of one message
 LONGEST: Final = 160  # characters of one
@@ -110,13 +110,12 @@ _BEFORE_DAY: Final = re.compile(r"(?:J(?:an|un|ul)|Feb|Ma[ry]|A(?:pr|ug)|Sep|Oct
 _BEHIND_DAY: Final = re.compile(r"\d(?:st|nd|rd|th|er|\.)? ?(?:of |de |di )?([^\W\d_]{3})")
 _DAY_BY_NUMBERS: Final = re.compile(r"\d[./]\d{1,2}[./]|\d[月월]")
 _MONTH: Final = frozenset(re.findall(r"(?<![^\W\d_])[^\W\d_]{3}", f"{_MONTHS} {GERMAN_MONTHS} {_OTHER_MONTHS}"))
-_DAY: Final = Pattern(
+_DAY: Final = late(
     rf"(?<![A-Za-z0-9_.,/:-])(?:{_MONTHS} (?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?![\w:%])(?![.,]\d){_YEAR}"
     rf"|\d{{1,2}}(?:(?:st|nd|rd|th)?(?: of)? {_MONTHS}|\. ?{GERMAN_MONTHS}|(?:er)?(?: de| di)? {_OTHER_MONTHS})(?!\w)"
     rf"{_YEAR}"
     r"|(?:\d{4}年)?\d{1,2}月\d{1,2}[日号號]|(?:\d{4}년 ?)?\d{1,2}월 ?\d{1,2}일"
     r"|\d{1,2}/\d{1,2}/(?:\d{4}|\d{2})(?![\d/])|\d{1,2}\.\d{1,2}\.(?![\d.]))",
-    re.NOFLAG,
 )
 # Numbers that people write in groups: phones, accounts, plates of cars.
 _GROUPED: Final = re.compile(

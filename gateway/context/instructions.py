@@ -19,15 +19,15 @@ from gateway.context.identifiers import EDGE
 from gateway.context.statements import sentences
 from gateway.domain.message import ends, is_request, note_of, own_words
 from gateway.domain.rule import states_rule
-from gateway.domain.when.patterns import Pattern
+from gateway.runtime.patterns import late
 
 _LONGEST: Final = 300  # characters of a sentence; a longer one is no rule
 _SHORTEST: Final = 4
 _EACH: Final = 8  # of one message
 
-_QUOTE: Final = re.compile(r"[ \t]{0,8}[>|\"“„«「『`]")  # at the beginning of a line that repeats somebody's words
-_FENCE: Final = re.compile(r"^[ \t]{0,8}(?:```|~~~)", re.MULTILINE)
-_SPEAKER: Final = re.compile(r"\[([^\[\]\n]{1,80})\] ")
+_QUOTE: Final = late(r"[ \t]{0,8}[>|\"“„«「『`]")  # at the beginning of a line that repeats somebody's words
+_FENCE: Final = late(r"^[ \t]{0,8}(?:```|~~~)", re.MULTILINE)
+_SPEAKER: Final = late(r"\[([^\[\]\n]{1,80})\] ")
 
 # One of these is in every instruction and in every sentence that takes one back. In lower case.
 _HINTS: Final = (
@@ -52,7 +52,7 @@ _FOREIGN_HINTS: Final = (
     "毎回", "अब से", "हमेशा", "कभी", "जब भी", "앞으로", "항상", "절대", "매번", "때마다",
 )  # fmt: skip
 
-_LETTERS: Final = re.compile(r"[a-z]+")
+_LETTERS: Final = late(r"[a-z]+")
 _HINTING: Final = frozenset(max(_LETTERS.findall(hint), key=len) for hint in _HINTS)
 
 _LEAD: Final = (
@@ -148,13 +148,13 @@ _SENTENCES: Final = (
     r"(?:कृपया )?(?:अब से|हमेशा|जब भी मैं)|.{0,80}कभी (?:भी )?.{0,80}(?:मत|न |नहीं)",
     r"(?:앞으로|항상|절대|매번|제가 .{1,40}때마다).{2,}(?:세요|십시오|마|해줘|줘|하라)[.!]?\Z",
 )
-_OPENED: Final = re.compile(r"(?:, (?:so|therefore|also|und|daher|deshalb)|[:;]| [–—-]) (?=\w)|：")
-_STANDS: Final = tuple(Pattern(rf"\A(?:{one})") for one in _SENTENCES)
-_ASKS: Final = re.compile(r"[?？][)\"'”’»」）]{0,3}\Z|[吗嗎呢么麼][。.]?\Z")
-_POLITE: Final = re.compile(
+_OPENED: Final = late(r"(?:, (?:so|therefore|also|und|daher|deshalb)|[:;]| [–—-]) (?=\w)|：")
+_STANDS: Final = tuple(late(rf"\A(?:{one})", re.IGNORECASE) for one in _SENTENCES)
+_ASKS: Final = late(r"[?？][)\"'”’»」）]{0,3}\Z|[吗嗎呢么麼][。.]?\Z")
+_POLITE: Final = late(
     rf"\A{_LEAD}(?:can|could|would|will) you\b.{{0,80}}\b(?:always|never|{_LATER}|{TIMES} i)\b", re.IGNORECASE
 )
-_WITHDRAWS: Final = re.compile(
+_WITHDRAWS: Final = late(
     r"\b(?:no longer|any ?more|forget (?:the|about|my|what|that|all)|scrap|cancel (?:the|my|that|all)|stop \w{1,20}ing"
     r"|(?:can|may) (?:\w{1,20} ){0,6}again|don['’]?t (?:have|need) to|needn['’]t"
     r"|nicht mehr|vergiss (?:die|das|den|alle|meine)|(?:kannst|darfst|könnt) (?:\w{1,20} ){0,6}wieder"

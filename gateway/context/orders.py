@@ -10,12 +10,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from gateway.runtime.patterns import late
+
 _LINE: Final = 2_000  # characters; a longer line is pasted and no order
 # Quotation marks enclose somebody's words.
-_QUOTED: Final = re.compile(
+_QUOTED: Final = late(
     r"“[^”\n]{1,160}”|«[^»\n]{1,160}»|„[^“”\n]{1,160}[“”]|「[^」\n]{1,160}」|\"[^\"\n]{1,160}\"|`[^`\n]{1,160}`"
 )
-_BULLET: Final = re.compile(r"^[\s>*•#–-]{0,8}(?:\d{1,3}[.)] )?(?:\*\*|__)?")
+_BULLET: Final = late(r"^[\s>*•#–-]{0,8}(?:\d{1,3}[.)] )?(?:\*\*|__)?")
 # Behind the bullet of a line, or at the beginning of a sentence.
 _BEGIN: Final = rf"(?:{_BULLET.pattern}|[.!:;。！：；] ?)"
 
@@ -65,9 +67,9 @@ _SPEAKING_TO: Final = (
     "ассистент", "помощник", "助手",
 )  # fmt: skip
 _ORDERS: Final = (
-    ("to ignore what came before", _TAKING_BACK, re.compile("|".join(_TAKES_BACK), re.IGNORECASE)),
-    ("to do something now", _CALLING_UPON, re.compile("|".join(_CALLS_UPON), re.IGNORECASE)),
-    ("by its name", _SPEAKING_TO, re.compile("|".join(_SPEAKS_TO), re.IGNORECASE)),
+    ("to ignore what came before", _TAKING_BACK, late("|".join(_TAKES_BACK), re.IGNORECASE)),
+    ("to do something now", _CALLING_UPON, late("|".join(_CALLS_UPON), re.IGNORECASE)),
+    ("by its name", _SPEAKING_TO, late("|".join(_SPEAKS_TO), re.IGNORECASE)),
 )
 
 

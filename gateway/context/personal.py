@@ -11,6 +11,7 @@ import re
 from typing import Final
 
 from gateway.context.statements import DENSE
+from gateway.runtime.patterns import late
 
 LASTING, PLAIN, NAMED, TOLD = 2.0, 1.25, 0.75, 0.5
 LONGEST: Final = 240  # characters of a sentence
@@ -104,7 +105,7 @@ _PLAIN: Final = (
     r"(?:うちの|私たちは)",
 )
 # "I'm back", "I have a question": they tell of the moment.
-_MOMENTARY: Final = re.compile(
+_MOMENTARY: Final = late(
     r"\b(?:i(?:['’]m| am) (?:\w+ly )?(?:sorry|fine|good|ok(?:ay)?|glad|happy to|not|sure|looking|trying|thinking"
     r"|wondering|going to|about to|back|here|ready|curious|confused|interested|stuck|done|just|still|so|in a hurry"
     r"|asking|planning|getting|having|writing|working on|using|seeing|aware|afraid (?:that|so|not|i)|lost)"
@@ -114,11 +115,9 @@ _MOMENTARY: Final = re.compile(
     r"|i (?:appreciate|agree|see|understand)|thank|(?:we|i) can\b)",
     re.IGNORECASE,
 )
-_ASKS: Final = re.compile(
-    r"[?？][\s)\"'”’»」）]*\Z|\A\W*(?:could|can|would|will|do|does) (?:you|we|i)\b", re.IGNORECASE
-)
+_ASKS: Final = late(r"[?？][\s)\"'”’»」）]*\Z|\A\W*(?:could|can|would|will|do|does) (?:you|we|i)\b", re.IGNORECASE)
 # What is asked for, and what only keeps a talk going.
-_REQUESTS: Final = re.compile(
+_REQUESTS: Final = late(
     rf"\A{_LEAD}(?:please|pls|tell|show|give|write|make|add|find|list|explain|help|check|look|go|try|don['’]?t|do|let"
     r"|use|put|send|draft|remind|create|set|open|read|translate|summari[sz]e|compare|describe|what|how|why|when|where|which"
     r"|who|any|maybe|suggest|recommend|book|order|keep|take|turn|play|search|run|fix|see|say|speak|think|imagine|pick"
@@ -140,9 +139,9 @@ _REQUESTS: Final = re.compile(
     r"|(?:ください|教えて|して)[。！!]*\Z",
     re.IGNORECASE,
 )
-_NAMED: Final = re.compile(r"\d|(?<=[^.!?\s]\s)[A-ZÄÖÜÉÈÀА-Я][\w’'-]+")
-_IS_LASTING: Final = re.compile(rf"{_LEAD}{_CLAUSE}(?:{'|'.join(_LASTING)})", re.IGNORECASE)
-_IS_PLAIN: Final = re.compile(rf"{_LEAD}(?:{'|'.join(_PLAIN)})", re.IGNORECASE)
+_NAMED: Final = late(r"\d|(?<=[^.!?\s]\s)[A-ZÄÖÜÉÈÀА-Я][\w’'-]+")
+_IS_LASTING: Final = late(rf"{_LEAD}{_CLAUSE}(?:{'|'.join(_LASTING)})", re.IGNORECASE)
+_IS_PLAIN: Final = late(rf"{_LEAD}(?:{'|'.join(_PLAIN)})", re.IGNORECASE)
 
 
 def worth(said: str) -> float:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from gateway.context.instructions import TIMES, of, parted, stands, withdraws
 from gateway.domain.message import Message, is_summary, note_of
 from gateway.domain.notes import INSTRUCTIONS, section
+from gateway.runtime.patterns import late
 from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter
 
@@ -190,26 +191,26 @@ class _About(Struct, frozen=True):
     name: bool
 
 
-_NEGATES: Final = re.compile(
+_NEGATES: Final = late(
     r"\b(?:never|not|don['’]?t|no|without|avoid|stop|nie(?:mals)?|nicht|kein(?:e[nrms]?)?|ohne|ne|n['’]\w{1,20}|jamais"
     r"|pas|sans|nunca|sin|mai|non|senza|não|sem|nooit|niet|geen|не|никогда|без)\b|不要|不得|[别別]|[绝絕][对對]?不|禁止|勿"
     r"|मत|नहीं|ないで|するな|마세요",
     re.IGNORECASE,
 )
-_EVERYTHING: Final = re.compile(
+_EVERYTHING: Final = late(
     r"\b(?:forget|cancel|scrap) all\b.{0,24}\b(?:rules?|instructions?)\b"
     r"|\bvergiss alle\b.{0,24}\b(?:regeln|anweisungen)\b"
     r"|забудь все .{0,16}(?:правила|указания)|忘[掉记記]所有.{0,8}[规規]",
     re.IGNORECASE,
 )
-_A_RULE: Final = re.compile(
+_A_RULE: Final = late(
     r"\b(?:rules?|instructions?|what i (?:said|told you) about (?:always|never)|regeln?|anweisung(?:en)?|règles?"
     r"|consignes?|reglas?|instrucci[oó]n(?:es)?|regol[ae]|istruzion[ei]|regras?|instruç(?:ão|ões)|regels?)\b"
     r"|правил|указани|[规規][则則]|指令",
     re.IGNORECASE,
 )
 # Words to the bot about its own behaviour: it need not, or it may again; or an order to leave something off.
-_TELLS_ME: Final = re.compile(
+_TELLS_ME: Final = late(
     r"\byou (?:no longer|do(?: not|n['’]t)|need(?: not|n['’]t)|can|may)\b|\bno need\b"
     r"|\A\W{0,3}(?:please |and |so ){0,2}(?:stop \w{1,20}ing|do(?: not|n['’]t) \w|no longer \w)"
     r"|\bdu (?:musst|brauchst|sollst|darfst|kannst)\b|\A\W{0,3}(?:bitte )?\w{2,20} (?:mir |uns )?nicht mehr\b"
@@ -218,17 +219,17 @@ _TELLS_ME: Final = re.compile(
     r"|\Aбольше не (?:надо|нужно|обязательно)|\Aможешь снова|\A[请請你您]{0,2}(?:不用再|不再需要|可以不用)",
     re.IGNORECASE,
 )
-_ALLOWS: Final = re.compile(r"\b(?:can|may|kannst|darfst|puedes)\b|снова", re.IGNORECASE)
-_CASE: Final = re.compile(
+_ALLOWS: Final = late(r"\b(?:can|may|kannst|darfst|puedes)\b|снова", re.IGNORECASE)
+_CASE: Final = late(
     rf"\b{TIMES} (?:i|we)\b[^,:]*|\bwenn ich\b[^,]*|\b(?:quand|lorsque|si|chaque fois que) je\b[^,]*"
     r"|\b(?:cuando|cada vez que|quando|ogni volta che|toda vez que|sempre que)\b[^,]*"
     r"|\b(?:als|wanneer) ik\b[^,]*|\b(?:когда|если) я\b[^,]*|[每当當如][次果]?我[^,，]*",
     re.IGNORECASE,
 )
-_WORDS: Final = re.compile(r"(?:[^\W\d_]|[\u0900-\u0963\u0966-\u0dff])+")
-_NUMBERS: Final = re.compile(r"\d{1,12}")
-_DENSE: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
-_CALL: Final = re.compile(
+_WORDS: Final = late(r"(?:[^\W\d_]|[\u0900-\u0963\u0966-\u0dff])+")
+_NUMBERS: Final = late(r"\d{1,12}")
+_DENSE: Final = late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_CALL: Final = late(
     r"\bcall me\b|\bnenn(?:e|en)?(?: sie)? mich\b|\bappelle[zr]?-moi\b|\bll[aá]m\w{1,3}me\b|叫我|[称稱]呼我|называй",
     re.IGNORECASE,
 )

@@ -23,6 +23,7 @@ from msgspec import Struct, field
 from gateway.context import identifiers
 from gateway.context.mentions import mentions, place_in
 from gateway.domain.message import Message, ends, text_of
+from gateway.runtime.patterns import late
 
 CONTEXT: Final = " · "  # in a list, between an identifier and the sentence around it
 SIDE: Final = " | "  # in a list, between identifiers that share a line
@@ -33,11 +34,11 @@ _LONGEST: Final = 300  # characters of a sentence; a longer one is not speech
 _LEAST_WORDS: Final = 2  # around an identifier; fewer say nothing
 _AROUND: Final = 40  # characters kept on either side of an identifier
 _ALIKE: Final = 0.65  # of the weight of an older statement's words must be in the newer one
-_END: Final = re.compile(
+_END: Final = late(
     rf"(?:(?<=[.!?])(?!(?<=\d\.)\s{identifiers.GERMAN_MONTHS})|(?<=[.!?][)\]\"'”’»]))\s+|(?<=[。！？।])(?![」』”）])|\n+"
 )
 # The same for ASCII. The blank stands in front, because a search for one of some characters is fast.
-_END_ASCII: Final = re.compile(
+_END_ASCII: Final = late(
     rf"\s(?:(?:(?<=[.!?]\s)(?!(?<=\d\.\s){identifiers.GERMAN_MONTHS})|(?<=[.!?][)\]\"']\s))\s*|(?<=\n)\n*)"
 )
 # Words that tell of a change, in lower case, because a search in lower case takes a third of the time. The second
@@ -53,45 +54,45 @@ _CHANGED_INSIDE: Final = (
     "теперь", "больше не", "вместо", "замен", "измен", "исправ", "обновил", "перенес", "现在", "不再", "改为", "改成",
     "换成", "变成", "变为", "升级到", "更正", "而是", "変更", "ではなく", "이제", "변경", "अब", "बदल", "की जगह",
 )  # fmt: skip
-_WHOLE: Final = re.compile(rf"\b(?:{'|'.join(_CHANGED)})\b")
+_WHOLE: Final = late(rf"\b(?:{'|'.join(_CHANGED)})\b")
 # The words right before, or right after, a value that another value replaces.
 _MARKS: Final = r"[\s`\"'“«「]*"
-_FORMER: Final = re.compile(
+_FORMER: Final = late(
     r"(?:\b(?:no longer|not|instead of|rather than|replaced|nicht(?: mehr)?|statt|au lieu de|en lugar de|ya no es"
     r"|больше не|не|вместо|заменили)(?:\s(?:on|at|in|for|the|am|um|im|bei|auf|für|der|die|das|den|dem|на|в))?"
     rf"|不再是?|不是|取代){_MARKS}$",
     re.IGNORECASE,
 )
-_FORMER_AFTER: Final = re.compile(r"[\s`\"'”»」]*(?:नहीं|से बदल|की जगह|ではなく)")
+_FORMER_AFTER: Final = late(r"[\s`\"'”»」]*(?:नहीं|से बदल|की जगह|ではなく)")
 # The same in a sentence about a thing that becomes another, not about a copy from one to another.
-_FROM: Final = re.compile(rf"(?:\b(?:from|von|с)|从|将|把){_MARKS}$", re.IGNORECASE)
-_FROM_AFTER: Final = re.compile(r"[\s`\"'”»」]*(?:から|에서)")
-_BECOMES: Final = re.compile(
+_FROM: Final = late(rf"(?:\b(?:from|von|с)|从|将|把){_MARKS}$", re.IGNORECASE)
+_FROM_AFTER: Final = late(r"[\s`\"'”»」]*(?:から|에서)")
+_BECOMES: Final = late(
     r"\b(?:changed|switched|replaced|moved|renamed|(?:up|down)graded|updated|raised|lowered|increased|reduced|rescheduled"
     r"|postponed|geändert|ersetzt|verschoben|aktualisiert|umgestellt|gebracht|remplacé|reporté|cambió|cambiado|aplazado)\b"
     r"|замен|измен|исправ|обновил|перенес|改为|改成|换成|变成|变为|升级到|更正|変更|변경|बदल",
     re.IGNORECASE,
 )
 # The words before a value that is only ruled out: it neither replaces a value nor is replaced.
-_RULED_OUT: Final = re.compile(
+_RULED_OUT: Final = late(
     r"\b(?:not|never|no longer|cannot|nicht|kein\w*|nie|ne|jamais|nunca|ya no|не|нельзя)\b|n['’]t\b"
     r"|不再|不要|不能|别|禁止",
     re.IGNORECASE,
 )
-_RULED_OUT_AFTER: Final = re.compile(
+_RULED_OUT_AFTER: Final = late(
     r"[\s`\"'”»]*(?:(?:is|was|are|were|does|should|must|can|will)\s?)?(?:not|n['’]t|no longer|nicht|не|больше не)\b"
     r"|.*(?:नहीं|ない|않|\bany ?more\b|\bnicht mehr\b)",
     re.IGNORECASE,
 )
-_PAST: Final = re.compile(
+_PAST: Final = late(
     r"\b(?:was|were|used to|earlier|before|previously|old|war|früher|alte[nrs]?|était|avant|era|antes"
     r"|был[аои]?|раньше|стар\w+)\b|之前|以前|原来|曾|पहले|था",
     re.IGNORECASE,
 )
 _MARK: Final = re.compile(r" \(no longer ([^()\n]+?)(?:, now ([^()\n]+))?\)")
-_MARKS_AT_END: Final = re.compile(rf"(?:{_MARK.pattern})+$")
-_ASKS: Final = re.compile(r"[?？][\s)\"'”’»」）]*$")
-_WORD: Final = re.compile(r"(?:[^\W\d_]|[\u0900-\u0963\u0966-\u0dff])+")  # with vowel signs, without the full stop
+_MARKS_AT_END: Final = late(rf"(?:{_MARK.pattern})+$")
+_ASKS: Final = late(r"[?？][\s)\"'”’»」）]*$")
+_WORD: Final = late(r"(?:[^\W\d_]|[\u0900-\u0963\u0966-\u0dff])+")  # with vowel signs, without the full stop
 # Words that say nothing about the subject of a statement, those of a mere change among them.
 _EMPTY: Final = frozenset(
     _WORD.findall(
@@ -104,9 +105,9 @@ _EMPTY: Final = frozenset(
         "सुधार अब नहीं बदलकर कर दिया"
     )
 )
-DENSE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]")  # written without spaces between words
+DENSE: Final = late(r"[\u3041-\u30ff\u3400-\u9fff]")  # written without spaces between words
 # The same in scripts without spaces, where a word cannot be told from its neighbours.
-_EMPTY_DENSE: Final = re.compile(
+_EMPTY_DENSE: Final = late(
     r"请?(?:注意|记住|记一下|记得)|备注|更正|现在|目前|已经?从|改为|改成|换成|不再是?|而是|用的是|使用的?是|是|ください|です|である"
 )
 

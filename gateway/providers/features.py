@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 
 from gateway.domain.message import Message, text_of
 from gateway.providers.base import Feature, ModelRequest, ToolChoice
+from gateway.runtime.patterns import late
 from gateway.runtime.structs import replace
 
 _NOT: Final = (
@@ -25,41 +26,41 @@ _EXTRA: Final = r"(?:extra (?:inputs|fields)|unknown|unrecogni[sz]ed|unexpected|
 _EFFORT: Final = r"(?:reasoning[_. ]?effort|output_config|\beffort\b)"
 # The telling ones come first: "tool use in streaming mode" is about streaming.
 _WORDINGS: Final[Mapping[Feature, re.Pattern[str]]] = {
-    "tool_choice": re.compile(
+    "tool_choice": late(
         rf"\btool_choice\b[^.]{{0,20}}{_NOT}|{_NOT}[^.]{{0,30}}\btool_choice\b|support[^.]{{0,20}}tool_choice"
     ),
-    "parallel_calls": re.compile(r"only supports single tool-?calls at once|parallel tool calls? (?:is|are) not supp"),
-    "stream": re.compile(
+    "parallel_calls": late(r"only supports single tool-?calls at once|parallel tool calls? (?:is|are) not supp"),
+    "stream": late(
         rf"verified to stream|only (?:supports? )?non-?stream|\bstream\b[^.]{{0,20}}must be false"
         rf"|{_NOT}[^.]{{0,40}}(?:\bstream\b|streaming)|(?:\bstream\b|streaming)[^.]{{0,30}}{_NOT}"
     ),
-    "schema_extras": re.compile(
+    "schema_extras": late(
         r"failed to parse grammar|"
         rf"unknown name \\*\"[$\w-]+\\*\" at '[\w.]*tools\[|{_NOT}[^.]{{0,60}}additionalproperties"
         rf"|additionalproperties[^.]{{0,60}}{_NOT}"
     ),
-    "cache_marks": re.compile(rf"cache_control[^;]{{0,60}}(?:{_NOT}|{_EXTRA})|{_EXTRA}[^;]{{0,80}}cache_control"),
-    "thinking": re.compile(
+    "cache_marks": late(rf"cache_control[^;]{{0,60}}(?:{_NOT}|{_EXTRA})|{_EXTRA}[^;]{{0,80}}cache_control"),
+    "thinking": late(
         rf"adaptive thinking[^.]{{0,40}}{_NOT}|{_NOT}[^.]{{0,40}}\bthinking\b|only supports adaptive"
         rf"|thinking\.(?:type|budget_tokens)[^;]{{0,120}}(?:{_NOT}|does not match any|input should be|{_EXTRA})"
         rf"|\bthinking: {_EXTRA}|\bthinking {_NOT}"
     ),
-    "temperature": re.compile(
+    "temperature": late(
         rf"{_NOT}[^.]{{0,40}}\btemperature\b|\btemperature\b[^.]{{0,30}}(?:{_NOT}|deprecated)"
         r"|unrecognized[^.]{0,40}\btemperature\b|\btemperature\b[^.]{0,12}only 1\b|only supports? temperature"
         r"|\btemperature\b[^.]{0,40}(?:only be|must be|should be|fixed at) (?:set to )?1\b"
     ),
-    "reasoning_effort": re.compile(
+    "reasoning_effort": late(
         rf"{_NOT}[^.]{{0,40}}{_EFFORT}|{_EFFORT}[^.]{{0,30}}(?:{_NOT}|{_EXTRA})|{_EXTRA}[^.]{{0,40}}{_EFFORT}"
         rf"|{_EFFORT}[^.;]{{0,40}}(?:must be one of|input should be)|invalid value for \W?{_EFFORT}"
         rf"|\A(?=.*\"param\": \"{_EFFORT}).*?(?:invalid|unsupported) value|thinking budget[^.]{{0,20}} is invalid"
     ),
-    "system_role": re.compile(
+    "system_role": late(
         rf"system (?:role|message|prompt|instruction)s?[^.]{{0,20}}{_NOT}|{_NOT}[^.]{{0,30}}\bsystem\b"
         rf"|developer instruction[^.]{{0,20}}{_NOT}|only user,? (?:and )?assistant[^.]{{0,20}}roles are supported"
         r"|roles must alternate user/assistant"
     ),
-    "tools": re.compile(
+    "tools": late(
         rf"(?:\btools?\b|function)(?: use| call(?:s|ing)?| choice| param)?[^.]{{0,20}}{_NOT}"
         rf"|{_NOT}[^.]{{0,30}}(?:\btools?\b|function[ _-]call)"
         r"|requires --enable-auto-tool-choice|tools param requires --jinja|endpoints found that support tool use"
@@ -74,10 +75,8 @@ def refused_feature(lowered: str) -> Feature | None:
     return next((feature for feature, wording in _WORDINGS.items() if wording.search(lowered)), None)
 
 
-_ONE_OF: Final = re.compile(
-    r"(?:supported values are|must be one of|input should be|expected one of)\W{1,4}([^.\]}]{1,200})"
-)
-_VALUE: Final = re.compile(r"['\"`]([a-z]{2,12})['\"`]")
+_ONE_OF: Final = late(r"(?:supported values are|must be one of|input should be|expected one of)\W{1,4}([^.\]}]{1,200})")
+_VALUE: Final = late(r"['\"`]([a-z]{2,12})['\"`]")
 
 
 def allowed_values(feature: Feature, lowered: str) -> tuple[str, ...]:

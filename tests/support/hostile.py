@@ -20,6 +20,8 @@ from typing import Any, Final
 
 import regex
 
+from gateway.runtime.patterns import Pattern as LatePattern
+
 ROOMS: Final = ("gateway", "adapters")
 LONGEST: Final = 200_000  # characters: more than any size limit of the program lets in at once
 _TENTH: Final = 10
@@ -122,6 +124,7 @@ def uses() -> dict[str, set[str]]:
 
 
 def _within(value: object, place: str, depth: int) -> Iterator[tuple[str, Pattern]]:
+    value = value._compiled if isinstance(value, LatePattern) else value
     if isinstance(value, re.Pattern | regex.Pattern):
         yield place, value
     elif depth and isinstance(value, Mapping):

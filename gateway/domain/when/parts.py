@@ -292,7 +292,7 @@ def _time(parts: Parts, text: str, at: int) -> int:
         return part[1]
     if parts.clock is not None:
         return at
-    dotted: tuple[patterns.Pattern, ...] = (patterns.DOTTED_TIME,) if parts.has_day or parts.rule else ()
+    dotted: tuple[re.Pattern[str], ...] = (patterns.DOTTED_TIME,) if parts.has_day or parts.rule else ()
     for pattern in (*patterns.TIMES, *dotted):
         if found := pattern.match(text, at):
             said = found.groupdict()

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from gateway.runtime.patterns import late
+
 SHORTEST_RUN: Final = 15  # characters of a run (`Kind`) that is worth a look: most words are shorter
 IN_RUN: Final = re.compile(r"[A-Za-z0-9_.=-]")
 
@@ -34,10 +36,10 @@ class Kind:
         heads: bool = False,
     ) -> None:
         self.name, self.run, self.needs, self.plausible, self.heads = name, run, needs, plausible, heads
-        self.pattern = re.compile(pattern)
+        self.pattern = late(pattern)
         self.starts = tuple(starts.split()) if isinstance(starts, str) else starts
         self.folded = pattern.startswith("(?i)")
-        self.probe = None if probe is None else re.compile(probe)
+        self.probe = None if probe is None else late(probe)
         # Whether a match of the probe is part of a run.
         self.is_run = bool(run and probe) and not str(probe).startswith(":")
         letters = "".join(self.starts)

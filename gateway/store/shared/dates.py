@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypeAlias
 
+from gateway.runtime.patterns import late
+
 Span: TypeAlias = tuple[float, float]  # seconds since the epoch; the end is not in the span
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -25,7 +27,7 @@ _MARGIN: Final = timedelta(hours=12)
 _MOST: Final = 4  # spans of one question
 
 _PATTERNS: Final = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    late(pattern, re.IGNORECASE)
     for pattern in (
         r"\b(?P<year>(?:19|20)\d\d)[-/.](?P<number>\d{1,2})(?:[-/.](?P<day>\d{1,2}))?\b",
         rf"\b{_MONTH} {_DAY}{_YEAR}",
