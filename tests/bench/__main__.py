@@ -18,6 +18,7 @@ BENCHES = (
     "transcript",
     "compaction",
     "start",
+    "memory",
     "decide",
     "redis",
     "crowd",

@@ -54,8 +54,8 @@ async def measure() -> Rows:
         Row("legato --version", milliseconds(took), f"goal ≤ 200 ms; Python alone takes {milliseconds(python)}"),
         Row("first reply, offline model", milliseconds(median(run.first for run in offline))),
         Row("first reply, loopback endpoint", milliseconds(median(run.first for run in remote))),
-        Row("console gateway, offline: peak", f"{median(run.peak for run in offline):.0f} MB", "goal ≤ 150 MB"),
-        Row("console gateway, endpoint: peak", f"{median(run.peak for run in remote):.0f} MB", "goal ≤ 150 MB"),
+        Row("console gateway, offline: peak", f"{median(run.peak for run in offline):.0f} MB", "goal ≤ 100 MB"),
+        Row("console gateway, endpoint: peak", f"{median(run.peak for run in remote):.0f} MB", "goal ≤ 100 MB"),
     ]
 
 
