@@ -17,7 +17,7 @@ from gateway.commands.base import Command, CommandContext
 from gateway.commands.chat import said_of_chat
 from gateway.commands.pins import pins_tokens
 from gateway.domain.chat import is_shared
-from gateway.domain.message import is_summary, noted_tokens, text_of
+from gateway.domain.message import noted_tokens, summaries_in, text_of
 from gateway.domain.place import names
 from gateway.domain.titles import clipped
 from gateway.domain.usage import BROKEN_OFF, UsageTotal
@@ -99,7 +99,7 @@ async def context(ctx: CommandContext) -> str:
 
 async def shares_of(ctx: CommandContext, conversation: Conversation) -> Shares:
     """What fills the window. The tokens are the provider's where it reported any."""
-    summary = noted_tokens(filter(is_summary, conversation.messages))
+    summary = noted_tokens(summaries_in(conversation.messages))
     pins = (await ctx.store.pins(ctx.key)).rules
     pinned = pins_tokens(ctx, pins)
     prompt = ctx.counter.message({"role": "system", "content": conversation.session.system_prompt})

@@ -209,6 +209,12 @@ def is_summary(message: Mapping[str, Any]) -> bool:
     return bool(note_of(message).get("summary"))
 
 
+def summaries_in(messages: Iterable[Message]) -> list[Message]:
+    """The messages that a compaction wrote."""
+    # Asked of whole transcripts: without a call for each message.
+    return [each for each in messages if isinstance(note := each.get(HOST), dict) and note.get("summary")]
+
+
 def is_request(message: Mapping[str, Any]) -> bool:
     """Say whether a person said this: a user message that is not (only) a summary."""
     note = note_of(message)

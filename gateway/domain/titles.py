@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final
 
-from gateway.domain.message import Message, is_request, is_summary, last_requests, said_in, text_of
+from gateway.domain.message import Message, is_request, last_requests, said_in, summaries_in, text_of
 from gateway.domain.notes import GOAL, sections_of
 
 _LONGEST: Final = 60  # characters of a title
@@ -21,8 +21,8 @@ _WORDS: Final = 3  # a greeting has fewer, and tells no session from another
 def title_of(messages: Sequence[Message]) -> str:
     """A few words that tell a session from others: the aim that a compaction noted, else the first sentence of the
     first request that is more than a greeting. Empty if nobody said anything."""
-    for message in messages[:_HEAD]:
-        if is_summary(message) and (goal := _first_line(sections_of(text_of(message)).get(GOAL, ""))):
+    for message in summaries_in(messages[:_HEAD]):
+        if goal := _first_line(sections_of(text_of(message)).get(GOAL, "")):
             return clipped(goal, _LONGEST)
     requests = list(islice(filter(None, map(_first_line, _requests(messages))), _LOOKED_AT))
     telling = filter(_is_telling, requests)
