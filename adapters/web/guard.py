@@ -93,10 +93,16 @@ class Guard:
         self.shares = Shares(clock, self._is_somebody)
         self._notebook: Notebook | None = None
         self._at = ""  # scheme, host and port of this machine's own address
+        self._origins: dict[str, str] = {}  # the addresses of this page as browsers write them, and the host of each
 
     def open(self, at: str) -> None:
         """The page is at this address: make a link. Raises AdapterError."""
         self._at = at
+        own = ["{0.scheme}://{0.netloc}".format(urlsplit(self._settings.url.lower()))] if self._settings.url else []
+        if is_loopback(self._settings.host):
+            port = at.rpartition(":")[2]
+            own += [*(f"http://{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")), at]
+        self._origins = {each: urlsplit(each).netloc for each in own}
         self._renew_link()
 
     async def begin(self, notebook: Notebook | None) -> None:
@@ -153,25 +159,13 @@ class Guard:
     def knows_host(self, request: web.BaseRequest) -> bool:
         """Say whether the page is asked for under a name of its own: another name may be led to this machine, too."""
         hosts = request.headers.getall("Host", [])
-        return len(hosts) == 1 and any(hosts[0].lower() == each for each in self._hosts())
-
-    def _hosts(self) -> list[str]:
-        return [urlsplit(each).netloc for each in self._origins()]
-
-    def _origins(self) -> list[str]:
-        """The addresses of this page without a path, as browsers write them."""
-        own = ["{0.scheme}://{0.netloc}".format(urlsplit(self._settings.url.lower()))] if self._settings.url else []
-        if is_loopback(self._settings.host):
-            port = self._at.rpartition(":")[2]
-            own += [f"http://{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")]
-            own.append(self._at)
-        return own
+        return len(hosts) == 1 and hosts[0].lower() in self._origins.values()
 
     def is_own(self, request: web.BaseRequest) -> bool:
         """Say whether a page of ours made this request, as far as its head tells."""
         origin = request.headers.get("Origin")
         if origin is not None:
-            return origin in self._origins() and urlsplit(origin).netloc == request.headers.get("Host", "").lower()
+            return self._origins.get(origin) == request.headers.get("Host", "").lower()
         return request.headers.get("Sec-Fetch-Site", "same-origin") in ("same-origin", "none")
 
     def login_of(self, request: web.BaseRequest) -> Login | None:

@@ -366,8 +366,8 @@ BUGS: Final = (
     Bug(
         name="the page answers under any name",
         file="adapters/web/guard.py",
-        old="return len(hosts) == 1 and any(",
-        new="return bool(hosts) or any(",
+        old="return len(hosts) == 1 and hosts[0].lower() in self._origins.values()",
+        new="return len(hosts) == 1",
         tests=("tests/e2e/test_page_attacks.py",),
     ),
     Bug(
