@@ -21,6 +21,8 @@ from gateway.domain.views import Inside, Views
 log = structlog.get_logger(__name__)
 
 _WORKING = "working"  # until it is said at what
+_ASKS = ("starting", "thinking", "finishing")  # what a turn does that only asks the model
+_SAYS = ("reply", "remark", "notice", "error")  # kinds of rows that change no other
 
 
 class WebAdapter:
@@ -40,6 +42,7 @@ class WebAdapter:
         self._log = Log(aside=host.aside)
         self._drafts: dict[str, Outbound] = {}
         self._work: dict[str, str] = {}
+        self._only_asks: dict[str, bool] = {}  # whether the turn of a person does; forgotten when its answer comes
         self._link_file = host.home.absolute() / "page-link"
         self.guard = Guard(settings, host.clock, self._link_file)
         self.at = ""
@@ -89,7 +92,9 @@ class WebAdapter:
         draft = self._drafts.get(person)
         if draft is not None and outbound.id == draft.id:
             del self._drafts[person]
-        self._bells.ring(person)
+        alone = self._only_asks.pop(person, False) and outbound.kind in _SAYS
+        alone = alone and outbound.file is None and outbound.edits is None and not outbound.buttons
+        self._bells.ring(person, news=outbound if alone else None)
         return outbound.id
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
@@ -105,12 +110,15 @@ class WebAdapter:
         """Show that an answer is being made, or that none is any more."""
         if active:
             self._work.setdefault(to.chat, _WORKING)
+            self._only_asks.setdefault(to.chat, True)
         else:
             self._work.pop(to.chat, None)
-        self._bells.ring(to.chat, stored=not active)  # what a turn's end changes at the side
+        self._bells.ring(to.chat, stored=not (active or self._only_asks.get(to.chat)))
 
     def working(self, to: ChatAddress, doing: str, again_in: float) -> None:
         """Show what a turn is at."""
+        if doing not in _ASKS:
+            self._only_asks[to.chat] = False
         if to.chat in self._work:
             self._work[to.chat] = f"{doing}, again in {again_in:.0f} s" if again_in else doing
             self._bells.ring(to.chat, stored=False)

@@ -1,35 +1,35 @@
 """What a chat shows: the words that were accepted and the rows of the outbox, in the order of their times.
 
 A page has no state of its own: every entry is made of the store, so a page that was cut off is brought up to what a
-reload would show. A digest names what a page shows up to an entry. A page that comes back says the last digest it was
-given; where that is a beginning of the present entries, it is sent the rest, and else all of them.
+reload would show. A digest names what a page shows. A page that comes back says the last digest it was given; where
+that is of a beginning of the present entries, it is sent the rest, and else all of them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import accumulate, pairwise
-from typing import Final, Self
+from operator import attrgetter
+from typing import Final, Self, TypeAlias
 from urllib.parse import quote
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from adapters.web.markup import Child, Html, el, joined
 from adapters.web.rendering import LARGEST, all_rendered, rendered, verbatim
-from gateway.domain.chat import Attachment, Outbound, OutboundState, Source
+from gateway.domain.chat import Attachment, Outbound, Source
 from gateway.domain.views import Said, Views, Word
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.errors import TookTooLong
-from gateway.runtime.structs import replace
 
 SHOWN: Final = 80  # entries of a page; more can be asked for
 MOST_SHOWN: Final = 480
 MOST_WORDS: Final = 200  # messages of an earlier conversation on one page
 _LONGEST: Final = 8_000  # characters of a person's message; all of them are in its session
-_MOST_KEPT: Final = 2_000  # entries that were made, of all chats
 _MARKDOWN: Final = ("reply", "remark", "reminder")
 _COLUMNS: Final = re.compile(r"\S {2,}\S")
 _SKEW: Final = 60.0  # seconds by which clocks of several processes may differ
@@ -46,79 +46,115 @@ _WHO: Final = {
 }
 
 
-class Entry(Struct, frozen=True, kw_only=True):
-    """One message on the page. `place` sorts it, as text; `version` names what it shows."""
+News: TypeAlias = Said | Outbound
+"""What may come to a chat without a change of anything else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One message on the page. `place` sorts it, as text; `mark` names what it shows, and `made_of` is what it was made
+    of."""
 
     id: str
     place: str
     html: Html
-    version: str
+    mark: int
+    made_of: object = field(compare=False)
 
     @classmethod
-    def of(cls, id_: str, place: str, html: Html) -> Self:
+    def of(cls, id_: str, place: str, html: Html, made_of: object) -> Self:
         """An entry that shows this."""
-        return cls(
-            id=id_, place=place, html=html, version=sha256(f"{place}{html}".encode(errors="replace")).hexdigest()[:12]
-        )
+        shown = sha256(f"{id_} {place}{html}".encode(errors="replace")).digest()
+        return cls(id=id_, place=place, html=html, mark=int.from_bytes(shown[:12]), made_of=made_of)
 
 
 class State(Struct, frozen=True, kw_only=True):
-    """All entries of a page, oldest first. `digests`: for every number of entries from none on, the digest of so many
-    of the first."""
+    """All entries of a page, oldest first. `latest`: when the last was said, and the last answer was written; None: the
+    clock was set back among them."""
 
     entries: list[Entry]
-    digests: list[str]
+    latest: tuple[float, float] | None = None
 
-    @classmethod
-    def of(cls, entries: list[Entry]) -> Self:
-        """The state with these entries."""
-        running, digests = sha256(), ["0"]
-        for entry in entries:
-            running.update(f"{entry.id} {entry.version}\n".encode())
-            digests.append(running.hexdigest()[:24])
-        return cls(entries=entries, digests=digests)
+    @property
+    def digest(self) -> str:
+        """The name of what a page with these entries shows."""
+        return name_of(sum(entry.mark for entry in self.entries))
+
+
+def name_of(mark: int) -> str:
+    """The digest of entries whose marks add up to this."""
+    return f"{mark % 2**96:x}"
 
 
 class Log(Struct, kw_only=True):
-    """Makes entries. `aside` reads Markdown, which may be a stranger's. `_made` keeps those that were made."""
+    """Makes entries. `aside` reads Markdown, which may be a stranger's. What was made before is given to it, so that
+    nothing is kept of what is forgotten."""
 
     aside: RunsAside
-    _made: dict[str, tuple[object, Entry]] = field(default_factory=dict)
 
-    async def state(self, views: Views, source: Source, most: int) -> State:
-        """The newest entries of a person's chat. Raises StoreUnavailable."""
-        words = list(reversed(await views.said(source, most)))
-        rows = list(reversed(in_place(await views.shown(source, most))))
-        after = _set_back([each.at for each in words])
+    async def state(
+        self,
+        views: Views,
+        source: Source,
+        most: int,
+        made: State | None = None,
+        news: Sequence[News] | None = None,
+    ) -> State:
+        """The newest entries of a person's chat. `made`: what they were, and `news`, what alone came since; without
+        it the store is read. Raises StoreUnavailable."""
+        if made is not None and news is not None and (grown := await self._grown(made, news, most)) is not None:
+            return grown
+        known = {entry.id: entry for entry in made.entries} if made is not None else {}
+        words = (await views.said(source, most))[::-1]
+        rows = (await views.shown(source, most))[::-1]
+        after, later = _set_back([each.at for each in words]), _set_back([row.created_at for row in rows])
         since = {each.event_id: times for each, times in zip(words, after, strict=True)}
-        said = [self._said(each, since[each.event_id]) for each in words]
+        said = [self._said(each, since[each.event_id], known.get(each.event_id)) for each in words]
         shown = [
-            await self.of_row(row, after=max(times, since.get(row.answers or "", 0)))
-            for row, times in zip(rows, _set_back([row.created_at for row in rows]), strict=True)
+            await self.of_row(row, known.get(row.id), after=max(times, since.get(row.answers or "", 0)))
+            for row, times in zip(rows, later, strict=True)
         ]
-        return State.of(sorted([*said, *shown], key=lambda entry: entry.place)[-most:])
+        latest = (words[-1].at if words else 0.0, rows[-1].created_at if rows else 0.0)
+        entries = sorted([*said, *shown], key=attrgetter("place"))[-most:]
+        return State(entries=entries, latest=None if any(after) or any(later) else latest)
 
-    def _said(self, said: Said, after: int) -> Entry:
-        known = self._made.get(said.event_id)
-        if known is not None and known[0] == (said, after):
-            return known[1]
+    async def _grown(self, state: State, news: Sequence[News], most: int) -> State | None:
+        """The state with what came since; None: the clock was set back, so the order is not that of the times."""
+        if state.latest is None:
+            return None
+        entries, (said_at, shown_at) = {entry.id: entry for entry in state.entries}, state.latest
+        for each in news:
+            if isinstance(each, Said):
+                entry = self._said(each, 0, entries.get(each.event_id))
+                back, said_at = _is_set_back(said_at, each.at), each.at
+            else:
+                entry = await self.of_row(each, entries.get(each.id))
+                back, shown_at = _is_set_back(shown_at, each.created_at), each.created_at
+            if back:
+                return None
+            entries[entry.id] = entry
+        newest = sorted(entries.values(), key=attrgetter("place"))[-most:]
+        return State(entries=newest, latest=(said_at, shown_at))
+
+    def _said(self, said: Said, after: int, known: Entry | None) -> Entry:
+        if known is not None and known.made_of == (said, after):
+            return known
         whole = len(said.text) <= _LONGEST
         shown = el("p", cut(said.text, _LONGEST), class_="plain" if whole else "plain cut", dir="auto")
         body: list[Child] = [shown] if said.text.strip() else []
-        entry = Entry.of(
+        return Entry.of(
             said.event_id,
             _place(after, said.at, 0, said.event_id),
             _article("said", "You", said.at, [*body, [_file(each) for each in said.files]]),
+            (said, after),
         )
-        return self._kept(said.event_id, (said, after), entry)
 
-    async def of_row(self, row: Outbound, *, draft: bool = False, after: int = 0) -> Entry:
-        """The entry of a row, or of a reply as far as it is written. `after`: how often the
+    async def of_row(self, row: Outbound, known: Entry | None = None, *, draft: bool = False, after: int = 0) -> Entry:
+        """The entry of a row, or of a reply as far as it is written; `known`, if it is still so. `after`: how often the
         clock had been set back by then."""
         made_of = (row.text, row.kind, row.buttons, row.file, row.created_at, draft, after)
-        known = self._made.get(row.id)
-        if known is not None and known[0] == made_of:
-            return known[1]
+        if known is not None and known.made_of == made_of:
+            return known
         body = await self._markdown(row.text) if row.kind in _MARKDOWN else _plain(row.text)
         buttons = [
             el("button", button.label, type="submit", form="press", name="token", value=button.token)
@@ -128,7 +164,7 @@ class Log(Struct, kw_only=True):
         kind, file = row.kind, None
         if row.file is not None:
             kind, file = "reply", _link(row.file.ref, row.file.name, row.file.mime, row.file.size)
-        entry = Entry.of(
+        return Entry.of(
             row.id,
             _LAST if draft else _place(after, row.created_at, 1, row.id),
             _article(
@@ -137,8 +173,8 @@ class Log(Struct, kw_only=True):
                 None if draft else row.created_at,
                 [body if row.text.strip() else None, file, el("p", buttons, class_="buttons") if buttons else None],
             ),
+            made_of,
         )
-        return self._kept(row.id, made_of, entry)
 
     async def words(self, found: Sequence[Word], *, most: int = LARGEST) -> list[tuple[Word, Html]]:
         """Stored messages, each with what is shown of it. All of them are read in one call."""
@@ -158,35 +194,21 @@ class Log(Struct, kw_only=True):
         except TookTooLong:
             return verbatim(text)
 
-    def _kept(self, id_: str, made_of: object, entry: Entry) -> Entry:
-        self._made.pop(id_, None)
-        self._made[id_] = (made_of, entry)
-        if len(self._made) > _MOST_KEPT:
-            del self._made[next(iter(self._made))]
-        return entry
-
 
 def cut(text: str, most: int) -> str:
     """The beginning of a text, which says how long the whole is."""
     return text if len(text) <= most else f"{text[:most]} … ({len(text):,} characters)"
 
 
-def in_place(rows: Sequence[Outbound]) -> list[Outbound]:
-    """The rows, with those that edit an earlier one in its place."""
-    by_id = {row.id: row for row in rows}
-    for row in reversed(rows):  # oldest first: the last edit stands
-        if row.edits in by_id:
-            edited = by_id[row.edits]
-            by_id[row.edits] = replace(edited, text=row.text, buttons=row.buttons)
-            del by_id[row.id]
-    return [row for row in by_id.values() if row.state != OutboundState.REFUSED]
-
-
 def _set_back(times: Sequence[float]) -> list[int]:
     """How often the clock had been set back before each of these times, which are in the store's order: what is said
     after that must not be sorted into the past."""
-    steps = [int(now < before - _SKEW) for before, now in pairwise(times)]
+    steps = [_is_set_back(before, now) for before, now in pairwise(times)]
     return list(accumulate(steps, initial=0))[: len(times)]
+
+
+def _is_set_back(before: float, now: float) -> bool:
+    return now < before - _SKEW
 
 
 def _place(after: int, at: float, rank: int, id_: str) -> str:
@@ -201,8 +223,9 @@ def _plain(text: str) -> Html:
 
 def _article(kind: str, who: str, at: float | None, body: Child) -> Html:
     """`at` None: it is being written, and a screen reader waits for its end."""
-    head = el("header", el("span", who, class_="who"), moment(at) if at is not None else None)
-    return el("article", head, el("div", body, class_="body"), class_=kind, aria_busy="true" if at is None else None)
+    head = f'<header><span class="who">{who}</span>{moment(at) if at is not None else ""}</header>'
+    busy = ' aria-busy="true"' if at is None else ""
+    return Html(f'<article class="{kind}"{busy}>{head}<div class="body">{joined(body)}</div></article>')
 
 
 def moment(at: float) -> Html:

@@ -74,7 +74,7 @@ def chat(
         id="log",
         aria_live="polite",
         aria_label="Conversation",
-        data_digest=state.digests[-1],
+        data_digest=state.digest,
         data_most=most,
     )
     empty = el("p", "Say something to begin. /help lists what I can do.", class_="empty", id="empty")

@@ -26,7 +26,7 @@ from functools import partial
 from hashlib import sha256
 from importlib.resources import files
 from socket import AF_INET, AF_INET6, create_server, socket
-from typing import Any, Final, Literal, TypeVar, cast
+from typing import Final, Literal, cast
 from urllib.parse import parse_qsl, quote, unquote
 
 import structlog
@@ -36,10 +36,10 @@ from msgspec import Struct, field
 
 from adapters.web import pages, rehearsal
 from adapters.web.guard import DAYS, Guard, Login
-from adapters.web.log import MOST_SHOWN, MOST_WORDS, SHOWN, Entry, Log, in_place
+from adapters.web.log import MOST_SHOWN, MOST_WORDS, SHOWN, Entry, Log
 from adapters.web.markup import Child, Html, el
 from adapters.web.platform import LARGEST_FILE, NAME, WebSettings
-from adapters.web.stream import Bells, Page, Shared
+from adapters.web.stream import DRAFTS, Bells, Page
 from gateway.domain.adapter import Accept, Accepted
 from gateway.domain.chat import Attachment, Inbound, InboundKind, Outbound, Source
 from gateway.domain.platform import Bubble
@@ -48,8 +48,6 @@ from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.errors import AdapterError, FileRefused, SessionNotFound, StoreUnavailable
 
 log = structlog.get_logger(__name__)
-
-T = TypeVar("T")
 
 _LARGEST_FORM: Final = 500_000  # bytes without files
 _LARGEST_LOGIN: Final = 4_000  # bytes of a form that anybody may send
@@ -64,6 +62,7 @@ _COST_DAYS: Final = 14
 _MOST_LINEAGES: Final = 10
 _MOST_FILLED: Final = 12
 _REHEARSED: Final = 20  # messages
+_NEWEST: Final = 3  # of what a person said, among which their last word is found
 _EVENT: Final = re.compile(r"[A-Za-z0-9_-]{8,64}")
 _HTML: Final = "text/html; charset=utf-8"
 _ASSETS: Final = {
@@ -123,7 +122,6 @@ class Server(Struct, kw_only=True):
     drafts: dict[str, Outbound]
     work: dict[str, str]
     link_file: str
-    _made: dict[tuple[str, str, int], Shared[Any]] = field(default_factory=dict)
     _assets: dict[str, bytes] = field(default_factory=dict)
     _paths: dict[str, str] = field(default_factory=dict)
 
@@ -327,7 +325,7 @@ class Server(Struct, kw_only=True):
         said: list[tuple[float, Said | Outbound]] = [
             (each.at, each) for each in await self.views.said(source, _REHEARSED) if each.text.strip()
         ]
-        rows = [(each.created_at, each) for each in in_place(await self.views.shown(source, _REHEARSED))]
+        rows = [(each.created_at, each) for each in await self.views.shown(source, _REHEARSED)]
         latest = sorted([*said, *rows], key=lambda each: each[0])[-_REHEARSED:]
         played = [await self._played(name, each) for _, each in latest]
         tried = rehearsal.trial(name, login.csrf, text, await self.views.rehearsed(name, text))
@@ -401,24 +399,19 @@ class Server(Struct, kw_only=True):
         )
         with self.bells.heard(login.person) as bell, suppress(ConnectionError):
             await response.prepare(request)
+            person, shared = login.person, self.bells.shared
             page = Page(
-                state=partial(
-                    self._shared, ("state", most), login.person, partial(self.log.state, self.views, source, most)
-                ),
-                drafts=partial(self._drafts, login.person),
-                work=lambda: self.work.get(login.person, ""),
-                side=partial(self._shared, ("side", writes), login.person, partial(self._side, source, writes=writes)),
+                state=shared(person, most, partial(self.log.state, self.views, source, most)).now,
+                drafts=shared(person, DRAFTS, lambda *_: self._drafts(person)).now,
+                writing=lambda: person in self.drafts,
+                work=lambda: self.work.get(person, ""),
+                side=shared(person, ("side", writes), lambda *_: self._side(source, writes=writes)).now,
                 write=cast(Callable[[bytes], Awaitable[None]], response.write),
                 clock=self.clock,
                 digest=last or "0",
             )
             await page.follow(bell, self.bells, lambda: _is_read(request) and self.guard.login_of(request) is not None)
         return response
-
-    async def _shared(self, what: tuple[str, int], person: str, make: Callable[[], Awaitable[T]]) -> T:
-        """What all open pages of a person have in common."""
-        shared = self._made.setdefault((person, *what), Shared())
-        return cast(T, await shared.of(self.bells.rung(person), make))
 
     async def _file(self, source: Source, ref: str) -> web.Response:
         found = await self.views.file(source, ref)
@@ -503,16 +496,27 @@ class Server(Struct, kw_only=True):
                 said = "\n".join([text, *(each.ref for each in kept)]).encode(errors="replace")
                 event = f"{login.person}:{id_}.{sha256(said).hexdigest()[:8]}"
                 accepted = await self._take(source, event, text, files=kept)
+                await self._tell_of(source, accepted)
                 problem = accepted.told if accepted.status == "refused" else ""
                 status = 409 if problem else 200
         except (Problem, FileRefused) as error:
             problem, status = str(error), error.status if isinstance(error, Problem) else 413
         except StoreUnavailable:
             problem, status = AWAY, 503
-        self.bells.ring(login.person)
         if _wants_json(request):
             return web.json_response({"problem": problem}, status=status)
         return await self._chat(login, source, text=text, problem=problem, status=status) if problem else _redirect("/")
+
+    async def _tell_of(self, source: Source, accepted: Accepted) -> None:
+        """Have the person's open pages show what they said."""
+        if not self.bells.hears(source.user):
+            return
+        news: Said | None = None
+        if accepted.status == "new":
+            with suppress(StoreUnavailable):  # it has the message, and the pages look again
+                newest = await self.views.said(source, _NEWEST)
+                news = next((each for each in newest if each.event_id == accepted.event_id), None)
+        self.bells.ring(source.user, news=news)
 
     async def _kept(self, source: Source, id_: str, name: str, mime: str, content: bytes) -> Attachment:
         # What is no text in the head of a part arrives as lone surrogates, which nothing can store or show.
@@ -555,9 +559,10 @@ class Server(Struct, kw_only=True):
         Problem."""
         if request.headers.get("Content-Encoding", "identity") != "identity":
             raise Problem(415, "Send the form as it is, not compressed.")
-        multipart = request.content_type == "multipart/form-data" and not stranger
+        kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        multipart = kind == "multipart/form-data" and not stranger
         most = _LARGEST_LOGIN if stranger else LARGEST_FILE + _LARGEST_FORM if multipart else _LARGEST_FORM
-        if not multipart and request.content_type != "application/x-www-form-urlencoded":
+        if not multipart and kind != "application/x-www-form-urlencoded":
             raise Problem(415, "This is not a form.")
         if (request.content_length or 0) > most:
             raise Problem(413, "That is too large.")

@@ -14,105 +14,141 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Final, Generic, TypeVar
+from itertools import accumulate
+from math import inf
+from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct, field
 
-from adapters.web.log import Entry, State
+from adapters.web.log import Entry, News, State, name_of
 from adapters.web.markup import Html
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 
 _LOOK: Final = 4.0  # seconds after which a quiet page looks whether somebody still reads
 _BEAT: Final = 5  # such looks, after which a comment shows that the connection lives
-_AT_MOST_EVERY: Final = 0.05  # seconds between two looks for one page
+_DRAWN_EVERY: Final = 0.05  # seconds at least between two looks at what is being written
 _BYTES_A_SECOND: Final = 500_000  # a long reply that grows is sent whole each time, so less often
+_SIDE_AFTER: Final = 0.3  # seconds after a change: then its turn has ended, too
+_SIDE_EVERY: Final = 2.0  # seconds at least between two lists of sessions
+_MOST_NEWS: Final = 64
 MOST_OF_PERSON: Final = 24
 MOST: Final = 2_000
+
+DRAFTS: Final = "drafts"  # what is being written, which the store does not hold
 
 T = TypeVar("T")
 Write = Callable[[bytes], Awaitable[None]]
 
 
+class Shared(Struct, Generic[T], eq=False):
+    """What all open pages of a person have in common: made once after each ring. `make` is given what it made before,
+    and what came since; None: anything may have changed."""
+
+    make: Callable[[T | None, Sequence[News] | None], Awaitable[T]]
+    _made: T | None = None
+    _news: list[News] | None = None
+    _making: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def ring(self, news: News | None) -> None:
+        """This came, or anything may have changed."""
+        if news is None or self._news is None or len(self._news) == _MOST_NEWS:
+            self._news = None
+        else:
+            self._news.append(news)
+
+    async def now(self) -> T:
+        """What `make` makes now."""
+        async with self._making:
+            news, self._news = self._news, []
+            if self._made is None or news is None or news:
+                made, self._made = self._made, None  # if it fails, all is made anew
+                self._made = await self.make(made, news)
+            return self._made
+
+
 class Bell(Struct, eq=False):
-    """Rings when something may have changed for a page; `stored`: in the store."""
+    """Rings when something may have changed for a page: `rung` always, `stored` for what lies in the store."""
 
     rung: asyncio.Event = field(default_factory=asyncio.Event)
-    stored: bool = True
+    stored: asyncio.Event = field(default_factory=asyncio.Event)
 
     def ring(self, *, stored: bool) -> None:
         """Have the page look."""
-        self.stored = self.stored or stored
         self.rung.set()
+        if stored:
+            self.stored.set()
+
+
+class _Chat(Struct, eq=False):
+    """The open pages of a person."""
+
+    bells: set[Bell] = field(default_factory=set)
+    shared: dict[Hashable, Shared[Any]] = field(default_factory=dict)
 
 
 class Bells(Struct):
     """The bells of all open pages, by person. `ended` is set when the server closes."""
 
     ended: bool = False
-    _bells: dict[str, set[Bell]] = field(default_factory=dict)
-    _rung: Counter[str] = field(default_factory=Counter)
+    _chats: dict[str, _Chat] = field(default_factory=dict)
 
     def has_room(self, person: str) -> bool:
         """Say whether this person may open another page."""
-        return len(self._bells.get(person, ())) < MOST_OF_PERSON and sum(map(len, self._bells.values())) < MOST
+        pages = [len(chat.bells) for chat in self._chats.values()]
+        return sum(pages) < MOST and (not self.hears(person) or len(self._chats[person].bells) < MOST_OF_PERSON)
 
     @contextmanager
     def heard(self, person: str) -> Iterator[Bell]:
         """A bell for a page, while the block runs."""
-        bell = Bell()
-        self._bells.setdefault(person, set()).add(bell)
+        bell, chat = Bell(), self._chats.setdefault(person, _Chat())
+        bell.ring(stored=True)
+        chat.bells.add(bell)
         try:
             yield bell
         finally:
-            left = self._bells[person]
-            left.discard(bell)
-            if not left:
-                del self._bells[person]
+            chat.bells.discard(bell)
+            if not chat.bells:
+                del self._chats[person]
 
-    def ring(self, person: str, *, stored: bool = True) -> None:
-        """Something may have changed for a person."""
-        self._rung[person] += stored
-        for bell in self._bells.get(person, ()):
+    def hears(self, person: str) -> bool:
+        """Say whether a page of this person is open."""
+        return person in self._chats
+
+    def shared(
+        self, person: str, what: Hashable, make: Callable[[T | None, Sequence[News] | None], Awaitable[T]]
+    ) -> Shared[T]:
+        """What the open pages of a person have in common, of which there is one at least."""
+        return self._chats[person].shared.setdefault(what, Shared(make))
+
+    def ring(self, person: str, *, stored: bool = True, news: News | None = None) -> None:
+        """Something may have changed for a person; with `news`, nothing but that; if not `stored`, nothing in the
+        store."""
+        if (chat := self._chats.get(person)) is None:
+            return
+        for what, each in chat.shared.items():
+            if stored or what == DRAFTS:
+                each.ring(news)
+        for bell in chat.bells:
             bell.ring(stored=stored)
-
-    def rung(self, person: str) -> int:
-        """How often the store may have changed for a person: what was made of it since is still so."""
-        return self._rung[person]
 
     def end(self) -> None:
         """End all pages."""
         self.ended = True
-        for bells in self._bells.values():
-            for bell in bells:
-                bell.rung.set()
-
-
-class Shared(Struct, Generic[T]):
-    """What all open pages of a person show alike: made once after each ring, however many they are."""
-
-    _rung: int = -1
-    _made: list[T] = field(default_factory=list)
-    _making: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-    async def of(self, rung: int, make: Callable[[], Awaitable[T]]) -> T:
-        """What was made after so many rings, or what `make` makes now."""
-        async with self._making:
-            if self._rung != rung:
-                self._made = [await make()]
-                self._rung = rung
-            return self._made[0]
+        for chat in self._chats.values():
+            for bell in chat.bells:
+                bell.ring(stored=True)
 
 
 class Page(Struct, kw_only=True):
-    """One open page. `state`, `drafts`, `work` and `side` give what it should show now; `write` sends bytes. `digest`
-    is that of the entries that it shows already."""
+    """One open page. `state`, `drafts`, `work` and `side` give what it should show now, and `writing` whether there are
+    drafts; `write` sends bytes. `digest` is that of the entries that it shows already."""
 
     state: Callable[[], Awaitable[State]]
     drafts: Callable[[], Awaitable[list[Entry]]]
+    writing: Callable[[], bool]
     work: Callable[[], str]
     side: Callable[[], Awaitable[Html]]
     write: Write
@@ -120,92 +156,121 @@ class Page(Struct, kw_only=True):
     digest: str = "0"
     _begun: bool = False
     _has: list[Entry] = field(default_factory=list)
-    _drafted: dict[str, str] = field(default_factory=dict)
-    _written: int = 0
+    _mark: int = 0  # the marks of these together
+    _held: bool = False  # what is being written, because it may soon be whole
+    _drafted: dict[str, int] = field(default_factory=dict)
+    _events: list[bytes] = field(default_factory=list)  # of this look
+    _rests_until: float = 0.0  # monotonic, as those below
     _work: str | None = None
     _side: str | None = None
+    _side_at: float = -inf  # the last one
+    _side_due: float = -inf
 
     async def follow(self, bell: Bell, bells: Bells, alive: Callable[[], bool]) -> None:
         """Send events until the server closes, or it is over (`alive`): the login has ended, or nobody reads."""
         await self.write(b"retry: 1000\n\n")
         while not bells.ended and alive():
+            stored = bell.stored.is_set()
             bell.rung.clear()
-            stored, bell.stored = bell.stored, False
+            bell.stored.clear()
             try:
                 await self.look(stored=stored)
             except StoreUnavailable:
-                bell.stored = True  # it comes back, and then a look finds what is missing
+                bell.ring(stored=True)  # it comes back, and then a look finds what is missing
                 await self.clock.sleep(1.0)
                 continue
-            await self.clock.sleep(_AT_MOST_EVERY + self._written / _BYTES_A_SECOND)
             await self._quiet(bell, bells, alive)
 
     async def _quiet(self, bell: Bell, bells: Bells, alive: Callable[[], bool]) -> None:
-        """Wait for the bell."""
+        """Wait for the bell, or until the side is due. What is being written waits for its time."""
         looks = 0
-        while not (bell.rung.is_set() or bells.ended) and alive():
-            with suppress(TimeoutError):
-                async with self.clock.limit(_LOOK):
-                    await bell.rung.wait()
-                    return
+        while not (self._held or bell.rung.is_set() or bells.ended):
+            side_in = inf if self._work else self._side_due - self.clock.monotonic()
+            if await self._rings(bell.rung, min(_LOOK, side_in)):
+                break
+            if side_in <= _LOOK or not alive():
+                return
             looks += 1
             if looks % _BEAT == 0:
                 await self.write(b": beat\n\n")
+        if (rest := self._rests_until - self.clock.monotonic()) > 0 and not bell.stored.is_set():
+            await self._rings(bell.stored, rest)
+
+    async def _rings(self, event: asyncio.Event, seconds: float) -> bool:
+        with suppress(TimeoutError):
+            async with self.clock.limit(seconds):
+                return await event.wait()
+        return False
 
     async def look(self, *, stored: bool) -> None:
         """Send what the page lacks; `stored`: also of what lies in the store. Raises StoreUnavailable."""
-        self._written = 0
+        now = self.clock.monotonic()
         if stored:
-            await self._sync(await self.state())
-        drafts = await self.drafts()
-        if not self._begun:
-            await self._send("drafts", [entry.id for entry in drafts])
-        self._begun = True
-        await self._draft(drafts)
+            self._sync((await self.state()).entries)
+            self._side_due = min(self._side_due, max(now + _SIDE_AFTER, self._side_at + _SIDE_EVERY))
+        self._held = self._begun and bool(self._events) and self.writing()
+        if not self._held:
+            drafts = await self.drafts()
+            if not self._begun:
+                self._add("drafts", [entry.id for entry in drafts])
+            self._begun = True
+            self._draft(drafts)
         if (work := self.work()) != self._work:
             self._work = work
-            await self._send("work", work)
-        if stored and not work and (side := await self.side()) != self._side:
-            self._side = side
-            await self._send("side", side)
+            self._add("work", work)
+        if self._side_due <= now and not work:
+            side = await self.side()
+            self._side_at, self._side_due = now, inf
+            if side != self._side:
+                self._side = side
+                self._add("side", side)
+        if self._events:
+            data, self._events = b"".join(self._events), []
+            self._rests_until = now + _DRAWN_EVERY + len(data) / _BYTES_A_SECOND
+            await self.write(data)
 
-    async def _sync(self, state: State) -> None:
-        """Bring the page to this state."""
-        now, names = state.entries, state.digests
-        events: list[tuple[str, object]] = []
-        if not self._begun and self.digest in names:
-            self._has = now[: names.index(self.digest)]
-        elif not self._begun:
-            events.append(("keep", [entry.id for entry in now]))
+    def _sync(self, now: list[Entry]) -> None:
+        """Bring the page to these entries."""
+        lost = False
+        if not self._begun:
+            marks = list(accumulate((entry.mark for entry in now), initial=0))
+            digests = list(map(name_of, marks))
+            if lost := self.digest not in digests:
+                self.digest = "-"  # what the page has is not known until it has all
+                self._add("keep", [entry.id for entry in now])
+            else:
+                self._has, self._mark = now[: (place := digests.index(self.digest))], marks[place]
         had, left = {entry.id: entry for entry in self._has}, {entry.id for entry in now}
-        events += [("gone", entry.id) for entry in self._has if entry.id not in left]
-        only_more = not events and now[: len(self._has)] == self._has
-        news = [entry for entry in now if had.get(entry.id) != entry]
-        events += [("entry", _facts(entry)) for entry in news]
-        for number, (kind, data) in enumerate(events, 1 - len(events)):
-            self.digest = names[number - 1] if only_more or number == 0 else "-"  # a state that is half of another
-            await self._send(kind, data)
-        for entry in news:
-            self._drafted.pop(entry.id, None)
-        self.digest, self._has = names[-1], now
+        for entry in [each for each in self._has if each.id not in left]:
+            self._mark -= entry.mark
+            self.digest = name_of(self._mark)
+            self._add("gone", entry.id)
+        for entry in now:
+            old = had.get(entry.id)
+            if old is not entry and old != entry:
+                self._mark += entry.mark - (old.mark if old is not None else 0)
+                self.digest = "-" if lost else name_of(self._mark)
+                self._drafted.pop(entry.id, None)
+                self._add("entry", _facts(entry))
+        self.digest, self._has = name_of(self._mark), now
 
-    async def _draft(self, now: Sequence[Entry]) -> None:
+    def _draft(self, now: Sequence[Entry]) -> None:
+        if not (now or self._drafted):
+            return
         shown = {entry.id for entry in self._has}
         for entry in now:
-            if entry.id not in shown and self._drafted.get(entry.id) != entry.version:
-                self._drafted[entry.id] = entry.version
-                await self._send("draft", _facts(entry))
+            if entry.id not in shown and self._drafted.get(entry.id) != entry.mark:
+                self._drafted[entry.id] = entry.mark
+                self._add("draft", _facts(entry))
         left = {entry.id for entry in now}
         for id_ in [each for each in self._drafted if each not in left]:
             del self._drafted[id_]
             if id_ not in shown:
-                await self._send("gone", id_)
+                self._add("gone", id_)
 
-    async def _send(self, kind: str, facts: object) -> None:
+    def _add(self, kind: str, facts: object) -> None:
         text = json.dumps(facts, ensure_ascii=False)
-        data = f"event: {kind}\nid: {self.digest}\ndata: {text}\n\n".encode(errors="replace")
-        self._written += len(data)
-        await self.write(data)
+        self._events.append(f"event: {kind}\nid: {self.digest}\ndata: {text}\n\n".encode(errors="replace"))
 
 
 def _facts(entry: Entry) -> dict[str, str]:

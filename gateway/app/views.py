@@ -6,13 +6,13 @@ Everything here is what commands and `legato` in a shell show as text; it is ask
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from itertools import pairwise
 from math import inf
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -49,6 +49,9 @@ from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.records import InboxItem
 
+A = TypeVar("A")
+B = TypeVar("B")
+
 _SPOKEN: Final = ("message", "queue", "steer")  # kinds of items that are a person's words
 _MOST_HITS: Final = 30
 _MOST_PASSES: Final = 20
@@ -73,19 +76,11 @@ class StoreViews(Struct, frozen=True, kw_only=True):
 
     async def said(self, source: Source, limit: int) -> Sequence[Said]:
         """What the person said, newest first."""
-        found = []
-        for item in await self.store.heard(self.rules.key(source), limit):
-            inbound = item.inbound
-            if inbound.kind in _SPOKEN and (inbound.text.strip() or inbound.attachments):
-                said = _as_typed(inbound)
-                at = item.accepted_at
-                found.append(Said(event_id=inbound.event_id, text=said, at=at, files=inbound.attachments))
-        return found
+        return await _newest(partial(self.store.heard, self.rules.key(source)), _spoken, limit)
 
     async def shown(self, source: Source, limit: int) -> Sequence[Outbound]:
-        """The rows of their chat, newest first, as far as they have words or a file."""
-        rows = await self.store.outbox(source.address, limit)
-        return [row for row in rows if row.state not in _HIDDEN and (row.text.strip() or row.file is not None)]
+        """The rows of their chat as they stand, newest first, as far as they have words or a file."""
+        return await _newest(partial(self.store.outbox, source.address), _standing, limit)
 
     async def sessions(self, source: Source) -> Sequence[SessionLine]:
         """The present session and those that /resume goes back to, newest first."""
@@ -267,6 +262,35 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         item = InboxItem(id="", key=key, inbound=inbound, accepted_at=self.clock.now(), attempts=1)
         parts: Any = {"lease": None, "compress": None, "confirm": None, "registry": self.runner.registry}
         return self.runner.context(item=item, argument="", **parts)
+
+
+async def _newest(
+    read: Callable[[int], Awaitable[Sequence[A]]], choose: Callable[[Sequence[A]], list[B]], limit: int
+) -> list[B]:
+    """The newest `limit` of what is chosen, however much lies between."""
+    most = limit
+    while len(chosen := choose(found := await read(most))) < limit and len(found) == most:
+        most *= 2
+    return chosen[:limit]
+
+
+def _spoken(items: Sequence[InboxItem]) -> list[Said]:
+    return [
+        Said(event_id=said.event_id, text=_as_typed(said), at=item.accepted_at, files=said.attachments)
+        for item in items
+        if (said := item.inbound).kind in _SPOKEN and (said.text.strip() or said.attachments)
+    ]
+
+
+def _standing(rows: Sequence[Outbound]) -> list[Outbound]:
+    """The rows, newest first, with those that edit an earlier one in its place, and without what nobody is to see."""
+    by_id = {row.id: row for row in rows if row.state not in _HIDDEN and (row.text.strip() or row.file is not None)}
+    for row in list(reversed(by_id.values())):  # oldest first: the last edit stands
+        if row.edits in by_id:
+            edited = by_id[row.edits]
+            by_id[row.edits] = replace(edited, text=row.text, buttons=row.buttons)
+            del by_id[row.id]
+    return [row for row in by_id.values() if row.state != OutboundState.REFUSED]
 
 
 def _as_typed(inbound: Inbound) -> str:

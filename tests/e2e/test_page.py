@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from pydantic import SecretStr
 
+from adapters.web.log import Entry
 from adapters.web.platform import WebPerson, WebSettings
+from gateway.app.views import StoreViews
+from gateway.domain.chat import Outbound, Source
 from gateway.runtime.clock import SystemClock, SystemIds
 from gateway.store.redis import RedisStore
 from tests.support.gateway import Gate, Say
@@ -147,6 +153,31 @@ async def test_what_was_forgotten_is_gone_from_an_open_page(tmp_path: Path) -> N
         await live.me.until("y (forget)")
         await live.me.say("y")
         await open_page
+        assert not [each.id for each in gc.get_objects() if isinstance(each, Entry) and "yellow" in each.html]
+
+
+async def test_an_open_page_reads_anew_where_more_may_have_changed_than_what_it_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, shown = list[int](), StoreViews.shown
+
+    async def counted(views: StoreViews, source: Source, limit: int) -> Sequence[Outbound]:
+        read.append(limit)
+        return await shown(views, source, limit)
+
+    monkeypatch.setattr(StoreViews, "shown", counted)
+    script = in_turn(Say(text="plain"), payments(5), Say(text="paid"))
+    async with page(tmp_path, model=FakeModel(script), tools=[Payment()]) as live, live.me.events("0") as events:
+        seen, csrf = Shown(), await live.me.csrf()
+        for said, answer, reads in (("hello", "plain", False), ("pay", "paid", True), ("/whoami", "web:owner", True)):
+            read.clear()
+            await live.me.post("/say", {"id": SystemIds().new("t"), "text": said}, csrf=csrf)
+            async for event in events:
+                seen.apply(*event)
+                if answer in seen.text and seen.is_quiet:
+                    break
+            assert bool(read) == reads
+            assert seen.log == (await live.me.shown()).log
 
 
 async def test_of_several_processes_one_serves_and_the_next_takes_over(

@@ -98,7 +98,7 @@ async def test_a_phone_that_slept_shows_what_it_missed_and_sends_what_it_kept(
 async def test_a_tab_that_nobody_sees_takes_no_connection(tmp_path: Path, chromium: Browser) -> None:
     async with page(tmp_path) as live, person(chromium, live) as me:
         await me.evaluate(SEEN.format("true"))
-        await eventually(lambda: not live.adapter._bells._bells)
+        await eventually(lambda: not live.adapter._bells.hears("owner"))
         await live.me.say("meanwhile")
         await live.me.until("echo: meanwhile")
         await me.evaluate(SEEN.format("false"))

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import pytest
 
-from adapters.web.log import Entry, Log, State
+from adapters.web.log import Entry, Log, News, State
 from adapters.web.markup import Html, el
 from adapters.web.server import source_of
-from adapters.web.stream import Bells, Page
+from adapters.web.stream import Bells, Page, Shared
+from gateway.app.views import _standing
 from gateway.domain.chat import Button, Outbound, OutboundState, SessionKey
 from gateway.domain.views import Said
 from gateway.runtime.aside import at_once
@@ -38,12 +40,13 @@ class Conversation:
     draft: Outbound | None = None
     work: str = ""
     number: int = 0
+    ring: Callable[[News | None], None] = lambda _: None  # the open page hears of each change, as of the adapter's
 
     async def said(self, source: object, limit: int) -> list[Said]:
         return self.words[::-1][:limit]
 
     async def shown(self, source: object, limit: int) -> list[Outbound]:
-        return [row for row in self.rows[::-1] if row.text or row.file][:limit]
+        return _standing(self.rows[::-1])[:limit]
 
     def text(self) -> str:
         return " ".join(self.rng.choices(WORDS, k=self.rng.randint(1, 6)))
@@ -69,6 +72,7 @@ class Conversation:
         self.number += 1
         at = self.number - self.rng.choice([0.0, 0.0, 0.5, 2.5])  # a clock may be set, and rows may be late
         self.words.append(Said(event_id=f"owner:e{self.number}", text=self.text(), at=at))
+        self.ring(self.words[-1])
 
     def write(self) -> None:
         self.work = "thinking"
@@ -81,16 +85,19 @@ class Conversation:
         if self.draft is not None:
             self.number += 1
             self.rows.append(replace(self.draft, created_at=float(self.number)))
+            self.ring(self.rows[-1])
         self.draft, self.work = None, ""
 
     def tell(self) -> None:
         self.rows.append(self.row(kind=self.rng.choice(["notice", "command", "error", "reminder"])))
+        self.ring(self.rows[-1])
 
     def ask(self) -> None:
         asked = self.row(kind="question", buttons=((Button(label="Approve", token="approve a_1"),),))
         self.rows.append(asked)
         if self.rng.random() < 0.5:
             self.rows.append(self.row(kind="question", edits=asked.id))
+        self.ring(None)
 
     def forget(self) -> None:
         if self.words:
@@ -98,6 +105,7 @@ class Conversation:
         if self.rows:
             place = self.rng.randrange(len(self.rows))
             self.rows[place] = replace(self.rows[place], text="", buttons=(), state=OutboundState.REFUSED)
+        self.ring(None)
 
 
 @dataclass
@@ -108,9 +116,14 @@ class Browser:
     log: Log
     seen: Shown
     events: list[tuple[str, object, str]] = field(default_factory=list)
+    known: Shared[State] = field(init=False)
 
-    async def state(self) -> State:
-        return await self.log.state(self.talk, source_of("owner"), MOST)  # type: ignore[arg-type]
+    def __post_init__(self) -> None:
+        self.known = Shared(self.stored)
+        self.talk.ring = self.known.ring
+
+    async def stored(self, made: State | None = None, news: Sequence[News] | None = None) -> State:
+        return await self.log.state(self.talk, source_of("owner"), MOST, made, news)  # type: ignore[arg-type]
 
     async def drafts(self) -> list[Entry]:
         return [await self.log.of_row(self.talk.draft, draft=True)] if self.talk.draft is not None else []
@@ -119,16 +132,18 @@ class Browser:
         return el("p", len(self.talk.rows))
 
     async def write(self, data: bytes) -> None:
-        facts = dict(line.partition(": ")[::2] for line in data.decode().splitlines() if line)
-        if "event" in facts:
-            event = facts["event"], json.loads(facts["data"]), facts["id"]
-            self.events.append(event)
-            self.seen.apply(*event)
+        for block in data.decode().split("\n\n"):
+            facts = dict(line.partition(": ")[::2] for line in block.splitlines())
+            if "event" in facts:
+                event = facts["event"], json.loads(facts["data"]), facts["id"]
+                self.events.append(event)
+                self.seen.apply(*event)
 
     def page(self) -> Page:
         return Page(
-            state=self.state,
+            state=self.known.now,
             drafts=self.drafts,
+            writing=lambda: False,
             work=lambda: self.talk.work,
             side=self.side,
             write=self.write,
@@ -138,7 +153,7 @@ class Browser:
 
     async def reloaded(self) -> Shown:
         """The page after a reload."""
-        entries, shown = (await self.state()).entries, Shown(work=self.talk.work)
+        entries, shown = (await self.stored()).entries, Shown(work=self.talk.work)
         known = {entry.id for entry in entries}
         for entry in [*entries, *(each for each in await self.drafts() if each.id not in known)]:
             shown.entries[entry.id] = (entry.place, entry.html)

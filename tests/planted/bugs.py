@@ -387,7 +387,7 @@ BUGS: Final = (
     Bug(
         name="a page keeps a draft that ended while it was away",
         file="adapters/web/stream.py",
-        old='await self._send("drafts", [entry.id for entry in drafts])',
+        old='self._add("drafts", [entry.id for entry in drafts])',
         new="pass",
         tests=("tests/e2e/test_page_cuts.py",),
     ),

@@ -99,6 +99,7 @@ RowStep = Callable[[apsw.Connection, Sender], tuple[Advance, ...]]
 
 log = structlog.get_logger(__name__)
 
+_FEW = 4  # rows, which are read here and now
 _RENEWAL_PAUSE = 0.02  # seconds between two steps of making search entries anew
 _TOLD = 10_000  # messages after which the log says how many are left
 _SCRUB_PAUSE = 60.0  # seconds until the log is to be emptied again, which a backup held back
@@ -275,6 +276,8 @@ class SqliteStore(Store):
         return self._lanes.waiting(key, limit)
 
     async def heard(self, key: SessionKey, limit: int) -> list[InboxItem]:
+        if limit <= _FEW:
+            return self._database.look(inbox.heard, str(key), limit)
         return await self._database.read(inbox.heard, str(key), limit)
 
     # -- one turn ---------------------------------------------------------------------------
