@@ -20,6 +20,7 @@ from gateway.domain.views import Inside, Views
 
 log = structlog.get_logger(__name__)
 
+_TICK = 1.0  # seconds
 _WORKING = "working"  # until it is said at what
 _ASKS = ("starting", "thinking", "finishing")  # what a turn does that only asks the model
 _SAYS = ("reply", "remark", "notice", "error")  # kinds of rows that change no other
@@ -84,7 +85,9 @@ class WebAdapter:
         async with server.listening(taken):
             self.listens.set()
             log.info("page_listens", at=self.at)
-            await asyncio.Event().wait()
+            while True:
+                await self._host.clock.sleep(_TICK)
+                self._bells.tick(self._host.clock.monotonic())
 
     async def send(self, outbound: Outbound) -> str:
         """Have the person's open pages show a row that is stored."""

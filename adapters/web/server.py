@@ -62,7 +62,6 @@ _COST_DAYS: Final = 14
 _MOST_LINEAGES: Final = 10
 _MOST_FILLED: Final = 12
 _REHEARSED: Final = 20  # messages
-_NEWEST: Final = 3  # of what a person said, among which their last word is found
 _EVENT: Final = re.compile(r"[A-Za-z0-9_-]{8,64}")
 _HTML: Final = "text/html; charset=utf-8"
 _ASSETS: Final = {
@@ -514,8 +513,9 @@ class Server(Struct, kw_only=True):
         news: Said | None = None
         if accepted.status == "new":
             with suppress(StoreUnavailable):  # it has the message, and the pages look again
-                newest = await self.views.said(source, _NEWEST)
-                news = next((each for each in newest if each.event_id == accepted.event_id), None)
+                news = next(
+                    (each for each in await self.views.said(source, 1) if each.event_id == accepted.event_id), None
+                )
         self.bells.ring(source.user, news=news)
 
     async def _kept(self, source: Source, id_: str, name: str, mime: str, content: bytes) -> Attachment:
