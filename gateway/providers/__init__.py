@@ -2,6 +2,7 @@
 
     a package     plugin          its description, its host and its settings
     a call        server          one request over HTTP, the same for every API (http, sse)
+                  bodies          its body; of a long conversation, only the new end is encoded
                   calls           ids and arguments of earlier tool calls
                   retry           another attempt
                   adapting        the request without what a model refused (features)

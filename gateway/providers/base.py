@@ -94,6 +94,12 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     instead: Mapping[Feature, str] = field(default_factory=dict)
     pausing: Callable[[float], None] | None = None
 
+    def parted(self) -> tuple[Sequence[Message], Sequence[Message]]:
+        """The system's messages, and those from the first other one on."""
+        messages = self.messages
+        first = next((at for at, message in enumerate(messages) if message["role"] != "system"), len(messages))
+        return messages[:first], messages[first:]
+
 
 class TextDelta(Struct, frozen=True, kw_only=True):
     """Text as it is written."""

@@ -11,8 +11,9 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from copy import copy
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, Self
 
 _SOUND: Final = re.compile(r"[a-zA-Z0-9_-]+")
 
@@ -25,6 +26,12 @@ class CallNames:
         self._used: set[str] = set()
         self._latest: dict[str, str] = {}
         self._numbers: dict[str, int] = {}  # how often a name was wanted
+
+    def copy(self) -> Self:
+        """The same in its own right."""
+        other = copy(self)
+        other._used, other._latest, other._numbers = {*self._used}, {**self._latest}, {**self._numbers}
+        return other
 
     def call(self, call_id: str) -> str:
         """The name of a call; results with this id belong to it from now on."""

@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 import httpx
 
 from gateway.providers.base import READ_TIMEOUT, Completed, ModelEvent, ModelSpec, ReasoningDelta, TextDelta
+from gateway.providers.bodies import Body
 from gateway.providers.errors import classify
 from gateway.providers.http import FOREIGN_ERRORS, json_bytes, sendable, transport_error
 from gateway.providers.sse import EventReader
@@ -96,7 +97,7 @@ class ModelServer:
         self,
         url: str,
         headers: Mapping[str, str],
-        body: Mapping[str, Any],
+        body: Body,
         answer: Answer,
         *,
         spec: ModelSpec,
@@ -105,11 +106,11 @@ class ModelServer:
         any other answer ends within its `whole_answer`, and the connection is kept for at least as long. A stream that
         only pretends to live, by comments and empty events, is given up like a silent one. Raises Refused before the
         first event, and ProviderError."""
-        content, length = sendable(json_bytes(body))
-        patience = spec.silence if body.get("stream") else spec.whole_answer
+        content, length = sendable(body.content)
+        patience = spec.silence if body.streams else spec.whole_answer
         keeping = httpx.Timeout(self._client.timeout)
         keeping.read = max(keeping.read or 0.0, patience or 0.0)
-        ends = None if body.get("stream") else self._clock.monotonic() + spec.whole_answer
+        ends = None if body.streams else self._clock.monotonic() + spec.whole_answer
         try:
             async with AsyncExitStack() as stack:
                 async with nullcontext() if patience is None else self._clock.limit(patience):

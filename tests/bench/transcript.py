@@ -13,14 +13,15 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 
 from gateway.app.config import Config
 from gateway.context.policy import HygieneRules
 from gateway.providers.base import ModelRequest, ModelSpec
-from gateway.providers.http import json_bytes
-from gateway.providers.openai.codec import encode_request
+from gateway.providers.bodies import Bodies
+from gateway.providers.openai.codec import Entries, Habits, encode_request
 from gateway.store.port import Store
 from tests.bench.long import converse, messages
 from tests.bench.table import Row, Rows, milliseconds
@@ -75,7 +76,8 @@ async def turn(length: int, make: Callable[[Config], Store]) -> Turn:
         chat = f"long{length}"
         await converse(store, [chat], messages(length))
         await store.aclose()
-        model = Instant(weigh=_write)
+        bodies = Bodies()
+        model = Instant(weigh=partial(_write, bodies))
         async with running(config, store=make(config), provider=model) as (gateway, chats):
             first = await chats.say(chat, said(0))
             await quiet(gateway)
@@ -96,5 +98,5 @@ async def turn(length: int, make: Callable[[Config], Store]) -> Turn:
     )
 
 
-def _write(spec: ModelSpec, request: ModelRequest) -> None:
-    json_bytes(encode_request(spec, request))
+def _write(bodies: Bodies, spec: ModelSpec, request: ModelRequest) -> None:
+    bodies.of(request, spec.name, partial(Entries, spec, Habits()), partial(encode_request, spec))

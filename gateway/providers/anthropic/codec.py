@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from copy import copy
+from typing import Any, Final, Self
 
 from gateway.domain.message import Message, note_of, text_of
 from gateway.providers.base import BEGINNING, ModelRequest, ModelSpec
@@ -54,14 +55,25 @@ def output_cap(spec: ModelSpec, request: ModelRequest, known: int | None) -> int
 
 
 def encode_request(
-    spec: ModelSpec, request: ModelRequest, *, cap: int | None = None, thoughts: bool = True
+    spec: ModelSpec,
+    request: ModelRequest,
+    *,
+    cap: int | None = None,
+    thoughts: bool = True,
+    entries: Entries | None = None,
 ) -> dict[str, Any]:
-    """The body of a call. `cap`: the most that the model is known to write. `thoughts`: whether earlier ones return."""
-    system, rest = _parted(request.messages)
+    """The body of a call. `cap`: the most that the model is known to write. `thoughts`: whether earlier ones return.
+    `entries`: those of earlier messages, behind the system's."""
+    prompt, others = request.parted()
+    system = [block for message in prompt for block in _marked(_words(message), message)]
+    entries = entries or Entries(spec, thoughts)
+    for message in others:
+        entries.add(message)
+    entries.end()
     body: dict[str, Any] = {"model": spec.name, "max_tokens": output_cap(spec, request, cap)}
     if system:
         body["system"] = system
-    body["messages"] = _alternating(rest, spec.name if thoughts else None)
+    body["messages"] = entries.made
     if request.tools:
         body["tools"] = [_tool(tool["function"]) for tool in request.tools]
         if request.tool_choice != "auto":
@@ -73,13 +85,6 @@ def encode_request(
     more = request_settings(spec, request)
     effort = more.pop("reasoning_effort", None)
     return body | ({"output_config": {"effort": effort}} if effort else {}) | more
-
-
-def _parted(messages: Sequence[Message]) -> tuple[list[dict[str, Any]], Sequence[Message]]:
-    """The system prompt's blocks, and the messages behind it."""
-    first = next((at for at, message in enumerate(messages) if message["role"] != "system"), len(messages))
-    blocks = [block for message in messages[:first] for block in _marked(_words(message), message)]
-    return blocks, messages[first:]
 
 
 def _tool(function: Mapping[str, Any]) -> dict[str, Any]:
@@ -111,23 +116,46 @@ def _began_without_thoughts(messages: Sequence[Mapping[str, Any]]) -> bool:
 # --- messages --------------------------------------------------------------------------------
 
 
-def _alternating(messages: Sequence[Message], thinker: str | None) -> list[dict[str, Any]]:
-    """Messages of alternating roles. `thinker`: the model whose thoughts go back; None: nobody's."""
-    made: list[dict[str, Any]] = []
-    names = CallNames(_ID_LIMIT)
-    for role, blocks in ((role, blocks) for message in messages for role, blocks in _encoded(message, names, thinker)):
-        if made and made[-1]["role"] == role:
-            made[-1]["content"] += blocks
-        else:
+class Entries:
+    """Messages of alternating roles. `thoughts`: whether those of the model that is asked go back."""
+
+    def __init__(self, spec: ModelSpec, thoughts: bool) -> None:
+        self.made: list[dict[str, Any]] = []
+        self._thinker = spec.name if thoughts else None
+        self._names = CallNames(_ID_LIMIT)
+
+    def copy(self) -> Self:
+        """The same in its own right."""
+        other = copy(self)
+        other.made = [{**entry, "content": [*entry["content"]]} if "role" in entry else entry for entry in self.made]
+        other._names = self._names.copy()
+        return other
+
+    def add(self, message: Message) -> None:
+        """Take the next message."""
+        made = self.made
+        for role, blocks in _encoded(message, self._names, self._thinker):
+            if made and made[-1]["role"] == role:
+                made[-1]["content"] += blocks
+                continue
+            if not made and role != "user":
+                made.append({"role": "user", "content": [_text(BEGINNING)]})
+            self._close()
             made.append({"role": role, "content": blocks})
-    if not made or made[0]["role"] != "user":
-        made.insert(0, {"role": "user", "content": [_text(BEGINNING if made else _EMPTY)]})
-    if made[-1]["role"] == "assistant":  # most models refuse to go on with words of their own
-        made.append({"role": "user", "content": [_text(_GO_ON)]})
-    for message in made:
-        if len(message["content"]) > 1 and message["role"] == "user":
-            message["content"].sort(key=lambda block: block["type"] != "tool_result")
-    return made
+
+    def end(self) -> None:
+        """No further message follows."""
+        if not self.made:
+            self.made.append({"role": "user", "content": [_text(_EMPTY)]})
+        self._close()
+        if self.made[-1]["role"] == "assistant":  # most models refuse to go on with words of their own
+            self.made.append({"role": "user", "content": [_text(_GO_ON)]})
+
+    def _close(self) -> None:
+        """The last entry is whole: results come first in it."""
+        last = self.made[-1] if self.made else {}
+        if last.get("role") == "user" and len(last["content"]) > 1:
+            last["content"].sort(key=lambda block: block["type"] != "tool_result")
 
 
 def _encoded(message: Message, names: CallNames, thinker: str | None) -> Iterator[tuple[str, list[dict[str, Any]]]]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Final
 from urllib.parse import quote
 
 import httpx
 
 from gateway.providers.anthropic.answer import MessagesAnswer
-from gateway.providers.anthropic.codec import VERSION, encode_request, endpoint
+from gateway.providers.anthropic.codec import VERSION, Entries, encode_request, endpoint
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, OfferedModel
+from gateway.providers.bodies import Bodies
 from gateway.providers.http import http_client
 from gateway.providers.plugin import ProviderHost
 from gateway.providers.server import ModelServer, Refused, further_headers, key_of
@@ -33,6 +35,7 @@ class Messages:
 
     def __init__(self, client: httpx.AsyncClient, redact: Callable[[str], str], *, clock: Clock | None = None) -> None:
         self._server = ModelServer(client, redact, clock)
+        self._bodies = Bodies()
         self._caps: dict[tuple[str, str], int] = {}  # by (address, model), where the server said it
 
     async def aclose(self) -> None:
@@ -43,7 +46,8 @@ class Messages:
         model = (endpoint(spec), spec.name)
         thoughts, corrected = True, False
         while True:
-            body = encode_request(spec, request, cap=self._caps.get(model), thoughts=thoughts)
+            encode = partial(encode_request, spec, cap=self._caps.get(model), thoughts=thoughts)
+            body = self._bodies.of(request, (spec.name, thoughts), partial(Entries, spec, thoughts), encode)
             answer = MessagesAnswer(spec.name, self._server.new_id)
             try:
                 async with aclosing(

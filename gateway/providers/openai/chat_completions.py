@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import httpx
 
 from gateway.providers.base import Embedded, ModelEvent, ModelRequest, ModelSpec, OfferedModel
+from gateway.providers.bodies import Bodies
 from gateway.providers.http import http_client
 from gateway.providers.openai.answer import ChatAnswer
 from gateway.providers.openai.codec import (
+    Entries,
     Habits,
     at_path,
     encode_request,
@@ -45,6 +48,7 @@ class ChatCompletions:
 
     def __init__(self, client: httpx.AsyncClient, redact: Callable[[str], str], *, clock: Clock | None = None) -> None:
         self._server = ModelServer(client, redact, clock)
+        self._bodies = Bodies()
         self._habits: dict[tuple[str, str], Habits] = {}  # by (address, model), where not the usual
         self._unopened: dict[tuple[str, str], bool] = {}  # whether the last answer began with thoughts in its words
 
@@ -56,7 +60,8 @@ class ChatCompletions:
         model = (endpoint(spec), spec.name)
         habits = self._habits.get(model, Habits())
         while True:
-            body = encode_request(spec, request, habits)
+            entries, encode = partial(Entries, spec, habits), partial(encode_request, spec, habits=habits)
+            body = self._bodies.of(request, (*model, habits), entries, encode)
             try:
                 unopened = self._unopened.get(model, thinks_by_name(spec.name))
                 answer = ChatAnswer(self._server.new_id, model=spec.name, unopened=unopened)
@@ -67,7 +72,7 @@ class ChatCompletions:
                 self._unopened[model] = answer.unopened
                 return
             except Refused as refused:
-                learned = learn(habits, body, refused.body)
+                learned = learn(habits, encode_request(spec, request, habits), refused.body)
                 if learned is None:
                     raise (speaks_responses(refused.body) or refused.error) from None
                 self._habits[model] = habits = learned

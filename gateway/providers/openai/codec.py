@@ -20,8 +20,9 @@ Rules of what is sent
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -77,10 +78,17 @@ class Habits(Struct, frozen=True, kw_only=True):
     signed: bool = False
 
 
-def encode_request(spec: ModelSpec, request: ModelRequest, habits: Habits | None = None) -> dict[str, Any]:
-    """The body of a call."""
+def encode_request(
+    spec: ModelSpec, request: ModelRequest, habits: Habits | None = None, entries: Entries | None = None
+) -> dict[str, Any]:
+    """The body of a call. `entries`: those of earlier messages, behind the system's."""
     habits = habits or Habits()
-    body: dict[str, Any] = {"model": spec.name, "messages": _messages(spec, request.messages, habits)}
+    entries = entries or Entries(spec, habits)
+    system, others = request.parted()
+    for message in others:
+        entries.add(message)
+    entries.end()
+    body: dict[str, Any] = {"model": spec.name, "messages": [*map(encode_message, system), *entries.made]}
     if "stream" not in request.omit:
         body["stream"] = True
         if habits.usage_option:
@@ -138,38 +146,75 @@ def encode_message(message: Message | Mapping[str, Any]) -> dict[str, Any]:
     return encoded
 
 
-def _messages(spec: ModelSpec, messages: Sequence[Message], habits: Habits) -> list[dict[str, Any]]:
-    """The messages that say anything; a stand-in where a person's only message is empty."""
-    returns = _Returns(spec, habits)
-    made = [returns.added(message, encode_message(message)) for message in messages if not says_nothing(message)]
-    if all(message["role"] == "system" for message in made) and len(made) < len(messages):
-        made.append({"role": "user", "content": _EMPTY})
-    return _alternating(_pictures_behind(made))
-
-
-class _Returns:
-    """What goes back to the model that gave it: its thoughts, what it attached, and the ids of its calls."""
+class Entries:
+    """The messages of a body, as far as they say anything: those of people in a row joined to one, and those of the
+    model; people's come first. The pictures of tools' results stand behind these results: the API takes pictures of
+    people only. What a model gave goes back to it alone: its thoughts, what it attached, and the ids of its calls."""
 
     def __init__(self, spec: ModelSpec, habits: Habits) -> None:
+        self.made: list[dict[str, Any]] = []
         self._model = spec.name if habits.attached else None
         self._insists = habits.reasoning is True  # also on thoughts that nobody kept
         self._reasoning = _wants_reasoning(spec) if habits.reasoning is None else habits.reasoning
         self._signed = habits.signed or _SIGNS.search(spec.name.lower()) is not None
         self._ids: set[str] = set()  # calls whose ids stay as they are
+        self._pictures: list[Any] = []
+        self._begun = False  # somebody has spoken
+        self._left_out = False
 
-    def added(self, message: Message, encoded: dict[str, Any]) -> dict[str, Any]:
-        """`encoded`, with what belongs to it."""
-        if encoded["role"] == "tool":
+    def copy(self) -> Self:
+        """The same in its own right."""
+        other = copy(self)
+        other.made, other._ids, other._pictures = [*self.made], {*self._ids}, [*self._pictures]
+        return other
+
+    def add(self, message: Message) -> None:
+        """Take the next message."""
+        if says_nothing(message):
+            self._left_out = True
+            return
+        encoded = encode_message(message)
+        role = encoded["role"]
+        if role == "assistant":
+            self._give_back(message, encoded)
+        elif role == "tool":
             if (call_id := message.get("tool_call_id")) in self._ids:
                 encoded["tool_call_id"] = call_id
-        elif encoded["role"] == "assistant":
-            answer, calls = attached_to(message, self._model)
-            encoded |= answer
-            if "tool_calls" in encoded:
-                encoded["tool_calls"] = self._calls(message["tool_calls"], encoded["tool_calls"], calls)
-            if self._reasoning and (thoughts := self._thoughts(message)):
-                encoded["reasoning_content"] = thoughts
-        return encoded
+            if isinstance(content := encoded["content"], list):
+                self._pictures += [part for part in content if part.get("type") != "text"]
+                encoded["content"] = _plainest([part for part in content if part.get("type") == "text"])
+        if self._pictures and role != "tool":
+            self._show_pictures()
+        self._put(encoded)
+
+    def end(self) -> None:
+        """No further message follows: a stand-in comes where a person's only message is empty."""
+        if self._pictures:
+            self._show_pictures()
+        if self._left_out and not self._begun:
+            self._put({"role": "user", "content": _EMPTY})
+
+    def _show_pictures(self) -> None:
+        self._put({"role": "user", "content": [{"type": "text", "text": _OF_TOOLS}, *self._pictures]})
+        self._pictures = []
+
+    def _put(self, entry: dict[str, Any]) -> None:
+        made, role = self.made, entry["role"]
+        if made and role == made[-1]["role"] and _is_words(entry) and _is_words(made[-1]):
+            made[-1] = _joined(made[-1], entry)
+            return
+        if role == "assistant" and not self._begun:
+            made.append({"role": "user", "content": BEGINNING})
+        self._begun = self._begun or role != "system"
+        made.append(entry)
+
+    def _give_back(self, message: Message, encoded: dict[str, Any]) -> None:
+        answer, calls = attached_to(message, self._model)
+        encoded |= answer
+        if "tool_calls" in encoded:
+            encoded["tool_calls"] = self._calls(message["tool_calls"], encoded["tool_calls"], calls)
+        if self._reasoning and (thoughts := self._thoughts(message)):
+            encoded["reasoning_content"] = thoughts
 
     def _calls(
         self, calls: Sequence[ToolCall], encoded: list[dict[str, Any]], attached: Mapping[str, Mapping[str, Any]]
@@ -186,40 +231,6 @@ class _Returns:
     def _thoughts(self, message: Message) -> str | None:
         kept = message.get("reasoning_content")
         return kept or (_NO_THOUGHTS if self._insists and message.get("tool_calls") else None)
-
-
-def _pictures_behind(encoded: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The messages, with the pictures of tools' results behind these results: the API takes pictures of people only."""
-    pictures: list[Any] = []
-    for message in encoded:
-        if pictures and message["role"] != "tool":
-            yield _shown(pictures)
-            pictures = []
-        if message["role"] == "tool" and isinstance(message["content"], list):
-            texts = [part for part in message["content"] if part.get("type") == "text"]
-            pictures += [part for part in message["content"] if part.get("type") != "text"]
-            yield {**message, "content": _plainest(texts)}
-        else:
-            yield message
-    if pictures:
-        yield _shown(pictures)
-
-
-def _shown(pictures: list[Any]) -> dict[str, Any]:
-    return {"role": "user", "content": [{"type": "text", "text": _OF_TOOLS}, *pictures]}
-
-
-def _alternating(encoded: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The messages with those of people in a row joined to one, and with those of the model; people's come first."""
-    made: list[dict[str, Any]] = []
-    for message in encoded:
-        if made and message["role"] == made[-1]["role"] and _is_words(message) and _is_words(made[-1]):
-            made[-1] = _joined(made[-1], message)
-            continue
-        if message["role"] == "assistant" and all(each["role"] == "system" for each in made):
-            made.append({"role": "user", "content": BEGINNING})
-        made.append(message)
-    return made
 
 
 def _is_words(message: Mapping[str, Any]) -> bool:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from copy import copy
+from typing import Any, Final, Self
 
 from msgspec import Struct
 
@@ -46,16 +47,26 @@ def endpoint(spec: ModelSpec) -> str:
 
 
 def encode_request(
-    spec: ModelSpec, request: ModelRequest, habits: Habits | None = None, *, thoughts: bool = True
+    spec: ModelSpec,
+    request: ModelRequest,
+    habits: Habits | None = None,
+    *,
+    thoughts: bool = True,
+    entries: Entries | None = None,
 ) -> dict[str, Any]:
-    """The body of a call. `thoughts`: whether earlier ones go back."""
+    """The body of a call. `thoughts`: whether earlier ones go back. `entries`: those that were made of messages between
+    the system's and the others."""
     habits = habits or Habits()
-    first = next((at for at, message in enumerate(request.messages) if message["role"] != "system"), None)
-    instructions = "\n\n".join(filter(None, map(text_of, request.messages[:first])))
+    prompt, others = request.parted()
+    instructions = "\n\n".join(filter(None, map(text_of, prompt)))
     body: dict[str, Any] = {"model": spec.name}
     if instructions:
         body["instructions"] = instructions
-    body["input"] = _input(request.messages[len(request.messages) if first is None else first :], spec, thoughts)
+    entries = entries or Entries(spec, thoughts)
+    for message in others:
+        entries.add(message)
+    entries.end()
+    body["input"] = entries.made
     if request.tools:
         body["tools"] = [_tool(tool["function"]) for tool in request.tools]
         if request.tool_choice != "auto":
@@ -107,15 +118,33 @@ def _tool(function: Mapping[str, Any]) -> dict[str, Any]:
 # --- items -----------------------------------------------------------------------------------
 
 
-def _input(messages: Sequence[Message], spec: ModelSpec, thoughts: bool) -> list[dict[str, Any]]:
-    names = CallNames(_ID_LIMIT)
-    items: list[dict[str, Any]] = []
-    for item in (each for message in messages for each in _items(message, names, spec.name if thoughts else None)):
-        if item.get("role") == "user" and items and items[-1].get("role") == "user":  # as a question of a failed turn
-            items[-1] = {**item, "content": [*items[-1]["content"], *item["content"]]}
-        else:
-            items.append(item)
-    return items or [_said("user", [_text(_EMPTY)])]
+class Entries:
+    """The items of an input. `thoughts`: whether those of the model that is asked go back."""
+
+    def __init__(self, spec: ModelSpec, thoughts: bool) -> None:
+        self.made: list[dict[str, Any]] = []
+        self._thinker = spec.name if thoughts else None
+        self._names = CallNames(_ID_LIMIT)
+
+    def copy(self) -> Self:
+        """The same in its own right."""
+        other = copy(self)
+        other.made, other._names = [*self.made], self._names.copy()
+        return other
+
+    def add(self, message: Message) -> None:
+        """Take the next message."""
+        made = self.made
+        for item in _items(message, self._names, self._thinker):
+            if item.get("role") == "user" and made and made[-1].get("role") == "user":  # as a question of a failed turn
+                made[-1] = {**item, "content": [*made[-1]["content"], *item["content"]]}
+            else:
+                made.append(item)
+
+    def end(self) -> None:
+        """No further message follows."""
+        if not self.made:
+            self.made.append(_said("user", [_text(_EMPTY)]))
 
 
 def _items(message: Message, names: CallNames, thinker: str | None) -> Iterator[dict[str, Any]]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from functools import partial
 
 import httpx
 
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, OfferedModel
+from gateway.providers.bodies import Bodies
 from gateway.providers.http import http_client
 from gateway.providers.openai_responses.answer import ResponsesAnswer
-from gateway.providers.openai_responses.codec import Habits, encode_request, endpoint, learn, refuses_thoughts
+from gateway.providers.openai_responses.codec import Entries, Habits, encode_request, endpoint, learn, refuses_thoughts
 from gateway.providers.plugin import ProviderHost
 from gateway.providers.server import ModelServer, Refused, bearer
 from gateway.providers.windows import offered, window_in
@@ -28,6 +30,7 @@ class Responses:
 
     def __init__(self, client: httpx.AsyncClient, redact: Callable[[str], str], *, clock: Clock | None = None) -> None:
         self._server = ModelServer(client, redact, clock)
+        self._bodies = Bodies()
         self._habits: dict[tuple[str, str], Habits] = {}  # by (address, model), where not the usual
 
     async def aclose(self) -> None:
@@ -38,7 +41,8 @@ class Responses:
         model = (endpoint(spec), spec.name)
         habits, thoughts = self._habits.get(model, Habits()), True
         while True:
-            body = encode_request(spec, request, habits, thoughts=thoughts)
+            encode = partial(encode_request, spec, habits=habits, thoughts=thoughts)
+            body = self._bodies.of(request, (spec.name, thoughts), partial(Entries, spec, thoughts), encode)
             answer = ResponsesAnswer(spec.name, self._server.new_id)
             try:
                 async with aclosing(self._server.call(endpoint(spec), bearer(spec), body, answer, spec=spec)) as events:

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 
+from gateway.providers.bodies import Body
 from gateway.providers.openai.answer import ChatAnswer
 from gateway.providers.server import ModelServer
 from gateway.runtime.clock import SystemClock
@@ -42,7 +43,7 @@ async def test_others_have_their_turn_while_many_events_are_read() -> None:
     spec: Any = SimpleNamespace(silence=None, whole_answer=60.0)
     server = ModelServer(client, str, Busy())
     beside = asyncio.create_task(others())
-    async for event in server.call("http://model", {}, {"stream": True}, ChatAnswer(lambda: "c"), spec=spec):
+    async for event in server.call("http://model", {}, Body(b"{}", True), ChatAnswer(lambda: "c"), spec=spec):
         said = getattr(event, "text", said)
     beside.cancel()
     await server.aclose()

@@ -1,0 +1,141 @@
+"""The bodies of requests. Of a long conversation only the new end is encoded: the beginning is kept in bytes.
+
+The bytes of a beginning are used again only for the very same messages: objects, compared one by one. Messages never
+change, so whatever changes what is sent (a compaction, a mark for a cache that moved on, quotes, a file that is shown
+or hidden, something forgotten) makes other objects, and these bytes are not used. Model, address and all that the codec
+takes into account are part of the name under which they are kept.
+
+How far the bytes go: as far as two requests in a row were alike, because marks and the messages of a running turn are
+others the next time. Messages of parts, such as pictures, are made for each request: the bytes end before the first.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from itertools import islice, takewhile
+from operator import is_
+from typing import Any, Final, Protocol, Self
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from gateway.domain.message import Message
+from gateway.providers.base import ModelRequest
+from gateway.providers.http import json_bytes
+
+LONG: Final = 64  # messages; fewer are encoded as quickly as they are compared
+_LOOSE: Final = 8  # messages at the end that are taken for the turn's own
+_OPEN: Final = 2  # entries that a codec looks back at
+_MOST_BYTES: Final = 50_000_000
+_PER_MESSAGE: Final = 1_500  # bytes that a message takes in memory, nearly
+_PLACE: Final[dict[str, Any]] = {"": ""}  # an entry that stands for the bytes; no text can look like it
+_PLACE_WRITTEN: Final = json_bytes(_PLACE)
+
+
+class Body(Struct, frozen=True):
+    """A request's body in bytes. `streams`: whether it asks for a stream."""
+
+    content: bytes
+    streams: bool
+
+
+class Entries(Protocol):
+    """What a codec makes of the messages of a conversation, one after the other. What is `made` is final, but for the
+    last entry."""
+
+    made: list[dict[str, Any]]
+
+    def add(self, message: Message) -> None:
+        """Take the next message."""
+
+    def end(self) -> None:
+        """No further message follows."""
+
+    def copy(self) -> Self:
+        """The same in its own right."""
+
+
+class _Prefix(Struct):
+    """The first `count` messages of `latest`, a request's: `text` is the JSON of their entries, without the last ones,
+    which are still among those that `entries` has made."""
+
+    entries: Entries
+    text: bytearray = field(default_factory=bytearray)
+    count: int = 0
+    latest: Sequence[Message] = ()
+
+    @property
+    def size(self) -> int:
+        return len(self.text) + _PER_MESSAGE * self.count
+
+    def holds(self, messages: Sequence[Message]) -> bool:
+        """Say whether these messages begin with those that are encoded."""
+        return self.count <= len(messages) and all(map(is_, islice(self.latest, self.count), messages))
+
+    def grow(self, messages: Sequence[Message]) -> None:
+        """Encode these, too."""
+        for message in messages:
+            self.entries.add(message)
+        self.count += len(messages)
+        made = self.entries.made
+        final = [entry for entry in made[:-_OPEN] if entry is not _PLACE]
+        if final:
+            self.text += (b"," if self.text else b"") + json_bytes(final)[1:-1]
+            made[:-_OPEN] = [_PLACE]
+
+
+class Bodies:
+    """Encodes requests, and remembers the beginnings of long ones, the least recently used ones no longer."""
+
+    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
+        self._most = most_bytes
+        self._size = 0
+        self._prefixes: OrderedDict[Hashable, _Prefix] = OrderedDict()
+
+    def of(
+        self,
+        request: ModelRequest,
+        name: Hashable,
+        entries: Callable[[], Entries],
+        encode: Callable[..., dict[str, Any]],
+    ) -> Body:
+        """A request's body. `name`: of all that `entries`, which makes new ones, depends on. `encode` gives the body of
+        a request as a dict, with the `entries` that were made of earlier messages. Raises ProviderRejected for values
+        that JSON cannot express."""
+        if len(request.messages) < LONG or len((parted := request.parted())[1]) < LONG:
+            body = encode(request)
+            return Body(json_bytes(body), bool(body.get("stream")))
+        system, others = parted
+        prefix = self._grown((name, id(others[0])), others, entries)
+        whole = prefix.entries.copy()
+        for message in others[prefix.count :]:
+            whole.add(message)
+        body = encode(replace(request, messages=system), entries=whole)
+        content = json_bytes(body)
+        if prefix.text:
+            head, place, tail = content.partition(_PLACE_WRITTEN)
+            content = b"".join((head, prefix.text, tail)) if place else content  # a setting may replace all messages
+        return Body(content, bool(body.get("stream")))
+
+    def _grown(self, name: Hashable, messages: Sequence[Message], entries: Callable[[], Entries]) -> _Prefix:
+        """The prefix of these messages, as long as the next request is likely to repeat it."""
+        known = self._prefixes.pop(name, None)
+        self._size -= known.size if known else 0
+        latest = known.latest if known else messages
+        prefix = known if known and known.holds(messages) else _Prefix(entries())
+        start, stop = prefix.count, len(messages) - _LOOSE
+        pairs = zip(islice(latest, start, None), islice(messages, start, max(start, stop)), strict=False)
+        prefix.grow([one for one, _ in takewhile(_is_repeated, pairs)])
+        prefix.latest = messages
+        if prefix.count:
+            self._prefixes[name] = prefix
+            self._size += prefix.size
+        while self._size > self._most and self._prefixes:
+            self._size -= self._prefixes.popitem(last=False)[1].size
+        return prefix
+
+
+def _is_repeated(pair: tuple[Message, Message]) -> bool:
+    one, other = pair
+    return one is other and type(one.get("content")) is not list

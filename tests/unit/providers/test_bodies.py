@@ -1,0 +1,214 @@
+"""What is kept of a request's beginning never changes a body: each is compared with the plain encoder's, byte by byte,
+over conversations of odd messages that grow, are marked, shown other files, compacted and sent to other models."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.agent.caching import Aside, prompt
+from gateway.domain.message import Message, assistant, noted, tool_result, user
+from gateway.providers.anthropic import codec as messages
+from gateway.providers.base import ModelRequest, ModelSpec
+from gateway.providers.bodies import LONG, Bodies
+from gateway.providers.http import json_bytes
+from gateway.providers.openai import codec as chat
+from gateway.providers.openai_responses import codec as responses
+from gateway.runtime.errors import ProviderRejected
+
+TEXTS = (
+    "Hello.",
+    "",
+    " \n",
+    "half \ud83d",
+    "\ude00 of it",
+    "nul \x00 and \\u0000",
+    "天气 😀",
+    '{"":""}',
+    "x" * 300,
+    "a\x07\x7f",
+)
+ARGUMENTS = ("{}", '{"a": 1e-7, "b": [1.0, true]}', "no object", '{"a": NaN}', "", '{"text": "\\ud83d"}')
+MODELS = ("gpt-4", "gemini-3-pro", "deepseek-chat")
+HABITS = (chat.Habits(), chat.Habits(signed=True), chat.Habits(attached=False), chat.Habits(reasoning=True))
+
+
+class Talk:
+    """A conversation that goes on by chance."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.stored: list[Message] = []
+        self.calls: list[str] = []
+
+    def message(self) -> Message:
+        chance = self.chance
+        said: Any = chance.choice(TEXTS)
+        kind = chance.choice(("user", "user", "assistant", "assistant", "call", "tool", "parts", "system", "kept"))
+        if kind == "call":
+            self.calls = [chance.choice(("c", "a b", "x" * 90, f"call_{len(self.stored)}")) for _ in range(2)]
+            made: Any = [
+                {"id": name, "type": "function", "function": {"name": "f", "arguments": chance.choice(ARGUMENTS)}}
+                for name in self.calls
+            ]
+            blocks = [
+                {"type": "answer", "extra_content": {"n": 1e-7}},
+                {"type": "call", "id": self.calls[0], "extra": 1},
+            ]
+            kept: Any = {"api": "openai", "model": chance.choice(MODELS), "blocks": blocks}
+            return assistant(said or None, made, **({"original": kept} if chance.random() < 0.5 else {}))
+        if kind == "tool":
+            picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+            shown: Any = [{"type": "text", "text": said}, picture] if chance.random() < 0.1 else said
+            return {**tool_result(chance.choice(self.calls or ["c"]), ""), "content": shown}
+        if kind == "parts":
+            return {
+                "role": "user",
+                "content": [{"type": "text", "text": said}, {"type": "text", "text": "more", "n": 0.1}],
+            }
+        if kind == "kept":
+            thought: Any = [{"type": "thinking", "thinking": "so", "signature": "s"}, {"type": "text", "text": said}]
+            return assistant(said, original={"api": "anthropic", "model": chance.choice(MODELS), "blocks": thought})
+        if kind == "system":
+            return {"role": "system", "content": said}
+        if kind == "assistant" and chance.random() < 0.3:
+            return {**assistant(said), "reasoning_content": "because"}
+        return {"role": "user" if kind == "user" else "assistant", "content": said, "name": chance.choice(("A", "a b"))}
+
+    def grow(self, count: int) -> None:
+        self.stored += [noted(self.message(), id=str(self.chance.random())) for _ in range(count)]
+
+    def change(self) -> None:
+        """Something happens between two requests."""
+        chance, stored = self.chance, self.stored
+        match chance.choice(("grows", "grows", "grows", "undo", "compaction", "another", "copy")):
+            case "grows":
+                self.grow(chance.randrange(12))
+            case "undo":
+                del stored[-chance.randrange(1, 20) :]
+            case "compaction":
+                stored[: chance.randrange(20)] = [user("A summary.", summary=True)]
+            case "another":  # a file is shown in another way: the same message in another object
+                at = chance.randrange(len(stored))
+                stored[at] = {**stored[at], "content": chance.choice(TEXTS)}
+            case "copy":
+                at = chance.randrange(len(stored))
+                stored[at] = {**stored[at]}
+
+    def request(self, spec: ModelSpec) -> ModelRequest:
+        chance = self.chance
+        fresh = [self.message() for _ in range(chance.randrange(3))]
+        whole = [*self.stored, *fresh]
+        aside = Aside(len(whole) - 1, "Before:") if chance.random() < 0.2 else None
+        asked: Any = prompt(chance.choice(("Be kind.", "", '{"":""}')), whole, spec, aside)
+        if chance.random() < 0.1:
+            asked = asked[1:]
+        self.stored += [noted(each, id=str(chance.random())) for each in fresh]
+        tools = [{"type": "function", "function": {"name": "f", "parameters": {"messages": [{"": ""}]}}}]
+        return ModelRequest(
+            messages=asked, tools=tools if chance.random() < 0.5 else (), max_tokens=chance.choice((None, 9))
+        )
+
+
+def of_chat(bodies: Bodies, spec: ModelSpec, request: ModelRequest, chance: random.Random) -> tuple[bytes, bytes]:
+    habits = chance.choice(HABITS) if chance.random() < 0.1 else HABITS[0]
+    encode = partial(chat.encode_request, spec, habits=habits)
+    kept = bodies.of(request, (spec.name, habits), partial(chat.Entries, spec, habits), encode)
+    return kept.content, json_bytes(encode(request))
+
+
+def of_others(
+    codec: Any, bodies: Bodies, spec: ModelSpec, request: ModelRequest, chance: random.Random
+) -> tuple[bytes, bytes]:
+    thoughts = chance.random() < 0.9
+    encode = partial(codec.encode_request, spec, thoughts=thoughts)
+    kept = bodies.of(request, (spec.name, thoughts), partial(codec.Entries, spec, thoughts), encode)
+    return kept.content, json_bytes(encode(request))
+
+
+APIS: dict[str, Callable[[Bodies, ModelSpec, ModelRequest, random.Random], tuple[bytes, bytes]]] = {
+    "openai": of_chat,
+    "anthropic": partial(of_others, messages),
+    "openai-responses": partial(of_others, responses),
+}
+
+
+@pytest.mark.parametrize("api", APIS)
+@given(seed=st.integers(0, 2**32), marks=st.booleans())
+@settings(max_examples=60)
+def test_every_body_is_the_plain_encoders(api: str, seed: int, marks: bool) -> None:
+    talk, bodies = Talk(seed), Bodies(most_bytes=400_000)
+    talk.grow(2 * LONG)
+    for _ in range(12):
+        name = talk.chance.choice(MODELS) if talk.chance.random() < 0.1 else MODELS[0]
+        spec = ModelSpec(provider=api, name=name, cache_marks=marks, marks_results=talk.chance.random() < 0.5)
+        kept, plain = APIS[api](bodies, spec, talk.request(spec), talk.chance)
+        assert kept == plain
+        talk.change()
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_ten_thousand_odd_messages(api: str) -> None:
+    talk, bodies, spec = Talk(7), Bodies(), ModelSpec(provider=api, name=MODELS[0])
+    talk.grow(10_000)
+    for _ in range(3):
+        kept, plain = APIS[api](bodies, spec, ModelRequest(messages=talk.stored[:]), random.Random(1))
+        assert kept == plain
+        talk.grow(5)
+
+
+class Counted:
+    """Bodies of one model's requests; `added` are the messages that were encoded for the latest one."""
+
+    def __init__(self, bodies: Bodies) -> None:
+        self.bodies = bodies
+        self.added = 0
+
+    def __call__(self, messages: list[Message]) -> int:
+        spec, self.added = ModelSpec(provider="openai", name="m"), 0
+        self.bodies.of(
+            ModelRequest(messages=messages), "m", lambda: Counting(self, spec), partial(chat.encode_request, spec)
+        )
+        return self.added
+
+
+class Counting(chat.Entries):
+    def __init__(self, counted: Counted, spec: ModelSpec) -> None:
+        super().__init__(spec, chat.Habits())
+        self.counted = counted
+
+    def add(self, message: Message) -> None:
+        """Take the next message."""
+        self.counted.added += 1
+        super().add(message)
+
+
+def spoken(count: int) -> list[Message]:
+    return [make(f"said {n}") for n in range(count // 2) for make in (user, assistant)]
+
+
+def test_only_what_is_new_is_encoded_again() -> None:
+    added, talk = Counted(Bodies()), spoken(1_000)
+    assert added(talk) == 1_000
+    assert added([*talk, *spoken(2)]) < 20
+    changed = [*talk[:500], user("other"), *talk[501:]]
+    assert [added(changed) for _ in range(3)] == [1_000, 500, 8]
+
+
+def test_the_oldest_are_forgotten_where_there_is_no_room() -> None:
+    added, one, other = Counted(Bodies(most_bytes=200_000)), spoken(100), spoken(100)
+    assert [added(each) for each in (one, one, other, one)] == [100, 8, 100, 100]
+
+
+def test_what_json_cannot_express_is_refused_each_time() -> None:
+    odd: Any = {"role": "user", "content": [{"type": "number", "value": float("nan")}]}
+    added, talk = Counted(Bodies()), [*spoken(50), odd, *spoken(50)]
+    for _ in range(3):
+        with pytest.raises(ProviderRejected, match="cannot be written as JSON"):
+            added(talk)
