@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from gateway.domain.message import Message
 
@@ -113,13 +113,13 @@ class TranscriptCache:
 
 def size_of(message: Message) -> int:
     """Bytes of memory that a message takes, nearly. Its tokens would not tell: a thousand spaces are a few."""
-    size, left = PER_MESSAGE, list[object](message.values())
-    while left:
-        value = left.pop()
-        if isinstance(value, str):
+    size, left = PER_MESSAGE, list[Any](message.values())
+    for value in left:  # it grows on the way
+        kind = type(value)  # JSON has these alone, and a long transcript is walked as a whole
+        if kind is str:
             size += sys.getsizeof(value)
-        elif isinstance(value, dict):
-            left.extend(value.values())
-        elif isinstance(value, list | tuple):
-            left.extend(value)
+        elif kind is dict:
+            left += value.values()
+        elif kind is list or kind is tuple:
+            left += value
     return size
