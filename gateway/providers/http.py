@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
 
@@ -80,6 +80,25 @@ def _transport(*, trust_env: bool) -> Pool:
     return Pool("models", trusts=trusting(), most=MAX_CONNECTIONS, keepalive=KEEPALIVE, trust_env=trust_env)
 
 
+async def posted(
+    client: httpx.AsyncClient, url: httpx.URL, headers: Mapping[str, str], body: bytes, read_timeout: float
+) -> httpx.Response:
+    """Post bytes, and return the response when its head is there; it is to be closed. The client's own transport is
+    asked: what the client does beside it (cookies, redirects, logins, hooks) nobody wants here, and it costs as much as
+    the call. A body with pictures is handed over piece by piece: written at once, megabytes would hold up everybody
+    else on the event loop."""
+    content, length = (body, {}) if len(body) <= _AT_ONCE else (_pieces(body), {"Content-Length": str(len(body))})
+    own = {name.lower().encode(): (name.encode(), value.encode()) for name, value in {**headers, **length}.items()}
+    usual = [each for each in client.headers.raw if each[0].lower() not in own]
+    timeout = {**client.timeout.as_dict(), "read": read_timeout}
+    request = httpx.Request(
+        "POST", url, headers=[*usual, *own.values()], content=content, extensions={"timeout": timeout}
+    )
+    response = await client._transport_for_url(url).handle_async_request(request)
+    response.request = request
+    return response
+
+
 def transport_error(error: BaseException, redact: Callable[[str], str] = str) -> ProviderError:
     """Return the gateway's error for a failure below HTTP: ProviderUnavailable, or ProviderRejected where the address
     is wrong and trying again is pointless. The detail in the text is redacted."""
@@ -119,14 +138,6 @@ def _detail(error: BaseException, redact: Callable[[str], str]) -> str:
         return redact(f"{cause.host}:{cause.port}: {os.strerror(cause.os_error.errno or 0).lower()}")
     text = " ".join(str(error).replace("ssl:default ", "").split())
     return redact(text)[:160] or type(error).__name__
-
-
-def sendable(body: bytes) -> tuple[bytes | AsyncIterator[bytes], dict[str, str]]:
-    """Return a body and headers for httpx. A body with pictures is handed over piece by piece: written at once,
-    megabytes would hold up everybody else on the event loop."""
-    if len(body) <= _AT_ONCE:
-        return body, {}
-    return _pieces(body), {"Content-Length": str(len(body))}
 
 
 async def _pieces(body: bytes) -> AsyncIterator[bytes]:

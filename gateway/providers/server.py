@@ -18,7 +18,7 @@ import httpx
 from gateway.providers.base import READ_TIMEOUT, Completed, ModelEvent, ModelSpec, ReasoningDelta, TextDelta
 from gateway.providers.bodies import Body
 from gateway.providers.errors import classify
-from gateway.providers.http import FOREIGN_ERRORS, json_bytes, sendable, transport_error
+from gateway.providers.http import FOREIGN_ERRORS, json_bytes, posted, transport_error
 from gateway.providers.sse import EventReader
 from gateway.runtime.clock import Clock, SystemClock, SystemIds
 from gateway.runtime.errors import ProviderError, ProviderRejected, ProviderUnavailable
@@ -106,23 +106,18 @@ class ModelServer:
         any other answer ends within its `whole_answer`, and the connection is kept for at least as long. A stream that
         only pretends to live, by comments and empty events, is given up like a silent one. Raises Refused before the
         first event, and ProviderError."""
-        content, length = sendable(body.content)
         patience = spec.silence if body.streams else spec.whole_answer
-        keeping = httpx.Timeout(self._client.timeout)
-        keeping.read = max(keeping.read or 0.0, patience or 0.0)
+        silent = max(self._client.timeout.read or 0.0, patience or 0.0)
         ends = None if body.streams else self._clock.monotonic() + spec.whole_answer
         try:
             async with AsyncExitStack() as stack:
                 async with nullcontext() if patience is None else self._clock.limit(patience):
-                    everything = {**headers, **length}
-                    posted = self._client.stream(
-                        "POST", _url(url), content=content, headers=everything, timeout=keeping
-                    )
-                    response = await stack.enter_async_context(posted)
+                    response = await posted(self._client, _url(url), headers, body.content, silent)
+                    stack.push_async_callback(response.aclose)
                     chunks = await stack.enter_async_context(aclosing(_chunks(response)))
                     if ends is not None:
                         chunks = await stack.enter_async_context(aclosing(_until(ends, self._clock, chunks)))
-                    silence = _Silence(self._clock, keeping.read, answer)
+                    silence = _Silence(self._clock, silent, answer)
                     first = await _until_it_speaks(chunks, silence) if response.is_success else b""
                 events = await stack.enter_async_context(
                     aclosing(self._events(response, answer, first, chunks, silence))
@@ -287,7 +282,8 @@ def _endless() -> ProviderUnavailable:
 
 
 async def _chunks(response: httpx.Response) -> AsyncGenerator[bytes, None]:
-    async for chunk in response.aiter_bytes():
+    plain = response.stream if "content-encoding" not in response.headers else None
+    async for chunk in plain if isinstance(plain, httpx.AsyncByteStream) else response.aiter_bytes():
         yield chunk
 
 

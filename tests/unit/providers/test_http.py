@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.providers.http import FOREIGN_ERRORS, http_client, json_bytes, transport_error
+from gateway.providers.http import FOREIGN_ERRORS, http_client, json_bytes, posted, transport_error
 from gateway.runtime.errors import ProviderError, ProviderRejected, ProviderUnavailable
 
 
@@ -123,3 +123,24 @@ async def test_no_server_is_asked_to_pack_its_answers() -> None:
     client = http_client()
     assert client.build_request("POST", "http://localhost/").headers["Accept-Encoding"] == "identity"
     await client.aclose()
+
+
+async def test_a_post_carries_the_clients_headers_its_own_before_them_and_no_cookies() -> None:
+    seen: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(307, headers={"Set-Cookie": "a=b", "Location": "http://elsewhere/"}, content=b"no")
+
+    usual = {"Accept-Encoding": "identity", "User-Agent": "usual", "Cookie": ""}
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer), headers=usual) as client:
+        for body in (b"{}", b"x" * 300_000):
+            response = await posted(client, httpx.URL("http://model/v1"), {"user-agent": "own"}, body, 7.0)
+            assert (response.status_code, await response.aread(), str(response.url)) == (307, b"no", "http://model/v1")
+            assert await seen[-1].aread() == body
+            assert seen[-1].headers.get_list("User-Agent") == ["own"]
+            assert seen[-1].headers["Content-Length"] == str(len(body))
+            assert seen[-1].headers["Accept-Encoding"] == "identity"
+            assert not seen[-1].headers["Cookie"]
+            assert (seen[-1].extensions["timeout"]["read"], seen[-1].extensions["timeout"]["connect"]) == (7.0, 5.0)
+    assert len(seen) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from types import SimpleNamespace
 from typing import Any
 
@@ -49,3 +50,11 @@ async def test_others_have_their_turn_while_many_events_are_read() -> None:
     await server.aclose()
     assert said == "a" * 1_000
     assert turns > 1_000 / 20
+
+
+async def test_an_answer_is_read_that_was_packed_though_nobody_asked() -> None:
+    packed = httpx.Response(200, headers={"Content-Encoding": "gzip"}, content=gzip.compress(EVENT * 3 + END))
+    spec: Any = SimpleNamespace(silence=None, whole_answer=60.0)
+    async with httpx.AsyncClient(transport=httpx.MockTransport(lambda _: packed)) as client:
+        call = ModelServer(client, str, None).call("http://model", {}, Body(b"{}", True), ChatAnswer(str), spec=spec)
+        assert [getattr(event, "text", "") async for event in call][-1] == "aaa"
