@@ -24,7 +24,7 @@ from gateway.domain.message import Message
 from gateway.providers.base import ModelRequest
 from gateway.providers.http import json_bytes
 
-LONG: Final = 64  # messages; fewer are encoded as quickly as they are compared
+LONG: Final = 24  # messages; fewer are encoded as quickly as they are compared
 _LOOSE: Final = 8  # messages at the end that are taken for the turn's own
 _OPEN: Final = 2  # entries that a codec looks back at
 _MOST_BYTES: Final = 50_000_000

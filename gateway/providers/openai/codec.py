@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from gateway.domain.message import Message, ToolCall, says_nothing
+from gateway.domain.message import HOST, Message, ToolCall, says_nothing
 from gateway.providers.base import BEGINNING, ModelRequest, ModelSpec
 from gateway.providers.calls import arguments_text, short_id
 from gateway.providers.features import joined
@@ -170,10 +170,16 @@ class Entries:
 
     def add(self, message: Message) -> None:
         """Take the next message."""
-        if says_nothing(message):
+        plain: Mapping[str, Any] = message
+        role, content = plain.get("role"), plain.get("content")
+        # Nearly every message is words and nothing else.
+        if type(content) is str and len(plain) == 2 + (HOST in plain) and role in ("user", "assistant"):
+            encoded = None if not content or content.isspace() else {"role": role, "content": content}
+        else:
+            encoded = None if says_nothing(message) else encode_message(message)
+        if encoded is None:
             self._left_out = True
             return
-        encoded = encode_message(message)
         role = encoded["role"]
         if role == "assistant":
             self._give_back(message, encoded)
