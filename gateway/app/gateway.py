@@ -30,6 +30,7 @@ from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter
 from gateway.people.approvals import Approvals
 from gateway.people.welcome import LOOK_EVERY, Welcome
+from gateway.providers.base import KeepsBodies
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.heap import give_back
@@ -229,6 +230,8 @@ class Gateway(Struct, kw_only=True):
         """Forget the conversations in which nothing was said for a while: they are read again when it is."""
         engines = self.sessions.engines.rest()
         freed = self.store.rest() if isinstance(self.store, Remembers) else 0
+        servers = self.sessions.models.servers.values()
+        freed += sum(server.rest() for server in servers if isinstance(server, KeepsBodies))
         if freed > _WORTH_GIVING_BACK or engines > _MANY_ENGINES:
             await give_back()
 

@@ -164,6 +164,14 @@ class HasOneModel(Protocol):
 
 
 @runtime_checkable
+class KeepsBodies(Protocol):
+    """A provider that keeps in memory what it has encoded."""
+
+    def rest(self) -> int:
+        """Forget what was not sent again since the last call; return its bytes."""
+
+
+@runtime_checkable
 class ReportsWindow(Protocol):
     """A provider with a server that knows how long a model's window is."""
 

@@ -64,6 +64,7 @@ class _Prefix(Struct):
     text: bytearray = field(default_factory=bytearray)
     count: int = 0
     latest: Sequence[Message] = ()
+    used: bool = True  # since the last rest
 
     @property
     def size(self) -> int:
@@ -118,6 +119,15 @@ class Bodies:
             content = b"".join((head, prefix.text, tail)) if place else content  # a setting may replace all messages
         return Body(content, bool(body.get("stream")))
 
+    def rest(self) -> int:
+        """Forget the beginnings that nobody asked for since the last call; return their bytes."""
+        before = self._size
+        for name in [name for name, prefix in self._prefixes.items() if not prefix.used]:
+            self._size -= self._prefixes.pop(name).size
+        for prefix in self._prefixes.values():
+            prefix.used = False
+        return before - self._size
+
     def _grown(self, name: Hashable, messages: Sequence[Message], entries: Callable[[], Entries]) -> _Prefix:
         """The prefix of these messages, as long as the next request is likely to repeat it."""
         known = self._prefixes.pop(name, None)
@@ -127,7 +137,7 @@ class Bodies:
         start, stop = prefix.count, len(messages) - _LOOSE
         pairs = zip(islice(latest, start, None), islice(messages, start, max(start, stop)), strict=False)
         prefix.grow([one for one, _ in takewhile(_is_repeated, pairs)])
-        prefix.latest = messages
+        prefix.latest, prefix.used = messages, True
         if prefix.count:
             self._prefixes[name] = prefix
             self._size += prefix.size

@@ -20,6 +20,7 @@ import structlog
 from gateway.providers.base import (
     Embedded,
     Embeds,
+    KeepsBodies,
     ListsModels,
     ModelEvent,
     ModelRequest,
@@ -99,6 +100,10 @@ class Keyring:
             except ProviderError as error:
                 if not self._has_another(spec, chosen, tried, error):
                     raise
+
+    def rest(self) -> int:
+        """As the inner provider's, if it keeps anything."""
+        return self._provider.rest() if isinstance(self._provider, KeepsBodies) else 0
 
     async def aclose(self) -> None:
         """Close the inner provider."""

@@ -36,6 +36,10 @@ class Responses:
     async def aclose(self) -> None:
         await self._server.aclose()
 
+    def rest(self) -> int:
+        """As `KeepsBodies`."""
+        return self._bodies.rest()
+
     async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Call the model. Yields deltas, then exactly one `Completed`. Raises ProviderError."""
         model = (endpoint(spec), spec.name)

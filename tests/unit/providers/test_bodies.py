@@ -206,6 +206,14 @@ def test_the_oldest_are_forgotten_where_there_is_no_room() -> None:
     assert [added(each) for each in (one, one, other, one)] == [100, 8, 100, 100]
 
 
+def test_what_is_not_sent_again_is_forgotten() -> None:
+    bodies = Bodies()
+    added, one, other = Counted(bodies), spoken(100), spoken(100)
+    assert [added(one), added(other), bodies.rest(), added(one), added(one)] == [100, 100, 0, 8, 8]
+    assert bodies.rest() > 100 * 1_000
+    assert [added(one), added(other)] == [8, 100]
+
+
 def test_what_json_cannot_express_is_refused_each_time() -> None:
     odd: Any = {"role": "user", "content": [{"type": "number", "value": float("nan")}]}
     added, talk = Counted(Bodies()), [*spoken(50), odd, *spoken(50)]
