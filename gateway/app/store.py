@@ -9,6 +9,7 @@ from gateway.app.config import Config
 from gateway.app.config.environment import HOME_VARIABLE
 from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.errors import UserError
+from gateway.runtime.owners import leave_to_owner
 from gateway.store.port import Store
 from gateway.store.sqlite.store import SqliteStore
 
@@ -53,7 +54,9 @@ def make_folders(config: Config, *, home: bool = True) -> None:
     wanted = [config.at(""), *([config.home] if home else [])]
     for path in wanted:
         try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not path.exists():
+                path.mkdir(mode=0o700, parents=True, exist_ok=True)
+                leave_to_owner(path.parent, path)
         except OSError as error:
             raise UserError(
                 f"the folder {path} cannot be made ({error.strerror}); choose another place with {HOME_VARIABLE}, or "

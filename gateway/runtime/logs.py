@@ -14,6 +14,9 @@ from typing import Any, Literal, TextIO, cast
 
 import structlog
 
+from gateway.runtime.errors import UserError
+from gateway.runtime.owners import leave_to_owner
+
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
@@ -81,6 +84,15 @@ def redact_crashes(redact: Callable[[str], str]) -> None:
     sys.unraisablehook = lambda crash: show(crash.exc_value, f"{crash.err_msg or 'Ignored'}: {crash.object!r}\n")
 
 
+def _opened(file: Path) -> TextIO:
+    try:
+        stream = file.open("a", encoding="utf-8", buffering=1)
+    except OSError as error:
+        raise UserError(f"{file} cannot be written ({error.strerror}): look at its owner and its rights.") from error
+    leave_to_owner(file.parent, stream.fileno())
+    return stream
+
+
 def configure_logs(
     *,
     level: Literal["debug", "info", "warning", "error"],
@@ -90,7 +102,7 @@ def configure_logs(
 ) -> Callable[[], None]:
     """Set up structlog for the process: to `file` if given, else to stderr. Returns what closes
     `file`; a program that logs until its end need not call it."""
-    sink = _Sink(file.open("a", encoding="utf-8", buffering=1) if file else None)
+    sink = _Sink(_opened(file) if file else None)
     stream = cast(TextIO, sink)
 
     def redacted(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -12,6 +12,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from gateway.runtime.owners import leave_to_owner
+
 MADE: Final = ".legato-backups"  # the list: a line for each, the store and the name
 _STAMP: Final = "%Y%m%dT%H%M%SZ"
 _NAME: Final = re.compile(r"legato-(\d{8}T\d{6}Z)\.tar(\.age)?")
@@ -59,6 +61,7 @@ def note_made(folder: Path, origin: str, name: str) -> None:
     """Note, before it is there, that a store's backup of this name is ours. Raises OSError."""
     descriptor = os.open(folder / MADE, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
+        leave_to_owner(folder, descriptor)
         os.write(descriptor, f"{origin}\t{name}\n".encode("utf-8", "surrogateescape"))
     finally:
         os.close(descriptor)

@@ -23,6 +23,7 @@ from gateway.app.store import configured_store
 from gateway.domain.session import Session
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionNotFound, StoreError, StoreLocked, StoreUnavailable, UserError
+from gateway.runtime.owners import leave_to_owner
 from gateway.store.port import Store
 from gateway.store.sqlite import SqliteStore
 from gateway.store.sqlite.connection import check_undamaged, connect_reader, connect_writer, unavailable
@@ -218,6 +219,7 @@ def _put_in_place(config: Config, place: Path, folder: Path, now: float, *, has_
     for each in folder.iterdir():
         if each.name not in (inside for inside, _ in moves):
             each.unlink()  # the settings, which are the operator's
+    leave_to_owner(place if place.exists() else place.parent, *folder.rglob("*"), folder)
     swap(place, folder, Swap(moves=moves, aside=aside))
     kept = place.with_name(aside)
     return kept if kept.exists() else None

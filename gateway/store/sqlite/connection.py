@@ -13,6 +13,7 @@ import apsw
 
 from gateway.domain.message import Message
 from gateway.runtime.errors import TOO_FEW_FILES, StoreUnavailable
+from gateway.runtime.owners import leave_to_owner
 
 Row = tuple[Any, ...]
 
@@ -91,7 +92,10 @@ def make_private(path: Path) -> None:
     conversations. SQLite gives the same permissions to the log and the index beside the file. If the file cannot be
     made here, SQLite will say why."""
     with suppress(OSError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if not os.fstat(descriptor).st_size:
+            leave_to_owner(path.parent, descriptor)
+        os.close(descriptor)
 
 
 def _keep_plans(connection: apsw.Connection) -> None:

@@ -14,6 +14,7 @@ from typing import Final
 import apsw
 
 from gateway.runtime.errors import StoreError, StoreUnavailable
+from gateway.runtime.owners import leave_to_owner
 from gateway.store.sqlite.connection import FULL, check_undamaged, connect_reader, is_full, unavailable
 from gateway.store.sqlite.mark import check_whole
 from gateway.store.sqlite.migrations import check_known
@@ -39,6 +40,7 @@ def scratch(target: Path, prefix: str = "") -> Iterator[Path]:
     prefix = prefix or target.name
     with written(target):
         descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=HALF, dir=target.parent)
+        leave_to_owner(target.parent, descriptor)
         os.close(descriptor)
     partial = Path(name)
     try:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from gateway.runtime.errors import StoreLocked, StoreUnavailable
+from gateway.runtime.owners import leave_to_owner
 from gateway.store.sqlite.connection import FULL, is_full, make_private
 from gateway.store.sqlite.swapping import finish
 
@@ -56,6 +57,7 @@ class LockFile:
                 f"Another Legato (process {self.owner()}), perhaps an open `legato chat`, uses {self._database}: stop "
                 "it first. A second bot needs a store.url of its own."
             ) from error
+        leave_to_owner(self._path.parent, descriptor)
         self.was_left = os.fstat(descriptor).st_size > 0
         owner = f"{os.getpid()}\n".encode("ascii")
         try:

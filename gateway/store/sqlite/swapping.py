@@ -17,6 +17,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from gateway.runtime.owners import leave_to_owner
+
 _PLAN: Final = "swap.json"
 _PARTS: Final = ("", "-wal", "-shm", "-journal")  # of a file of SQLite
 
@@ -60,6 +62,7 @@ def finish(path: Path) -> None:
 def _carry_out(plan: Swap, path: Path, folder: Path) -> None:
     aside = path.with_name(plan.aside)
     aside.mkdir(mode=0o700, exist_ok=True)
+    leave_to_owner(path.parent, aside)
     for inside, name in plan.moves:
         if os.path.lexists(folder / inside):
             for part in _PARTS:
