@@ -6,7 +6,6 @@ and tokens go into `.env`, readable by their owner alone, and everything else in
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
@@ -21,7 +20,7 @@ from gateway.app.config.sentences import did_you_mean
 from gateway.app.config.variables import FILE
 from gateway.app.plugins import platforms, providers
 from gateway.cli.models import asked_of, model_rows
-from gateway.cli.settings import change
+from gateway.cli.settings import change, put
 from gateway.domain.platform import Platform
 from gateway.domain.settings import variable_of
 from gateway.domain.wording import counted
@@ -96,8 +95,7 @@ def write(draft: Draft, setup: Setup, environ: Mapping[str, str]) -> list[Path]:
     files: list[Path] = []
     secrets = setup.folder / FILE
     if draft.secrets:
-        setup.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        before = secrets.read_bytes() if secrets.exists() else None
+        before = secrets.read_text(encoding="utf-8") if secrets.exists() else None
         _write_secrets(secrets, draft.secrets)
         files.append(secrets)
     if draft.settings:
@@ -105,7 +103,7 @@ def write(draft: Draft, setup: Setup, environ: Mapping[str, str]) -> list[Path]:
             files.append(change(setup, environ, draft.settings))
         except GatewayError:
             if draft.secrets:  # all or nothing
-                secrets.unlink() if before is None else secrets.write_bytes(before)
+                secrets.unlink() if before is None else put(secrets, before)
             raise
     return files
 
@@ -117,8 +115,7 @@ def _write_secrets(path: Path, secrets: Mapping[str, str]) -> None:
     text = "\n".join([*kept, *(f"{name}={value}" for name, value in secrets.items())]) + "\n"
     with suppress(FileNotFoundError):
         path.chmod(0o600)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        file.write(text)
+    put(path, text)
 
 
 # -- the model --------------------------------------------------------------------------------

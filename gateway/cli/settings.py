@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from gateway.app.config.shown import SECRET
 from gateway.app.config.source import KeyPath, dotted
 from gateway.app.plugins import providers
 from gateway.runtime.errors import ConfigError, UserError
+from gateway.runtime.owners import leave_to_owner
 
 Row = dict[str, Any]
 
@@ -74,7 +75,9 @@ def change(setup: Setup, environ: Mapping[str, str], changes: Mapping[str, Any])
     or texts that are read as their keys want them. Raises ConfigError if the file would not load with them, and
     UserError if its text cannot be changed."""
     path = setup.file or setup.folder / FILE
-    text = path.read_text(encoding="utf-8-sig") if path.exists() else ""
+    text = path.read_bytes().decode("utf-8-sig") if path.exists() else ""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    text = text.replace("\r\n", "\n")
     known = setup.variables(environ)
     _, shape, _ = load_with_origins(setup.file, known, below=setup.below)
     for key, value in changes.items():
@@ -83,8 +86,14 @@ def change(setup: Setup, environ: Mapping[str, str], changes: Mapping[str, Any])
         text = with_value(
             text, [str(part) for part in where], typed(shape.kind(where), value) if isinstance(value, str) else value
         )
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    _replace(path, text, known, setup.below)
+
+    def check(tried: Path) -> None:
+        try:
+            load_config(tried, known, below=setup.below)
+        except ConfigError as error:
+            raise ConfigError([problem.replace(str(tried), str(path)) for problem in error.problems]) from None
+
+    put(path, text, check, newline)
     return path
 
 
@@ -95,19 +104,24 @@ def _refuse_secret(shape: Shape, path: KeyPath, provider: str) -> None:
         raise UserError(f"Keys and tokens do not stand in {FILE}: put {variable}=… into the file .env beside it.")
 
 
-def _replace(path: Path, text: str, environ: Mapping[str, str], below: Path | None) -> None:
-    """Put the text into the file's place, if it can be loaded."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".config-", suffix=".yaml")
-    tried = Path(name)
+def put(path: Path, text: str, check: Callable[[Path], None] | None = None, newline: str = "\n") -> None:
+    """Put the text into the file's place in one step, if `check` lets a file with it pass. The file keeps its owner and
+    its rights; a new one is for its folder's owner alone. Raises UserError, and what `check` raises."""
+    place = path.resolve()
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, name = tempfile.mkstemp(dir=place.parent, prefix=".config-", suffix=place.suffix)
+        tried = Path(name)
         try:
-            load_config(tried, environ, below=below)
-        except ConfigError as error:
-            raise ConfigError([problem.replace(str(tried), str(path)) for problem in error.problems]) from None
-        if path.exists():
-            tried.chmod(path.stat().st_mode & 0o777)
-        tried.replace(path.resolve() if path.is_symlink() else path)
-    finally:
-        tried.unlink(missing_ok=True)
+            with os.fdopen(handle, "w", encoding="utf-8", newline=newline) as file:
+                leave_to_owner(place if place.exists() else place.parent, handle)
+                file.write(text)
+            if check is not None:
+                check(tried)
+            if place.exists():
+                tried.chmod(place.stat().st_mode & 0o777)
+            tried.replace(place)
+        finally:
+            tried.unlink(missing_ok=True)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written ({error.strerror}); nothing has changed.") from error

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -161,6 +163,46 @@ def test_a_change_that_would_not_load_is_refused(tmp_path: Path, key: str, value
         settings.change(setup, known, {key: value})
     assert [each for each in tmp_path.iterdir() if each.name != "config.yaml"] == []
     assert not (tmp_path / "config.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["model: {provider: offline,\n  name: m,  # why\n  }\n", "model: {provider: offline, }\n"],
+)
+def test_a_file_too_unusual_to_be_changed_is_left_alone(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.yaml").write_text(text)
+    setup, known = set_up_in(tmp_path)
+    with pytest.raises(UserError, match="change it by hand"):
+        settings.change(setup, known, {"model.base_url": "http://127.0.0.1:1"})
+    assert (tmp_path / "config.yaml").read_text() == text
+
+
+def test_line_ends_of_windows_stay(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_bytes(b"# mine\r\nlog:\r\n  level: info # why\r\n")
+    setup, known = set_up_in(tmp_path)
+    settings.change(setup, known, {"log.level": "debug", "budgets.footer": True})
+    written = (tmp_path / "config.yaml").read_bytes()
+    assert written == b"# mine\r\nlog:\r\n  level: debug # why\r\nbudgets:\r\n  footer: true\r\n"
+
+
+def test_a_file_that_cannot_be_replaced_is_told_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that is mounted by itself into a container."""
+    (tmp_path / "config.yaml").write_text("log: {level: info}\n")
+    (tmp_path / ".env").write_text("GROQ_API_KEY=old\n")
+    setup, known = set_up_in(tmp_path)
+
+    def busy(self: Path, target: Path) -> None:
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+    monkeypatch.setattr(Path, "replace", busy)
+    with pytest.raises(UserError, match=r"config\.yaml cannot be written \(Device or resource busy\)"):
+        settings.change(setup, known, {"log.level": "debug"})
+    with pytest.raises(UserError, match=r"\.env cannot be written"):
+        write(init.Draft(secrets={"GROQ_API_KEY": "new"}), setup, known)
+    assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {
+        "config.yaml": "log: {level: info}\n",
+        ".env": "GROQ_API_KEY=old\n",
+    }
 
 
 async def test_the_commands_from_an_empty_folder_to_an_answer(tmp_path: Path) -> None:

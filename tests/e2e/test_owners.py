@@ -20,6 +20,8 @@ async def test_what_root_does_in_the_folder_of_a_service_is_the_services(tmp_pat
     for each in (tmp_path, backups):
         os.chown(each, SERVICE, -1)
     for command in (
+        ["config", "set", "log.level", "info"],
+        ["init", "--provider", "offline", "--yes"],
         ["ask", "my code is quizzaciously"],
         ["backup", "--keep", "7d", str(backups)],
         ["upgrade"],

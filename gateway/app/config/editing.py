@@ -21,7 +21,11 @@ def with_value(text: str, path: Sequence[str], value: Any) -> str:
     if not isinstance(root, yaml.MappingNode):
         raise UserError("The file holds no sections: change it by hand.")
     changed = _changed(text, root, list(path), value)
-    if yaml.safe_load(changed) != _expected(yaml.safe_load(text) or {}, path, value):
+    try:
+        as_wanted = yaml.safe_load(changed) == _expected(yaml.safe_load(text) or {}, path, value)
+    except yaml.YAMLError:  # an unusual comma or comment stood in the way
+        as_wanted = False
+    if not as_wanted:
         raise UserError(f"{'.'.join(path)} cannot be changed safely in this file: change it by hand.")
     return changed
 
