@@ -98,6 +98,7 @@ async def carry_out(store: Store, order: Order, clock: Clock, dead: dict[str, In
         return ()
     for row in await store.rows(order.address, [order.id]):
         if order.verb == "retry" and row.state in (OutboundState.WITHHELD, OutboundState.REFUSED):
+            await store.open_chat(row.to)  # one that was gone: else the row would end without an attempt
             return await store.emit([_anew(row, clock)])
         if order.verb == "drop" and row.state == OutboundState.PENDING:
             following = await store.mark_refused(row.id, DROPPED)

@@ -105,6 +105,15 @@ async def test_a_gateway_that_runs_carries_it_out(home: Path) -> None:
         assert adapter.shown().count("echo: say it") == 1
 
 
+async def test_a_message_is_tried_again_in_a_chat_that_was_gone(store: Store, bench: Bench) -> None:
+    """The operator knows more than the last refusal: the person let the bot in again, and has not written yet."""
+    await store.emit([outbound("o1", "7")])
+    await store.mark_refused("o1", "blocked", gone=True)
+    assert await store.closed(outbound("o1", "7").to) == "blocked"
+    await carry_out(store, Order(verb="retry", id="o1", platform="test", chat="7"), bench.clock, {})
+    assert [str(row.state) for row in await store.outbox(None, 9)] in (["pending"], ["sending"])
+
+
 async def test_an_order_is_carried_out_once_on_every_store(store: Store, bench: Bench) -> None:
     clock: ManualClock = bench.clock
     item = await a_dead_item(store)
