@@ -20,11 +20,12 @@ from gateway.app.config.loading import load_config, load_with_origins
 from gateway.app.config.sentences import did_you_mean
 from gateway.app.config.setup import FILE
 from gateway.app.config.shape import Shape
-from gateway.app.config.shown import SECRET
+from gateway.app.config.shown import OF_SERVERS, SECRET
 from gateway.app.config.source import KeyPath, dotted
 from gateway.app.plugins import providers
 from gateway.runtime.errors import ConfigError, UserError
 from gateway.runtime.owners import leave_to_owner
+from gateway.runtime.redaction import Redact, Redactor
 
 Row = dict[str, Any]
 
@@ -32,10 +33,11 @@ Row = dict[str, Any]
 def rows_in_force(setup: Setup, environ: Mapping[str, str]) -> list[Row]:
     """Every value that somebody wrote, in the order of the sections. Raises ConfigError."""
     _, shape, tree = load_with_origins(setup.file, setup.variables(environ), below=setup.below)
+    redact = Redactor(setup.config.secrets())
     return [
         {
             "key": dotted(path),
-            "value": SECRET if shape.is_secret(path) or shape.sounds_secret(path) else value,
+            "value": SECRET if shape.is_secret(path) or shape.sounds_secret(path) else _readable(value, path, redact),
             "origin": tree.origins.get(path) or ("the vendor's row" if path[0] == "model" else tree.origin(path)),
         }
         for path, value in tree.leaves()
@@ -51,16 +53,26 @@ def in_force_text(rows: Sequence[Row]) -> str:
 
 
 def value_of(setup: Setup, key: str) -> Any:
-    """The value in force of a key, as JSON has it. Raises UserError."""
+    """The value in force of a key, as JSON has it, without credentials. Raises UserError."""
     value: Any = setup.config
-    for name in key.split("."):
+    path = tuple(key.split("."))
+    for name in path:
         inner = _inner(value)
         if name not in inner:
             raise UserError(f"{key} is not a known key{did_you_mean(name, list(inner))}")
         value = inner[name]
-    if isinstance(value, SecretStr):
+    return _readable(value, path, Redactor(setup.config.secrets()))
+
+
+def _readable(value: Any, path: KeyPath, redact: Redact) -> Any:
+    """The value, as JSON has it, with no credential in it."""
+    if isinstance(value, BaseModel | dict):
+        return {name: _readable(inner, (*path, name), redact) for name, inner in _inner(value).items()}
+    if isinstance(value, list | tuple):
+        return [_readable(each, path, redact) for each in value]
+    if isinstance(value, SecretStr) or not set(OF_SERVERS).isdisjoint(map(str, path[:-1])):
         return SECRET
-    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+    return redact(value) if isinstance(value, str) else value
 
 
 def _inner(value: Any) -> Mapping[str, Any]:

@@ -148,6 +148,22 @@ def test_what_is_in_force_and_where_it_was_written(tmp_path: Path) -> None:
         settings.value_of(setup, "sessions.busymode")
 
 
+def test_no_credential_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(
+        'store: {url: "redis://:${HIDDEN}@127.0.0.1:1/0"}\n'
+        'model: {provider: openai, name: m, base_url: "http://me:${HIDDEN}@127.0.0.1/v1", headers: {X: "${OWN}"}}\n'
+        'tools: {mcp: {a: {command: x, env: {FOO: "${OWN}"}}, b: {url: "http://h/", headers: {X: "${OWN}"}}}}\n'
+        'adapters: {telegram: {token: "${TOKEN}", proxy: "http://me:${HIDDEN}@127.0.0.1:1"}}\n'
+    )
+    setup, known = set_up_in(tmp_path, HIDDEN="quizzacious-1", OWN="quizzacious-2", TOKEN="quizzacious-3")
+    rows = settings.rows_in_force(setup, known)
+    sections = [
+        settings.value_of(setup, name) for name in ("store", "store.url", "model", "tools", "tools.mcp", "adapters")
+    ]
+    assert "quizzacious-" not in json.dumps([rows, sections])
+    assert settings.value_of(setup, "adapters")["telegram"]["mode"] == "polling"
+
+
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [

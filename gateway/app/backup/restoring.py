@@ -24,6 +24,7 @@ from gateway.domain.session import Session
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionNotFound, StoreError, StoreLocked, StoreUnavailable, UserError
 from gateway.runtime.owners import leave_to_owner
+from gateway.runtime.redaction import Redactor
 from gateway.store.port import Store
 from gateway.store.sqlite import SqliteStore
 from gateway.store.sqlite.connection import check_undamaged, connect_reader, connect_writer, unavailable
@@ -95,7 +96,7 @@ async def restore(config: Config, file: Path, clock: Clock, identity: Path | Non
             place.unlink()  # which the lock has made
         lock.release()
     return Restored(
-        store=config.store.url,
+        store=Redactor(config.secrets())(config.store.url),
         made_at=None if manifest is None else manifest.made_at,
         aside=None if aside is None else str(aside),
         sessions=rows["sessions"],

@@ -12,7 +12,7 @@ from gateway.domain.settings import Section
 from gateway.runtime.redaction import Redact
 
 SECRET: Final = "(set, and secret)"
-_OF_SERVERS: Final = ("headers", "env", "extra_body")  # may hold a credential under any name
+OF_SERVERS: Final = ("headers", "env", "extra_body")  # may hold a credential under any name
 
 
 def shown(config: Section, redact: Redact) -> list[tuple[str, str]]:
@@ -35,7 +35,7 @@ def _set(path: KeyPath, value: Any, default: Any) -> Iterator[tuple[KeyPath, Any
 
 def _value(path: KeyPath, value: Any, redact: Redact) -> str:
     hidden = isinstance(value, SecretStr) or any(isinstance(each, SecretStr) for each in _items(value))
-    if hidden or not set(_OF_SERVERS).isdisjoint(map(str, path[:-1])):
+    if hidden or not set(OF_SERVERS).isdisjoint(map(str, path[:-1])):
         return SECRET
     return redact(", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
 
