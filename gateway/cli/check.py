@@ -362,7 +362,7 @@ def may_talk(allow: Sequence[str], admins: Sequence[str], *, pairing: bool) -> s
     if not allow and not admins:
         if not pairing:
             return "nobody may talk: access.allow and access.admins are empty, and access.pairing is off"
-        return "access names nobody: write to the bot for a code, then run `legato access confirm CODE`"
+        return "strangers are given a code for `legato access confirm CODE`; `legato access list` names who was let in"
     if public := [entry for entry in allow if entry.endswith((":*", ":*@*"))]:
         platform = public[0].partition(":")[0]
         return f"EVERYBODY on {platform} may talk, at your cost; {platform}:*@CHAT lets in the people of one chat"

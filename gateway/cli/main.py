@@ -195,7 +195,9 @@ def run(
 
 @app.command()
 def init(
-    provider: Annotated[str, typer.Option(metavar="NAME", help="Who has the model; `legato models` lists them.")] = "",
+    provider: Annotated[
+        str, typer.Option(metavar="NAME", help="Who has it; `legato models --providers` lists all.")
+    ] = "",
     model: Annotated[str, typer.Option(metavar="NAME", help="The model.")] = "",
     base_url: Annotated[str, typer.Option(metavar="URL", help="The address of a server of your own.")] = "",
     allow: Annotated[

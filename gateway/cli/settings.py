@@ -5,6 +5,7 @@ Fields of a row: key, value (of a secret only whether it is set), origin (a file
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -48,8 +49,13 @@ def in_force_text(rows: Sequence[Row]) -> str:
     """A line for each value."""
     if not rows:
         return "Nothing is set: all values are defaults, which `legato config` prints."
-    wide = max(len(f"{row['key']}: {row['value']}") for row in rows)
-    return "\n".join(f"{row['key']}: {row['value']}".ljust(min(wide, 60)) + f"  # {row['origin']}" for row in rows)
+    lines = [f"{row['key']}: {_as_yaml(row['value'])}" for row in rows]
+    wide = min(60, max(map(len, lines)))
+    return "\n".join(f"{line.ljust(wide)}  # {row['origin']}" for line, row in zip(lines, rows, strict=True))
+
+
+def _as_yaml(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def value_of(setup: Setup, key: str) -> Any:

@@ -134,14 +134,16 @@ def test_older_secrets_are_replaced_and_others_stay(tmp_path: Path) -> None:
 
 
 def test_what_is_in_force_and_where_it_was_written(tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text("model:\n  provider: groq\n  name: m\nlog: {level: info}\n")
+    (tmp_path / "config.yaml").write_text("model:\n  provider: groq\n  name: m\nbudgets: {footer: true}\n")
     setup, known = set_up_in(tmp_path, GROQ_API_KEY="gsk-hidden-1", LEGATO__LOG__FORMAT="json")
     rows = {row["key"]: (row["value"], row["origin"]) for row in settings.rows_in_force(setup, known)}
     assert rows["model.name"] == ("m", f"{tmp_path}/config.yaml:3")
     assert rows["log.format"] == ("json", "LEGATO__LOG__FORMAT")
     assert rows["model.base_url"] == ("https://api.groq.com/openai/v1", "the vendor's row")
     assert rows["model.api_key"][0] == "(set, and secret)"
-    assert "gsk-hidden-1" not in settings.in_force_text(settings.rows_in_force(setup, known))
+    text = settings.in_force_text(settings.rows_in_force(setup, known))
+    assert "gsk-hidden-1" not in text
+    assert "budgets.footer: true " in text
     assert settings.value_of(setup, "sessions.busy_mode") == "queue"
     assert settings.value_of(setup, "model.api_key") == "(set, and secret)"
     with pytest.raises(UserError, match="did you mean busy_mode"):
