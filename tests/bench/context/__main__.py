@@ -1,8 +1,6 @@
 """Lead some conversations of returning customers through every policy and print what is kept: see `drive`.
 
-With `--drift` it prints what is left of the first hour of a conversation: see `drift`. With `--gateway` the older
-conversations of one steady stream are talked through with a whole gateway instead, under every summariser that can go
-wrong: see `whole`.
+With `--drift` it prints what is left of the first hour of a conversation: see `drift`.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from gateway.runtime.tokens import TokenCounter
-from tests.bench.context import drift, drive, whole
+from tests.bench.context import drift, drive
 from tests.bench.context.archive import Hits, searched
 from tests.bench.context.customers import LENGTH, write
 from tests.bench.context.sheet import Sheet, render
@@ -29,9 +27,6 @@ Job = tuple[int, int]  # window, seed
 def main() -> None:
     """Run what the command line names."""
     given = _arguments()
-    if given.gateway:
-        whole.main(given.policies, quick=given.quick)
-        return
     if given.drift:
         print(*drift.render(drift.measure(given.seeds, min(given.windows), given.talk)), sep="\n")
         return
@@ -81,13 +76,12 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--windows", type=int, nargs="+", default=list(ROWS), help="in tokens (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="conversations a third as long")
-    parser.add_argument("--gateway", action="store_true", help="through a whole gateway, with summarisers that fail")
     parser.add_argument("--drift", action="store_true", help="what is left of the first hour, on the smallest window")
     parser.add_argument(
         "--talk", type=Path, default=drift.TALK, help="what is said in it, as tests/bench/context/talk.yaml"
     )
     given = parser.parse_args()
-    if not given.gateway and (unknown := [name for name in given.policies if name not in names]):
+    if unknown := [name for name in given.policies if name not in names]:
         parser.error(f"there is no policy {'; '.join(unknown)}; take any of: {known}")
     return given
 

@@ -54,11 +54,6 @@ class Fact:
     speaker: Speaker
     former: str = ""
 
-    @property
-    def is_identifier(self) -> bool:
-        """Say whether the fact is a value, and not a decision or a rule."""
-        return self.kind in IDENTIFIERS
-
 
 class Facts:
     """Makes facts, no two of which share a subject or a value."""

@@ -111,7 +111,6 @@ class ScriptedModel:
             self.asleep -= 1
         text, stop = self._capped(written.text, written.stop, request.max_tokens)
         usage = CanonicalUsage(input_tokens=tokens, output_tokens=self._counter.text(text))
-        self._observer.summarised(usage)
         return Completed(text=text, stop=stop, usage=usage)
 
     def _capped(self, text: str, stop: StopReason, most: int | None) -> tuple[str, StopReason]:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 from gateway.context.prompts import END_MARKER, OPENER, unframed
 from gateway.domain.message import ToolCall, text_of, wire
@@ -22,8 +22,6 @@ from tests.bench.context.facts import Fact, stands
 from tests.bench.context.summarisers import DIRECTIVE
 from tests.bench.context.trace import Trace, Turn
 from tests.emulators.llm_rules import violations
-
-DEPTHS: Final = (1, 3, 10)  # compactions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,26 +50,15 @@ class Need:
     found: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
-    """A look for a fact in a request. `in_view`: whether a fact that holds, and is still needed if it is a value,
-    stood there when `depth` compactions had passed since somebody last said the fact."""
-
-    fact: Fact
-    depth: int
-    in_view: bool
-
-
 @dataclass(slots=True)
 class Record:
     """Everything that was seen of one replay."""
 
     requests: list[Seen] = field(default_factory=list)
     needs: list[Need] = field(default_factory=list)
-    probes: list[Probe] = field(default_factory=list)
-    replaced: set[int] = field(default_factory=set)  # facts whose place another one took
-    stale: set[int] = field(default_factory=set)  # of these, any that were shown as if they held still
-    spent: list[CanonicalUsage] = field(default_factory=list)  # of every answered call
+    stale: set[int] = field(
+        default_factory=set
+    )  # facts whose place another one took, and that were shown as if they held still
     summaries: int = 0  # calls for one
     problems: list[str] = field(default_factory=list)  # of requests that an API would refuse
     leaks: list[str] = field(default_factory=list)  # secrets in notes, directives outside of them
@@ -90,12 +77,10 @@ class Observer:
         self._counter = counter
         self._tokens = lru_cache(maxsize=65_536)(self._tokens_of)
         self._planted: dict[int, Fact] = {}
-        self._said: dict[int, int] = {}  # how many compactions there had been when it was last said
         self._turn: Turn | None = None
         self._needs: dict[int, bool] = {}
         self._found: set[int] = set()
         self._last: list[str] = []
-        self._compactions = 0
 
     # -- a turn -----------------------------------------------------------------------------
 
@@ -114,13 +99,8 @@ class Observer:
             in_view = answered and self._needs.get(fact.number, False)
             found = in_view or (answered and fact.number in self._found)
             self.record.needs.append(Need(fact=fact, turn=turn.number, in_view=in_view, found=found))
-            if found:
-                self._said[fact.number] = self._compactions
         for fact in turn.plants:
             self._planted[fact.number] = fact
-            self._said[fact.number] = self._compactions
-            if fact.former:
-                self.record.replaced.add(self._number_of(fact.former))
 
     def _number_of(self, value: str) -> int:
         return next(fact.number for fact in self._planted.values() if fact.value == value)
@@ -139,7 +119,6 @@ class Observer:
         messages = [json.dumps(message, ensure_ascii=False) for message in body["messages"]]
         whole = [json.dumps(body.get("tools", []), ensure_ascii=False), *messages]
         compacted = bool(self._last) and whole[2 : len(self._last)] != self._last[2:]
-        self._compactions += compacted
         texts = [_read(message) for message in request.messages]
         view = "\n".join(texts)
         facts = frozenset(number for number, fact in self._known().items() if stands(view, fact.value))
@@ -171,14 +150,6 @@ class Observer:
         record.leaks += self._leaks(texts)
         if not self._needs and self._turn is not None:
             self._needs = {fact.number: fact.number in seen.facts for fact in self._turn.asks}
-        if not seen.compacted:
-            return
-        for number, said in self._said.items():
-            depth = self._compactions - said
-            fact = self._planted[number]
-            matters = not fact.is_identifier or self._trace.needed.get(number, -1) >= seen.turn
-            if depth in DEPTHS and matters and number not in record.replaced:
-                record.probes.append(Probe(fact=fact, depth=depth, in_view=seen.fits and number in seen.facts))
 
     def _stale(self, texts: Sequence[str], facts: frozenset[int]) -> frozenset[int]:
         """Values that others took the place of and that a reader would take for the present ones."""
@@ -205,9 +176,7 @@ class Observer:
     def answered(self, prompt: int, text: str, calls: Sequence[ToolCall]) -> CanonicalUsage:
         """The usage that the provider reports for an answered request."""
         spoken = self._counter.text(text) + sum(self._counter.text(call["function"]["arguments"]) for call in calls)
-        usage = CanonicalUsage(input_tokens=prompt, output_tokens=spoken)
-        self.record.spent.append(usage)
-        return usage
+        return CanonicalUsage(input_tokens=prompt, output_tokens=spoken)
 
     def asked_for_summary(self, spec: ModelSpec, request: ModelRequest) -> int:
         """A summary is asked for: its prompt's tokens."""
@@ -216,10 +185,6 @@ class Observer:
         text = "\n".join(map(text_of, request.messages))
         self.record.leaks += [secret for secret in self._trace.secrets if secret in text]
         return self._counted(request)
-
-    def summarised(self, usage: CanonicalUsage) -> None:
-        """Note the cost of a summary."""
-        self.record.spent.append(usage)
 
     def _counted(self, request: ModelRequest) -> int:
         messages = (json.dumps(wire(message), ensure_ascii=False) for message in request.messages)

@@ -49,11 +49,9 @@ class TailOnly(ContextEngine):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """A configuration, made for a folder and a window in tokens. `summarises`: whether it ever asks a model.
-    `engine`: one that is not built in."""
+    """A configuration, made for a folder and a window in tokens. `engine`: one that is not built in."""
 
     name: str
-    summarises: bool
     config: Callable[[Path, int], Config]
     engine: Callable[[], ContextEngine] | None = None
 
@@ -69,15 +67,13 @@ POLICIES: Final = {
     for policy in (
         Policy(
             name="none",
-            summarises=False,
             config=lambda folder, window: _config(folder, window, compression=CompressionSettings(enabled=False)),
         ),
-        Policy(name="tail-only", summarises=False, config=_config, engine=TailOnly),
+        Policy(name="tail-only", config=_config, engine=TailOnly),
         Policy(
             name="window",
-            summarises=False,
             config=lambda folder, window: _config(folder, window, context=Context(engine="window")),
         ),
-        Policy(name="compressor", summarises=True, config=_config),
+        Policy(name="compressor", config=_config),
     )
 }
