@@ -16,10 +16,11 @@ from adapters.console import interactive
 from adapters.console.interactive import InteractiveConsole, QuietHistory
 from adapters.console.wrapping import Fragment, wrap
 from gateway.domain.adapter import Adapter, CanStream, CanType
-from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey, Source
+from gateway.domain.chat import ChatAddress, Source
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply, last_user_text
 from tests.support.console_person import Person, Screen
+from tests.support.console_pipes import outbound
 from tests.support.console_terminal import chatting
 from tests.support.fakes import ManualClock, SequentialIds
 from tests.support.program import write_config
@@ -27,19 +28,6 @@ from tests.support.waiting import eventually
 
 MAIN = ChatAddress(platform="console", chat="main")
 ENTER, ALT_ENTER, CTRL_C, CTRL_D, CTRL_R = "\r", "\x1b\r", "\x03", "\x04", "\x12"
-
-
-def outbound(
-    text: str, kind: OutboundKind = "reply", *, id_: str = "o_1", answers: str | None = None, chat: str = "main"
-) -> Outbound:
-    return Outbound(
-        id=id_,
-        key=SessionKey(platform="console", chat=chat),
-        to=ChatAddress(platform="console", chat=chat),
-        kind=kind,
-        text=text,
-        answers=answers,
-    )
 
 
 @pytest.fixture
