@@ -8,6 +8,7 @@ import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -23,14 +24,15 @@ DAY = 86_400.0
 
 def at(live: Live, clock: ManualClock, command: Sequence[str], worker: str = "w") -> Backups:
     """Backups at the hour that begins ten minutes after the clock's start, 22:13 UTC."""
-    made = Backups(at="22:23", zone=None, command=command, store=live.gateway.store, clock=clock, worker=worker)
+    made = Backups(
+        at="22:23", zone=ZoneInfo("UTC"), command=command, store=live.gateway.store, clock=clock, worker=worker
+    )
     live.gateway.health.backups = made
     return made
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> ManualClock:
-    monkeypatch.setenv("TZ", "UTC")
+def clock() -> ManualClock:
     return ManualClock()
 
 
