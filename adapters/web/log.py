@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import accumulate, pairwise
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Final, Self, TypeAlias
 from urllib.parse import quote
 
@@ -109,13 +109,19 @@ class Log(Struct, kw_only=True):
         rows = (await views.shown(source, most))[::-1]
         after, later = _set_back([each.at for each in words]), _set_back([row.created_at for row in rows])
         since = {each.event_id: times for each, times in zip(words, after, strict=True)}
-        said = [self._said(each, since[each.event_id], known.get(each.event_id)) for each in words]
-        shown = [
-            await self.of_row(row, known.get(row.id), after=max(times, since.get(row.answers or "", 0)))
-            for row, times in zip(rows, later, strict=True)
+        found: list[tuple[str, News, int]] = [
+            (_place(times, each.at, 0, each.event_id), each, times) for each, times in zip(words, after, strict=True)
+        ]
+        for row, count in zip(rows, later, strict=True):
+            times = max(count, since.get(row.answers or "", 0))
+            found.append((_place(times, row.created_at, 1, row.id), row, times))
+        entries = [
+            self._said(each, times, known.get(each.event_id))
+            if isinstance(each, Said)
+            else await self.of_row(each, known.get(each.id), after=times)
+            for _, each, times in sorted(found, key=itemgetter(0))[-most:]
         ]
         latest = (words[-1].at if words else 0.0, rows[-1].created_at if rows else 0.0)
-        entries = sorted([*said, *shown], key=attrgetter("place"))[-most:]
         return State(entries=entries, latest=None if any(after) or any(later) else latest)
 
     async def _grown(self, state: State, news: Sequence[News], most: int) -> State | None:

@@ -353,7 +353,7 @@ class Server(Struct, kw_only=True):
         self, login: Login, source: Source, *, most: int = SHOWN, text: str = "", problem: str = "", status: int = 200
     ) -> web.Response:
         frame = await self._frame(login, source)
-        state = await self.log.state(self.views, source, most)
+        state = await self.log.state(self.views, source, most, self.bells.made(login.person, most))
         body = pages.chat(
             frame,
             state,

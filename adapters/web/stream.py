@@ -34,6 +34,7 @@ _BYTES_A_SECOND: Final = 500_000  # a long reply that grows is sent whole each t
 _SIDE_AFTER: Final = 0.3  # seconds after a change: then its turn has ended, too
 _SIDE_EVERY: Final = 2.0  # seconds at least between two lists of sessions
 _MOST_NEWS: Final = 64
+_KEPT: Final = 30  # seconds for which a reload finds what the closed page showed
 MOST_OF_PERSON: Final = 24
 MOST: Final = 2_000
 
@@ -48,7 +49,7 @@ class Shared(Struct, Generic[T], eq=False):
     and what came since; None: anything may have changed."""
 
     make: Callable[[T | None, Sequence[News] | None], Awaitable[T]]
-    _made: T | None = None
+    made: T | None = None
     _news: list[News] | None = None
     _making: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -63,10 +64,10 @@ class Shared(Struct, Generic[T], eq=False):
         """What `make` makes now."""
         async with self._making:
             news, self._news = self._news, []
-            if self._made is None or news is None or news:
-                made, self._made = self._made, None  # if it fails, all is made anew
-                self._made = await self.make(made, news)
-            return self._made
+            if self.made is None or news is None or news:
+                made, self.made = self.made, None  # if it fails, all is made anew
+                self.made = await self.make(made, news)
+            return self.made
 
 
 class Bell(Struct, eq=False):
@@ -85,8 +86,9 @@ class Bell(Struct, eq=False):
 
 
 class _Chat(Struct, eq=False):
-    """The open pages of a person."""
+    """The open pages of a person. Without any it waits for a reload, for `ticks` already."""
 
+    ticks: int = 0
     bells: set[Bell] = field(default_factory=set)
     shared: dict[Hashable, Shared[Any]] = field(default_factory=dict)
 
@@ -100,24 +102,31 @@ class Bells(Struct):
     def has_room(self, person: str) -> bool:
         """Say whether this person may open another page."""
         pages = [len(chat.bells) for chat in self._chats.values()]
-        return sum(pages) < MOST and (not self.hears(person) or len(self._chats[person].bells) < MOST_OF_PERSON)
+        return sum(pages) < MOST and len(self._chats.get(person, _Chat()).bells) < MOST_OF_PERSON
 
     @contextmanager
     def heard(self, person: str) -> Iterator[Bell]:
         """A bell for a page, while the block runs."""
         bell, chat = Bell(), self._chats.setdefault(person, _Chat())
+        if not chat.bells:
+            for each in chat.shared.values():
+                each.ring(None)  # nobody heard what changed meanwhile
         bell.ring(stored=True)
         chat.bells.add(bell)
         try:
             yield bell
         finally:
             chat.bells.discard(bell)
-            if not chat.bells:
-                del self._chats[person]
+            chat.ticks = 0
 
     def hears(self, person: str) -> bool:
         """Say whether a page of this person is open."""
-        return person in self._chats
+        return bool(self._chats.get(person, _Chat()).bells)
+
+    def made(self, person: str, what: Hashable) -> Any:
+        """What was made for the open pages of a person, or those closed just now; None: nothing."""
+        chat = self._chats.get(person, _Chat())
+        return chat.shared[what].made if what in chat.shared else None
 
     def shared(
         self, person: str, what: Hashable, make: Callable[[T | None, Sequence[News] | None], Awaitable[T]]
@@ -130,6 +139,8 @@ class Bells(Struct):
         store."""
         if (chat := self._chats.get(person)) is None:
             return
+        if stored and not chat.bells:
+            del self._chats[person]  # it may have been forgotten
         for what, each in chat.shared.items():
             if stored or what == DRAFTS:
                 each.ring(news)
@@ -137,8 +148,11 @@ class Bells(Struct):
             bell.ring(stored=stored)
 
     def tick(self, now: float) -> None:
-        """Wake the pages whose time it is; one clock for all is less work than a timer each."""
-        for chat in self._chats.values():
+        """Wake the pages whose time it is; one clock for all is less work than a timer each. Called every second."""
+        for person, chat in list(self._chats.items()):
+            chat.ticks += 1
+            if not chat.bells and chat.ticks > _KEPT:
+                del self._chats[person]
             for bell in chat.bells:
                 if bell.wakes_at <= now:
                     bell.ring(stored=False)
