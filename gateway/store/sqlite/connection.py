@@ -17,6 +17,7 @@ from gateway.runtime.owners import leave_to_owner
 
 Row = tuple[Any, ...]
 
+APPLICATION_ID: Final = 0x4C674174  # "LgAt": marks a file as Legato's
 BUSY_MS: Final = 5_000  # a backup tool or a shell may hold the file for a moment
 _WAL_PAGES: Final = 4_000  # 16 MB of log before it is folded back into the file
 _WAL_BYTES: Final = 64 * 1024 * 1024  # what is left of the log file after a burst
@@ -111,6 +112,15 @@ class Connection(apsw.Connection):
     stored: tuple[tuple[int, str, Message], ...] = ()
 
 
+def check_ours(connection: apsw.Connection, path: Path) -> None:
+    """Raises StoreUnavailable for another program's file."""
+    version, application = connection.pragma("user_version"), connection.pragma("application_id")
+    if application == APPLICATION_ID:
+        return
+    if version or application or one(connection, "SELECT 1 FROM sqlite_schema LIMIT 1"):
+        raise StoreUnavailable(f"{path} belongs to another program: set another store.url.")
+
+
 def connect_writer(path: Path) -> Connection:
     """The one connection that writes: write-ahead log, every commit on the disk when it returns.
 
@@ -121,6 +131,11 @@ def connect_writer(path: Path) -> Connection:
     connection = Connection(str(path))
     _keep_plans(connection)
     connection.set_busy_timeout(BUSY_MS)
+    try:
+        check_ours(connection, path)  # before anything is set that stays in the file
+    except StoreUnavailable:
+        connection.close()
+        raise
     for pragma in (
         "journal_mode = WAL",
         "synchronous = FULL",

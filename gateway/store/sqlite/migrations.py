@@ -13,9 +13,7 @@ from typing import Final
 import apsw
 
 from gateway.runtime.errors import StoreOutdated, StoreUnavailable
-from gateway.store.sqlite.connection import one
-
-APPLICATION_ID: Final = 0x4C674174  # "LgAt": marks a file as Legato's
+from gateway.store.sqlite.connection import APPLICATION_ID, check_ours, one
 
 OUTDATED: Final = "{path} has version {version}: a run will bring this store to {known}; back up first."
 
@@ -77,11 +75,8 @@ def next_generation(connection: apsw.Connection) -> int:
 
 
 def _version(connection: apsw.Connection, path: Path) -> int:
+    check_ours(connection, path)
     version = int(connection.pragma("user_version"))
-    application = int(connection.pragma("application_id"))
-    foreign = application != APPLICATION_ID
-    if foreign and (version or application or one(connection, "SELECT 1 FROM sqlite_schema LIMIT 1")):
-        raise StoreUnavailable(f"{path} belongs to another program: set another store.url.")
     if version > len(MIGRATIONS):
         raise StoreUnavailable(
             f"{path} was written by a newer Legato (schema {version}, this one knows {len(MIGRATIONS)}):"

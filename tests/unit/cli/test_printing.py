@@ -31,7 +31,7 @@ from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec
 from gateway.providers.plugin import ProviderPlugin
 from gateway.runtime.errors import TOO_FEW_FILES
 from gateway.store.records import StoreStatus
-from gateway.store.sqlite import migrations
+from gateway.store.sqlite.connection import APPLICATION_ID
 from gateway.store.sqlite.store import SqliteStore
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, config_in
@@ -174,7 +174,7 @@ async def test_a_check_beside_a_gateway_looks_all_the_same_and_changes_nothing(t
 async def test_a_check_of_an_older_store_says_what_a_run_would_do(tmp_path: Path) -> None:
     path = tmp_path / "legato.db"
     old = apsw.Connection(str(path))
-    old.execute(f"PRAGMA application_id = {migrations.APPLICATION_ID}")
+    old.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     old.close()
     found = await _store(SqliteStore(path, clock=ManualClock(), read_only=True), path)
     assert (found.ok, found.detail) == (None, f"{path} is empty yet: the first run fills it.")
