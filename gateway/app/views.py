@@ -40,6 +40,7 @@ from gateway.domain.session import Compaction, Session
 from gateway.domain.turn import TurnRules
 from gateway.domain.usage import UsageTotal
 from gateway.domain.views import Coming, Cost, Filled, Link, Memo, Pass, Running, Said, SessionLine, Shares, Stuck, Word
+from gateway.domain.wording import utc
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionNotFound, TookTooLong
@@ -418,20 +419,10 @@ class OperatorView(Struct, kw_only=True):
     async def costs(self, days: int) -> tuple[Sequence[Cost], Sequence[Cost]]:
         """The cost of each of the last days (UTC), oldest first, and of each model in all of them."""
         today = self.clock.now() // _DAY * _DAY
-        since = [await self.store.usage(today - ago * _DAY, "platform") for ago in range(days)]
-        sums = [_cost(sum(totals, UsageTotal())) for totals in since]  # each from its day on
-        later = [_cost(UsageTotal()), *sums]
-        per_day = [
-            Cost(
-                label=str(today - ago * _DAY),
-                calls=each.calls - after.calls,
-                tokens=each.tokens - after.tokens,
-                usd=max(0.0, each.usd - after.usd),
-            )
-            for ago, (each, after) in enumerate(zip(sums, later, strict=False))
-        ]
-        totals = await self.store.usage(today - (days - 1) * _DAY, "model")
-        return per_day[::-1], [_cost(total) for total in totals]
+        shown = [today - ago * _DAY for ago in reversed(range(days))]
+        found = {total.label: total for total in await self.store.usage(shown[0], "day")}
+        per_day = [replace(_cost(found.get(utc(day)[:10], UsageTotal())), label=str(day)) for day in shown]
+        return per_day, [_cost(total) for total in await self.store.usage(shown[0], "model")]
 
     async def lineages(self, most: int) -> Sequence[tuple[str, Sequence[Link]]]:
         """The newest lineages with a compaction, each with its key."""

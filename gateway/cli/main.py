@@ -394,15 +394,15 @@ def config_set(
 @app.command()
 def usage(
     days: Annotated[int, typer.Option(min=1, metavar="N", help="How many days back.")] = 30,
-    by: Annotated[str, typer.Option(metavar="WHAT", help="model, purpose, platform or session.")] = "model",
+    by: Annotated[str, typer.Option(metavar="WHAT", help="model, purpose, platform, session or day.")] = "model",
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
     """Show the use of models and its cost."""
     from gateway.cli.reports import usage_rows, usage_text
 
-    if by not in ("model", "purpose", "platform", "session"):
-        misused(f"--by takes model, purpose, platform or session, not {by!r}")
+    if by not in ("model", "purpose", "platform", "session", "day"):
+        misused(f"--by takes model, purpose, platform, session or day, not {by!r}")
     since = SystemClock().now() - days * 86_400
     rows = ask_store(config, lambda store: usage_rows(store, since, by))
     show_rows(rows, as_json, usage_text)

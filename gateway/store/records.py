@@ -18,7 +18,7 @@ Acceptance = Literal["new", "duplicate", "full"]
 CapName = Literal["session", "person", "chat", "gateway", "schedule", "files"]
 ItemOutcome = Literal["answered", "stopped", "failed", "dead", "absorbed", "refused", "withdrawn"]
 SignalKind = Literal["stop", "interrupt"]
-UsageBy = Literal["model", "purpose", "platform", "session", "key"]
+UsageBy = Literal["model", "purpose", "platform", "session", "key", "day"]  # a day of UTC: "2026-11-28"
 
 # For how many seconds a process must have run before each attempt at an item. A process that dies again and again for
 # reasons of its own uses up no more than the first two.

@@ -11,6 +11,7 @@ import pytest
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message, assistant, note_of, noted, text_of, tool_result, user
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
+from gateway.domain.wording import utc
 from gateway.store.port import Store
 from gateway.store.records import Backlog, Opening, Patch, Pile, StepRecord
 from gateway.store.shared import text as searched
@@ -362,6 +363,7 @@ async def test_usage_is_totalled_most_expensive_first(store: Store) -> None:
     assert [total.label for total in await store.usage(START, "purpose")] == ["turn", "compression"]
     assert [total.label for total in await store.usage(START - 99, "session")] == ["s2", "s1"]
     assert [(t.label, t.calls) for t in await store.usage(START, "platform")] == [("test", 4)]
+    assert [(t.label, t.calls) for t in await store.usage(START, "day")] == [(utc(START)[:10], 4)]
     assert sum(t.calls for t in await store.usage(START, "key") if SessionKey.parse(t.label).platform == "test") == 4
     assert [(t.label, t.calls) for t in await store.usage(START, "model", session_id="s2")] == [("a", 1)]
     assert [(t.label, t.calls) for t in await store.usage(START, "session", key=key("1"))] == [("s1", 3)]

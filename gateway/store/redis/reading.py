@@ -15,6 +15,7 @@ from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey
 from gateway.domain.message import Message
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, UsageTotal
+from gateway.domain.wording import utc
 from gateway.store.records import (
     MOST_HEARD,
     Backlog,
@@ -265,10 +266,11 @@ async def _fates(wire: Wire, item: str) -> list[Fate]:
 async def _ledger(wire: Wire, partition: int, name: str, since: float) -> AsyncIterator[dict[str, Any]]:
     first = 0
     while True:
-        page = await wire.ask(partition, "ZRANGEBYSCORE", name, number(since), "+inf", "LIMIT", str(first), str(_PAGE))
-        for text in page:
-            yield json.loads(document_in(text))
-        if len(page) < _PAGE:
+        reached = (number(since), "+inf", "WITHSCORES", "LIMIT", str(first), str(_PAGE))
+        page = await wire.ask(partition, "ZRANGEBYSCORE", name, *reached)
+        for text, at in zip(page[::2], page[1::2], strict=True):
+            yield {**json.loads(document_in(text)), "day": utc(float(at))[:10]}
+        if len(page) < 2 * _PAGE:
             return
         first += _PAGE
 

@@ -20,7 +20,14 @@ from gateway.store.sqlite.outbox import UNFINISHED
 from gateway.store.sqlite.sessions import COMPACTION_COLUMNS
 
 DEAD: Final[ItemOutcome] = "dead"
-_LABELS: Final = {"model": "model", "purpose": "purpose", "platform": "platform", "session": "session_id", "key": "key"}
+_LABELS: Final = {
+    "model": "model",
+    "purpose": "purpose",
+    "platform": "platform",
+    "session": "session_id",
+    "key": "key",
+    "day": "date(at, 'unixepoch')",
+}
 
 
 def listing(connection: apsw.Connection, key: SessionKey | None, limit: int, offset: int) -> list[Session]:

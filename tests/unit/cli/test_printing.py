@@ -85,7 +85,7 @@ def test_a_command_line_that_cannot_be_meant_ends_with_2_and_says_what_to_do(
     config.write_text(f"store: {{url: 'sqlite:///{tmp_path}/legato.db'}}\n")
     for arguments, said in (
         (["run"], "there is nothing to run: enable a platform"),
-        (["usage", "--by", "day"], "--by takes model, purpose, platform or session, not 'day'"),
+        (["usage", "--by", "hour"], "--by takes model, purpose, platform, session or day, not 'hour'"),
     ):
         with pytest.raises(SystemExit) as ended:
             cli.app([*arguments, "--config", str(config)])
