@@ -94,10 +94,10 @@ class Talk:
                 del stored[-chance.randrange(1, 20) :]
             case "compaction":
                 stored[: chance.randrange(20)] = [user("A summary.", summary=True)]
-            case "another":  # a file is shown in another way: the same message in another object
+            case "another" if stored:  # a file is shown in another way: the same message in another object
                 at = chance.randrange(len(stored))
                 stored[at] = {**stored[at], "content": chance.choice(TEXTS)}
-            case "copy":
+            case "copy" if stored:
                 at = chance.randrange(len(stored))
                 stored[at] = {**stored[at]}
 
@@ -105,7 +105,7 @@ class Talk:
         chance = self.chance
         fresh = [self.message() for _ in range(chance.randrange(3))]
         whole = [*self.stored, *fresh]
-        aside = Aside(len(whole) - 1, "Before:") if chance.random() < 0.2 else None
+        aside = Aside(len(whole) - 1, "Before:") if whole and chance.random() < 0.2 else None
         asked: Any = prompt(chance.choice(("Be kind.", "", '{"":""}')), whole, spec, aside)
         if chance.random() < 0.1:
             asked = asked[1:]
