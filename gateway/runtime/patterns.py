@@ -17,12 +17,12 @@ class Pattern:
     """Behaves as the `re.Pattern` does that it will be."""
 
     def __init__(self, text: str, flags: int) -> None:
-        self._text = text
+        self.pattern = text  # a part of other patterns before this one is compiled
         self._flags = flags
 
     @cached_property
     def _compiled(self) -> re.Pattern[str]:
-        return re.compile(self._text, self._flags)
+        return re.compile(self.pattern, self._flags)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._compiled, name)
