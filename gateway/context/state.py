@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self
 
 from msgspec import Meta, Struct, ValidationError, convert
+from msgspec.structs import asdict
 
 from gateway.context.policy import EFFECTIVE_SAVING
 from gateway.runtime.errors import ProviderRateLimited, ProviderRejected, ProviderUnavailable, QuotaExceeded
@@ -45,7 +46,7 @@ class _Kept(Struct, frozen=True, kw_only=True):
 
     def dump(self) -> dict[str, Any]:
         """Return the JSON-able form."""
-        return {name: getattr(self, name) for name in self.__struct_fields__}
+        return asdict(self)
 
     @classmethod
     def load(cls, state: object) -> Self:

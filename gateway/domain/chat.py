@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 from urllib.parse import quote, unquote
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from gateway.domain.command import CommandCall, parse_command
 from gateway.domain.file import KeptFile
@@ -257,7 +258,7 @@ def one_line(name: str) -> str:
 
 def file_note(file: Attachment) -> dict[str, Any]:
     """An attachment as plain data."""
-    return {name: getattr(file, name) for name in Attachment.__struct_fields__}
+    return asdict(file)
 
 
 def file_in(note: Mapping[str, Any]) -> Attachment:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import structlog
 from msgspec import NODEFAULT, to_builtins
+from msgspec.structs import asdict
 
 from gateway.domain.approval import LABELS, Approval
 from gateway.domain.chat import Button, ChatType, Inbound, SessionKey, Source, file_in, file_note
@@ -142,7 +143,7 @@ def pins_from(text: str) -> Pins:
 
 def file_json(file: KeptFile) -> str:
     """A kept file, without its content."""
-    return dumps({name: getattr(file, name) for name in KeptFile.__struct_fields__})
+    return dumps(asdict(file))
 
 
 def file_from(text: str) -> KeptFile:
@@ -222,7 +223,7 @@ _BESIDE: Final = ("number", "parked")  # facts of a reminder that a store keeps 
 
 def reminder_json(reminder: Reminder) -> str:
     """A reminder without its number, which its store gives it, and without whether it is parked."""
-    facts = {name: getattr(reminder, name) for name in Reminder.__struct_fields__ if name not in _BESIDE}
+    facts = {name: fact for name, fact in asdict(reminder).items() if name not in _BESIDE}
     return dumps({**facts, "key": str(reminder.key), "source": _given(reminder.source)})
 
 
