@@ -21,7 +21,7 @@ from gateway.app.config.loading import load_config, load_with_origins
 from gateway.app.config.sentences import did_you_mean
 from gateway.app.config.setup import FILE
 from gateway.app.config.shape import Shape
-from gateway.app.config.shown import OF_SERVERS, SECRET
+from gateway.app.config.shown import SECRET, is_for_a_server
 from gateway.app.config.source import KeyPath, dotted
 from gateway.app.plugins import providers
 from gateway.runtime.errors import ConfigError, UserError
@@ -76,7 +76,7 @@ def _readable(value: Any, path: KeyPath, redact: Redact) -> Any:
         return {name: _readable(inner, (*path, name), redact) for name, inner in _inner(value).items()}
     if isinstance(value, list | tuple):
         return [_readable(each, path, redact) for each in value]
-    if isinstance(value, SecretStr) or not set(OF_SERVERS).isdisjoint(map(str, path[:-1])):
+    if isinstance(value, SecretStr) or is_for_a_server(path):
         return SECRET
     return redact(value) if isinstance(value, str) else value
 

@@ -12,7 +12,7 @@ from gateway.domain.settings import Section
 from gateway.runtime.redaction import Redact
 
 SECRET: Final = "(set, and secret)"
-OF_SERVERS: Final = ("headers", "env", "extra_body")  # may hold a credential under any name
+_OF_SERVERS: Final = ("headers", "env", "extra_body")  # may hold a credential under any name
 
 
 def shown(config: Section, redact: Redact) -> list[tuple[str, str]]:
@@ -33,9 +33,14 @@ def _set(path: KeyPath, value: Any, default: Any) -> Iterator[tuple[KeyPath, Any
         yield path, value
 
 
+def is_for_a_server(path: KeyPath) -> bool:
+    """Say whether a value is passed on to a server or a program: it may be a credential, whatever its name."""
+    return not set(_OF_SERVERS).isdisjoint(map(str, path[:-1]))
+
+
 def _value(path: KeyPath, value: Any, redact: Redact) -> str:
     hidden = isinstance(value, SecretStr) or any(isinstance(each, SecretStr) for each in _items(value))
-    if hidden or not set(OF_SERVERS).isdisjoint(map(str, path[:-1])):
+    if hidden or is_for_a_server(path):
         return SECRET
     return redact(", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
 
