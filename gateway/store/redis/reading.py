@@ -191,7 +191,8 @@ async def usage(
     for partition in partitions:
         async for entry in _ledger(wire, partition, name, since):
             if session_id is None or entry["session"] == session_id:
-                label = entry.get(by, "")  # an earlier release noted no keys
+                # An earlier release noted no keys.
+                label = utc(entry["at"])[:10] if by == "day" else entry.get(by, "")
                 totals[label] = _with(totals.get(label), label, entry)
     return sorted(
         totals.values(), key=lambda t: (-t.cost_usd, -(t.usage.input_tokens + t.usage.output_tokens), t.label)
@@ -269,7 +270,7 @@ async def _ledger(wire: Wire, partition: int, name: str, since: float) -> AsyncI
         reached = (number(since), "+inf", "WITHSCORES", "LIMIT", str(first), str(_PAGE))
         page = await wire.ask(partition, "ZRANGEBYSCORE", name, *reached)
         for text, at in zip(page[::2], page[1::2], strict=True):
-            yield {**json.loads(document_in(text)), "day": utc(float(at))[:10]}
+            yield {**json.loads(document_in(text)), "at": float(at)}
         if len(page) < 2 * _PAGE:
             return
         first += _PAGE
