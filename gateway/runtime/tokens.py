@@ -94,7 +94,8 @@ class TokenCounter:
         return tokens
 
     def takes_long(self, chars: int) -> bool:
-        """Say whether a message of so many characters is to be measured in a thread, because that takes long."""
+        """Say whether a message of so many characters, which is measured next, is to be measured in a thread, because
+        that takes long. They count among those that may be counted roughly."""
         if self._roughly:
             self._roughly = max(0, self._roughly - chars)
         return chars > LONG_TO_MEASURE or (self._encoding is None and not self._roughly)

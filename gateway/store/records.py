@@ -144,9 +144,8 @@ class Patch(Struct, frozen=True, kw_only=True):
 
 
 _SUMMED: Final = ("at", "usage", "cost_usd")
-PATCHED: Final = tuple(
-    name for name in Patch.__struct_fields__ if name not in _SUMMED
-)  # the fields that a Patch replaces
+# The fields that a Patch replaces.
+PATCHED: Final = tuple(name for name in Patch.__struct_fields__ if name not in _SUMMED)
 
 
 class StepRecord(Struct, frozen=True, kw_only=True):
