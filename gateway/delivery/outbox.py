@@ -321,9 +321,11 @@ class Outbox:
 
     async def _drain_chat(self, row: Outbound) -> None:
         following: Outbound | None = row
+        waits = True
         try:
             while following is not None:
                 following = await self._attempt(following)
+            waits = await self._store.next_due() is not None
         except asyncio.CancelledError:
             following = None  # the next start finds the row as it is: begun, outcome unknown
             raise
@@ -334,7 +336,8 @@ class Outbox:
                     await self._retry(following, ambiguous=True)
             finally:
                 self._in_flight -= 1
-                self._wake.set()
+                if waits:  # most often nothing does, and `serve` need not look
+                    self._wake.set()
 
     async def _attempt(self, row: Outbound) -> Outbound | None:
         """Send a row once. Returns the chat's next row, if that is to be sent now."""
