@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final, Literal
 from urllib.parse import quote, unquote
 
@@ -45,7 +45,7 @@ class ChatAddress(Struct, frozen=True, kw_only=True):
     thread: str | None = None
 
 
-class Source(Struct, frozen=True, kw_only=True):
+class Source(Struct, frozen=True, kw_only=True, dict=True):
     """The place and the person that an Inbound came from. `renamed`: what the platform calls the chat by now, if
     `chat` is only what it was called first. `within`: names of what the chat lies in, such as a channel around a
     thread; `roles`: names of what the person is there; `chat_name`: what people call a group, as far as the platform
@@ -62,13 +62,13 @@ class Source(Struct, frozen=True, kw_only=True):
     roles: tuple[str, ...] = ()
     chat_name: str = ""
 
-    @property
+    @cached_property
     def address(self) -> ChatAddress:
         """Return the address for an answer."""
         return ChatAddress(platform=self.platform, chat=self.chat, thread=self.thread)
 
 
-class SessionKey(Struct, frozen=True, kw_only=True):
+class SessionKey(Struct, frozen=True, kw_only=True, dict=True):
     """The name of a conversation and of its owner. `user` is None in a conversation that its participants share.
 
     Its text form names and escapes every part, so that no two keys are ever written alike.
@@ -80,7 +80,14 @@ class SessionKey(Struct, frozen=True, kw_only=True):
     user: str | None = None
 
     def __str__(self) -> str:
-        return _written(self.platform, self.chat, self.thread, self.user)
+        return self.text
+
+    @cached_property  # asked a dozen times for every message
+    def text(self) -> str:
+        """The text form."""
+        parts = [("chat", self.chat), ("thread", self.thread), ("user", self.user)]
+        named = [f"{name}={quote(value, safe='')}" for name, value in parts if value is not None]
+        return "/".join([quote(self.platform, safe=""), *named])
 
     @property
     def address(self) -> ChatAddress:
@@ -100,19 +107,12 @@ class SessionKey(Struct, frozen=True, kw_only=True):
             parts[name] = unquote(value)
         if not platform or "chat" not in parts:
             raise ValueError(f"not a session key: {text!r}")
-        return SessionKey(
-            platform=unquote(platform),
-            chat=parts["chat"],
-            thread=parts.get("thread"),
-            user=parts.get("user"),
-        )
+        return _key(unquote(platform), parts["chat"], parts.get("thread"), parts.get("user"))
 
 
-@lru_cache(maxsize=8_192)  # written a dozen times for every message
-def _written(platform: str, chat: str, thread: str | None, user: str | None) -> str:
-    parts = [("chat", chat), ("thread", thread), ("user", user)]
-    named = [f"{name}={quote(value, safe='')}" for name, value in parts if value is not None]
-    return "/".join([quote(platform, safe=""), *named])
+@lru_cache(maxsize=8_192)  # so that each writes its text once
+def _key(platform: str, chat: str, thread: str | None, user: str | None) -> SessionKey:
+    return SessionKey(platform=platform, chat=chat, thread=thread, user=user)
 
 
 def session_key(source: Source, *, groups: Sharing, threads: Sharing) -> SessionKey:
@@ -122,7 +122,7 @@ def session_key(source: Source, *, groups: Sharing, threads: Sharing) -> Session
     else:
         sharing = threads if source.chat_type == "thread" else groups
         user = source.user if sharing == "per_user" else None
-    return SessionKey(platform=source.platform, chat=source.chat, thread=source.thread, user=user)
+    return _key(source.platform, source.chat, source.thread, user)
 
 
 def is_shared(key: SessionKey, source: Source) -> bool:
@@ -170,7 +170,7 @@ class Attachment(Struct, frozen=True, kw_only=True):
     seconds: float | None = None
 
 
-class Inbound(Struct, frozen=True, kw_only=True):
+class Inbound(Struct, frozen=True, kw_only=True, dict=True):
     """One thing a lane must deal with, normalised.
 
     `event_id` is stable: the same event received twice has the same one, and (platform, event_id)
@@ -212,7 +212,7 @@ class Inbound(Struct, frozen=True, kw_only=True):
     can_wait: bool = False
     amends: tuple[str, ...] = ()
 
-    @property
+    @cached_property  # asked again and again on the way to a turn
     def command(self) -> CommandCall | None:
         """The slash command that a message calls."""
         called = parse_command(self.text) if self.kind == "message" else None

@@ -118,7 +118,8 @@ def note_of(message: Mapping[str, Any]) -> HostNote:
 
 def noted(message: Message, **changes: Any) -> Message:
     """A copy of `message` whose host note also holds `changes`; the input is not touched."""
-    copy: dict[str, Any] = {**message, HOST: {**note_of(message), **changes}}
+    note = message.get(HOST)  # asked of every new message, many times: without a call
+    copy: dict[str, Any] = {**message, HOST: {**note, **changes} if isinstance(note, dict) else changes}
     return copy  # type: ignore[return-value]
 
 
@@ -131,7 +132,7 @@ def noted_tokens(messages: Iterable[Message]) -> int:
     """Return the tokens of messages by the counts noted on them; a message without a count adds none."""
     total = 0
     for message in messages:
-        note = message.get(HOST)  # asked of every new message, many times: without a call
+        note = message.get(HOST)  # the same
         total += note.get("tokens", 0) if isinstance(note, dict) else 0
     return total
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -22,7 +23,7 @@ class Todo(Struct, frozen=True, kw_only=True):
     status: TodoStatus = "open"
 
 
-class Session(Struct, frozen=True, kw_only=True):
+class Session(Struct, frozen=True, kw_only=True, dict=True):
     """One stretch of conversation. `ended_at` None means it is its key's present one.
 
     `epoch` rises with every change other than appending; a write that carries an older one fails.
@@ -60,7 +61,7 @@ class Session(Struct, frozen=True, kw_only=True):
     places: tuple[str, ...] = ()  # the names of where it was last spoken in (see `place.names`)
     rewritten: int = 0  # how often messages of it were forgotten; a holder of its transcript reads it anew
 
-    @property
+    @cached_property
     def ref(self) -> SessionRef:
         """Return the reference that every write carries."""
         return SessionRef(id=self.id, epoch=self.epoch)

@@ -48,7 +48,9 @@ class TurnRules(Struct, frozen=True, kw_only=True):
 
     def key(self, source: Source) -> SessionKey:
         """Return the key of a conversation in which somebody speaks."""
-        named = names(source) if self.groups or self.threads else ()
+        if not self.groups and not self.threads:
+            return session_key(source, groups=self.sessions.groups, threads=self.sessions.threads)
+        named = names(source)
         groups = narrowest(self.groups, source.platform, named)
         threads = narrowest(self.threads, source.platform, named)
         return session_key(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -11,7 +12,7 @@ Purpose = Literal["turn", "compression", "memory", "title", "transcription", "em
 BROKEN_OFF: Final[Purpose] = "broken off"  # an attempt at an answer that did not end; its figures are our estimate
 
 
-class CanonicalUsage(Struct, frozen=True, kw_only=True):
+class CanonicalUsage(Struct, frozen=True, kw_only=True, dict=True):
     """Token buckets of one call, the same for every API; none overlaps another."""
 
     input_tokens: int = 0  # prompt tokens that were neither read from nor written to a cache
@@ -20,7 +21,7 @@ class CanonicalUsage(Struct, frozen=True, kw_only=True):
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0  # a part of output_tokens
 
-    @property
+    @cached_property
     def prompt_tokens(self) -> int:
         """All that filled the window on the way in: cached tokens are cheap but not absent."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens

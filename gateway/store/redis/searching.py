@@ -63,7 +63,7 @@ def owner_of(key: str, kind: Kind = "said") -> str:
 
 def entries(message: Message) -> list[str]:
     """The terms and prefixes under which a message is entered; none: the message is not found by any."""
-    return _with_starts(terms_of(message))
+    return _with_starts(terms_of(message, kind_of(message)))
 
 
 def _with_starts(terms: Sequence[str]) -> list[str]:

@@ -52,7 +52,7 @@ _FORMS: Final[dict[Any, _Form]] = {
     float: _Form(float, None, float),
     bool: _Form(bool, bool),
     OutboundState: _Form(str, OutboundState),
-    SessionKey: _Form(str, SessionKey.parse),
+    SessionKey: _Form(attrgetter("text"), SessionKey.parse),
     KeptFile: _Form(file_json, file_from),
     Mapping[str, Any]: _Form(lambda state: dumps(dict(state)), loads),
     tuple[str, ...]: _Form(lambda texts: dumps(list(texts)) if texts else _NONE, _texts_from),
@@ -80,12 +80,28 @@ class Shape(Generic[T]):
         self._parts = parts
         self._forms = forms
         self._values = attrgetter(*kinds)
-        self._written = [(place, form.write) for place, form in enumerate(forms.values()) if form.write]
+        written = [(place, form.write) for place, form in enumerate(forms.values()) if form.write]
+        self._texts = [place for place, write in written if write is storable]
+        self._written = [each for each in written if each[1] is not storable]
         self._reads = [(name, form.read) for name, form in forms.items() if form.read]
         self._numbers = [(name, form.number) for name, form in forms.items() if form.number]
         self._needed = [name for name, kind in kinds.items() if not _may_lack(kind)]
         self._nothing: dict[str, Any] = {name: None for name in kinds if name not in self._needed}
         self.names: tuple[str, ...] = (*kinds, *(name for part in parts.values() for name in part.names))
+
+    def some(self, names: Sequence[str]) -> Callable[[Any], list[Fact]]:
+        """A function that gives the facts of these fields of an object that has them."""
+        values = attrgetter(*names)
+        written = [(place, write) for place, name in enumerate(names) if (write := self._forms[name].write)]
+
+        def facts(value: Any) -> list[Fact]:
+            row = list(values(value))
+            for place, write in written:
+                if row[place] is not None:
+                    row[place] = write(row[place])
+            return row
+
+        return facts
 
     def fact(self, name: str, value: Any) -> Fact:
         """One field's fact. Raises TypeError for a value that JSON cannot express, such as a strange engine's state."""
@@ -96,6 +112,9 @@ class Shape(Generic[T]):
     def row(self, value: T) -> list[Fact]:
         """A fact for each of `names`."""
         row = list(self._values(value))
+        for place in self._texts:
+            if row[place] is not None and not row[place].isascii():
+                row[place] = storable(row[place])
         for place, write in self._written:
             if row[place] is not None:
                 row[place] = write(row[place])
@@ -118,7 +137,10 @@ class Shape(Generic[T]):
         for name, part in self._parts.items():
             given[name] = part.of_row(row[first:])
             first += len(part.names)
-        return self._made(given)
+        for name, read in self._reads:
+            if given.get(name) is not None:
+                given[name] = read(given[name])
+        return self._class(**given)
 
     def of_texts(self, texts: Mapping[str, Any]) -> T:
         """The inverse of `facts`; numbers may be texts, and facts of other names are passed over."""
@@ -128,9 +150,6 @@ class Shape(Generic[T]):
                 given[name] = number(given[name])
         for name, part in self._parts.items():
             given[name] = part.of_texts(texts)
-        return self._made(given)
-
-    def _made(self, given: dict[str, Any]) -> T:
         for name, read in self._reads:
             if given.get(name) is not None:
                 given[name] = read(given[name])

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 from urllib.parse import quote
 
 from gateway.domain.chat import ChatAddress, SessionKey
 
 
+@lru_cache(maxsize=8_192)
 def chat_name(address: ChatAddress) -> str:
     """The chat of an address in text form. All threads of a chat share one order of rows, as they share the
     platform's limits."""
-    return str(SessionKey(platform=address.platform, chat=address.chat))
+    return SessionKey(platform=address.platform, chat=address.chat).text
 
 
 class Platforms:

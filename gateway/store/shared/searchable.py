@@ -46,9 +46,9 @@ def kind_of(message: Message) -> Kind | None:
     return "said" if message["role"] in ("user", "assistant") else None
 
 
-def terms_of(message: Message) -> list[str]:
-    """The terms under which a message of either kind is entered, each once."""
-    if kind_of(message) != "returned":
+def terms_of(message: Message, kind: Kind | None) -> list[str]:
+    """The terms under which a message of this kind is entered, each once."""
+    if kind != "returned":
         return text.terms(said_in(message))
     found = every_term_of(message)
     numbers = (term for term in found if _is_number(term))

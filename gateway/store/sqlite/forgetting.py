@@ -54,7 +54,7 @@ def forget(connection: apsw.Connection, deed: Forgetting) -> Mapping[str, int]:
         keeping.put_pins(connection, deed.key, deed.pins)
     keeping.drop_files(connection, deed.key, deed.files)
     for reminder in deed.reminders:
-        change(connection, "DELETE FROM reminders WHERE key = ? AND id = ?", (str(deed.key), reminder))
+        change(connection, "DELETE FROM reminders WHERE key = ? AND id = ?", (deed.key.text, reminder))
     silence(connection, deed.key, deed.item)
     note_done(connection, deed.id, deed.key, deed.at, deed.counts)
     return deed.counts
@@ -64,7 +64,7 @@ def _check_tip(connection: apsw.Connection, deed: Forgetting) -> None:
     row = one(
         connection,
         "SELECT s.id, s.epoch FROM tips t JOIN sessions s ON s.id = t.session_id WHERE t.key = ?",
-        (str(deed.key),),
+        (deed.key.text,),
     )
     if row != (None if deed.tip is None else (deed.tip.id, deed.tip.epoch)):
         raise SessionConflict("This conversation was changed by somebody else; look at it again.")
@@ -118,7 +118,7 @@ def _rewrite(connection: apsw.Connection, session: Rewriting, gone: Mapping[int,
 def silence(connection: apsw.Connection, key: SessionKey, item: str | None) -> None:
     """Take the words out of what came in and of what was shown under a key. Rows that are not shown yet never will
     be, except those of the item that asks."""
-    lane, asks = str(key), -1 if item is None else int(item)
+    lane, asks = key.text, -1 if item is None else int(item)
     ended = "SELECT id, inbound FROM inbox WHERE key = ? AND outcome IS NOT NULL"
     came = f"{ended} UNION SELECT id, inbound FROM inbox WHERE id = ?"
     for number, inbound in many(connection, came, (lane, asks)):
@@ -156,7 +156,7 @@ def erase(connection: apsw.Connection, deed: Erasure, *, ends_items: bool) -> Ma
         change(
             connection,
             "UPDATE inbox SET outcome = ?, ended_at = ? WHERE key = ? AND outcome IS NULL",
-            (_REFUSED, deed.at, str(deed.key)),
+            (_REFUSED, deed.at, deed.key.text),
         )
     _erase_words(connection, deed)
     note_done(connection, deed.id, deed.key, deed.at, counts)
@@ -164,7 +164,7 @@ def erase(connection: apsw.Connection, deed: Erasure, *, ends_items: bool) -> Ma
 
 
 def _erase_sessions(connection: apsw.Connection, deed: Erasure) -> dict[str, int]:
-    lane = str(deed.key)
+    lane = deed.key.text
     old = "AND ended_at IS NOT NULL AND last_active_at < ?2" if deed.before is not None else "AND ?2 IS NULL"
     ids = [row[0] for row in many(connection, f"SELECT id FROM sessions WHERE key = ?1 {old}", (lane, deed.before))]
     gone = json.dumps(ids)
@@ -198,7 +198,7 @@ def _erase_sessions(connection: apsw.Connection, deed: Erasure) -> dict[str, int
 
 def _erase_kept(connection: apsw.Connection, deed: Erasure) -> dict[str, int]:
     """Files, and without a moment everything else that lies under the key."""
-    lane, before = str(deed.key), deed.before
+    lane, before = deed.key.text, deed.before
     old = "SELECT ref FROM files WHERE key = ?1 AND (?2 IS NULL OR at < ?2)"
     refs = [row[0] for row in many(connection, old, (lane, before))]
     keeping.drop_files(connection, deed.key, refs)
@@ -213,7 +213,7 @@ def _erase_kept(connection: apsw.Connection, deed: Erasure) -> dict[str, int]:
 
 def _erase_words(connection: apsw.Connection, deed: Erasure) -> None:
     """Erase the words of messages that came in and of rows that were shown. Events stay known by their ids."""
-    lane, asks, before = str(deed.key), -1 if deed.item is None else int(deed.item), deed.before
+    lane, asks, before = deed.key.text, -1 if deed.item is None else int(deed.item), deed.before
     for number, inbound in many(connection, "SELECT id, inbound FROM inbox WHERE id = ?", (asks,)):
         change(connection, "UPDATE inbox SET inbound = ? WHERE id = ?", (wordless(inbound, asked=True), number))
     change(
@@ -249,7 +249,7 @@ def note_done(connection: apsw.Connection, deed: str, key: SessionKey, at: float
     change(
         connection,
         "INSERT INTO forgotten(deed, key, at, counts) VALUES (?,?,?,?)",
-        (deed, str(key), at, dumps(dict(counts))),
+        (deed, key.text, at, dumps(dict(counts))),
     )
     change(
         connection,

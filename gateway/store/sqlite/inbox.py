@@ -36,7 +36,7 @@ def accept(connection: apsw.Connection, arrivals: Sequence[Arrival], cap: int, i
     lengths = dict.fromkeys(idle, 0)  # each lane is counted once: nothing leaves it meanwhile
     result: list[Arrived] = []
     for arrival in arrivals:
-        lane = str(arrival.key)
+        lane = arrival.key.text
         if not arrival.bypass and lane not in lengths:
             lengths[lane] = _length(connection, lane, cap)
         waiting = 0 if arrival.bypass else lengths[lane]
@@ -110,7 +110,7 @@ def amend(connection: apsw.Connection, arrival: Arrival) -> bool:
                 inbound_json(arrival.inbound),
                 arrival.inbound.source.platform,
                 arrival.inbound.event_id,
-                str(arrival.key),
+                arrival.key.text,
             ),
         )
     )
@@ -118,7 +118,7 @@ def amend(connection: apsw.Connection, arrival: Arrival) -> bool:
 
 def record_refused(connection: apsw.Connection, arrival: Arrival) -> bool:
     """Keep an event as refused; False: the event was known already."""
-    if _insert(connection, arrival, str(arrival.key), attempts=0, outcome="refused") is None:
+    if _insert(connection, arrival, arrival.key.text, attempts=0, outcome="refused") is None:
         return False
     _reopen(connection, arrival)
     return True
@@ -200,7 +200,7 @@ def absorb(connection: apsw.Connection, item: int, key: SessionKey, absorbed: Se
             connection,
             "UPDATE inbox SET absorbed_by = ? WHERE id = ? AND key = ? AND outcome IS NULL AND bypass = 0"
             " AND id <> ? AND coalesce(absorbed_by, ?) = ?",
-            (item, int(other), str(key), item, item, item),
+            (item, int(other), key.text, item, item, item),
         )
         if not taken:
             raise SessionConflict(f"Item {other} does not wait in this lane any more.")

@@ -32,10 +32,10 @@ def keep_file(connection: apsw.Connection, key: SessionKey, file: KeptFile, cont
     change(
         connection,
         "INSERT INTO contents(key, digest, content) VALUES (?,?,?) ON CONFLICT DO NOTHING",
-        (str(key), file.digest, content),
+        (key.text, file.digest, content),
     )
     facts = FILE.row(file)
-    change(connection, f"INSERT INTO files(key, {FILE_COLUMNS}) VALUES (?,{marks(FILE_COLUMNS)})", (str(key), *facts))
+    change(connection, f"INSERT INTO files(key, {FILE_COLUMNS}) VALUES (?,{marks(FILE_COLUMNS)})", (key.text, *facts))
     kept = kept_file(connection, key, file.ref)
     assert kept is not None
     return kept
@@ -43,32 +43,32 @@ def keep_file(connection: apsw.Connection, key: SessionKey, file: KeptFile, cont
 
 def kept_file(connection: apsw.Connection, key: SessionKey, ref: str) -> KeptFile | None:
     """The file of this ref."""
-    row = one(connection, f"SELECT {FILE_COLUMNS} FROM files WHERE key = ? AND ref = ?", (str(key), storable(ref)))
+    row = one(connection, f"SELECT {FILE_COLUMNS} FROM files WHERE key = ? AND ref = ?", (key.text, storable(ref)))
     return None if row is None else FILE.of_row(row)
 
 
 def kept_files(connection: apsw.Connection, key: SessionKey, limit: int) -> list[KeptFile]:
     """A key's files, newest first."""
     query = f"SELECT {FILE_COLUMNS} FROM files WHERE key = ? ORDER BY at DESC, ref DESC LIMIT ?"
-    return [FILE.of_row(row) for row in many(connection, query, (str(key), limit))]
+    return [FILE.of_row(row) for row in many(connection, query, (key.text, limit))]
 
 
 def file_content(connection: apsw.Connection, key: SessionKey, digest: str) -> bytes | None:
     """The content of one of a key's files."""
     query = "SELECT content FROM contents WHERE key = ? AND digest = ?"
-    row = one(connection, query, (str(key), storable(digest)))
+    row = one(connection, query, (key.text, storable(digest)))
     return None if row is None else bytes(row[0])
 
 
 def drop_files(connection: apsw.Connection, key: SessionKey, refs: Sequence[str]) -> None:
     """Keep these files no more, nor contents that no other file of the key has."""
     for ref in refs:
-        change(connection, "DELETE FROM files WHERE key = ? AND ref = ?", (str(key), storable(ref)))
+        change(connection, "DELETE FROM files WHERE key = ? AND ref = ?", (key.text, storable(ref)))
     if refs:
         change(
             connection,
             "DELETE FROM contents WHERE key = ?1 AND digest NOT IN (SELECT digest FROM files WHERE key = ?1)",
-            (str(key),),
+            (key.text,),
         )
 
 
@@ -77,7 +77,7 @@ def drop_files(connection: apsw.Connection, key: SessionKey, refs: Sequence[str]
 
 def pins(connection: apsw.Connection, key: SessionKey) -> Pins:
     """No pins if the key never had any."""
-    row = one(connection, "SELECT rules FROM pins WHERE key = ?", (str(key),))
+    row = one(connection, "SELECT rules FROM pins WHERE key = ?", (key.text,))
     return Pins() if row is None else pins_from(row[0])
 
 
@@ -86,7 +86,7 @@ def put_pins(connection: apsw.Connection, key: SessionKey, pins: Pins) -> None:
     change(
         connection,
         "INSERT INTO pins(key, rules) VALUES (?,?) ON CONFLICT (key) DO UPDATE SET rules = excluded.rules",
-        (str(key), pins_json(pins)),
+        (key.text, pins_json(pins)),
     )
 
 

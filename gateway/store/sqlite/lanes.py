@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from enum import Enum, auto
+from itertools import islice
 
 from msgspec import Struct, field
 
@@ -150,6 +151,8 @@ class Lanes:
         return self._began + attempt_pause(lane.queue[0].attempts, self._pauses) - self._clock.monotonic()
 
     def _due_suspect(self) -> Lane | None:
+        if not self._suspects:
+            return None
         due = next((lane for lane in self._suspects if self._pause(lane) <= 0.0), None)
         if due is None or self._suspect is not None:
             return None
@@ -261,7 +264,7 @@ class Lanes:
     def waiting(self, key: SessionKey, limit: int) -> list[InboxItem]:
         """The first queued items, oldest first."""
         lane = self._lanes.get(key)
-        return [] if lane is None else [item for item, _ in zip(lane.queue, range(limit), strict=False)]
+        return [] if lane is None else list(islice(lane.queue, limit))
 
     def current(self, key: SessionKey) -> InboxItem | None:
         """The item that runs, or is claimed, or was begun before and is about to be resumed."""

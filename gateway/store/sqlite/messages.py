@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import apsw
 
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import HOST, HostNote, Message, note_of, noted, wire
+from gateway.domain.message import HOST, HostNote, Message, note_of, noted
 from gateway.runtime.errors import StoreError
 from gateway.store.records import Found
-from gateway.store.shared.documents import dumps, loads, unkept_note
+from gateway.store.shared.documents import dumps, loads
 from gateway.store.sqlite.connection import Connection, Row, change, many, one
 
 MESSAGE_COLUMNS: Final = "m.id, m.body, m.note, m.tokens, m.at"
@@ -44,7 +44,7 @@ def is_of(connection: apsw.Connection, number: int, key: SessionKey) -> bool:
     """Say whether this is a message of the key."""
     in_range = number < 1 << 63  # SQLite takes no higher one
     return (
-        in_range and one(connection, "SELECT 1 FROM messages WHERE id = ? AND key = ?", (number, str(key))) is not None
+        in_range and one(connection, "SELECT 1 FROM messages WHERE id = ? AND key = ?", (number, key.text)) is not None
     )
 
 
@@ -80,7 +80,7 @@ def _stored(connection: apsw.Connection, session_id: str, key: SessionKey, messa
     assert isinstance(connection, Connection)
     body, extra = message_columns(message)
     at = note.get("at", at)
-    lane = str(key)
+    lane = key.text
     change(
         connection,
         "INSERT INTO messages(key, session_id, role, body, note, tokens, at) VALUES (?,?,?,?,?,?,?)",
@@ -114,8 +114,11 @@ def message_id(number: int) -> str:
 
 def message_columns(message: Message) -> tuple[str, str | None]:
     """(body, note): the message as a provider sees it, and the host's note without the facts that have columns."""
-    note = unkept_note(message)
-    return dumps(wire(message)), dumps(note) if note else None
+    body: dict[str, Any] = {**message}
+    note = {**body.pop(HOST, {})}
+    for kept in ("id", "tokens", "at"):
+        note.pop(kept, None)
+    return dumps(body), dumps(note) if note else None
 
 
 def message_of(body: str, note: str | None) -> Message:

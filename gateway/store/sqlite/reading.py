@@ -32,7 +32,7 @@ _LABELS: Final = {
 
 def listing(connection: apsw.Connection, key: SessionKey | None, limit: int, offset: int) -> list[Session]:
     """Sessions of a key (None: of all), newest first."""
-    condition, bindings = ("", ()) if key is None else (" WHERE s.key = ?", (str(key),))
+    condition, bindings = ("", ()) if key is None else (" WHERE s.key = ?", (key.text,))
     rows = many(
         connection,
         f"{sessions.SELECT_SESSION}{condition} ORDER BY s.seq DESC LIMIT ? OFFSET ?",
@@ -63,7 +63,7 @@ def usage(
         bindings += [session_id, session_id]
     if key is not None:
         conditions.append("key = ?")
-        bindings.append(str(key))
+        bindings.append(key.text)
     rows = many(
         connection,
         f"SELECT {_LABELS[by]}, count(*), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),"
@@ -84,7 +84,7 @@ def calls(connection: apsw.Connection, key: SessionKey, since: float, until: flo
         connection,
         f"SELECT at, session_id, purpose, provider, model, cost_usd, {sessions.USAGE_COLUMNS} FROM ledger"
         " WHERE key = ? AND at BETWEEN ? AND ? ORDER BY at, id",
-        (str(key), since, until),
+        (key.text, since, until),
     )
     return [
         Call(

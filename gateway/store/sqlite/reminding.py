@@ -44,7 +44,7 @@ def add(connection: apsw.Connection, reminder: Reminder, most: int, in_chat: int
         " VALUES (?,?,?,?,?, 1 + coalesce((SELECT max(number) FROM reminders WHERE key = ?), 0), ?,?,?,"
         " EXISTS (SELECT 1 FROM closed_chats WHERE lane = ?), ?)",
         (
-            *(reminder.id, str(reminder.key), chat, chat.partition("/")[0], person, str(reminder.key)),
+            *(reminder.id, reminder.key.text, chat, chat.partition("/")[0], person, reminder.key.text),
             *(reminder.version, reminder.is_open, reminder.due_at, chat, reminder_json(reminder)),
         ),
     )
@@ -65,13 +65,13 @@ def of_key(connection: apsw.Connection, key: SessionKey, over: int) -> list[Remi
     """A key's open reminders by their number, and its latest others."""
     open_ = f"SELECT {_COLUMNS} FROM reminders WHERE chat = ? AND open AND key = ? ORDER BY number"
     others = f"SELECT {_COLUMNS} FROM reminders WHERE key = ? AND NOT open ORDER BY number DESC LIMIT ?"
-    rows = many(connection, open_, (chat_name(key.address), str(key)))
-    return [_read(row) for row in (*rows, *many(connection, others, (str(key), over)))]
+    rows = many(connection, open_, (chat_name(key.address), key.text))
+    return [_read(row) for row in (*rows, *many(connection, others, (key.text, over)))]
 
 
 def has_any(connection: apsw.Connection, key: SessionKey) -> bool:
     """Say whether a key ever had a reminder."""
-    return one(connection, "SELECT 1 FROM reminders WHERE key = ? LIMIT 1", (str(key),)) is not None
+    return one(connection, "SELECT 1 FROM reminders WHERE key = ? LIMIT 1", (key.text,)) is not None
 
 
 def due(connection: apsw.Connection, now: float, limit: int, platforms: Platforms) -> list[Reminder]:

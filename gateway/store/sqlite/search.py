@@ -57,7 +57,7 @@ def enter_stored(connection: Connection) -> None:
 def enter(connection: apsw.Connection, number: int, key: str, message: Message) -> None:
     """Index a message, if a search should find the message; an entry that is there is made anew."""
     kind = kind_of(message)
-    terms = terms_of(message) if kind else []
+    terms = terms_of(message, kind) if kind else []
     if terms:
         owner = owner_of(key, size=_OWNER)
         if kind == "returned":
@@ -196,7 +196,7 @@ def _read(connection: apsw.Connection, words: str, key: SessionKey | None) -> Un
     """Every message of a key, or of all, some at a time."""
     read, last = Unindexed(words), 0
     found = "SELECT id, key, body, note FROM messages WHERE id > ?1 AND (?2 IS NULL OR key = ?2) ORDER BY id LIMIT ?3"
-    while rows := many(connection, found, (last, None if key is None else str(key), _READ)):
+    while rows := many(connection, found, (last, None if key is None else key.text, _READ)):
         last = rows[-1][0]
         for number, lane, body, note in rows:
             read.take(number, lane, message_of(body, note))

@@ -32,6 +32,7 @@ _APPLY: Final = (
     + " WHERE id = ? AND epoch = ? AND key = ? AND ended_at IS NULL AND message_count = coalesce(?, message_count)"
     " RETURNING message_count"
 )
+_patched: Final = SESSION.some(PATCHED)
 _UNUSED: Final = USAGE.row(CanonicalUsage())
 SELECT_SESSION: Final = f"SELECT {SESSION_COLUMNS} FROM sessions s JOIN prompts p ON p.session_id = s.id"
 
@@ -66,7 +67,7 @@ def tip(connection: apsw.Connection, key: SessionKey) -> Session | None:
         connection,
         f"SELECT {SESSION_COLUMNS} FROM tips t JOIN sessions s ON s.id = t.session_id"
         " JOIN prompts p ON p.session_id = s.id WHERE t.key = ?",
-        (str(key),),
+        (key.text,),
     )
     return None if row is None else SESSION.of_row(row)
 
@@ -79,7 +80,7 @@ def length(connection: apsw.Connection, session_id: str) -> int:
 
 def ids_of(connection: apsw.Connection, key: SessionKey) -> list[str]:
     """All sessions of a key."""
-    return [row[0] for row in many(connection, "SELECT id FROM sessions WHERE key = ?", (str(key),))]
+    return [row[0] for row in many(connection, "SELECT id FROM sessions WHERE key = ?", (key.text,))]
 
 
 def append(connection: apsw.Connection, ref: SessionRef, key: SessionKey, record: StepRecord) -> Appended:
@@ -99,7 +100,7 @@ def check(connection: apsw.Connection, ref: SessionRef, key: SessionKey) -> int:
     epoch, count, owner, ended_at = row
     if epoch != ref.epoch or ended_at is not None:
         raise SessionConflict(f"Session {ref.id} was changed by somebody else; look at it again.")
-    if owner != str(key):
+    if owner != key.text:
         raise SessionConflict(f"Session {ref.id} does not belong to the lane that writes.")
     return int(count)
 
@@ -107,7 +108,7 @@ def check(connection: apsw.Connection, ref: SessionRef, key: SessionKey) -> int:
 def open_(connection: apsw.Connection, key: SessionKey, opening: Opening) -> Opened:
     """Open a session under a key that has none. Raises SessionConflict."""
     taken = change(
-        connection, "INSERT OR IGNORE INTO tips(key, session_id) VALUES (?,?)", (str(key), opening.session.id)
+        connection, "INSERT OR IGNORE INTO tips(key, session_id) VALUES (?,?)", (key.text, opening.session.id)
     )
     if not taken:
         raise SessionConflict("This key has a session already; end it first.")
@@ -266,7 +267,7 @@ def _close(
 
 
 def _leave_tip(connection: apsw.Connection, ref: SessionRef, key: SessionKey) -> None:
-    if not change(connection, "DELETE FROM tips WHERE key = ? AND session_id = ?", (str(key), ref.id)):
+    if not change(connection, "DELETE FROM tips WHERE key = ? AND session_id = ?", (key.text, ref.id)):
         raise SessionConflict(f"Session {ref.id} is not its key's present one.")
 
 
@@ -298,11 +299,11 @@ def _apply(connection: apsw.Connection, ref: SessionRef, key: SessionKey, record
         (
             more,
             patch.at,
-            *[SESSION.fact(name, getattr(patch, name)) for name in PATCHED],
+            *_patched(patch),
             noted_tokens(record.messages),
             patch.cost_usd,
             *(_UNUSED if patch.usage is None else USAGE.row(patch.usage)),
-            *(ref.id, ref.epoch, str(key), record.after),
+            *(ref.id, ref.epoch, key.text, record.after),
         ),
     )
     if row is None:
@@ -319,7 +320,7 @@ def record_calls(connection: apsw.Connection, calls: Iterable[LedgerEntry], sess
             f"INSERT INTO ledger(at, key, platform, session_id, purpose, provider, model, {USAGE_COLUMNS}, cost_usd)"
             " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (
-                *(call.at, str(key), key.platform, session_id, call.purpose, call.provider, storable(call.model)),
+                *(call.at, key.text, key.platform, session_id, call.purpose, call.provider, storable(call.model)),
                 *USAGE.row(call.usage),
                 call.cost_usd,
             ),

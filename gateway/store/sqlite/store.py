@@ -204,7 +204,7 @@ class SqliteStore(Store):
 
     async def accept(self, arrivals: Sequence[Arrival], *, cap: int) -> list[Receipt]:
         reserved = self._lanes.reserve(dict.fromkeys(arrival.key for arrival in arrivals if not arrival.bypass))
-        idle = frozenset(str(key) for key in reserved)
+        idle = frozenset([key.text for key in reserved])
         arrived = await self._database.writer.run(
             lambda connection: inbox.accept(connection, arrivals, cap, idle),
             done=partial(self._arrived, reserved),
@@ -277,8 +277,8 @@ class SqliteStore(Store):
 
     async def heard(self, key: SessionKey, limit: int) -> list[InboxItem]:
         if limit <= _FEW:
-            return self._database.look(inbox.heard, str(key), limit)
-        return await self._database.read(inbox.heard, str(key), limit)
+            return self._database.look(inbox.heard, key.text, limit)
+        return await self._database.read(inbox.heard, key.text, limit)
 
     # -- one turn ---------------------------------------------------------------------------
 
@@ -610,7 +610,7 @@ class SqliteStore(Store):
     ) -> Changed:
         sender, arrivals = self._sender(), [arrival] if arrival else []
         reserved = self._lanes.reserve([each.key for each in arrivals])
-        idle = frozenset(str(key) for key in reserved)
+        idle = frozenset([key.text for key in reserved])
 
         def done(replaced: reminding.Replaced) -> None:
             self._arrived(reserved, replaced.arrived)

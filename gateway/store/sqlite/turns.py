@@ -31,7 +31,7 @@ def beginning(connection: apsw.Connection, item: InboxItem) -> Beginning:
     row = one(
         connection,
         "SELECT EXISTS (SELECT 1 FROM reminders WHERE key = ?), EXISTS (SELECT 1 FROM turns WHERE item = ?)",
-        (str(item.key), number),
+        (item.key.text, number),
     )
     assert row is not None
     reminders, is_begun = row
@@ -115,7 +115,7 @@ def finish(
         advances = (*advances, *outbox.advance_all(connection, [dropped], sender))
     return Ended(
         appended=appended,
-        next=inbox.next_of_lane(connection, str(item.key)),
+        next=inbox.next_of_lane(connection, item.key.text),
         advances=advances,
     )
 

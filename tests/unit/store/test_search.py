@@ -26,9 +26,9 @@ def test_what_was_said_and_what_a_tool_returned_are_kept_apart() -> None:
 
 
 def test_a_short_result_is_entered_whole_and_a_long_one_by_all_its_words_and_some_numbers() -> None:
-    assert sorted(terms_of(tool_result("c", "exit 3: no such file"))) == ["3", "exit", "file", "no", "such"]
+    assert sorted(terms_of(tool_result("c", "exit 3: no such file"), "returned")) == ["3", "exit", "file", "no", "such"]
     rows = "\n".join(f"{n:05} queued {n:08x}" for n in range(9_000))
-    found = terms_of(tool_result("c", f"first alpha\n{rows}\nlast omega", identifiers=["inv_5f"]))
+    found = terms_of(tool_result("c", f"first alpha\n{rows}\nlast omega", identifiers=["inv_5f"]), "returned")
     assert sum(any(map(str.isdigit, term)) for term in found) == RESULT_NUMBERS
     assert {"first", "alpha", "last", "omega", "queu", "inv", "5f", "00000", "08999"} <= set(found)
 
@@ -36,21 +36,21 @@ def test_a_short_result_is_entered_whole_and_a_long_one_by_all_its_words_and_som
 def test_a_result_of_many_words_is_entered_by_its_ends() -> None:
     letters = "abcdefghijklmnop"
     words = [f"{one}{two}{three}" for one in letters for two in letters for three in letters]
-    found = terms_of(tool_result("c", " ".join(words)))
+    found = terms_of(tool_result("c", " ".join(words)), "returned")
     assert len(found) == RESULT_TERMS
     assert {words[0], words[-1]} <= set(found)
 
 
 def test_what_was_said_is_entered_whole_however_long_it_is() -> None:
     said = " ".join(f"word{n}" for n in range(5_000))
-    assert len(terms_of(user(said))) == 5_000
+    assert len(terms_of(user(said), "said")) == 5_000
 
 
 @given(st.text(max_size=200), st.integers(1, 30))
 def test_no_result_has_more_terms_than_it_may_nor_any_twice(content: str, times: int) -> None:
-    found = terms_of(tool_result("c", content * times * 20))
+    found = terms_of(tool_result("c", content * times * 20), "returned")
     assert len(found) == len(set(found)) <= RESULT_TERMS
-    assert set(terms_of(tool_result("c", content))) <= set(text.terms(content))
+    assert set(terms_of(tool_result("c", content), "returned")) <= set(text.terms(content))
 
 
 def test_the_passage_around_most_of_what_was_looked_for_is_shown() -> None:
