@@ -52,6 +52,8 @@ def held(
 ) -> Held | None:
     """The choice or the setting of the narrowest place that has one; of one place, the choice. None: there is none."""
     free = True
+    if not chosen and not configured:  # as nearly everywhere
+        return None
     for place in places(platform, named):
         choice = chosen.get(place) if free else None
         if choice is not None and choice.value is not None:

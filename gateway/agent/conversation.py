@@ -93,7 +93,8 @@ class Conversation(Struct, kw_only=True):
     def files_at(self) -> list[int]:
         """Return the positions of the messages that refer to kept files; only new messages are walked."""
         stored = self.references.among(self.session.ref, self.messages)
-        return [*stored, *(len(self.messages) + position for position in references_in(self.fresh))]
+        fresh = references_in(self.fresh)
+        return [*stored, *(len(self.messages) + position for position in fresh)] if fresh else [*stored]
 
     def aside(self) -> Aside | None:
         """Return the present turn's quotes and the position of their message; None without quotes, or where a
@@ -106,8 +107,7 @@ class Conversation(Struct, kw_only=True):
 
     def add(self, message: Message, at: float) -> None:
         """Append a message, which is measured once for ever."""
-        measured = message if "tokens" in note_of(message) else self.measured(message)
-        self.fresh.append(noted(measured, at=at))
+        self.fresh.append(noted(message if "tokens" in note_of(message) else self.measured(message), at=at))
 
     def measured(self, message: Message) -> Message:
         """Return the message with its tokens, identifiers and standing instructions. It may be called in a thread."""
@@ -116,9 +116,9 @@ class Conversation(Struct, kw_only=True):
 
     async def measured_aside(self, message: Message) -> Message:
         """The same; a long message is measured in a thread, so that nobody else waits."""
-        size = len(text_of(message)) + sum(
-            [len(call["function"]["arguments"]) for call in message.get("tool_calls", ())]
-        )
+        size = len(text_of(message))
+        for call in message.get("tool_calls", ()):
+            size += len(call["function"]["arguments"])
         aside = self.counter.takes_long(size)
         return await asyncio.to_thread(self.measured, message) if aside else self.measured(message)
 
@@ -145,9 +145,11 @@ class Conversation(Struct, kw_only=True):
         report our own count, corrected by the model's usual reports."""
         if not self.reported_tokens:
             return self.calibration.correct(self.spec.name, self.counted_tokens())
-        since = noted_tokens(self.messages[self.reported_messages :])
-        since += noted_tokens(self.fresh[max(0, self.reported_messages - len(self.messages)) :])
-        return self.reported_tokens + self.calibration.correct(self.spec.name, since)
+        since = self.messages[self.reported_messages :]
+        since += self.fresh[max(0, self.reported_messages - len(self.messages)) :]
+        if not since:
+            return self.reported_tokens
+        return self.reported_tokens + self.calibration.correct(self.spec.name, noted_tokens(since))
 
     async def too_long(self, text: str) -> str | None:
         """Return the reason why no answer to a message of this text fits the window; None if one does. A long text is
@@ -172,10 +174,10 @@ class Conversation(Struct, kw_only=True):
 
     def reported(self, usage: CanonicalUsage) -> None:
         """Take the provider's count of the request just made, which held everything up to here."""
-        if not usage.prompt_tokens:
+        if not (tokens := usage.prompt_tokens):
             return
-        self.calibration.learn(self.spec.name, reported=usage.prompt_tokens, counted=self.counted_tokens())
-        self.reported_tokens = usage.prompt_tokens
+        self.calibration.learn(self.spec.name, reported=tokens, counted=self.counted_tokens())
+        self.reported_tokens = tokens
         self.reported_messages = self.length
 
     def sent(self, request: ModelRequest, usage: CanonicalUsage, at: float) -> None:

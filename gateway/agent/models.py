@@ -57,18 +57,18 @@ class Calibration(Struct):
 
     def learn(self, model: str, *, reported: int, counted: int) -> None:
         """Learn from one call: the provider's prompt tokens beside our own count of the same request."""
-        self._corrections[model] = self._of(model).observed(counted, reported)
+        self._corrections[model] = self._corrections.get(model, _UNKNOWN).observed(counted, reported)
 
     def knows(self, model: str) -> bool:
         """Say whether the model has reported a prompt's size."""
-        return self._of(model).samples > 0
+        return self._corrections.get(model, _UNKNOWN).samples > 0
 
     def correct(self, model: str, counted: int) -> int:
         """Return our count as the provider would probably count it."""
-        return self._of(model).apply(counted)
+        return self._corrections.get(model, _UNKNOWN).apply(counted)
 
-    def _of(self, model: str) -> Correction:
-        return self._corrections.get(model) or Correction()
+
+_UNKNOWN: Final = Correction()
 
 
 class _Absence(Struct, frozen=True):
@@ -240,6 +240,8 @@ class Models(Struct, kw_only=True):
 
     def is_chosen(self, session: Session) -> bool:
         """Say whether a person chose the session's model at the present provider; another provider has other models."""
+        if session.model_chosen_at is None:
+            return False
         home = self.home(session)
         return session.model_chosen_at == home.provider and self.may_be(session.model, home)
 
@@ -264,6 +266,8 @@ class Models(Struct, kw_only=True):
     def chain(self, live: ModelSpec) -> list[ModelSpec]:
         """Return the models that may answer where `live` should, in order; those that are away come last, because one
         of them may be back."""
+        if not self.fallbacks:
+            return [live]
         others = [spec for spec in self.fallbacks if spec.place != live.place]
         return sorted([live, *others], key=lambda spec: self.absence(spec) is not None)
 

@@ -63,7 +63,10 @@ def announce(conversation: Conversation, *, automatic: bool) -> list[str]:
     engine, tokens, window = conversation.engine, conversation.prompt_tokens(), conversation.spec.context_length
     PRESSURE.observe(tokens / window)
     threshold = engine.threshold_tokens if automatic and not engine.automatic_blocked else 0
-    reached, said = marks(tokens, window, threshold), {m for m in conversation.announced if m.startswith(_PREFIX)}
+    reached = marks(tokens, window, threshold)
+    if not reached and not conversation.announced:  # as most often
+        return []
+    said = {mark for mark in conversation.announced if mark.startswith(_PREFIX)}
     crossed = reached - said
     if reached != said:
         others = [mark for mark in conversation.announced if not mark.startswith(_PREFIX)]

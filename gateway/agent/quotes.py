@@ -105,7 +105,8 @@ class Quoting(Struct, frozen=True, kw_only=True):
 def _named(message: Message) -> list[str]:
     """The identifiers of a message that name something. The name of a file that comes with it names that file alone."""
     note = note_of(message)
-    values = [value for value in note.get("identifiers", []) if _names(value)]
+    found = note.get("identifiers")
+    values = [value for value in found if _names(value)] if found else []
     if not values or "files" not in note:
         return values
     words = "\n".join([note.get("said", ""), *(str(file.get("words") or "") for file in note["files"])])
@@ -170,7 +171,7 @@ def _bent(text: str) -> str:
 
 def marked(announced: Sequence[str], quotes: Quotes | None) -> tuple[str, ...]:
     """A session's `announced` after a message that brought these quotes."""
-    others = tuple(mark for mark in announced if not mark.startswith(QUOTED))
+    others = tuple([mark for mark in announced if not mark.startswith(QUOTED)]) if announced else ()
     return others if quotes is None else (*others, f"{QUOTED}{quotes.count}:{quotes.tokens}")
 
 

@@ -152,7 +152,7 @@ class Sessions:
         home = self.models.home(session)
         if not chosen.model and self.models.is_chosen(session):
             return session.model, session.model_chosen_at  # from before choices belonged to chats
-        found = self.model(session, chosen)
+        found = self.model(session, chosen) if chosen.model or self.models.of_places else None
         return (found.value, home.provider) if found and found.choice else (home.name, None)
 
     def _blank(

@@ -195,30 +195,22 @@ def find(text: str, *, names: bool = True) -> list[str]:
     fields = dict(_fields(text)) if '"' in text else {}
     for run in _RUN.finditer(text):
         word = run[0]
-        if word in seen or (word.isalpha() and word.islower()) or (len(word) < 5 and word.isdigit()):  # most words
-            continue
+        if word in seen or (word.isalpha() and word[1:].islower()) or (len(word) < 5 and word.isdigit()):
+            continue  # most words
         if fields.get(run.start()) == "" or (not names and text.startswith('":', run.end())):
             continue  # the number of a place, or a key
         seen.add(word)
         places += zip(repeat(run.start()), _told(word, names))
     if _DIGIT.search(text):
-        whole = [*_DAY.finditer(text)] if _may_name_days(text) else []
-        covered = {place for one in whole for place in range(*one.span())}
-        grouped = [one for one in _GROUPED.finditer(text) if _is_grouped(one[0]) and one.start() not in covered]
-        inside = {place for one in grouped for place in range(*one.span())}
-        places = [(start, value) for start, value in places if start not in inside]
-        places += [(one.start(), one[0].rstrip(",")) for one in (*whole, *grouped)]
-        covered |= inside
-        measures = [one for one in _MEASURE.finditer(text) if one.start() not in covered]
-        measured = {place for one in measures for place in range(one.start(), one.end())}
-        places = [(start, value) for start, value in places if not (value.isdigit() and start in measured)]
-        places += [(one.start(), value) for one in measures if (value := one[0].strip(" .,")) not in _CERTAINLY]
-        places += [(one.start(), one[0]) for one in _CODE.finditer(text)]
+        places = _with_numbers(text, places)
     if fields:
         places += [(start, value) for start, value in fields.items() if value]
-    places += _capitals(text)
+    if _CAPITALS.search(text):
+        places += _capitals(text)
     if names:
-        places += [(one.start(), value) for one in _QUOTED.finditer(text) if (value := _quoted(one))]
+        for one in _QUOTED.finditer(text):
+            if value := _quoted(one):
+                places.append((one.start(), value))
     if not text.isascii() and "/" in text:
         places += [(one.start(), one[0]) for one in _FOREIGN_PATH.finditer(text)]
     if not places:
@@ -226,6 +218,29 @@ def find(text: str, *, names: bool = True) -> list[str]:
     places.sort(key=itemgetter(0))
     # A value over a line's end is two cells of a table, and would be two lines of a list.
     return list(dict.fromkeys(value for _, value in places if len(value) <= LONGEST and len(value.splitlines()) == 1))
+
+
+def _with_numbers(text: str, places: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Add the days, grouped numbers, measures and codes of a text, in the place of what stands inside them."""
+    whole = [*_DAY.finditer(text)] if _may_name_days(text) else []
+    # Most texts with a number have none of these: nothing is made for them.
+    grouped, measures = [*_GROUPED.finditer(text)], [*_MEASURE.finditer(text)]
+    covered: set[int] = set()
+    if whole or grouped:
+        covered.update(place for one in whole for place in range(*one.span()))
+        grouped = [one for one in grouped if _is_grouped(one[0]) and one.start() not in covered]
+        inside = {place for one in grouped for place in range(*one.span())}
+        places = [(start, value) for start, value in places if start not in inside]
+        places += [(one.start(), one[0].rstrip(",")) for one in (*whole, *grouped)]
+        covered |= inside
+    if measures:
+        measures = [one for one in measures if one.start() not in covered]
+        measured = {place for one in measures for place in range(one.start(), one.end())}
+        places = [(start, value) for start, value in places if not (value.isdigit() and start in measured)]
+        places += [(one.start(), value) for one in measures if (value := one[0].strip(" .,")) not in _CERTAINLY]
+    for one in _CODE.finditer(text):
+        places.append((one.start(), one[0]))
+    return places
 
 
 def _is_grouped(value: str) -> bool:

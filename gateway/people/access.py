@@ -60,7 +60,8 @@ class Access(Struct, frozen=True, kw_only=True):
 
     def sees_details(self, source: Source) -> bool:
         """Say whether this person may read the gateway's own troubles in full: an admin, where nobody reads along."""
-        return self.is_admin(source) and (self._is_trusted(source) or source.chat_type == "direct")
+        trusted = self._is_trusted(source)
+        return trusted or (source.chat_type == "direct" and self._named(source, self.admins))
 
     def _is_trusted(self, source: Source) -> bool:
         operator = self.operators.get(source.platform, source.user)

@@ -90,7 +90,8 @@ class Pairing(Struct, kw_only=True):
     def greets(self, source: Source) -> bool:
         """Say whether this person was let in by a code and, as far as is known, not greeted yet."""
         guests = self._book[0].guests if self._book is not None else ()
-        return any(not each.greeted and (each.platform, each.user) == (source.platform, source.user) for each in guests)
+        who = source.platform, source.user
+        return bool(guests) and any(not each.greeted and (each.platform, each.user) == who for each in guests)
 
     async def ask(self, inbound: Inbound) -> str | None:
         """The sentence for a stranger who wrote in private. None: pairing is off, they have a code already, or too many

@@ -96,7 +96,8 @@ class Background:
         """Run `job` until it ends or the app closes. Its failure is logged under `name`."""
         task = asyncio.create_task(self._supervise(job, name), name=name)
         self._jobs.add(task)
-        self._idle.clear()
+        if len(self._jobs) == 1:
+            self._idle.clear()
         task.add_done_callback(partial(self._forget, job))
         return task
 

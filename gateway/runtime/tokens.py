@@ -131,7 +131,7 @@ class TokenCounter:
         if isinstance(reasoning, str):
             total += self.text(reasoning)
         calls = message.get("tool_calls")
-        if isinstance(calls, Sequence) and not isinstance(calls, str | bytes):
+        if calls and isinstance(calls, Sequence) and not isinstance(calls, str | bytes):
             total += sum(self._call(call) for call in calls)
         return total
 

@@ -87,7 +87,7 @@ class Lanes:
                 await self._give_back(claim.lease, counted=False)
                 return
             lease = claim.lease
-            self._running[lease] = self._background.start(self._drain(claim), name=f"lane {lease.key}")
+            self._running[lease] = self._background.start(self._drain(claim), name=f"lane {lease.key.text}")
 
     async def stop(self, grace: float, *, waits: Callable[[SessionKey], bool] = lambda _: False) -> None:
         """Give running lanes `grace` seconds to finish their present item, then give them back. A lane whose turn

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
 import structlog
@@ -35,6 +36,12 @@ PAUSES = "The model did not answer; I try again in {pause:.0f} s{so_far}. /stop 
 SO_FAR = " ({seconds:.0f} s so far)"
 TOOK = "That took me {seconds:.0f} s."
 GAVE_UP = "I gave this up because {why} for {time}; ask again, perhaps in parts."
+
+
+@cache  # to hold an adapter against three Protocols takes longer than a word takes to be shown
+def _able(kind: type) -> tuple[bool, bool, bool]:
+    """What adapters of a class can do: stream, type, show work."""
+    return issubclass(kind, CanStream), issubclass(kind, CanType), issubclass(kind, CanShowWork)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,12 +77,12 @@ class TurnObserver:
         self._over_at = now + self.deadline
         source = self.item.inbound.source
         self.turn = RunningTurn(key=self.item.key, source=source, started_at=now, alive_at=now, end=lambda _: None)
-        # Asked once a turn, and of the class, for which Python remembers the answer: isinstance takes longer to
-        # hold an object against a Protocol than a word takes to be shown.
         adapter: Any = self.adapter
-        self._stream = adapter if issubclass(type(adapter), CanStream) else None
-        self._typist = adapter if issubclass(type(adapter), CanType) else None
-        self._works = adapter if issubclass(type(adapter), CanShowWork) else None
+        kind: Any = type(adapter)
+        streams, types, works = _able(kind)
+        self._stream = adapter if streams else None
+        self._typist = adapter if types else None
+        self._works = adapter if works else None
 
     # -- limits -----------------------------------------------------------------------------
 

@@ -106,7 +106,9 @@ class Reception(Struct, kw_only=True):
         # Before anything that may fail: the store gives out such an item only once.
         said = {receipt.event_id: self.run_bypassed(receipt.item) for receipt in receipts if receipt.item is not None}
         until = self.clock.monotonic() + _AFTERWARDS
-        status = {arrival.inbound.event_id: await self._turned_away(adapter, arrival) for arrival in too_many}
+        status = dict[str, Accepted]()
+        for arrival in too_many:
+            status[arrival.inbound.event_id] = await self._turned_away(adapter, arrival)
         for arrival, receipt in zip(arrivals, receipts, strict=True):
             self._albums.forget(arrival)
             if receipt.status == "new" and self._is_counted(arrival):
@@ -293,7 +295,7 @@ class Reception(Struct, kw_only=True):
     def _within_quota(self, adapter: Adapter, arrivals: Sequence[Arrival]) -> tuple[list[Arrival], list[Arrival]]:
         """Arrivals to be stored, and those of a flood of commands that no lane bounds, because they do not wait in
         one. An adapter that stops reading while a lane is full needs no such limit."""
-        if adapter.limits.pauses_when_full:
+        if adapter.limits.pauses_when_full or not any(map(self._is_counted, arrivals)):
             return list(arrivals), []
         now, coming = self.clock.monotonic(), Counter[SessionKey]()
         taken: list[Arrival] = []
@@ -329,8 +331,8 @@ class Reception(Struct, kw_only=True):
     def _is_counted(self, arrival: Arrival) -> bool:
         """Say whether this is a command beside the lane that only shows something. Commands that decide or stop
         something are never counted."""
-        call = arrival.inbound.command
-        command = self.commands.registry.get(call.name) if arrival.bypass and call else None
+        call = arrival.inbound.command if arrival.bypass else None
+        command = self.commands.registry.get(call.name) if call else None
         return command is not None and not command.urgent
 
     async def _turned_away(self, adapter: Adapter, arrival: Arrival) -> Accepted:

@@ -50,13 +50,14 @@ class Steering(Struct, kw_only=True):
         if not await self._may_talk(self.item.inbound.source):
             self.shut_out()
             return
-        async with aclosing(self._messages(conversation)) as messages:
-            async for parts, said, behind in messages:
-                if patience(parts[0], behind, self.clock.now()):
-                    return  # its other parts may come before the next step
-                message = await self.files.message(conversation, said, self.alive, self.show)
-                message = await conversation.measured_aside(message)
-                self._take(conversation, parts, message, await reminded(self.store, conversation))
+        if waiting := await self._waiting(conversation):
+            async with aclosing(self._messages(conversation, waiting)) as messages:
+                async for parts, said, behind in messages:
+                    if patience(parts[0], behind, self.clock.now()):
+                        return  # its other parts may come before the next step
+                    message = await self.files.message(conversation, said, self.alive, self.show)
+                    message = await conversation.measured_aside(message)
+                    self._take(conversation, parts, message, await reminded(self.store, conversation))
         if self.takes_messages == "at first":
             self.takes_messages = "never"
 
@@ -64,7 +65,7 @@ class Steering(Struct, kw_only=True):
         """Add the messages for this turn that came before a person stopped it (seconds since the epoch): they are kept
         without an answer. Whether there were any."""
         before = len(conversation.absorbed)
-        async with aclosing(self._messages(conversation)) as messages:
+        async with aclosing(self._messages(conversation, await self._waiting(conversation))) as messages:
             async for parts, said, _ in messages:
                 if parts[0].accepted_at > stopped_at:
                     break
@@ -72,18 +73,21 @@ class Steering(Struct, kw_only=True):
                 self._take(conversation, parts, message)
         return len(conversation.absorbed) > before
 
-    async def _messages(
-        self, conversation: Conversation
-    ) -> AsyncGenerator[tuple[list[InboxItem], Inbound, list[InboxItem]]]:
-        """The lane's messages for this turn, up to the first item that needs a turn of its own: each with the items
-        that are its parts, and those behind its first one."""
+    async def _waiting(self, conversation: Conversation) -> list[InboxItem]:
+        """The lane's items that are not in this turn yet."""
         try:
             waiting = await self.store.waiting(self.item.key, _MOST)
         except StoreUnavailable as error:
             log.warning("steering_skipped", error=str(error))  # the items wait in the lane all the same
-            return
+            return []
         self._taken.update(conversation.absorbed)  # the parts of the turn's own message are in the lane still
-        waiting = [item for item in waiting if item.id not in self._taken]
+        return [item for item in waiting if item.id not in self._taken] if waiting else []
+
+    async def _messages(
+        self, conversation: Conversation, waiting: list[InboxItem]
+    ) -> AsyncGenerator[tuple[list[InboxItem], Inbound, list[InboxItem]]]:
+        """Of these items, those for this turn, up to the first one that needs a turn of its own: each with the items
+        that are its parts, and those behind its first one."""
         while waiting:
             item, *behind = waiting
             parts = [item, *following(item, behind)]

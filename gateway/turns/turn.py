@@ -256,14 +256,16 @@ class Turns(Struct, kw_only=True):
         item = recorder.item
         begins = await self.store.beginning(item)
         journal = begins.journal or TurnJournal(session_id="")
-        parts = [] if journal.begun else await self._parts(item)
-        session = await self._session(recorder, begins.tip, resumed=journal.begun)
+        begun = journal.begun
+        parts = [] if begun else await self._parts(item)
+        session = await self._session(recorder, begins.tip, resumed=begun)
         self.points("turn.session_opened")
         conversation = await self.sessions.conversation(session)
-        if journal.begun:  # the conversation holds the message already
+        if begun:  # the conversation holds the message already
             return await self._turn(recorder, conversation, journal, None, reminders=begins.reminders)
-        said = joined(said, [part.inbound for part in parts])
-        conversation.absorbed += [part.id for part in parts]
+        if parts:
+            said = joined(said, [part.inbound for part in parts])
+            conversation.absorbed += [part.id for part in parts]
         text = readable(said)
         if refusal := await conversation.too_long(text) if text.strip() else EMPTY:
             shown: list[tuple[OutboundKind, str]] = [("error", refusal)]
@@ -315,9 +317,10 @@ class Turns(Struct, kw_only=True):
                 reply = await self.invoke(agent, conversation, journal.intents)
                 asides = f"\n\n{questions.footer}" if questions.footer else ""
                 shown = [("reply", reply + asides + agent.footer())]
-            told = await agent.remarks(conversation)
-            told += announce(conversation, automatic=agent.fitting.automatic)
-            shown += [("notice", text) for text in told]
+            for text in await agent.remarks(conversation):
+                shown.append(("notice", text))
+            for text in announce(conversation, automatic=agent.fitting.automatic):
+                shown.append(("notice", text))
         except TimeoutError:
             outcome, sentence = observer.why_ended()
             if outcome == "failed":
@@ -353,7 +356,7 @@ class Turns(Struct, kw_only=True):
             await observer.begin()
             if said.attachments:
                 observer.phase("fetching files")
-            message = await self.files.message(conversation, said, observer.alive, observer.tell_once)
+                message = await self.files.message(conversation, said, observer.alive, observer.tell_once)
             message = await conversation.measured_aside(message)
             before = await reminded(self.store, conversation) if reminders else []
             if note_of(message).get("instructions"):

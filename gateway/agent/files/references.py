@@ -40,11 +40,11 @@ def digest_in(part: Any) -> str | None:
 
 def references_in(messages: Sequence[Message], start: int = 0) -> list[int]:
     """The positions, from `start` on, of the messages that refer to kept files."""
-    # Hardly any message is made of parts, so the others are passed over in one go.
-    made_of_parts = [
-        position for position in range(start, len(messages)) if type(messages[position].get("content")) is list
+    return [
+        position
+        for position in range(start, len(messages))
+        if type(content := messages[position].get("content")) is list and any(map(digest_in, content))
     ]
-    return [position for position in made_of_parts if any(map(digest_in, messages[position]["content"] or ()))]
 
 
 class References:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -25,6 +26,7 @@ from gateway.runtime.structs import replace
 
 OWN: Final = "legato"  # the origin of tools that are there from start to end
 FIND: Final = "find_tools"  # on offer while tools are hidden
+_MOST_MADE: Final = 64  # offers that are remembered
 SHARE: Final = 0.20  # of the window, for schemas; beyond, rarely used tools are hidden
 
 
@@ -130,7 +132,7 @@ class Offered(Struct, frozen=True, kw_only=True):
     gone: bool = False
 
 
-class Offer(Struct, frozen=True, kw_only=True):
+class Offer(Struct, frozen=True, kw_only=True, dict=True):
     """The tools on offer in one session to one person now. `order`: the names with which the session goes on.
     `hidden`: those without room in the prompt. `version`: the toolbox's, when it was asked."""
 
@@ -144,12 +146,12 @@ class Offer(Struct, frozen=True, kw_only=True):
         """The tools that can be called, in the session's order."""
         return [name for name, each in self.offered.items() if not each.gone]
 
-    @property
+    @cached_property
     def schemas(self) -> list[dict[str, Any]]:
         """The schemas for the model, in the session's order."""
         return [each.schema for each in self.offered.values()]
 
-    @property
+    @cached_property
     def tokens(self) -> int:
         """Return the tokens that the schemas take of a prompt."""
         return sum([each.tokens for each in self.offered.values()])
@@ -202,6 +204,7 @@ class Toolbox:
         self._count = count
         self.counts = ToolCounts()
         self.version = 0  # rises with every change
+        self._made: dict[tuple[tuple[str, ...], int], Offer] = {}
         self.register(OWN, tools)
 
     def register(self, origin: str, tools: Iterable[Tool]) -> None:
@@ -246,6 +249,17 @@ class Toolbox:
     def offer(self, order: Sequence[str], caller: Caller, window: int) -> Offer:
         """The tools for a caller in a session that has shown those in `order` until now, to a model that reads so many
         tokens at once."""
+        asked = (tuple(order), window)
+        made = None if self.rules else self._made.get(asked)
+        if made is None or made.version != self.version:
+            made = self._make(order, caller, window)
+            if not self.rules and not made.hidden:  # the same for all callers, and whatever was used
+                if len(self._made) >= _MOST_MADE:
+                    self._made.clear()
+                self._made[asked] = made
+        return made
+
+    def _make(self, order: Sequence[str], caller: Caller, window: int) -> Offer:
         known = set(order)
         allowed = self._offered
         if self.rules:
