@@ -132,18 +132,18 @@ def _counting(work: Work) -> Iterator[None]:
 # -- the worlds --------------------------------------------------------------------------------
 
 
-async def _rest(gateway: Gateway, chats: Chats, each: int) -> None:
+async def _rest(gateway: Gateway, chats: Chats, text: str, each: int) -> None:
     for number in range(CHATS):
-        await chats.talk(f"c{number}", each)
+        await chats.talk(f"c{number}", each, text)
     await quiet(gateway)
 
 
 @asynccontextmanager
-async def _sqlite(*, calls: bool = False) -> AsyncIterator[Round]:
+async def _sqlite(*, calls: bool = False, text: str = "") -> AsyncIterator[Round]:
     provider = Instant([("stamp", "{}"), ("stamp", "{}")]) if calls else Instant()
     with tempfile.TemporaryDirectory() as folder:
         async with running(settings(Path(folder, "work.db")), provider=provider, tools=[Stamp()]) as (gateway, chats):
-            yield partial(_rest, gateway, chats)
+            yield partial(_rest, gateway, chats, text)
 
 
 class _Still(SystemClock):
@@ -159,7 +159,7 @@ async def _redis() -> AsyncIterator[Round]:
         config = settings(Path(folder, "home.db"))
         store = RedisStore(server.url, clock=_Still(), lease_seconds=3_600.0)
         async with running(config, store=store, provider=Instant()) as (gateway, chats):
-            yield partial(_rest, gateway, chats)
+            yield partial(_rest, gateway, chats, "")
 
 
 @asynccontextmanager
@@ -195,6 +195,7 @@ async def _discord() -> AsyncIterator[Round]:
 WORLDS: Final = {
     "sqlite": _sqlite,
     "tools": partial(_sqlite, calls=True),  # a message with a round of two calls
+    "status": partial(_sqlite, text="/status"),  # a command that only shows
     "redis": _redis,
     "telegram": _telegram,
     "discord": _discord,

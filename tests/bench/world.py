@@ -100,9 +100,9 @@ class Chats:
         await accept([Inbound(event_id=f"{chat}-{self._said}-{start}", source=source, text=text)])
         return await handed - start
 
-    async def talk(self, chat: str, messages: int) -> list[float]:
-        """The seconds of each of `messages` exchanges."""
-        return [await self.say(chat, said(number)) for number in range(messages)]
+    async def talk(self, chat: str, messages: int, text: str = "") -> list[float]:
+        """The seconds of each of `messages` exchanges; `text`: what is said each time."""
+        return [await self.say(chat, text or said(number)) for number in range(messages)]
 
     async def talk_all(self, chats: Sequence[str], messages: int) -> list[float]:
         """The same for many chats at once."""
