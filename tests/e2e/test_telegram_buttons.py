@@ -93,9 +93,9 @@ async def test_a_press_is_answered_done_and_shown(tmp_path: Path, telegram: Tele
 async def test_a_plain_yes(tmp_path: Path, telegram: TelegramServer) -> None:
     anna, till = telegram.people.person("Anna"), Till(50)
     async with till.on(tmp_path, telegram, anna) as bot:
-        bot.says("pay")
+        said = bot.says("pay")
         await question(bot)
-        bot.says("y")
+        bot.answers("y", at=said.date)
         await bot.until(lambda: "I asked this only as you wrote" in bot.shown()[-1])
         assert till.tool.paid == []
         bot.answers("y")

@@ -51,9 +51,9 @@ class Bot(LiveBot):
         """Anna writes."""
         return self.telegram.people.say(chat or self.chat, self.anna, text, **how)
 
-    def answers(self, text: str, chat: Chat | None = None, **how: Any) -> None:
-        """Anna writes after she has read what there is, which takes her a few seconds."""
-        world, read_at = self.telegram.cloud.world, self.telegram.cloud.world.date() + 5
+    def answers(self, text: str, chat: Chat | None = None, *, at: int | None = None, **how: Any) -> None:
+        """Anna writes after she has read what there is, which takes her a few seconds, or `at` this time."""
+        world, read_at = self.telegram.cloud.world, at or self.telegram.cloud.world.date() + 5
         world.date, world_date = lambda: read_at, world.date  # type: ignore[method-assign]
         self.says(text, chat, **how)
         world.date = world_date  # type: ignore[method-assign]
