@@ -370,6 +370,32 @@ async def test_usage_is_totalled_most_expensive_first(store: Store) -> None:
     assert await store.usage(START, "model", session_id="nobody") == []
 
 
+async def test_usage_from_the_middle_of_a_day_on(store: Store) -> None:
+    used = CanonicalUsage(input_tokens=10, output_tokens=1)
+    day, calls = START // 86_400 * 86_400, list[LedgerEntry]()
+    for days, hours, cost in ((0, 1, 1.0), (0, 12, 2.0), (1, 0, 4.0), (1, 23, None), (2, 5, 8.0)):
+        at = day + (days * 24 + hours) * 3_600
+        calls.append(LedgerEntry(at=at, purpose="turn", provider="p", model="m", usage=used, cost_usd=cost))
+    claim, session = await in_session(store)
+    record = StepRecord(messages=(), patch=Patch(at=START), ledger=calls)
+    await store.record_step(claim.lease, session.ref, claim.item, record)
+    for since, cost, count, unpriced in (
+        (day - 1, 15.0, 5, 1),
+        (day, 15.0, 5, 1),
+        (day + 12 * 3_600, 14.0, 4, 1),
+        (day + 13 * 3_600, 12.0, 3, 1),
+        (day + 86_400.5, 8.0, 2, 1),
+        (day + 2 * 86_400, 8.0, 1, 0),
+    ):
+        for by in ("model", "purpose", "platform"):
+            (total,) = await store.usage(since, by)
+            assert (total.cost_usd, total.calls, total.unpriced_calls) == (cost, count, unpriced), (since, by)
+            assert total.usage == CanonicalUsage(input_tokens=10 * count, output_tokens=count)
+    days = await store.usage(day + 12 * 3_600, "day")
+    assert [(t.label, t.calls) for t in days] == [(utc(day + n * 86_400)[:10], c) for n, c in ((2, 1), (1, 2), (0, 1))]
+    assert await store.usage(day + 3 * 86_400, "model") == []
+
+
 async def test_a_call_that_belongs_to_no_turn_is_counted_too(store: Store) -> None:
     claim, session = await in_session(store)
     usage = CanonicalUsage(input_tokens=7, output_tokens=2)

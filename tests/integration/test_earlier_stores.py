@@ -96,6 +96,8 @@ async def test_everything_is_there_and_found_and_what_waited_is_worked_off(path:
             assert found, words[:60]
         assert {item.id for item, *_ in (await worked_off(store))["turns"]} == waiting
         assert (await store.status()).waiting == 0
+        total, one_by_one = [await store.usage(0, by) for by in ("model", "session")]
+        assert sum(each.calls for each in total) == sum(each.calls for each in one_by_one)
     finally:
         await store.aclose()
 

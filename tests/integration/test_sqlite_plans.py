@@ -9,6 +9,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from gateway.domain.chat import OutboundState
 from gateway.domain.message import user
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.store.records import Cap, Opening, Patch, Reservation, StepRecord, ToolIntent
@@ -153,6 +154,17 @@ async def test_whoever_writes_too_much_is_refused_by_few_statements(store: Sqlit
     receipts = await store.accept([arrival(f"more{number}") for number in range(100)], cap=3)
     assert {receipt.status for receipt in receipts} == {"full"}
     assert len(ran) < 10
+
+
+async def test_reports_read_off_what_an_index_holds(store: SqliteStore) -> None:
+    plans = Plans(*store._database._connections)
+    await store.outbox(None, 9, (OutboundState.PENDING, OutboundState.SENDING, OutboundState.WITHHELD))
+    await store.usage(START, "model")
+    asked = {line for _, line in plans.scans()}
+    assert {line for line in asked if "TEMP B-TREE" not in line} == {
+        "SCAN outbox USING INDEX outbox_given_up",
+        "SCAN outbox USING INDEX outbox_unfinished",
+    }
 
 
 async def test_the_store_opens_by_the_partial_indexes(tmp_path: Path, store: SqliteStore) -> None:

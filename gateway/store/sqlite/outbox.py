@@ -47,6 +47,7 @@ _ENDED: Final = (
 _STATE: Final = OUTBOUND.names.index("state")
 _AMBIGUOUS: Final = 5 + OUTBOUND.names.index("ambiguous")  # in a row of `_HEAD`
 UNFINISHED: Final = one_of(UNSENT)  # in the words of the index
+_GIVEN_UP: Final = f"SELECT seq FROM outbox WHERE {one_of((State.REFUSED, State.WITHHELD))}"
 # Without this SQLite would look at all the rows that a chat ever had.
 _LEFT: Final = "outbox INDEXED BY outbox_unfinished"
 _WAITS: Final = one_of(WAITING)
@@ -301,6 +302,8 @@ def listing(
     if states:
         conditions.append(f"state IN ({','.join('?' * len(states))})")
         bindings += states
+        if State.SENT not in states:
+            conditions.append(f"seq IN (SELECT seq FROM outbox WHERE {UNFINISHED} UNION ALL {_GIVEN_UP})")
     rows = many(
         connection,
         f"SELECT {OUTBOUND_COLUMNS} FROM outbox WHERE {' AND '.join(conditions)} ORDER BY seq DESC LIMIT ?",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import suppress
+from math import ceil
 from typing import Final
 
 import apsw
@@ -28,6 +29,10 @@ _LABELS: Final = {
     "key": "key",
     "day": "date(at, 'unixepoch')",
 }
+_DAY: Final = 86_400
+_DAYS: Final = f"(SELECT *, day * {_DAY} AS at FROM ledger_days WHERE day >= ?)"
+_OF_DAYS: Final = ("model", "purpose", "platform", "day")
+_SUMMED: Final = f"{sessions.USAGE_COLUMNS}, cost_usd"
 
 
 def listing(connection: apsw.Connection, key: SessionKey | None, limit: int, offset: int) -> list[Session]:
@@ -55,7 +60,7 @@ def usage(
     connection: apsw.Connection, since: float, by: UsageBy, session_id: str | None, key: SessionKey | None
 ) -> list[UsageTotal]:
     """Ledger totals from `since` on, most expensive first."""
-    conditions = ["at >= ?"]
+    label, conditions, days = _LABELS[by], ["at >= ?"], ""
     bindings: list[float | str] = [since]
     if session_id is not None:
         # The ledger's index is by key, so a session's entries are found through the session's key.
@@ -64,12 +69,17 @@ def usage(
     if key is not None:
         conditions.append("key = ?")
         bindings.append(key.text)
+    if len(bindings) == 1 and by in _OF_DAYS:
+        whole = ceil(since / _DAY)  # the first day of which all counts: its sums are kept, and those of later ones
+        conditions.append("at < ?")
+        days = f" UNION ALL SELECT {label}, calls, {_SUMMED}, unpriced_calls FROM {_DAYS}"
+        bindings += [whole * _DAY, whole]
     rows = many(
         connection,
-        f"SELECT {_LABELS[by]}, count(*), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),"
-        " sum(cache_write_tokens), sum(reasoning_tokens), total(cost_usd), count(*) - count(cost_usd)"
-        f" FROM ledger WHERE {' AND '.join(conditions)} GROUP BY 1"
-        " ORDER BY 8 DESC, sum(input_tokens + output_tokens) DESC, 1",
+        f"SELECT label, sum(calls), {', '.join(f'sum({name})' for name in USAGE.names)}, total(cost_usd), sum(unpriced)"
+        f" FROM (SELECT {label} AS label, 1 AS calls, {_SUMMED}, cost_usd IS NULL AS unpriced FROM ledger"
+        f" WHERE {' AND '.join(conditions)}{days})"
+        " GROUP BY 1 ORDER BY 8 DESC, sum(input_tokens + output_tokens) DESC, 1",
         bindings,
     )
     return [
