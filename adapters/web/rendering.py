@@ -31,7 +31,8 @@ _PLAIN: Final = {
     "Superscript": "sup",
     "Monospaced": "code",
 }
-_BLOCKS: Final = frozenset(("p", "div", "blockquote", "li", "td", "th", "h3", "h4", "h5", "h6"))
+# Turned by its first letter; what stands in it turns with it, and so do its marks and columns.
+_BLOCKS: Final = frozenset(("Paragraph", "HtmlBlock", "BlockQuote", "Heading", "List", "Table"))
 _COLOURED: Final = 20_000  # characters; longer code is plain
 _COLOURS: Final = {  # classes by the kinds that pygments names, the particular ones first
     "Comment": "t-comment",
@@ -103,31 +104,36 @@ class _Tree:
         """Close the innermost element; its name."""
         begun, children = self._open.pop()
         assert begun is not None, "the outermost is never closed"
-        self._add(self._element(begun, children))
+        turned = "auto" if begun.name in _BLOCKS and len(self._open) == 1 else None
+        self._add(self._element(begun, children, turned))
         return begun.name
 
     def _add(self, child: Child) -> None:
         self._open[-1][1].append(child)
 
-    def _element(self, event: Event, children: list[Child]) -> Child:
+    def _element(self, event: Event, children: list[Child], turned: str | None) -> Child:
         name = event.name
         if (
             tag := _PLAIN.get(name) or (_HEADINGS.get(event.data["level"], "h6") if name == "Heading" else None)
         ) is not None:
-            return el(tag, children, dir="auto" if tag in _BLOCKS else None)
+            return el(tag, children, dir=turned)
         if name == "TableCell":
             aligned = self._alignments[self._column] if self._column < len(self._alignments) else "None"
             self._column += 1
             tag = "th" if self._in_head else "td"
-            return el(tag, children, class_={"Right": "right", "Center": "center"}.get(aligned), dir="auto")
+            return el(tag, children, class_={"Right": "right", "Center": "center"}.get(aligned))
+        if name == "List":
+            return _list(event.data, children, turned)
+        if name == "Table":
+            return el("div", el("table", children), class_="table", tabindex=0, dir=turned)
         made = _OTHERS.get(name)
         return joined(children) if made is None else made(event.data, children)
 
 
-def _list(start: int | None, children: list[Child]) -> Html:
+def _list(start: int | None, children: list[Child], turned: str | None) -> Html:
     if start is None:
-        return el("ul", children, dir="auto")
-    return el("ol", children, start=start if start != 1 else None, dir="auto")
+        return el("ul", children, dir=turned)
+    return el("ol", children, start=start if start != 1 else None, dir=turned)
 
 
 def _code(kind: Any, children: list[Child]) -> Html:
@@ -168,13 +174,11 @@ def _footnote(label: str, children: list[Child]) -> Html:
 
 
 _OTHERS: Final[dict[str, Callable[[Any, list[Child]], Child]]] = {
-    "List": _list,
     "CodeBlock": _code,
     "Link": _link,
     "Image": lambda data, children: _link(data, children, "🖼 "),
     "Spoiler": _spoiler,
     "FootnoteDefinition": _footnote,
-    "Table": lambda _, children: el("div", el("table", children), class_="table", tabindex=0),
     "TableHead": lambda _, children: el("tr", children),
     "TableRow": lambda _, children: el("tr", children),
 }

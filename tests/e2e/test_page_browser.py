@@ -323,6 +323,17 @@ async def test_axe_finds_nothing(tmp_path: Path, chromium: Browser, how: dict[st
         assert (await Axe().run(me)).response["violations"] == []
 
 
+async def test_what_holds_words_turns_with_them(tmp_path: Path, chromium: Browser) -> None:
+    answer = "1. واحد\n2. two\n\n> اقتباس\n\n| مدينة | سعر |\n|-|-|\n| فيينا | 240 |"
+    async with page(tmp_path, model=FakeModel(in_turn(Say(text=answer)))) as live, person(chromium, live) as me:
+        await say(me, "count")
+        for each in ("ol", "blockquote", "table"):
+            assert await me.locator(f"#log .reply {each}").evaluate(TURNED) == "rtl", each
+
+
+TURNED = "(each) => getComputedStyle(each).direction"
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_words_can_be_read_and_controls_have_names(tmp_path: Path, chromium: Browser, scheme: str) -> None:
     async with page(tmp_path) as live, person(chromium, live, color_scheme=scheme) as me:
@@ -337,7 +348,7 @@ async def test_words_can_be_read_and_controls_have_names(tmp_path: Path, chromiu
             assert await me.evaluate(NAMELESS) == [], path
         await me.goto(live.adapter.at)
         hebrew = me.locator(".said .plain", has_text="שלום")
-        assert await hebrew.evaluate("(each) => getComputedStyle(each).direction") == "rtl"
+        assert await hebrew.evaluate(TURNED) == "rtl"
         await me.goto(f"{live.adapter.at}/window")
         await me.keyboard.press("Tab")
         assert await me.evaluate("document.activeElement.className") == "skip"
