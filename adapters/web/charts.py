@@ -57,8 +57,8 @@ def meter(used: int, window: int) -> Html:
     )
 
 
-def days(costs: Sequence[Cost]) -> Html:
-    """The cost of each day as a column; where nothing has a price, its tokens."""
+def days(costs: Sequence[Cost], budget: float | None) -> Html:
+    """The cost of each day as a column, with a line at the budget of a day; where nothing has a price, its tokens."""
     in_usd = any(each.usd for each in costs)
     values = [each.usd if in_usd else float(each.tokens) for each in costs]
     most, step = max([*values, 1e-9]), _WIDE / max(1, len(costs))
@@ -83,6 +83,9 @@ def days(costs: Sequence[Cost]) -> Html:
         parts.append(el("g", column, label))
     told = f"The most on a day: ${most:.4f}" if in_usd else f"The most on a day: {most:,.0f} tokens"
     top = el("text", told, x=_WIDE, y=10, text_anchor="end")
+    if in_usd and budget is not None and (high := budget / most * (_HIGH - 14)) <= _HIGH:
+        y = f"{_HIGH - high:.1f}"
+        parts.append(el("line", el("title", f"${budget:,.2f}"), x1=0, x2=_WIDE, y1=y, y2=y, class_="mark"))
     return el(
         "svg", parts, top, viewBox=f"0 0 {_WIDE} {_HIGH + _FOOT}", role="img", aria_label="Cost per day", class_="chart"
     )

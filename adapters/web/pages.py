@@ -441,17 +441,19 @@ class Seen(Struct, frozen=True, kw_only=True):
     turns: Sequence[Running]
     stuck: Sequence[Stuck]
     filled: Sequence[Filled]
-    costs: tuple[Sequence[Cost], Sequence[Cost]]
+    costs: tuple[Sequence[Cost], Sequence[Cost], Sequence[Cost]]
+    budget: float | None  # US dollars a day
     chains: Sequence[tuple[str, Sequence[Link]]]
     settings: Sequence[tuple[str, str]]
 
 
 def inside(seen: Seen, told: str) -> Child:
     """The gateway for its operator."""
-    per_day, models = seen.costs
-    by_model = _table(
-        ("model", "calls", "tokens", "cost"),
-        [(each.label, f"{each.calls:,}", f"{each.tokens:,}", f"${each.usd:.4f}") for each in models],
+    per_day, models, platforms = seen.costs
+    of_budget = (
+        "No budget is set: budgets.daily_usd caps what all spend in a day."
+        if seen.budget is None
+        else f"Today: ${per_day[-1].usd:.4f} of the ${seen.budget:,.2f} that all may spend together in a day."
     )
     turns = [(each.key, each.doing, str(each.step), f"{each.seconds:.0f} s") for each in seen.turns]
     filled = [
@@ -469,7 +471,14 @@ def inside(seen: Seen, told: str) -> Child:
             el("h2", "Fullest windows"),
             _table(("chat", "full", "tokens", "messages"), filled) or el("p", "Nothing is known of one yet."),
         ),
-        el("section", el("h2", "Cost per day"), days(per_day), by_model),
+        el(
+            "section",
+            el("h2", "Cost per day"),
+            days(per_day, seen.budget),
+            el("p", of_budget),
+            _costs("model", models),
+            _costs("platform", platforms),
+        ),
         el("section", el("h2", "Lineages"), chains or el("p", "No conversation was compressed yet.")),
         el(
             "section",
@@ -479,6 +488,11 @@ def inside(seen: Seen, told: str) -> Child:
             el("p", el("small", "Those that differ from the defaults; secrets are not shown.")),
         ),
     ]
+
+
+def _costs(what: str, costs: Sequence[Cost]) -> Child:
+    rows = [(each.label, f"{each.calls:,}", f"{each.tokens:,}", f"${each.usd:.4f}") for each in costs]
+    return _table((what, "calls", "tokens", "cost"), rows)
 
 
 def _cell(content: Child, number: int) -> Html:

@@ -344,6 +344,7 @@ class Server(Struct, kw_only=True):
             stuck=await self.inside.stuck(),
             filled=await self.inside.filled(_MOST_FILLED),
             costs=costs,
+            budget=await self.inside.daily_budget(),
             chains=chains,
             settings=await self.inside.settings(),
         )

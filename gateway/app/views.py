@@ -48,7 +48,7 @@ from gateway.runtime.plugins import imported
 from gateway.runtime.redaction import Redact
 from gateway.runtime.structs import replace
 from gateway.store.port import Store
-from gateway.store.records import InboxItem
+from gateway.store.records import InboxItem, UsageBy
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -60,6 +60,7 @@ _MOST_STUCK: Final = 100
 _UNDER_WAY: Final = 10.0  # seconds for which a row that was tried once is not called stuck
 _LOOKED_AT: Final = 150  # sessions, newest first: more take longer than a page may
 _DAY: Final = 86_400
+_COSTLY: Final[tuple[UsageBy, ...]] = ("model", "platform")
 _HIDDEN: Final = (OutboundState.STREAMING,)
 _DEAD_VERBS: Final = ("replay", "bury")
 _NOTHING: Final[tuple[str, ...]] = ()
@@ -389,7 +390,7 @@ class OperatorView(Struct, kw_only=True):
 
     async def turns(self) -> Sequence[Running]:
         """The turns that run in this process, the longest first."""
-        now = self.clock.now()
+        now = self.clock.monotonic()
         running = [
             Running(key=str(each.key), doing=each.doing, step=each.step, seconds=now - each.started_at)
             for each in self.health.running_turns.all()
@@ -416,13 +417,18 @@ class OperatorView(Struct, kw_only=True):
         """The settings in force that differ from their defaults, without secrets."""
         return shown(self.config, self.redact)
 
-    async def costs(self, days: int) -> tuple[Sequence[Cost], Sequence[Cost]]:
-        """The cost of each of the last days (UTC), oldest first, and of each model in all of them."""
+    async def costs(self, days: int) -> tuple[Sequence[Cost], Sequence[Cost], Sequence[Cost]]:
+        """The cost of each of the last days (UTC), oldest first, and of each model and platform in all of them."""
         today = self.clock.now() // _DAY * _DAY
         shown = [today - ago * _DAY for ago in reversed(range(days))]
         found = {total.label: total for total in await self.store.usage(shown[0], "day")}
         per_day = [replace(_cost(found.get(utc(day)[:10], UsageTotal())), label=str(day)) for day in shown]
-        return per_day, [_cost(total) for total in await self.store.usage(shown[0], "model")]
+        models, platforms = [await self.store.usage(shown[0], by) for by in _COSTLY]
+        return per_day, [*map(_cost, models)], [*map(_cost, platforms)]
+
+    async def daily_budget(self) -> float | None:
+        """What all may spend in a day together, in US dollars; None: no cap is set."""
+        return self.config.budgets.daily_usd
 
     async def lineages(self, most: int) -> Sequence[tuple[str, Sequence[Link]]]:
         """The newest lineages with a compaction, each with its key."""

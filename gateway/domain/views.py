@@ -164,7 +164,7 @@ class Stuck(Struct, frozen=True, kw_only=True):
 
 
 class Cost(Struct, frozen=True, kw_only=True):
-    """The model calls of one day or of one model: `label` names it."""
+    """The model calls of one day, model or platform: `label` names it."""
 
     label: str
     calls: int
@@ -223,8 +223,11 @@ class Inside(Protocol):
     async def settings(self) -> Sequence[tuple[str, str]]:
         """The settings in force that differ from their defaults, without secrets."""
 
-    async def costs(self, days: int) -> tuple[Sequence[Cost], Sequence[Cost]]:
-        """The cost of each of the last days (UTC), oldest first, and of each model in all of them."""
+    async def costs(self, days: int) -> tuple[Sequence[Cost], Sequence[Cost], Sequence[Cost]]:
+        """The cost of each of the last days (UTC), oldest first, and of each model and platform in all of them."""
+
+    async def daily_budget(self) -> float | None:
+        """What all may spend in a day together, in US dollars; None: no cap is set."""
 
     async def lineages(self, most: int) -> Sequence[tuple[str, Sequence[Link]]]:
         """The newest lineages with a compaction, each with its key."""

@@ -10,10 +10,11 @@ import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, expect
 
+from gateway.agent.caps import Caps
 from gateway.app.config import Config
 from gateway.context.policy import CompressionSettings
 from gateway.domain.chat import ChatAddress, Inbound, Outbound, SessionKey, Source
-from gateway.providers.plugin import ModelSettings
+from gateway.providers.plugin import ModelPrices, ModelSettings
 from gateway.runtime.clock import SystemClock
 from gateway.store.records import Arrival
 from gateway.store.sqlite import SqliteStore
@@ -222,6 +223,24 @@ async def with_stuck(folder: Path) -> None:
     await store.emit([row])
     await store.mark_retry(row.id, 3_600.0, ambiguous=False)
     await store.aclose()
+
+
+async def test_the_operator_sees_costs_and_for_how_long_a_turn_runs(tmp_path: Path, chromium: Browser) -> None:
+    prices = ModelPrices(input=1, output=1)
+    priced = ModelSettings(provider="openai", name="fake", api_key="k", context_length=32_000, prices=prices)
+    gate, config = Gate(), config_in(tmp_path, model=priced, budgets=Caps(daily_usd=5))
+    model = FakeModel(in_turn(Say(text="one"), Say(first="two", gate=gate)))
+    async with page(tmp_path, config=config, model=model) as live, person(chromium, live) as me:
+        for words in ("one", "two"):
+            await say(me, words)
+            await expect(me.locator("#log .reply").last).to_contain_text(words)
+        await me.goto(f"{live.adapter.at}/inside")
+        costs = me.locator("section", has_text="Cost per day")
+        await expect(costs).to_contain_text("of the $5.00 that all may spend together in a day")
+        await expect(costs.locator("table").last).to_contain_text("web")
+        (since,) = await me.locator("section", has_text="Turns that run").locator("td:last-child").all_inner_texts()
+        assert 0 <= int(since.removesuffix(" s")) < 600
+        gate.open()
 
 
 async def test_the_operator_replays_and_drops(tmp_path: Path, chromium: Browser) -> None:
