@@ -19,6 +19,7 @@ from gateway.domain.views import Coming, Cost, Filled, Link, Memo, Pass, Running
 
 Role = Literal["reader", "person", "admin"]
 _CUT: Final = 600  # characters of an original in a list
+_CHANGED: Final = "another text, another time, or both"
 _FIGURES: Final = tuple("$0123456789")
 
 
@@ -271,6 +272,16 @@ def to_do(session_id: str) -> Html:
     return el("p", _command("Go on from here", f"/resume {session_id}"), " ", share("Share", session_id))
 
 
+def _worded(frame: Frame, label: str, command: str, value: str = "", hint: str = "") -> Html:
+    """A command that takes words: they are asked for once its label is opened."""
+    field = el(
+        "input", type="text", name="more", value=value, placeholder=hint, aria_label=label, dir="auto", required=True
+    )
+    save = el("button", "Save", type="submit", name="text", value=command)
+    form = el("form", _hidden(frame), field, save, method="post", action="/say")
+    return el("details", el("summary", label), form, class_="worded")
+
+
 def share(label: str, session_id: str) -> Html:
     """A button that makes a link to a conversation."""
     return el("button", label, type="submit", form="share", name="session", value=session_id)
@@ -322,16 +333,16 @@ def window(
     memory: Sequence[Memo],
     reminders: Sequence[Coming],
     links: Child,
-    *,
-    writes: bool,
+    frame: Frame,
 ) -> Child:
     """What the model has before it: the bar, each compaction, rules and memory; what is to come; who may read here."""
+    writes = frame.role != "reader"
     return [
         el(
             "section",
             el("h2", "The window"),
             _shares(shares),
-            _command("Compress now", "/compress") if writes else None,
+            _present(frame) if writes and shares is not None else None,
         ),
         el(
             "section",
@@ -339,10 +350,22 @@ def window(
             [_pass(each, writes=writes) for each in passes] or el("p", "None so far."),
         ),
         el("section", el("h2", "Rules"), _pins(pins, writes=writes)),
-        el("section", el("h2", "Memory"), _memory(memory, writes=writes)),
-        el("section", el("h2", "Reminders"), _reminders(reminders, writes=writes)),
+        el("section", el("h2", "Memory"), _memory(memory, frame if writes else None)),
+        el("section", el("h2", "Reminders"), _reminders(reminders, frame if writes else None)),
         el("section", el("h2", "Shared links"), links),
     ]
+
+
+def _present(frame: Frame) -> Html:
+    """What can be done with the present conversation."""
+    return el(
+        "div",
+        _command("Compress now", "/compress"),
+        _command("Export as Markdown", "/export"),
+        _command("Export as JSON lines", "/export jsonl"),
+        _worded(frame, "Rename", "/title", hint="a title for this conversation"),
+        class_="orders",
+    )
 
 
 def _shares(shares: Shares | None) -> Child:
@@ -408,26 +431,28 @@ def _pins(pins: Sequence[str], *, writes: bool) -> Child:
     return el("ol", items, class_="facts") if items else el("p", "None. /pin sets one that every prompt holds.")
 
 
-def _memory(memory: Sequence[Memo], *, writes: bool) -> Child:
+def _memory(memory: Sequence[Memo], frame: Frame | None) -> Child:
     items = [
         el(
             "li",
             el("span", each.text, dir="auto"),
             el("small", each.said_by, " · ", moment(each.said_at)),
-            _command("Forget", f"/memory forget {each.number}", class_="quiet") if writes else None,
+            _worded(frame, "Correct", f"/memory correct {each.number}", each.text) if frame else None,
+            _command("Forget", f"/memory forget {each.number}", class_="quiet") if frame else None,
         )
         for each in memory
     ]
     return el("ul", items, class_="facts") if items else el("p", "Nothing is remembered yet.")
 
 
-def _reminders(reminders: Sequence[Coming], *, writes: bool) -> Child:
+def _reminders(reminders: Sequence[Coming], frame: Frame | None) -> Child:
     items = [
         el(
             "li",
             el("span", each.text, dir="auto"),
             el("small", each.when, " · ", each.made_by, " · ", moment(each.made_at)),
-            _command("Cancel", f"/reminders cancel {each.number}", class_="quiet") if writes else None,
+            _worded(frame, "Change", f"/reminders change {each.number}", hint=_CHANGED) if frame else None,
+            _command("Cancel", f"/reminders cancel {each.number}", class_="quiet") if frame else None,
         )
         for each in reminders
     ]

@@ -268,7 +268,7 @@ class Server(Struct, kw_only=True):
                 await views.memory(source),
                 await views.reminders(source),
                 [await self._share_present(source, writes=writes), await self._shares(login, source)],
-                writes=writes,
+                frame,
             )
             title = "Window and memory"
         elif path.startswith("/as/"):
@@ -483,7 +483,8 @@ class Server(Struct, kw_only=True):
         return _redirect(f"/s/{quote(id_, safe='')}")
 
     async def _said(self, request: web.BaseRequest, form: Form, login: Login, source: Source) -> web.Response:
-        text, id_ = form.fields.get("text", "").replace("\r\n", "\n"), form.fields.get("id", "")
+        more = (form.fields.get("text", ""), form.fields.get("more", ""))  # the words that a command takes
+        text, id_ = " ".join(filter(None, more)).replace("\r\n", "\n"), form.fields.get("id", "")
         problem, status = "", 200
         if not _EVENT.fullmatch(id_):
             raise Problem(400, "The message has no id: load the page again.")

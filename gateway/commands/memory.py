@@ -1,4 +1,4 @@
-"""/memory: what is remembered here, who said it and when, and how to have it forgotten."""
+"""/memory: what is remembered here, who said it and when, and how to have it corrected or forgotten."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from gateway.agent.memory.memories import source_of
-from gateway.agent.memory.rules import Source, found, saying
+from gateway.agent.memory.rules import Edit, Source, found, saying
 from gateway.agent.memory.snapshot import day, flat
 from gateway.commands.base import Command, CommandContext
 from gateway.domain.chat import SessionKey
@@ -17,12 +17,15 @@ from gateway.domain.command import Parameter
 from gateway.domain.memory import Fact, Memory, is_alone, scope_of
 from gateway.domain.message import is_request
 from gateway.domain.wording import counted
-from gateway.runtime.errors import UserError
+from gateway.runtime.errors import ToolError, UserError
 
 _NONE: Final = (
     "I remember nothing here yet. Tell me something that should last, such as: remember that I prefer metric units."
 )
-_HOW: Final = "/memory forget <n> takes one away, /memory search <words> finds some."
+_HOW: Final = (
+    "/memory forget <n> takes one away, /memory correct <n> <words> puts others in its place, /memory search <words> "
+    "finds some."
+)
 _WHICH: Final = "Say which one to forget by its number, for example: /memory forget 2"
 _SURE: Final = "That takes away everything that I remember here: {what}. To do it, send: /memory forget all yes"
 _STILL_SAID: Final = "What was said about it is still in the conversation; /forget <words> takes that away, too."
@@ -30,6 +33,7 @@ _MOST_LISTED: Final = 60
 _MOST_FOUND: Final = 10
 _FORGET: Final = re.compile(r"(?:forget|remove|delete)\b\s*(.*)", re.IGNORECASE | re.DOTALL)
 _SEARCH: Final = re.compile(r"(?:search|find)\b\s*(.*)", re.IGNORECASE | re.DOTALL)
+_CORRECT: Final = re.compile(r"(?:correct|change|replace)\b\s*#?(\d{0,6})[.:]?\s*(.*)", re.IGNORECASE | re.DOTALL)
 _NUMBERS: Final = re.compile(r"#?\d{1,6}(?:[\s,]+#?\d{1,6})*")
 
 
@@ -38,13 +42,15 @@ _NUMBERS: Final = re.compile(r"#?\d{1,6}(?:[\s,]+#?\d{1,6})*")
     name="memory",
     group="What I remember",
     argument="[forget n]",
-    options="search words",
+    options="correct n words, search words",
     help="what I remember",
-    parameters=(Parameter(name="what", help="forget n, or search words"),),
+    parameters=(Parameter(name="what", help="forget n, correct n words, or search words"),),
     elsewhere=("memories", "remember"),
 )
 async def memory(ctx: CommandContext) -> str:
-    """List what is remembered, find some of it, or take it away."""
+    """List what is remembered, find some of it, correct it, or take it away."""
+    if correct := _CORRECT.fullmatch(ctx.argument):
+        return await _correct(ctx, correct[1], correct[2])
     if forget := _FORGET.fullmatch(ctx.argument):
         return await _forget(ctx, forget[1].strip().lower())
     remembered = await ctx.sessions.memories.of(_scope(ctx))
@@ -77,13 +83,40 @@ async def _forget(ctx: CommandContext, which: str) -> str:
         chosen = [_of_number(facts, number) for number in dict.fromkeys(map(int, re.findall(r"\d+", which)))]
     else:
         raise UserError(f"{_WHICH}\n{_listed(ctx, facts)}" if facts else _NONE)
-    present = await ctx.present()
     await ctx.sessions.memories.forget(scope, chosen, await _also_said(ctx, chosen))
-    if present is not None:
-        await ctx.sessions.show_memory(ctx.owned(), present)
+    await _show(ctx)
     names = "\n".join(f"- {flat(fact.text)}" for fact in chosen[:_MOST_FOUND])
     rest = f"\n(and {len(chosen) - _MOST_FOUND} more)" if len(chosen) > _MOST_FOUND else ""
     return f"Forgotten:\n{names}{rest}\n{_STILL_SAID}" if chosen else _NONE
+
+
+async def _correct(ctx: CommandContext, number: str, text: str) -> str:
+    """What a person puts in the place of a fact is said by them, and now."""
+    if not number or not text.strip():
+        raise UserError("Say which one, and what is true, for example: /memory correct 2 I live in Graz")
+    scope, sender = _scope(ctx), ctx.inbound.source
+    said = Source(
+        message_id=f"/{ctx.item.id}",
+        session_id="",
+        said_by=sender.user or "",
+        said_by_name=sender.user_name or "",
+        said_at=ctx.inbound.sent_at,
+        own=text,
+    )
+    alone = is_alone(ctx.key, sender.chat_type)
+    edit = Edit(scope=scope, source=said, now=ctx.clock.now(), alone=alone, redact=ctx.redact)
+    try:
+        await ctx.sessions.memories.change(scope, lambda memory: edit.replace(memory, f"#{number}", text)[0])
+    except ToolError as error:
+        _of_number((await ctx.sessions.memories.of(scope)).listed(), int(number))
+        raise UserError(str(error)) from None
+    await _show(ctx)
+    return f"I remember it so now: {' '.join(text.split())}"
+
+
+async def _show(ctx: CommandContext) -> None:
+    if (present := await ctx.present()) is not None:
+        await ctx.sessions.show_memory(ctx.owned(), present)
 
 
 async def _also_said(ctx: CommandContext, facts: Sequence[Fact]) -> list[Source]:

@@ -29,10 +29,12 @@ _HOW_TO: Final = "What shall I {verb}, and when? For example:\n{examples}"
 _ZONE_UNKNOWN: Final = "I took the time zone {zone}; /timezone <city> sets yours, for example /timezone Berlin."
 _STAY: Final = "Your earlier reminders keep the time zone they were made in; /reminders shows them: {numbers}."
 _NONE: Final = "Nothing waits here. For example:\n{examples}"
-_CALLS: Final = re.compile(r"(cancel|delete|remove|snooze|skip|resume)\s+(?:#\s*)?(\d{1,9})(?:\s+(.*))?", re.DOTALL)
+_CALLS: Final = re.compile(
+    r"(cancel|delete|remove|change|snooze|skip|resume)\s+(?:#\s*)?(\d{1,9})(?:\s+(.*))?", re.DOTALL
+)
 _USAGE: Final = (
-    "/reminders alone lists them. Or add: cancel <n>, snooze <n> [10m], skip <n>, resume <n>. <n> is the number in the "
-    "list."
+    "/reminders alone lists them. Or add: cancel <n>, change <n> <another text or time>, snooze <n> [10m], skip <n>, "
+    "resume <n>. <n> is the number in the list."
 )
 _NOT_SHOWN: Final = (OutboundState.REFUSED, OutboundState.WITHHELD)
 _SNOOZE: Final = 600.0  # seconds
@@ -88,7 +90,7 @@ async def reminders(ctx: CommandContext) -> str:
     if called is None:
         raise UserError(_USAGE)
     verb, number, rest = called[1].lower(), int(called[2]), (called[3] or "").strip()
-    if rest and verb != "snooze":
+    if bool(rest) != (verb == "change") and verb != "snooze":
         raise UserError(_USAGE)
     return await _changed(own, verb, number, rest)
 
@@ -128,10 +130,18 @@ async def _added(ctx: CommandContext, kind: ReminderKind) -> str:
 
 
 async def _read(text: str, now: float, zone: str, kind: ReminderKind) -> When:
+    found = await _time_in(text, now, zone)
+    if found is None:
+        raise UserError(_NO_TIME.format(examples=_examples(kind)))
+    return found
+
+
+async def _time_in(text: str, now: float, zone: str) -> When | None:
+    """The time that a text begins or ends with, if there is one."""
     try:
         return await asyncio.to_thread(read, text, now, zone_named(zone) or UTC)
     except NoTime:
-        raise UserError(_NO_TIME.format(examples=_examples(kind))) from None
+        return None
     except BadTime as error:
         raise UserError(str(error)) from None
 
@@ -153,6 +163,11 @@ async def _changed(own: PersonReminders, verb: str, number: int, rest: str) -> s
         case "snooze":
             until = await _until(own, rest)
             after = await own.snooze(number, until)
+            return f"{number}. {after.brief} — {next_moments(after)}"
+        case "change":
+            zone = await own.zone()
+            when = await _time_in(rest, own.now(), zone)
+            after = await own.reword(number, (rest if when is None else when.rest) or None, when, zone)
             return f"{number}. {after.brief} — {next_moments(after)}"
         case "skip":
             after = await own.skip(number)

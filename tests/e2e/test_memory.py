@@ -435,6 +435,21 @@ async def test_memory_is_listed_with_sources_and_forgotten_for_good(tmp_path: Pa
         assert await texts(live) == []
 
 
+async def test_a_person_corrects_what_is_remembered(tmp_path: Path) -> None:
+    model = FakeModel(in_turn(calling(action="add", text="Lives in Rome"), Say(text="noted"), then=echo))
+    async with running(tmp_path, config=settings(tmp_path), model=model) as live:
+        await live.ask("remember: Lives in Rome")
+        assert "Say which one, and what is true" in await live.ask("/memory correct 1")
+        assert "There is no number 7" in await live.ask("/memory correct 7 Lives in Graz")
+        assert await live.ask("/memory correct 1 Lives in  Graz") == "I remember it so now: Lives in Graz"
+        assert await texts(live) == ["Lives in Graz"]
+        await live.ask("where?")
+        assert "Lives in Graz" in prompt(live)
+        assert "Lives in Rome" not in prompt(live)
+        assert "(no longer true) Lives in Rome" in await live.ask("/memory search Rome")
+        assert "at most 300 characters" in await live.ask(f"/memory correct #2 {'long ' * 100}")
+
+
 async def test_a_number_names_one_fact_for_ever(tmp_path: Path) -> None:
     named = ("Prefers tea", "Owns a boat", "Lives in Rome", "Has a cat")
     adds = [each for text in (*named, "Plays chess") for each in (calling(action="add", text=text), Say(text="noted"))]

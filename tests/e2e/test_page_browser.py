@@ -10,6 +10,7 @@ import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, expect
 
+from adapters.web.server import source_of
 from gateway.agent.caps import Caps
 from gateway.app.config import Config
 from gateway.context.policy import CompressionSettings
@@ -205,6 +206,29 @@ async def test_sessions_are_found_named_and_gone_on_from(tmp_path: Path, chromiu
         await me.get_by_role("button", name="Go on from here").click()
         await expect(me.locator("#log")).to_contain_text("Went back to “Vienna trip”")
         await expect(me.locator(".sessions .present")).to_contain_text("Vienna trip")
+
+
+async def test_facts_reminders_and_the_title_are_corrected(tmp_path: Path, chromium: Browser) -> None:
+    remembers = Say(calls=[("memory", '{"action": "add", "about": "person", "text": "Lives in Rome"}')])
+    model = FakeModel(in_turn(remembers, Say(text="noted")))
+    async with page(tmp_path, model=model) as live, person(chromium, live) as me:
+        for words, answer in (("remember: I live in Rome", "noted"), ("/remind tomorrow at 9 tea", "I will say this")):
+            await say(me, words)
+            await expect(me.locator("#log")).to_contain_text(answer)
+        for opens, words, answer in (
+            ("Correct", "Lives in Graz", "I remember it so now: Lives in Graz"),
+            ("Change", "coffee", "1. coffee"),
+            ("Rename", "A trip", "“A trip”"),
+        ):
+            await me.goto(f"{live.adapter.at}/window")
+            await me.locator(".worded summary", has_text=opens).click()
+            await me.locator(".worded[open] input[type=text]").fill(words)
+            await me.keyboard.press("Enter")
+            await expect(me.locator("#log")).to_contain_text(answer)
+        await me.goto(f"{live.adapter.at}/window")
+        await me.get_by_role("button", name="Export as Markdown").click()
+        await expect(me.locator("#log .reply .file").last).to_contain_text(".md")
+        assert [each.text for each in await live.adapter.views.memory(source_of("owner"))] == ["Lives in Graz"]
 
 
 async def with_stuck(folder: Path) -> None:

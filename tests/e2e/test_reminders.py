@@ -111,8 +111,11 @@ async def test_a_person_changes_what_waits(tmp_path: Path, clock: ManualClock) -
         assert "Wed 25 Nov 2026, 15:00" not in await live.ask("/reminders")
         assert "next Tue 24 Nov 2026, 15:00" in await live.ask("/reminders skip 1")
         assert "Mon 23 Nov 2026, 16:05" in await live.ask("/reminders snooze 2 2h")
+        assert "change <n> <another text or time>" in await live.ask("/reminders change 2")
+        assert (await live.ask("/reminders change 2 call Bob")).startswith("2. call Bob — Mon 23 Nov 2026, 16:05")
+        assert "2. call Bob — Mon 23 Nov 2026, 17:30" in await live.ask("/reminders change 2 today at 17:30")
         assert "Tue 24 Nov 2026, 11:00" in await live.ask("/reminders snooze 2 until tomorrow at 11:00")
-        assert (await live.ask("/reminders cancel 2")) == "2. call Ann is cancelled."
+        assert (await live.ask("/reminders cancel 2")) == "2. call Bob is cancelled."
         assert (await live.ask("/reminders cancel 2")) == "Reminder 2 is over already; nothing was done."
         assert (await live.ask("/reminders resume 1")) == people.OVER
         assert await swept(live, clock, 86_400) == 0
