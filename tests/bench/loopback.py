@@ -40,7 +40,10 @@ async def model_server() -> AsyncIterator[str]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "tests.emulators.llm",
+        "tests.emulators",
+        "llm",
+        "--port",
+        "0",
         "--context-length",
         str(WINDOW),
         stdout=asyncio.subprocess.PIPE,
@@ -48,7 +51,7 @@ async def model_server() -> AsyncIterator[str]:
     )
     assert process.stdout is not None
     try:
-        yield (await process.stdout.readline()).decode().strip()
+        yield (await process.stdout.readuntil(b'"}\n')).decode().split('"')[1]
     finally:
         process.terminate()
         await process.wait()
