@@ -161,7 +161,8 @@ class ModelServer:
             raise self._refused(response, await _read(chunks, _ERROR_BODY))
         reader, size, said, begun = EventReader(), 0, 0, False
         since = self._clock.monotonic()
-        async for chunk in _all(first, chunks):
+        chunk: bytes | None = first
+        while chunk is not None:
             size += len(chunk)
             events = reader.feed(chunk)
             if size > _WHOLE_ANSWER or max([reader.held, *[len(data) for _, data in events]]) > _AT_ONCE:
@@ -181,6 +182,7 @@ class ModelServer:
             if answer.over:
                 await self._see_off(chunks)
                 return
+            chunk = await anext(chunks, None)
         text = reader.body
         if text is not None:
             for event in self._whole(response, text, answer):
@@ -294,12 +296,6 @@ async def _until(ends: float, clock: Clock, chunks: AsyncIterator[bytes]) -> Asy
             chunk = await anext(chunks, None)
         if chunk is None:
             return
-        yield chunk
-
-
-async def _all(first: bytes, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
-    yield first
-    async for chunk in chunks:
         yield chunk
 
 

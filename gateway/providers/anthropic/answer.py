@@ -113,18 +113,18 @@ class MessagesAnswer:
             return self._begin(data.get("index"), data.get("content_block"))
         if kind == "message_start":
             message = data.get("message")
-            self._figures(message.get("usage") if isinstance(message, Mapping) else None)
+            self._figures(message.get("usage") if isinstance(message, dict) else None)
         elif kind == "message_delta":
             self._figures(data.get("usage"))
             delta = data.get("delta")
-            return self._end(delta if isinstance(delta, Mapping) else {})
+            return self._end(delta if isinstance(delta, dict) else {})
         elif kind == "message_stop":
             self._over = True
         return []
 
     def _figures(self, usage: Any) -> None:
         """Figures are cumulative; a later one that says nothing (0 of a proxy, null) does not undo an earlier one."""
-        for name, value in usage.items() if isinstance(usage, Mapping) else ():
+        for name, value in usage.items() if isinstance(usage, dict) else ():
             if value or name not in self._usage:
                 self._usage[name] = value
 
@@ -136,7 +136,7 @@ class MessagesAnswer:
         return self._speech.say(last=True)
 
     def _begin(self, index: Any, block: Any) -> list[ModelEvent]:
-        if not isinstance(block, Mapping) or not isinstance(block.get("type"), str):
+        if not isinstance(block, dict) or not isinstance(block.get("type"), str):
             return []
         begun = _Block(began=dict(block))
         self._blocks[index if isinstance(index, int) else len(self._blocks)] = begun
@@ -148,7 +148,7 @@ class MessagesAnswer:
 
     def _grow(self, index: Any, delta: Any) -> list[ModelEvent]:
         block = self._blocks.get(index)
-        if block is None or not isinstance(delta, Mapping):
+        if block is None or not isinstance(delta, dict):
             return []
         kind = delta.get("type")
         if kind == "input_json_delta":

@@ -86,19 +86,19 @@ class ChatAnswer:
             return []
         events: list[ModelEvent] = []
         for choice in choices:
-            if isinstance(choice, Mapping) and not choice.get("index"):
+            if isinstance(choice, dict) and not choice.get("index"):
                 events += self._read_choice(choice)
         return events
 
     def _read_usage(self, chunk: Mapping[str, Any]) -> None:
         vendor = chunk.get("x_groq")
-        usage = chunk.get("usage") or (vendor.get("usage") if isinstance(vendor, Mapping) else None)
-        if isinstance(usage, Mapping):  # cumulative where it comes more than once
+        usage = chunk.get("usage") or (vendor.get("usage") if isinstance(vendor, dict) else None)
+        if isinstance(usage, dict):  # cumulative where it comes more than once
             self._usage = normalize_usage(usage, "chat_completions")
 
     def _read_choice(self, choice: Mapping[str, Any]) -> list[ModelEvent]:
         delta = choice.get("delta") or choice.get("message") or {}
-        if not isinstance(delta, Mapping):
+        if not isinstance(delta, dict):
             delta = {}
         text, thoughts = text_parts(delta.get("content"))
         for name in ("reasoning_content", "reasoning"):  # some servers send both, saying the same
@@ -118,20 +118,20 @@ class ChatAnswer:
 
     def _read_calls(self, delta: Mapping[str, Any]) -> None:
         legacy = delta.get("function_call")
-        if isinstance(legacy, Mapping):
+        if isinstance(legacy, dict):
             self._read_call({"index": 0, "function": legacy})
         calls = delta.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
-            if isinstance(call, Mapping):
+            if isinstance(call, dict):
                 self._read_call(call)
 
     def _read_call(self, piece: Mapping[str, Any]) -> None:
         function = piece.get("function")
-        function = function if isinstance(function, Mapping) else {}
+        function = function if isinstance(function, dict) else {}
         call_id = piece["id"] if isinstance(piece.get("id"), str) else ""
         name = function["name"] if isinstance(function.get("name"), str) else ""
         arguments = function.get("arguments")
-        if isinstance(arguments, Mapping):
+        if isinstance(arguments, dict):
             arguments = json.dumps(arguments)
         arguments = arguments if isinstance(arguments, str) else ""
         call = self._call_for(piece.get("index"), call_id, name, arguments)

@@ -34,12 +34,12 @@ def attach(attached: dict[str, Any], piece: Mapping[str, Any], names: Iterable[s
         if isinstance(value, list):
             for part in value:
                 _append(attached.setdefault(name, []), part)
-        elif isinstance(value, Mapping):
+        elif isinstance(value, dict):
             attached[name] = _merged(attached.get(name), value)
 
 
 def _append(parts: Any, part: Any) -> None:
-    if not isinstance(parts, list) or not isinstance(part, Mapping):
+    if not isinstance(parts, list) or not isinstance(part, dict):
         return
     last = parts[-1] if parts else None
     if last is None or not _go_together(last, part):
@@ -57,9 +57,9 @@ def _go_together(last: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
 
 
 def _merged(one: Any, other: Mapping[str, Any]) -> dict[str, Any]:
-    made = dict(one) if isinstance(one, Mapping) else {}
+    made = dict(one) if isinstance(one, dict) else {}
     for key, value in other.items():
-        made[key] = _merged(made.get(key), value) if isinstance(value, Mapping) else value
+        made[key] = _merged(made.get(key), value) if isinstance(value, dict) else value
     return made
 
 

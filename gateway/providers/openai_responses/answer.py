@@ -66,7 +66,7 @@ class ResponsesAnswer:
         """The error that an event or a response carries, as JSON text; None for any other. The rest of a failed
         response, such as the instructions, is no error's text."""
         inner = data.get("response")
-        response = inner if isinstance(inner, Mapping) else data
+        response = inner if isinstance(inner, dict) else data
         if response.get("error"):
             return json.dumps({"error": response["error"]})
         if data.get("type") == "error":
@@ -106,7 +106,7 @@ class ResponsesAnswer:
             return self._speech.say(thoughts="\n\n")
         elif kind in _ENDS:
             response = data.get("response")
-            return self._end(response if isinstance(response, Mapping) else {})
+            return self._end(response if isinstance(response, dict) else {})
         return []
 
     def _say(self, place: int, text: str) -> list[ModelEvent]:
@@ -118,7 +118,7 @@ class ResponsesAnswer:
         return self._speech.say(apart + text)
 
     def _begin(self, place: int, item: Any) -> None:
-        if isinstance(item, Mapping) and item.get("type") == "function_call":
+        if isinstance(item, dict) and item.get("type") == "function_call":
             self._calls[place] = self._pending(item)
 
     def _pending(self, item: Mapping[str, Any]) -> PendingCall:
@@ -126,7 +126,7 @@ class ResponsesAnswer:
 
     def _keep(self, place: int, item: Any) -> list[ModelEvent]:
         """Take a whole item, and say what of it was not said yet: some servers send no deltas."""
-        if not isinstance(item, Mapping) or not isinstance(item.get("type"), str) or place in self._items:
+        if not isinstance(item, dict) or not isinstance(item.get("type"), str) or place in self._items:
             return []
         self._items[place] = dict(item)
         if item["type"] == "function_call":
@@ -138,7 +138,7 @@ class ResponsesAnswer:
         elif item["type"] == "message":
             content = item.get("content")
             parts = content if isinstance(content, list) else []
-            self._refused |= any(isinstance(part, Mapping) and part.get("type") == "refusal" for part in parts)
+            self._refused |= any(isinstance(part, dict) and part.get("type") == "refusal" for part in parts)
             return self._say(place, words_in(item)[self._said.get(place, 0) :])
         elif item["type"] == "reasoning" and place not in self._thought:
             return self._speech.say(thoughts=_thoughts_in(item))
@@ -149,11 +149,11 @@ class ResponsesAnswer:
         output = response.get("output")
         for place, item in enumerate(output if isinstance(output, list) else ()):
             events += self._keep(place, item)
-        if isinstance(response.get("usage"), Mapping):
+        if isinstance(response.get("usage"), dict):
             self._usage = normalize_usage(response["usage"], "responses")
         status, details = response.get("status"), response.get("incomplete_details")
         self._status = status if isinstance(status, str) else "completed"
-        self._reason = details.get("reason") if isinstance(details, Mapping) else None
+        self._reason = details.get("reason") if isinstance(details, dict) else None
         return events + self._speech.say(last=True)
 
     def finish(self) -> Completed:
@@ -191,7 +191,7 @@ class ResponsesAnswer:
 
 def _thoughts_in(item: Mapping[str, Any]) -> str:
     summary = item.get("summary") or item.get("content")
-    parts = [part.get("text") for part in summary if isinstance(part, Mapping)] if isinstance(summary, list) else []
+    parts = [part.get("text") for part in summary if isinstance(part, dict)] if isinstance(summary, list) else []
     return "\n\n".join(text for text in parts if isinstance(text, str))
 
 
