@@ -23,7 +23,7 @@ that it can follow the first key's name."""
 class Section(BaseModel):
     """One section. `model_fields` are its keys, their defaults are the configuration's."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True)
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Combinations of keys that cannot work. Sections inside this one are asked for theirs separately."""
