@@ -28,6 +28,7 @@ from gateway.app.health import Health
 from gateway.app.reload import OWN, RELOAD, Reloader
 from gateway.domain.settings import is_loopback
 from gateway.runtime.errors import ConfigError, UserError
+from gateway.runtime.exposition import exposition
 
 _LAST_WORDS: Final = 1.0  # seconds for running requests at the end
 _PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -85,7 +86,7 @@ class Monitor(Struct, kw_only=True):
                 report = json.dumps(await self.health.report(), ensure_ascii=False, indent=2)
                 return web.Response(text=f"{report}\n", content_type="application/json")
             case "/metrics":
-                text = await self.health.metrics.exposition()
+                text = exposition(await self.health.metrics.refreshed())
                 return web.Response(body=text.encode(), headers={"Content-Type": _PROMETHEUS})
             case "/reload" if self.reloader is not None and request.method == "POST":
                 # A browser here sends no such header for a stranger's page, and a stranger comes from elsewhere.

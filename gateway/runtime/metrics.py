@@ -18,14 +18,9 @@ from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import accumulate
 from typing import Final
 
-import prometheus_client
 from msgspec import Struct
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-from prometheus_client.metrics_core import Metric as PrometheusMetric
-from prometheus_client.registry import Collector
 
 _SECONDS: Final = (0.005, 0.02, 0.1, 0.5, 2.0, 5.0, 15.0, 60.0, 300.0)
 
@@ -92,12 +87,10 @@ class _Series(dict[_Metric, _OfMetric]):
         return self.setdefault(metric, _OfMetric(metric))
 
 
-class Metrics(Collector):
+class Metrics:
     """The numbers of one program, counted on the thread of its event loop."""
 
     def __init__(self) -> None:
-        self._registry = prometheus_client.CollectorRegistry()
-        self._registry.register(self)
         self.series = _Series()  # for those who count: without a call, where it was counted before
         self._refreshers: list[Callable[[], Awaitable[None]]] = []
 
@@ -111,51 +104,33 @@ class Metrics(Collector):
             _present.reset(before)
 
     def refresh_with(self, refresh: Callable[[], Awaitable[None]]) -> None:
-        """Await `refresh` before each `exposition`: for a gauge whose value is asked for."""
+        """Await `refresh` at each `refreshed`: for a gauge whose value is asked for."""
         self._refreshers.append(refresh)
 
-    async def exposition(self) -> str:
-        """Everything counted, with fresh gauges, in Prometheus's text format."""
+    async def refreshed(self) -> Metrics:
+        """These numbers, with fresh gauges."""
         with self.counting():
             for refresh in self._refreshers:
                 await refresh()
-        return self.text()
-
-    def text(self) -> str:
-        """Everything counted, in Prometheus's text format; gauges as they were last noted."""
-        return prometheus_client.generate_latest(self._registry).decode()
+        return self
 
     def totals(self) -> dict[str, float]:
-        """The same in short, for a line of the log: a histogram is its count and its sum."""
-        samples = (sample for family in self.collect() for sample in family.samples)
-        return {
-            " ".join((sample.name, *sample.labels.values())): sample.value
-            for sample in samples
-            if not sample.name.endswith("_bucket")
-        }
+        """Everything counted in short, for a line of the log: a histogram is its count and its sum."""
+        totals: dict[str, float] = {}
+        for metric, numbers in self.series.items():
+            for labels, (number, *counts) in numbers.items():
+                ends = {"": number}
+                if isinstance(metric, Counter):
+                    ends = {"_total": number}
+                elif isinstance(metric, Histogram):
+                    ends = {"_count": sum(counts), "_sum": number}
+                totals |= {" ".join((f"legato_{metric.name}{end}", *labels)): each for end, each in ends.items()}
+        return totals
 
     def counts(self, metric: Counter | Histogram) -> dict[tuple[str, ...], float]:
         """How often each series of a metric was counted, or observed, by its labels in the metric's order."""
         first = 1 if isinstance(metric, Histogram) else 0
         return {labels: sum(series[first:]) for labels, series in self.series.get(metric, {}).items()}
-
-    def collect(self) -> Iterator[PrometheusMetric]:
-        """Everything counted, for Prometheus's library."""
-        for metric, numbers in self.series.items():
-            name = f"legato_{metric.name}"
-            if isinstance(metric, Histogram):
-                bounds = [*map(str, metric.bounds), "+Inf"]
-                histogram = HistogramMetricFamily(name, metric.text, labels=metric.labels)
-                for labels, (total, *counts) in numbers.items():
-                    histogram.add_metric(labels, [*zip(bounds, accumulate(counts), strict=True)], total)
-                yield histogram
-            else:
-                family = (GaugeMetricFamily if isinstance(metric, Gauge) else CounterMetricFamily)(
-                    name, metric.text, labels=metric.labels
-                )
-                for labels, (number,) in numbers.items():
-                    family.add_metric(labels, number)
-                yield family
 
 
 _present: Final = ContextVar[Metrics | None]("present_metrics", default=None)

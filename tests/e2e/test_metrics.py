@@ -6,6 +6,7 @@ from pathlib import Path
 
 from gateway.domain.chat import ChatAddress, SessionKey
 from gateway.runtime.errors import DeliveryRefused, ProviderRejected
+from gateway.runtime.exposition import exposition
 from gateway.runtime.structs import replace
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeModel, Gate, Live, RecordingEngine, Say, echo, in_turn, running
@@ -13,7 +14,7 @@ from tests.support.gateway import FakeModel, Gate, Live, RecordingEngine, Say, e
 
 async def counted(live: Live) -> dict[str, float]:
     """Every series by its name and labels."""
-    lines = (await live.gateway.metrics.exposition()).splitlines()
+    lines = exposition(await live.gateway.metrics.refreshed()).splitlines()
     series = (line.rpartition(" ") for line in lines if not line.startswith("#"))
     return {name: float(value) for name, _, value in series}
 

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from gateway.runtime.errors import ProviderRateLimited
+from gateway.runtime.exposition import exposition
 from gateway.runtime.metrics import Counter, Gauge, Histogram, Metrics, outcome_of
 from gateway.runtime.points import Point, TimedPoints
 from tests.support.fakes import ManualClock
@@ -20,7 +21,7 @@ def test_a_counter_rises_for_each_combination_of_labels() -> None:
         SENDS.count("fake", "sent")
         SENDS.count("fake", "sent", by=2)
         SENDS.count("fake", "refused")
-    text = metrics.text()
+    text = exposition(metrics)
     assert 'legato_sends_total{outcome="sent",platform="fake"} 3.0' in text
     assert 'legato_sends_total{outcome="refused",platform="fake"} 1.0' in text
     assert "# HELP legato_sends_total Attempts." in text
@@ -31,7 +32,7 @@ def test_a_histogram_counts_what_is_at_most_each_bound() -> None:
     with metrics.counting():
         for value in (0.5, 5.0, 50.0):
             SECONDS.observe(value)
-    text = metrics.text()
+    text = exposition(metrics)
     assert 'legato_seconds_bucket{le="1.0"} 1.0' in text
     assert 'legato_seconds_bucket{le="10.0"} 2.0' in text
     assert "legato_seconds_count 3.0" in text
@@ -58,9 +59,9 @@ async def test_a_gauge_is_asked_for_before_everything_is_shown() -> None:
         DEPTH.note(next(depths))
 
     metrics.refresh_with(refresh)
-    assert "legato_depth 4.0" in await metrics.exposition()
-    assert "legato_depth 4.0" in metrics.text()
-    assert "legato_depth 2.0" in await metrics.exposition()
+    assert "legato_depth 4.0" in exposition(await metrics.refreshed())
+    assert "legato_depth 4.0" in exposition(metrics)
+    assert "legato_depth 2.0" in exposition(await metrics.refreshed())
 
 
 async def test_two_programs_in_one_process_share_no_number() -> None:
@@ -112,7 +113,7 @@ async def test_the_time_between_two_points_of_a_task_is_measured() -> None:
         await clock.advance(1.0)
         points("turn.finished")
     assert passed == ["turn.claimed", "turn.model_called", "turn.finished"]
-    text = metrics.text()
+    text = exposition(metrics)
     assert 'legato_phase_seconds_sum{point="turn.model_called"} 3.0' in text
     assert 'legato_phase_seconds_sum{point="turn.finished"} 1.0' in text
     assert "turn.claimed" not in text
@@ -140,8 +141,8 @@ async def test_turns_beside_one_another_do_not_disturb_their_times() -> None:
             await clock.advance(5.0)
             await group.create_task(short())
             may_end.set()
-    assert 'legato_phase_seconds_sum{point="turn.finished"} 5.0' in metrics.text()
-    assert 'legato_phase_seconds_sum{point="accept.after"} 0.0' in metrics.text()
+    assert 'legato_phase_seconds_sum{point="turn.finished"} 5.0' in exposition(metrics)
+    assert 'legato_phase_seconds_sum{point="accept.after"} 0.0' in exposition(metrics)
 
 
 async def test_a_first_point_begins_anew() -> None:
@@ -152,4 +153,4 @@ async def test_a_first_point_begins_anew() -> None:
         await clock.advance(60.0)
         points("turn.claimed")
         points("turn.finished")
-    assert 'legato_phase_seconds_sum{point="turn.finished"} 0.0' in metrics.text()
+    assert 'legato_phase_seconds_sum{point="turn.finished"} 0.0' in exposition(metrics)
