@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from datetime import UTC
 from functools import partial
 
 import structlog
-from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from msgspec import Struct, field
 
 from gateway.agent.embeddings import LOOK_FOR_VECTORS, Embeddings
@@ -35,6 +33,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.heap import give_back
 from gateway.runtime.metrics import Metrics
+from gateway.runtime.plugins import imported
 from gateway.runtime.redaction import Redactor
 from gateway.runtime.tasks import Background, best_effort, ended_before
 from gateway.store.insist import insist
@@ -124,20 +123,16 @@ class Gateway(Struct, kw_only=True):
         return not (self._failed or self.readers.failed)
 
     async def _run(self) -> None:
-        # The machine's own time zone may be unreadable. A late or overlapping run of a job is not doubled.
-        jobs = {"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
-        scheduler = AsyncIOScheduler(timezone=UTC, job_defaults=jobs)
         self.accounts.begin(self.adapters.values())
         try:
             if await ended_before(self.store.open, self._stop):  # a server that is away is waited for
-                await self._serve(scheduler)
+                await self._serve()
         finally:
             self.watchdog.supervisor.stopping()
-            if scheduler.running:
-                scheduler.shutdown(wait=False)
+            self.background.stop("jobs")
             await self._shut_down()
 
-    async def _serve(self, scheduler: AsyncIOScheduler) -> None:
+    async def _serve(self) -> None:
         self.store.on_signal(self.running_turns.deliver)
         self.store.on_decided(self.approvals.heard)
         self.store.on_rows(self.outbox.look)
@@ -150,21 +145,11 @@ class Gateway(Struct, kw_only=True):
             self.background.start(self.mcp.serve(), name="mcp")
         self._keep_serving()
         await self.expiry.sweep()
-        self._repeat(scheduler, self.expiry.sweep, _SWEEP_SECONDS, name="expiry")
         await self.reminders.sweep()
-        self._repeat(scheduler, self.reminders.sweep, LOOK_FOR_REMINDERS, name="reminders")
         await self.welcome.look()
-        self._repeat(scheduler, self.welcome.look, LOOK_EVERY, name="welcome")
-        self._repeat(scheduler, partial(self.tool_counts.keep, self.store), KEEP_EVERY, name="tool counts")
         if self.watched:
             self.background.start(self._watch(), name="watchdog")
-        if self.embeddings is not None:
-            self._repeat(scheduler, self.embeddings.look, LOOK_FOR_VECTORS, name="embeddings")
-        self._repeat(scheduler, self.orders.look, LOOK_FOR_ORDERS, name="orders")
-        self._repeat(scheduler, self.rest, _REST_EVERY, name="rest")
-        if (backups := self.health.backups) is not None:
-            self._repeat(scheduler, backups.look, _SWEEP_SECONDS, name="backup")
-        scheduler.start()
+        self.background.start_once(self._repeat(), name="jobs")
         reading = self.readers.begin()
         self.health.state = "serving"
         self.watchdog.supervisor.ready()
@@ -174,19 +159,24 @@ class Gateway(Struct, kw_only=True):
         for task in reading:
             task.cancel()
 
-    def _repeat(
-        self, scheduler: AsyncIOScheduler, work: Callable[[], Awaitable[object]], seconds: float, *, name: str
-    ) -> None:
-        """Do this every so many seconds, in the background: the scheduler would call a stop in the midst of it an
-        error."""
-
-        async def job() -> None:
-            await work()
-
-        async def begin() -> None:
-            self.background.start_once(job(), name=name)
-
-        scheduler.add_job(begin, "interval", seconds=seconds)
+    async def _repeat(self) -> None:
+        """Do all that is repeated. Its library is loaded when the first job is due, beside whoever talks by then."""
+        jobs: dict[str, tuple[Callable[[], Awaitable[object]], float]] = {
+            "expiry": (self.expiry.sweep, _SWEEP_SECONDS),
+            "reminders": (self.reminders.sweep, LOOK_FOR_REMINDERS),
+            "welcome": (self.welcome.look, LOOK_EVERY),
+            "tool counts": (partial(self.tool_counts.keep, self.store), KEEP_EVERY),
+            "orders": (self.orders.look, LOOK_FOR_ORDERS),
+            "rest": (self.rest, _REST_EVERY),
+        }
+        if self.embeddings is not None:
+            jobs["embeddings"] = (self.embeddings.look, LOOK_FOR_VECTORS)
+        if (backups := self.health.backups) is not None:
+            jobs["backup"] = (backups.look, _SWEEP_SECONDS)
+        await self.clock.sleep(min(seconds for _, seconds in jobs.values()))
+        repeated = await asyncio.to_thread(imported, "gateway.app.jobs:repeated")
+        with repeated(jobs, self.background):
+            await asyncio.Event().wait()
 
     def _keep_serving(self) -> Sequence[str]:
         """Start what answers people; the names of those that did not run."""

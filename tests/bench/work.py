@@ -26,9 +26,8 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
-from unittest.mock import patch
+from unittest.mock import AsyncMock, patch
 
-from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from pydantic import SecretStr
 
 from gateway.app.gateway import Gateway
@@ -121,7 +120,7 @@ def _counting(work: Work) -> Iterator[None]:
     threading.setprofile(work.seen)
     sys.setprofile(work.seen)
     try:
-        with patch.object(AsyncIOScheduler, "start"):
+        with patch.object(Gateway, "_repeat", AsyncMock()):
             yield
     finally:
         sys.setprofile(None)
