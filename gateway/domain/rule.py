@@ -12,6 +12,8 @@ import re
 import unicodedata
 from typing import Final
 
+from gateway.runtime.patterns import late
+
 _LONGEST: Final = 200  # characters; a longer message is more than a rule
 
 # A question, several lines or sentences: part of it would be about now.
@@ -23,12 +25,18 @@ _UNCLEAR: Final = re.compile(
     r"|(?<!\bif )(?<!\bwhen )(?<!\bwhenever )(?<!\bunless )(?<!\btime )\bI\b"
     r"|\bI\s+(?:did|got|had|have|said|told|was|went|wrote|\w+[^e]ed)\b|\b(?:ich|wir|man|hab\w*|hatte\w*|würde\w*)\b"
 )
+# Every rule has one of these: by them it holds for good. Most messages have none, and are held against no rule.
+_FOR_GOOD: Final = re.compile(
+    "always|ever|now|immer|stets|nie|jetzt|sofort|nun|künftig|zukunft|siempre|nunca|ahora|toujours|jamais|désormais"
+    "|dorénavant|maintenant|всегда|никогда|отныне|впредь|момента|[后後现現今终終远遠必绝絕决決总總]|一律",
+    re.IGNORECASE,
+)
 
 
 def states_rule(text: str) -> bool:
     """Say whether the text, in English, Chinese, Russian, Spanish, French or German, sets a rule for good."""
     said = unicodedata.normalize("NFC", text.strip())
-    if len(said) > _LONGEST or _MORE.search(said) or _UNCLEAR.search(said):
+    if len(said) > _LONGEST or not _FOR_GOOD.search(said) or _MORE.search(said) or _UNCLEAR.search(said):
         return False
     return any(rule.match(said) for rule in _RULES)
 
@@ -146,4 +154,4 @@ _SENTENCES: Final = (
     ("", rf"[请請][你您]?[总總]是{_ZH_DO}.{{2,}}"),
 )
 # Anchored, so that no text is searched from each of its words on.
-_RULES: Final = tuple(re.compile(rf"\A(?:{please})?(?:{said})\Z", re.IGNORECASE) for please, said in _SENTENCES)
+_RULES: Final = tuple(late(rf"\A(?:{please})?(?:{said})\Z", re.IGNORECASE) for please, said in _SENTENCES)
