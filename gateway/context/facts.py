@@ -21,6 +21,7 @@ from gateway.context.personal import KIN, LASTING, LONGEST, PLAIN, worth
 from gateway.context.statements import DENSE, sentences, tells_of_change
 from gateway.domain.message import Message, ends, is_request, own_words
 from gateway.domain.notes import FACTS, section
+from gateway.runtime.patterns import late
 from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 
@@ -38,13 +39,13 @@ _ABBREVIATED: Final = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|St|Prof|Nr|No|Sr|Sra|Str|Hr
 _QUOTE: Final = re.compile(r"[ \t]{0,8}[>|]")
 _WORDS: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 # "My … is …", "I live …": such a thing has one value at a time, unless it is a person.
-_SINGLE: Final = re.compile(
+_SINGLE: Final = late(
     r"(?:\A\W*|[,;:] )(?:(?:my|our) ((?:[\w’'-]+ ){1,4}?)(?:is|are)\b|i (?:now )?(live|work|weigh|go by)\b"
     r"|i(?:['’]m| am) (?=\d)"
     r"|ich (wohne|arbeite|heiße)\b|(?:yo )?(vivo|trabajo)\b|j['’](habite)\b|я (живу|работаю)|我(住|叫))",
     re.IGNORECASE,
 )
-_SOMEBODY: Final = re.compile(rf"\b(?!name|birthday|diet|job){KIN}\b(?!['’]s)", re.IGNORECASE)
+_SOMEBODY: Final = late(rf"\b(?!name|birthday|diet|job){KIN}\b(?!['’]s)", re.IGNORECASE)
 _EMPTY: Final = frozenset({
     "a", "an", "the", "i", "my", "our", "we", "is", "are", "am", "was", "to", "of", "in", "on", "at", "and", "for",
     "it", "that", "now", "no", "longer", "not", "any", "more", "anymore", "instead", "new", "correction", "im", "i'm",

@@ -67,7 +67,7 @@ _FIELD_WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _CAPITALS: Final = re.compile(
     r"[A-Z](?<![A-Za-z0-9_./:@#-][A-Z])[A-Z]{4,7}(?![A-Za-z0-9_/:@#])(?!-[A-Za-z0-9])(?!\.[A-Za-z0-9])"
 )
-_NAMING: Final = re.compile(
+_NAMING: Final = late(
     r"(?i)code|booking|booked|reserv|confirm|referenc|\bref\b|locator|\bpnr\b|voucher|coupon|tracking|record|ticket"
     r"|registration|plate\b|serial|invitation|\bkey\b|\bid\b|nummer|buchung|kennzeichen|gutschein|bestätigung"
     r"|réservation|dossier|código|reserva|codice|prenotazione|localizador|boeking|код|номер|брон|确认号|编号|代码|代號|预订|订位"

@@ -22,6 +22,7 @@ from gateway.domain.notes import (
     TASK,
     section,
 )
+from gateway.runtime.patterns import late
 from gateway.runtime.redaction import MARK, Redact
 
 OPENER: Final = "[Notes on the earlier conversation: for reference only]"
@@ -134,7 +135,7 @@ _TAGS: Final = (
     "persisted-output",
 )
 _BENT: Final = str.maketrans("[]=<>:", "()-() ")
-_FORGEABLE: Final = re.compile("|".join([*map(re.escape, _MARKERS), rf"</?(?:{'|'.join(_TAGS)})\s*>"]))
+_FORGEABLE: Final = late("|".join([*map(re.escape, _MARKERS), rf"</?(?:{'|'.join(_TAGS)})\s*>"]))
 
 
 def neutralise(text: str) -> str:

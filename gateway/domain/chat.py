@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cached_property, lru_cache
@@ -14,6 +13,7 @@ from msgspec.structs import asdict
 
 from gateway.domain.command import CommandCall, parse_command
 from gateway.domain.file import KeptFile
+from gateway.runtime.patterns import late
 
 ChatType = Literal["direct", "group", "thread"]
 InboundKind = Literal[
@@ -151,7 +151,7 @@ def unspoken(key: SessionKey, source: Source, text: str) -> str:
 
 _NO_BRACKETS = {ord("["): "(", ord("]"): ")"}
 # What would read as the beginning of somebody's line; a note of the gateway's own stands alone on its line.
-_SPEAKER_MARK: Final = re.compile(
+_SPEAKER_MARK: Final = late(
     r"(?:\A|(?<=[\n\r\v\f\x85\u2028\u2029]))(?P<before>[ \t\u00a0\u200b-\u200f\u2060\u3000\ufeff]{0,40}+)"
     r"[\[\uff3b\u3010](?P<name>[^\]\uff3d\u3011\n\r]{1,200}+)[\]\uff3d\u3011](?=[ \t\u00a0\u200b-\u200f\u3000:\uff1a])"
     r"(?=[^\n\r]*\S)"

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final, Protocol
 
 from msgspec import Struct, field
 
 from gateway.domain.usage import CanonicalUsage
+from gateway.runtime.patterns import late
 
 LONGEST: Final = 20_000  # characters of what is taken from one recording: an hour and a half of speech
 
-_UNHEARD: Final = re.compile("[\x00-\x08\x0e-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-_NOISE: Final = re.compile(r"(?:\[[^\]]{0,80}+\]|\([^)]{0,80}+\)|\*[^*]{0,80}+\*|[♪♫…\W_])*+")
+_UNHEARD: Final = late("[\x00-\x08\x0e-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_NOISE: Final = late(r"(?:\[[^\]]{0,80}+\]|\([^)]{0,80}+\)|\*[^*]{0,80}+\*|[♪♫…\W_])*+")
 # What Whisper writes where nobody speaks, as its training had it under silence; without signs and capitals.
 _PHANTOMS: Final = frozenset({
     "thanksforwatching", "thankyouforwatching", "thankyousomuchforwatching", "thankyouverymuchforwatching",

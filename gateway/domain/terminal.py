@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from gateway.runtime.patterns import late
+
 REPLACEMENT: Final = "\ufffd"
 _COLOUR_CODES: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")  # ECMA-48 control sequences
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -16,7 +18,7 @@ _PICTURES: Final = {
 _HALVES: Final = re.compile("[\ud800-\udfff]")
 # Signs that turn the direction of what follows, which may make a line read as another (UAX #9).
 _DIRECTIONS: Final = re.compile("[\u202a-\u202e\u2066-\u2069]")
-_HIDDEN: Final = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_HIDDEN: Final = late("[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def printable(text: str) -> str:

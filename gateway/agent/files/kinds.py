@@ -10,6 +10,7 @@ from msgspec import Struct
 from resiliparse.parse.encoding import detect_encoding
 
 from gateway.domain.chat import Attachment
+from gateway.runtime.patterns import late
 
 # The types that models take: https://platform.openai.com/docs/guides/images-vision ("image input requirements").
 _PICTURES: Final = (
@@ -25,7 +26,7 @@ _SOUND_TYPES: Final[Mapping[str, str]] = {
     "audio/x-m4a": "m4a", "audio/m4a": "m4a", "audio/aac": "aac", "audio/aiff": "aiff", "audio/x-aiff": "aiff",
 }  # fmt: skip
 # Types that are certainly neither text nor a picture nor sound, so that nobody need fetch them to know.
-_OPAQUE: Final = re.compile(
+_OPAQUE: Final = late(
     r"video/.*|font/.*|application/(?:zip|gzip|x-(?:7z-compressed|rar-compressed|tar|bzip2?|xz|msdownload|iso9660-image)"
     r"|vnd\.rar|msword|vnd\.ms-(?!word\.document).*|vnd\.openxmlformats-officedocument\.(?!wordprocessingml).*"
     r"|vnd\.oasis\.opendocument.*|epub\+zip|java-archive"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from gateway.runtime.patterns import late
 from gateway.runtime.redaction.places import Span
 from gateway.runtime.redaction.plausible import is_placeholder, looks_chosen, looks_mixed, looks_random
 
@@ -16,7 +17,7 @@ _LONGEST_KEY: Final = 16_384  # characters; RSA with 16,384 bits takes about 13,
 _BREAK = r"(?:\s|[nr]\\)"
 _BODY = rf"(?:(?!{_BREAK})[A-Za-z0-9+/=])"
 _BREAKS = re.compile(r"\A(?:\s|\\[nr])++")
-_REVERSED_KEY = re.compile(rf"{_BREAK}*+(?:{_BODY}++{_BREAK}++(?={_BODY}{{16}}))?+(?:{_BODY}{{16,}}+{_BREAK}*+)*+")
+_REVERSED_KEY = late(rf"{_BREAK}*+(?:{_BODY}++{_BREAK}++(?={_BODY}{{16}}))?+(?:{_BODY}{{16,}}+{_BREAK}*+)*+")
 
 _HEADINGS: Final = frozenset(
     {"password", "passwd", "pass", "pwd", "passphrase", "secret", "token", "api_key", "apikey", "api-key", "api key"}

@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from gateway.runtime.patterns import late
 from gateway.runtime.redaction.places import Span
 from gateway.runtime.structs import replace
 
@@ -23,11 +24,11 @@ _INVISIBLE: Final = (
 # The first sign stands alone in front: a search for one of a few signs is fast. Escapes of terminals are ECMA-48's CSI
 # (one with a blank inside sets the cursor's form) and those of two characters. Titles and links stand between two of
 # these; they are read, because a title may be a command with its password.
-_UNSEEN: Final = re.compile(
+_UNSEEN: Final = late(
     rf"[\x1b{_INVISIBLE}](?:(?<=[{_INVISIBLE}])"
     r"|\[[0-?]{0,40}(?: (?=q))?[@-~]|(?P<edge>[\]\\])|[@-Z^_])"
 )
-_ENCODED: Final = re.compile(
+_ENCODED: Final = late(
     r"[%&\\](?:"
     r"(?<=%)(?P<percent>[0-9A-Fa-f]{2}(?:%[0-9A-Fa-f]{2})*+)"
     r"|(?<=\\)(?:u(?P<code>[0-9A-Fa-f]{4})|x(?P<byte>[0-9A-Fa-f]{2})|(?P<sign>[\"'/\\nrtbf]))"

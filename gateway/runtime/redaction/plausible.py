@@ -6,15 +6,16 @@ import re
 from itertools import pairwise
 from typing import Final
 
+from gateway.runtime.patterns import late
 from gateway.runtime.redaction.places import MARK
 
 # What stands where a secret would: references, types, states, forms to fill in, and marks of an earlier redaction.
-_PLACEHOLDER: Final = re.compile(
+_PLACEHOLDER: Final = late(
     r"(?i)\$\{?[a-z_][a-z0-9_]*+(?::?-[^}]*+)?\}?|[<{(\[].*|\*+|x{3,}|\.{2,}|none|null|nil|true|false|str|string|bytes"
     r"|secretstr|optional|required|missing|invalid|unset|empty|changed?|change-?me|wrong|expired|your[_-].*"
     r"|undefined|todo|pass|password|passwd|integer|boolean|text|hidden|protected|redacted|masked|[^%{]*%(?:\(\w*+\))?[sdr].*|[^{]*\{\w*+\}.*"
 )
-_CODE: Final = re.compile(r"(?i)(?:os\.|process\.env|env\.|getenv).*|[\w.]++\(.*|[a-z_][a-z_.]*+\[\w*+")
+_CODE: Final = late(r"(?i)(?:os\.|process\.env|env\.|getenv).*|[\w.]++\(.*|[a-z_][a-z_.]*+\[\w*+")
 _PATH: Final = re.compile(r"(?:~|\.{1,2})?/(?:\w[\w.@-]*+/)*+(?:\w[\w.@-]*+)?|[A-Za-z]:\\.*|(?:~|\.{1,2})/.*")
 _DATE: Final = re.compile(r"(?i)20\d\d[01]\d[0-3]\d(?:t?\d{4,6}z?)?")
 _COMMIT: Final = re.compile(r"(?:live|prod)-[0-9a-f]{40}")  # in the tags of images

@@ -19,6 +19,7 @@ from typing import Final
 from msgspec import Struct
 
 from gateway.domain.message import ends
+from gateway.runtime.patterns import late
 from gateway.store.shared.languages import ENGLISH, is_stop, language_of, stems
 
 _ASKED: Final = 2_000  # characters of a question: where there are more, those at its two ends
@@ -37,7 +38,7 @@ _DENSE: Final = (
 )
 # Vowel signs and points that belong to a word although they are not letters to `\w`.
 _MARKS: Final = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
-_DENSE_START: Final = re.compile(f"[{_DENSE}]")
+_DENSE_START: Final = late(f"[{_DENSE}]")
 # No part gives back what it took: character by character, a word of a megabyte would take half a second in one call.
 _RUN: Final = re.compile(f"([{_DENSE}]+)|((?:[^\\W_{_DENSE}]++|[{_MARKS}]++)+)")
 # Parts of a text that are normalised one by one, most of them between words: the marks of one letter are put in order
