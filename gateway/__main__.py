@@ -21,10 +21,10 @@ def main() -> None:
     collect_seldom()
     ended: list[int] = []
     atexit.register(_leave, ended)  # first here, so last of all
-    from gateway.cli.main import app
+    from gateway.cli.main import program
 
     try:
-        app(prog_name="legato")
+        program(sys.argv[1:])(prog_name="legato")
     except SystemExit as end:
         ended += [end.code or 0] if isinstance(end.code, int | None) else []
         raise

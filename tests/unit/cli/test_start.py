@@ -8,8 +8,10 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
 from gateway.__main__ import main
+from gateway.cli.main import app, program
 
 
 def test_a_program_without_standard_streams_reads_nothing_and_is_seen_by_nobody(
@@ -40,3 +42,15 @@ def test_an_output_whose_disk_is_full_is_told_in_a_sentence(asked: str) -> None:
         ended = subprocess.run([sys.executable, "-m", "gateway", asked], stdout=full, stderr=subprocess.PIPE)
     said = b"legato: the output cannot be written (No space left on device)\n"
     assert (ended.returncode, ended.stderr) == (1, said)
+
+
+@pytest.mark.parametrize("name", ["ask", "import", "run"])
+def test_a_command_that_is_read_alone_explains_itself_as_among_the_others(name: str) -> None:
+    alone, among = (CliRunner().invoke(each, [name, "--help"], prog_name="legato") for each in (program([name]), app))
+    assert alone.exit_code == 0
+    assert (alone.output, len(program([name]).registered_commands)) == (among.output, 1)
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["sessions", "list"], ["aks", "hello"]])
+def test_all_commands_are_there_where_none_is_named(arguments: list[str]) -> None:
+    assert program(arguments) is app
