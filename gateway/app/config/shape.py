@@ -89,8 +89,8 @@ class Shape:
 
     def models(self) -> Iterator[KeyPath]:
         """Yield the paths where a model's section may stand."""
-        for path in self.paths():
-            if ModelSettings in alternatives(self.kind(path)):
+        for path, kind in self._declared((), Config):
+            if ModelSettings in alternatives(kind):
                 yield path
             listed = self._tree.at(path)
             for index, item in enumerate(listed if isinstance(listed, list) else ()):
@@ -102,12 +102,16 @@ class Shape:
                     if isinstance(self._tree.at((*path, name, key)), dict) and self.section((*path, name, key)):
                         yield (*path, name, key)
 
-    def paths(self, above: KeyPath = ()) -> Iterator[KeyPath]:
+    def paths(self) -> Iterator[KeyPath]:
         """Every declared key, each section before its own."""
-        section = self.section(above)
-        for name in section.model_fields if section else ():
-            yield (*above, name)
-            yield from self.paths((*above, name))
+        return (path for path, _ in self._declared((), Config))
+
+    def _declared(self, above: KeyPath, kind: Any) -> Iterator[tuple[KeyPath, Any]]:
+        """The keys below one of this type, with the type of each."""
+        section = self._section(above, kind)
+        for name, field in section.model_fields.items() if section else ():
+            yield (*above, name), field.annotation
+            yield from self._declared((*above, name), field.annotation)
 
     def is_secret(self, path: KeyPath) -> bool:
         """Say whether the key at `path` holds a credential; also for keys that do not exist but sound like it."""
