@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 
 from gateway.domain.chat import ChatType, SessionKey
 from gateway.domain.place import choosing, places
-from gateway.store.port import NoteStore
+from gateway.store.port import Documents
 
 log = structlog.get_logger(__name__)
 
@@ -64,7 +64,7 @@ def held(
     return None
 
 
-async def choices(store: NoteStore, key: SessionKey, chat_type: ChatType, named: Sequence[str]) -> Choices:
+async def choices(store: Documents, key: SessionKey, chat_type: ChatType, named: Sequence[str]) -> Choices:
     """Return the choices made for a conversation. Raises StoreUnavailable."""
     where = choosing(key, chat_type, named)
     notes = [await store.notes(_ACCOUNT + place) for place in where]
@@ -76,7 +76,7 @@ async def choices(store: NoteStore, key: SessionKey, chat_type: ChatType, named:
     return Choices(**found)
 
 
-async def choose(store: NoteStore, place: str, what: What, choice: Choice) -> None:
+async def choose(store: Documents, place: str, what: What, choice: Choice) -> None:
     """Keep a choice for a place. Raises StoreUnavailable."""
     await store.set_notes(_ACCOUNT + place, {what: json.dumps(asdict(choice), ensure_ascii=False)})
 
@@ -89,12 +89,12 @@ def _read(text: str) -> Choice | None:
         return None
 
 
-async def forget_choice(store: NoteStore, place: str, what: What) -> None:
+async def forget_choice(store: Documents, place: str, what: What) -> None:
     """Forget what was chosen for a place."""
     await store.set_notes(_ACCOUNT + place, {what: None})
 
 
-async def forget_choices(store: NoteStore, key: SessionKey) -> None:
+async def forget_choices(store: Documents, key: SessionKey) -> None:
     """Forget what a person chose for the chat in which they are alone with the bot."""
     for place in choosing(key, "direct", ()):
         await store.set_notes(_ACCOUNT + place, dict.fromkeys(WHATS))

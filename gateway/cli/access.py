@@ -28,9 +28,10 @@ access_app = typer.Typer(
 def list_(config: ConfigOption = None) -> None:
     """List the people who were let in, and those who ask."""
     from gateway.commands.people import IN_SHELL, listed
+    from gateway.people.guests import guest_book
 
     async def look(store: Store) -> str:
-        return listed(await store.guest_book(), SystemClock().now(), IN_SHELL)
+        return listed(await guest_book(store), SystemClock().now(), IN_SHELL)
 
     show(ask_store(config, look))
 

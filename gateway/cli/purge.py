@@ -16,6 +16,7 @@ from gateway.domain.memory import scope_of
 from gateway.domain.pairing import removed
 from gateway.domain.session import Session
 from gateway.domain.wording import counted
+from gateway.people.guests import guest_book, set_guest_book
 from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
@@ -139,12 +140,12 @@ async def _purge(store: Store, forgetter: Forgetter, purge: Purge, clock: Clock,
 async def _let_in_no_more(store: Store, platform: str, user: str) -> int:
     """Take a person out of the guest book: one who was let in by a code, or asks to be. Returns how many there were."""
     while True:
-        book = await store.guest_book()
+        book = await guest_book(store)
         after, guest = removed(book, platform, user)
         asking = tuple(each for each in after.asking if (each.platform, each.user) != (platform, user))
         if guest is None and asking == book.asking:
             return 0
-        if await store.set_guest_book(replace(after, asking=asking, version=book.version + 1)):
+        if await set_guest_book(store, replace(after, asking=asking, version=book.version + 1)):
             return 1
 
 

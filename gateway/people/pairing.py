@@ -29,8 +29,9 @@ from gateway.domain.pairing import (
     written,
 )
 from gateway.people.access import Access
+from gateway.people.guests import guest_book, set_guest_book
 from gateway.runtime.clock import Clock
-from gateway.store.port import NoteStore
+from gateway.store.port import Documents
 
 log = structlog.get_logger(__name__)
 
@@ -65,7 +66,7 @@ class Pairing(Struct, kw_only=True):
     was read (monotonic); and `_groups`, the groups where a person wrote who may talk."""
 
     access: Access
-    store: NoteStore
+    store: Documents
     clock: Clock
     rng: Random
     _book: tuple[GuestBook, float] | None = field(default=None)
@@ -169,7 +170,7 @@ class Pairing(Struct, kw_only=True):
         """The guest book, at most `fresh` seconds old."""
         now = self.clock.monotonic()
         if self._book is None or now - self._book[1] >= fresh:
-            self._book = (await self.store.guest_book(), now)
+            self._book = (await guest_book(self.store), now)
         return self._book[0]
 
     async def _change(self, decide: Callable[[GuestBook], tuple[GuestBook, T]], *, fresh: float = 0.0) -> T:
@@ -180,7 +181,7 @@ class Pairing(Struct, kw_only=True):
             after, decided = decide(before)
             if after is before:
                 return decided
-            if await self.store.set_guest_book(after):
+            if await set_guest_book(self.store, after):
                 self._book = (after, self.clock.monotonic())
                 return decided
             fresh = 0.0

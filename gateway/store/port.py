@@ -28,7 +28,6 @@ from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.domain.memory import Memory, MemoryChange
 from gateway.domain.message import Message
-from gateway.domain.pairing import GuestBook
 from gateway.domain.pin import Pins
 from gateway.domain.rates import Rate
 from gateway.domain.reminder import Reminder
@@ -616,28 +615,22 @@ class BudgetStore(ABC):
         """For how many seconds the bucket must stay silent; 0.0: it need not."""
 
 
-class NoteStore(ABC):
-    """Small state without steps of its own: notes of accounts, and the guest book. What a platform's adapter remembers
-    of its account, such as how far it has read: small texts by name. The guest book says who was let in by a code, and
-    who asks. Both steps work in a store that is opened for reading, too: an admin lets somebody in from a shell while
-    the gateway runs."""
+class Documents(ABC):
+    """Small state without steps of its own: notes, which are small texts by name, in folders. A platform's adapter has
+    a folder of its account, and every other kind of small state has one of its own.
+    Notes are copied and migrated with the rest. The steps work in a store that is opened for reading, too: an admin
+    lets somebody in from a shell while the gateway runs."""
 
     @abstractmethod
-    async def notes(self, account: str) -> dict[str, str]:
-        """The account's notes; an account without any is no error."""
+    async def notes(self, folder: str) -> dict[str, str]:
+        """The folder's notes by name; a folder without any is no error."""
 
     @abstractmethod
-    async def set_notes(self, account: str, changes: Mapping[str, str | None]) -> None:
-        """Write these notes, and forget those that are None; in a store that is opened for reading, too."""
-
-    @abstractmethod
-    async def guest_book(self) -> GuestBook:
-        """The one book of this store, the same for every process."""
-
-    @abstractmethod
-    async def set_guest_book(self, book: GuestBook) -> bool:
-        """Replace the book whose version is one less. False, and nothing is stored, if the present book has
-        another version: then look again."""
+    async def set_notes(
+        self, folder: str, changes: Mapping[str, str | None], still: Mapping[str, str | None] | None = None
+    ) -> bool:
+        """Write these notes, and forget those that are None. False, and nothing is stored, unless the notes of `still`
+        are as they were read, None those that were not there: then look again."""
 
 
 class ReportStore(ABC):
@@ -743,7 +736,7 @@ class Store(
     OutboxStore,
     ChatStore,
     BudgetStore,
-    NoteStore,
+    Documents,
     ReportStore,
     VectorStore,
     ABC,

@@ -1,4 +1,4 @@
-"""What is kept beside conversations: files, small notes of an account, the guest book."""
+"""What is kept beside conversations: files, and notes in folders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from gateway.domain.chat import ChatAddress
 from gateway.domain.file import KeptFile
 from gateway.domain.memory import Memory
-from gateway.domain.pairing import Asking, Guest, GuestBook
 from gateway.domain.pin import Pins
 from gateway.runtime.structs import replace
 from gateway.store.port import Store
@@ -29,7 +28,6 @@ def file(content: bytes = b"content", ref: str = "r1", **facts: object) -> KeptF
 async def test_a_new_store_holds_nothing_of_anybody(store: Store) -> None:
     assert await store.kept_files(key(), 9) == []
     assert await store.notes("p:1") == {}
-    assert await store.guest_book() == GuestBook()
     assert await store.pins(key()) == Pins()
     assert await store.memory(key()) == Memory()
     assert await store.approvals(ChatAddress(platform="test", chat="1")) == []
@@ -111,34 +109,17 @@ async def test_notes_are_there_after_a_crash_and_belong_to_their_account(bench: 
     assert await store.notes("p:2") == {"read c": "3"}
 
 
-# The guest book
-
-
-ASKS = Asking(platform="p", user="1", chat="c", name="Änn \ud83d", code="ABCD", event="e", at=START + 0.1)
-GUEST = Guest(platform="p", user="2", chat="c2", name="买", code="EFGH", at=START)
-
-
-async def test_what_was_stored_is_there_after_a_crash(bench: Bench) -> None:
+async def test_notes_change_only_while_others_are_as_they_were(bench: Bench) -> None:
     store = await bench.open()
-    first = GuestBook(asking=(ASKS,), guests=(GUEST,), failures=2, failed_at=START + 7, version=1)
-    assert await store.set_guest_book(first)
-    second = replace(first, asking=(), version=2)
-    assert await store.set_guest_book(second)
-    assert await store.guest_book() == second
+    assert await store.set_notes("f", {"a": "1", "b": "2"}, {"a": None, "other": None})
+    for still in ({"a": None}, {"a": "2"}, {"a": "1", "b": ""}, {"a": "1", "c": "3"}, {"c": ""}):
+        assert not await store.set_notes("f", {"a": "9", "b": None}, still)
+    assert await store.set_notes("f", {"a": None, "b": "3"}, {"a": "1", "b": "2"})
     store = await bench.crash(store)
-    assert await store.guest_book() == second
+    assert await store.notes("f") == {"b": "3"}
 
 
-async def test_a_change_of_what_it_no_longer_is_changes_nothing(store: Store) -> None:
-    now = GuestBook(guests=(GUEST,), version=1)
-    assert await store.set_guest_book(now)
-    for version in (1, 3, 4):
-        assert not await store.set_guest_book(GuestBook(version=version))
-    assert await store.guest_book() == now
-
-
-async def test_of_many_changes_at_once_one_is_made(store: Store) -> None:
-    books = [GuestBook(failures=number, version=1) for number in range(8)]
-    made = await asyncio.gather(*(store.set_guest_book(book) for book in books))
+async def test_of_many_changes_of_what_was_read_one_is_made(store: Store) -> None:
+    made = await asyncio.gather(*(store.set_notes("f", {"v": str(n)}, {"v": None}) for n in range(8)))
     assert sum(made) == 1
-    assert await store.guest_book() == books[made.index(True)]
+    assert await store.notes("f") == {"v": str(made.index(True))}

@@ -12,6 +12,7 @@ import pytest
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Inbound, Source
 from gateway.people.access import Access, AccessSettings
+from gateway.people.guests import guest_book, set_guest_book
 from gateway.people.pairing import NAMELESS, Pairing
 from gateway.people.welcome import WELCOME
 from gateway.runtime.clock import SystemClock
@@ -208,7 +209,7 @@ async def test_only_an_admin_lets_people_in(tmp_path: Path, telegram: TelegramSe
         bot.says(f"/pair {code_in(bot.shown(his)[0])}")
         await bot.until(lambda: len(bot.shown()) == 1)
         assert bot.shown()[0].startswith("Only an admin lets people in")
-        assert not (await bot.gateway.store.guest_book()).guests
+        assert not (await guest_book(bot.gateway.store)).guests
 
 
 async def test_an_admins_slips_do_not_lock_the_door(tmp_path: Path, telegram: TelegramServer) -> None:
@@ -301,10 +302,10 @@ async def test_a_crash_between_a_greeting_and_its_note_greets_nobody_twice(tmp_p
         await platform.until(lambda: platform.shown("bob"))
         pairing, store = live.gateway.welcome.pairing, live.store
         await live.ask(f"/pair {code_in(platform.shown('bob')[0])}")
-        book = await store.guest_book()
+        book = await guest_book(store)
         assert [guest.greeted for guest in book.guests] == [True]
         forgotten = tuple(replace(guest, greeted=False) for guest in book.guests)
-        assert await store.set_guest_book(replace(book, guests=forgotten, version=book.version + 1))
+        assert await set_guest_book(store, replace(book, guests=forgotten, version=book.version + 1))
         await live.gateway.welcome.look()
         await live.quiet()
         assert platform.shown("bob")[1:] == [WELCOME]
@@ -330,12 +331,12 @@ async def test_strangers_who_write_without_end_cost_a_look_a_second(tmp_path: Pa
     await store.open()
     looks = 0
 
-    async def counted() -> object:
+    async def counted(folder: str) -> dict[str, str]:
         nonlocal looks
         looks += 1
-        return await SqliteStore.guest_book(store)
+        return await SqliteStore.notes(store, folder)
 
-    store.guest_book = counted  # type: ignore[method-assign, assignment]
+    store.notes = counted  # type: ignore[method-assign]
     pairing = Pairing(access=Access(), store=store, clock=clock, rng=Random(1))
     told = []
     for number in range(500):

@@ -20,6 +20,7 @@ from gateway.domain.reminder import ReminderRules
 from gateway.domain.turn import SessionSettings
 from gateway.people import reminders as people
 from gateway.people.access import AccessSettings
+from gateway.people.guests import guest_book
 from gateway.providers.plugin import ModelPrices
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.errors import ChatGone, ProviderUnavailable
@@ -174,7 +175,7 @@ async def test_nobody_who_was_shown_out_is_reminded(tmp_path: Path, clock: Manua
         await live.quiet()
         assert adapter.sent == []
         assert live.model.requests == []
-        assert await live.store.guest_book() == GuestBook()
+        assert await guest_book(live.store) == GuestBook()
     async with at_work(tmp_path, clock, config=public, adapter=FakeAdapter(limits=Limits())) as live:
         assert await swept(live, clock, 86_400) == 1  # let in again, they hear of what is still to come
         assert said(live.adapter)[0].startswith("⏰ walk")

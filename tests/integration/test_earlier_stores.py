@@ -18,7 +18,10 @@ from structlog.testing import capture_logs
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import text_of
+from gateway.domain.pairing import GuestBook
+from gateway.people.guests import guest_book, set_guest_book
 from gateway.runtime.clock import SystemClock
+from gateway.runtime.structs import replace
 from gateway.store.records import MOST_ATTEMPTS, Erasure
 from gateway.store.sqlite import SqliteStore
 from gateway.store.sqlite.migrations import MIGRATIONS
@@ -98,6 +101,25 @@ async def test_everything_is_there_and_found_and_what_waited_is_worked_off(path:
         assert (await store.status()).waiting == 0
         total, one_by_one = [await store.usage(0, by) for by in ("model", "session")]
         assert sum(each.calls for each in total) == sum(each.calls for each in one_by_one)
+    finally:
+        await store.aclose()
+
+
+async def test_people_who_were_let_in_then_are_known_now(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'guest_book'").fetchone():
+            document = '{"asking": [], "guests": [], "failures": 3, "failed_at": 9.5, "version": 7, "colour": "red"}'
+            connection.execute("INSERT OR REPLACE INTO guest_book(id, version, book) VALUES (1, 7, ?)", (document,))
+            connection.commit()
+            known = GuestBook(failures=3, failed_at=9.5, version=7)
+        else:
+            known = GuestBook()
+    assert list(rehearse(path, SystemClock(), keeps_copy=True).differences) == []
+    with capture_logs():
+        store = await opened(path)
+    try:
+        assert await guest_book(store) == known
+        assert await set_guest_book(store, replace(known, version=known.version + 1))
     finally:
         await store.aclose()
 

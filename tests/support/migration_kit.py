@@ -16,6 +16,7 @@ from gateway.domain.pairing import GuestBook, asked, confirmed
 from gateway.domain.pin import Pin, Pins
 from gateway.domain.session import Compaction, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
+from gateway.people.guests import guest_book, set_guest_book
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
 from gateway.store.port import Store
@@ -289,10 +290,10 @@ async def _guest_book(store: Store) -> None:
     for number, name in enumerate(("Grüße \ud83d", "买东西")):
         source = Source(platform="p", chat=f"c{number}", chat_type="direct", user=f"u{number}", user_name=name)
         book, _ = asked(book, source, f"e{number}", f"CODE{number}", START)
-        assert await store.set_guest_book(book)
+        assert await set_guest_book(store, book)
     for code in ("code0", "nobody's"):
         book, _, _ = confirmed(book, code, START + 1)
-        assert await store.set_guest_book(book)
+        assert await set_guest_book(store, book)
 
 
 async def _closed_chats(store: Store) -> None:
@@ -360,7 +361,7 @@ async def shown(store: Store) -> dict[str, Any]:
         },
         "asked": {chat: await store.approvals(outbound("x", chat).to) for chat in CHATS},
         "notes": [await store.notes(account) for account in ("x:1", "y:2")],
-        "guests": await store.guest_book(),
+        "guests": await guest_book(store),
         "closed": {chat: await store.closed(outbound("x", chat).to) for chat in (*CHATS, "x1", "x2", "é/ 买")},
         "names": [
             (await store.first_name("test", chat, "e"), await store.later_name("test", chat))

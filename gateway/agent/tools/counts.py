@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from gateway.runtime.errors import StoreUnavailable
-from gateway.store.port import NoteStore
+from gateway.store.port import Documents
 
 log = structlog.get_logger(__name__)
 
@@ -38,14 +38,14 @@ class ToolCounts:
         """Return how often a tool was called."""
         return self._all[name]
 
-    async def learn(self, store: NoteStore) -> None:
+    async def learn(self, store: Documents) -> None:
         """Take over the stored counts. A store that does not answer costs the counts and nothing else."""
         try:
             self._all = await _kept(store) + self._new
         except StoreUnavailable as error:
             log.warning("tool_calls_not_read", error=str(error))
 
-    async def keep(self, store: NoteStore) -> None:
+    async def keep(self, store: Documents) -> None:
         """Add the new counts to the store."""
         if not self._new:
             return
@@ -60,6 +60,6 @@ class ToolCounts:
             self._all = kept + self._new
 
 
-async def _kept(store: NoteStore) -> Counter[str]:
+async def _kept(store: Documents) -> Counter[str]:
     notes = await store.notes(_ACCOUNT)
     return Counter({name: int(count) for name, count in notes.items() if count.isdecimal()})

@@ -17,8 +17,7 @@ so that a cluster keeps them together. Under it lie
     reminder:<id> reminders:<key> reminders_in:<chat> reminders_by:<chat>
     reminders_due:<platform>        those that wait: see parts/reminders.lua
     files:<key> filed:<key> content:<key>:<digest>              files and their contents: see keeping.py
-    guest_book                      people who were let in by a code, and people who ask
-    notes:<account>                 what a platform's adapter remembers of its account
+    guest_book notes:<folder>       small state: see `Documents` of the port
     row:<id> out:<chat> out_due:<platform> rows rows:<address>  the outbox: see parts/outbox.lua
     closed                          chats in which nothing can be shown any more, and why
     first_names later_names         chats that their platform calls by another name than before

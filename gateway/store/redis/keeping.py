@@ -20,7 +20,7 @@ from gateway.store.redis.wire import Wire
 from gateway.store.shared.documents import dumps, storable
 from gateway.store.shared.fields import FACT
 
-GUEST_BOOK: Final = "guest_book"  # holds the one book and its version
+GUEST_BOOK: Final = "guest_book"  # the folder whose key has no `notes:` before it: earlier versions made it so
 _PIECE: Final = 768 * 1024  # bytes; a megabyte as text
 
 
@@ -36,6 +36,11 @@ def pieces(content: bytes) -> Iterator[str]:
     """The pieces of a content in their order; an empty content has one piece."""
     for first in range(0, max(1, len(content)), _PIECE):
         yield b64encode(content[first : first + _PIECE]).decode()
+
+
+def folder_at(folder: str) -> str:
+    """The key of a folder of notes."""
+    return folder if folder == GUEST_BOOK else f"notes:{storable(folder)}"
 
 
 async def read_memory(wire: Wire, scope: SessionKey) -> Memory:

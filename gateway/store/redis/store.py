@@ -18,7 +18,6 @@ from gateway.domain.chat import MOST_PLACE, ChatAddress, Outbound, OutboundState
 from gateway.domain.file import KeptFile
 from gateway.domain.memory import Memory, MemoryChange
 from gateway.domain.message import Message
-from gateway.domain.pairing import GuestBook
 from gateway.domain.pin import Pins
 from gateway.domain.rates import GRACE, Rate
 from gateway.domain.reminder import Reminder
@@ -74,9 +73,9 @@ from gateway.store.redis.codec import compaction_from, compaction_json, number, 
 from gateway.store.redis.connection import Caller, Job
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint
 from gateway.store.redis.keeping import (
-    GUEST_BOOK,
     content_of,
     fact_texts,
+    folder_at,
     pieces,
     read_memory,
 )
@@ -100,8 +99,6 @@ from gateway.store.shared.documents import (
     approval_json,
     file_from,
     file_json,
-    guest_book_from,
-    guest_book_json,
     in_order,
     intents_json,
     item_from,
@@ -802,26 +799,20 @@ class RedisStore(Store):
         name = f"silent:{storable(account)}:{storable(bucket)}"
         return max(0, int(await self._wire.ask(partition_of_name(account), "PTTL", name))) / 1_000
 
-    # -- notes of accounts ------------------------------------------------------------------
+    # -- notes ------------------------------------------------------------------------------
 
-    async def notes(self, account: str) -> dict[str, str]:
-        return pairs(await self._wire.ask(partition_of_name(account), "HGETALL", f"notes:{storable(account)}"))
+    async def notes(self, folder: str) -> dict[str, str]:
+        return pairs(await self._wire.ask(partition_of_name(folder), "HGETALL", folder_at(folder)))
 
-    async def set_notes(self, account: str, changes: Mapping[str, str | None]) -> None:
-        parts = [storable(account), str(len(changes))]
-        for name, value in changes.items():
-            parts += [storable(name), "" if value is None else "1", storable(value or "")]
-        await self._wire.run(partition_of_name(account), "set_notes", *parts)
-
-    # -- guests -----------------------------------------------------------------------------
-
-    async def guest_book(self) -> GuestBook:
-        document = await self._wire.ask(partition_of_name(GUEST_BOOK), "HGET", GUEST_BOOK, "book")
-        return guest_book_from(document) if document else GuestBook()
-
-    async def set_guest_book(self, book: GuestBook) -> bool:
-        parts = [str(book.version), guest_book_json(book)]
-        return await self._wire.run(partition_of_name(GUEST_BOOK), "set_guest_book", *parts, read=_whether)
+    async def set_notes(
+        self, folder: str, changes: Mapping[str, str | None], still: Mapping[str, str | None] | None = None
+    ) -> bool:
+        parts = [storable(folder)]
+        for some in (still or {}, changes):
+            parts.append(str(len(some)))
+            for name, text in some.items():
+                parts += [storable(name), *flags(text is not None), storable(text or "")]
+        return await self._wire.run(partition_of_name(folder), "set_notes", *parts, read=_whether)
 
     # -- reading for people -----------------------------------------------------------------
 

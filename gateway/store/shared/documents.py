@@ -7,14 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import structlog
-from msgspec import NODEFAULT, to_builtins
+from msgspec import NODEFAULT
 from msgspec.structs import asdict
 
 from gateway.domain.approval import LABELS, Approval
 from gateway.domain.chat import Button, ChatType, Inbound, SessionKey, Source, file_in, file_note
 from gateway.domain.file import KeptFile
 from gateway.domain.message import Message, note_of
-from gateway.domain.pairing import Asking, Guest, GuestBook
 from gateway.domain.pin import Pin, Pins
 from gateway.domain.reminder import Reminder
 from gateway.store.records import InboxItem, ToolIntent
@@ -233,21 +232,6 @@ def reminder_from(text: str, number: int | str, *, parked: bool) -> Reminder:
     known = _known(data, [name for name in Reminder.__struct_fields__ if name not in (*_BESIDE, "key", "source")])
     key, source = SessionKey.parse(data["key"]), _source_from(data["source"])
     return Reminder(key=key, source=source, number=int(number), parked=parked, **known)
-
-
-def guest_book_json(book: GuestBook) -> str:
-    """The guest book."""
-    return dumps(to_builtins(book))
-
-
-def guest_book_from(text: str) -> GuestBook:
-    """The inverse of `guest_book_json`."""
-    data: dict[str, Any] = json.loads(text)
-    return GuestBook(
-        asking=tuple(Asking(**_known(each, Asking.__struct_fields__)) for each in data["asking"]),
-        guests=tuple(Guest(**_known(each, Guest.__struct_fields__)) for each in data["guests"]),
-        **_known(data, ("failures", "failed_at", "version")),
-    )
 
 
 def _known(data: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Files and pins, which are kept for a key beside its conversations; and the one guest book."""
+"""Files and pins, which are kept for a key beside its conversations; and notes in folders."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import apsw
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.file import KeptFile
-from gateway.domain.pairing import GuestBook
 from gateway.domain.pin import Pins
 from gateway.domain.session import Session
 from gateway.runtime.errors import SessionConflict
 from gateway.store.records import Rebuilt
-from gateway.store.shared.documents import guest_book_from, guest_book_json, pins_from, pins_json, storable
+from gateway.store.shared.documents import pins_from, pins_json, storable
 from gateway.store.shared.fields import FILE
 from gateway.store.sqlite import sessions
 from gateway.store.sqlite.connection import change, many, marks, one
@@ -99,33 +98,25 @@ def set_pins(connection: apsw.Connection, key: SessionKey, pins: Pins, rebuilt: 
     return session
 
 
-# -- the guest book -----------------------------------------------------------------------------
+# -- notes --------------------------------------------------------------------------------------
 
 
-def notes(connection: apsw.Connection, account: str) -> dict[str, str]:
-    """An account's notes."""
-    return dict(many(connection, "SELECT name, value FROM notes WHERE account = ?", (storable(account),)))
+def notes(connection: apsw.Connection, folder: str) -> dict[str, str]:
+    """A folder's notes."""
+    return dict(many(connection, "SELECT name, value FROM notes WHERE account = ?", (storable(folder),)))
 
 
-def set_notes(connection: apsw.Connection, account: str, changes: Mapping[str, str | None]) -> None:
-    """Write notes, and forget those that are None."""
-    for name, value in changes.items():
-        if value is None:
-            change(connection, "DELETE FROM notes WHERE account = ? AND name = ?", (storable(account), storable(name)))
+def set_notes(
+    connection: apsw.Connection, folder: str, changes: Mapping[str, str | None], still: Mapping[str, str | None] | None
+) -> bool:
+    """Write notes, and forget those that are None; False: those of `still` are not as they were."""
+    known = notes(connection, folder) if still else {}
+    if any(known.get(name) != text for name, text in (still or {}).items()):
+        return False
+    for name, text in changes.items():
+        if text is None:
+            change(connection, "DELETE FROM notes WHERE account = ? AND name = ?", (storable(folder), storable(name)))
         else:
-            row = (storable(account), storable(name), storable(value))
+            row = (storable(folder), storable(name), storable(text))
             change(connection, "INSERT OR REPLACE INTO notes(account, name, value) VALUES (?, ?, ?)", row)
-
-
-def guest_book(connection: apsw.Connection) -> GuestBook:
-    """The guest book; an empty one if nobody ever asked."""
-    row = one(connection, "SELECT book FROM guest_book")
-    return GuestBook() if row is None else guest_book_from(row[0])
-
-
-def set_guest_book(connection: apsw.Connection, book: GuestBook) -> bool:
-    """Replace the book whose version is one less; False: the present book has another version."""
-    first = "INSERT OR IGNORE INTO guest_book(id, version, book) VALUES (1, :version, :book)"
-    later = "UPDATE guest_book SET version = :version, book = :book WHERE version = :version - 1"
-    bindings = {"version": book.version, "book": guest_book_json(book)}
-    return bool(change(connection, first if book.version == 1 else later, bindings))
+    return True

@@ -20,7 +20,6 @@ from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.domain.memory import Memory, MemoryChange
 from gateway.domain.message import Message
-from gateway.domain.pairing import GuestBook
 from gateway.domain.pin import Pins
 from gateway.domain.rates import Rate
 from gateway.domain.reminder import Reminder
@@ -767,21 +766,15 @@ class SqliteStore(Store):
     async def resting(self, account: str, bucket: str) -> float:
         return self._rates.resting(account, bucket, self._clock.monotonic())
 
-    # -- notes of accounts ------------------------------------------------------------------
+    # -- notes ------------------------------------------------------------------------------
 
-    async def notes(self, account: str) -> dict[str, str]:
-        return self._database.look(keeping.notes, account)
+    async def notes(self, folder: str) -> dict[str, str]:
+        return self._database.look(keeping.notes, folder)
 
-    async def set_notes(self, account: str, changes: Mapping[str, str | None]) -> None:
-        await self._database.write_beside(keeping.set_notes, account, changes)
-
-    # -- guests -----------------------------------------------------------------------------
-
-    async def guest_book(self) -> GuestBook:
-        return self._database.look(keeping.guest_book)
-
-    async def set_guest_book(self, book: GuestBook) -> bool:
-        return await self._database.write_beside(keeping.set_guest_book, book)
+    async def set_notes(
+        self, folder: str, changes: Mapping[str, str | None], still: Mapping[str, str | None] | None = None
+    ) -> bool:
+        return await self._database.write_beside(keeping.set_notes, folder, changes, still)
 
     # -- reading for people -----------------------------------------------------------------
 

@@ -64,7 +64,6 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
         # content: bytes
         "files": f"{_FILE} key content",
         "notes": "account name value",
-        "pairing": "version book",
         "closed chats": "lane reason",
         "renamed chats": "lane first later",
     }.items()

@@ -20,7 +20,7 @@ from gateway.domain.chat import OutboundState as State
 from gateway.runtime.errors import StoreError
 from gateway.store.redis.codec import compaction_from, document_in, pairs
 from gateway.store.redis.endpoint import Endpoint
-from gateway.store.redis.keeping import GUEST_BOOK, content_of
+from gateway.store.redis.keeping import GUEST_BOOK, content_of, folder_at
 from gateway.store.redis.keyspace import keys
 from gateway.store.redis.partitions import PARTITIONS, partition_of_name
 from gateway.store.redis.wire import Wire
@@ -56,7 +56,7 @@ class Reading:
             self._forgotten,
         )
         kept = (self._memory, self._memory_counters, self._reminders, self._files, self._notes)
-        for records in (*kinds, *kept, self._guest_book, self._chats):
+        for records in (*kinds, *kept, self._chats):
             async for page in records():
                 if page:
                     yield page
@@ -272,16 +272,13 @@ class Reading:
                     yield [Record("files", {**FILE.facts(file), "key": key, "content": content})]
 
     async def _notes(self) -> AsyncIterator[list[Record]]:
-        async for places in self._named("notes"):
-            for (_, account, _), notes in zip(places, await self._hashes("notes", places), strict=True):
-                yield [
-                    Record("notes", {"account": account, "name": name, "value": notes[name]}) for name in sorted(notes)
-                ]
-
-    async def _guest_book(self) -> AsyncIterator[list[Record]]:
-        book = pairs(await self._wire.ask(partition_of_name(GUEST_BOOK), "HGETALL", GUEST_BOOK))
-        if book:
-            yield [Record("pairing", {"version": int(book["version"]), "book": book["book"]})]
+        async for places in self._named("notes", also=GUEST_BOOK):
+            found = await self._wire.ask_all((at, ("HGETALL", folder_at(name))) for at, name, _ in places)
+            yield [
+                Record("notes", {"account": folder, "name": name, "value": value})
+                for (_, folder, _), flat in zip(places, found, strict=True)
+                for name, value in sorted(pairs(flat).items())
+            ]
 
     async def _chats(self) -> AsyncIterator[list[Record]]:
         closed, first, later = [await self._of_chats(name) for name in ("closed", "first_names", "later_names")]
@@ -311,10 +308,11 @@ class Reading:
                 raise StoreError(f"The store is damaged: {kind} {name} is missing.")
         return found
 
-    async def _named(self, kind: str) -> AsyncIterator[list[Place]]:
-        """Yield the places of keys of a kind, in the order of their names."""
+    async def _named(self, kind: str, *, also: str | None = None) -> AsyncIterator[list[Place]]:
+        """Yield the places of keys of a kind, and of one more name, in the order of their names."""
         found = {name async for name in keys(self._endpoint, f"{{p??}}:{kind}:*")}
-        places = sorted((name.split(":", 2)[2], int(name[2:4])) for name in found)
+        more = [] if also is None else [(also, partition_of_name(also))]
+        places = sorted([(name.split(":", 2)[2], int(name[2:4])) for name in found] + more)
         for start in range(0, len(places), _ROUND):
             yield [(partition, name, 0.0) for name, partition in places[start : start + _ROUND]]
 

@@ -18,7 +18,7 @@ from gateway.domain.usage import LedgerEntry
 from gateway.store.records import MOST_HEARD
 from gateway.store.redis.arguments import listed
 from gateway.store.redis.codec import compaction_json, field_text, fields, ledger_json, message_text
-from gateway.store.redis.keeping import GUEST_BOOK, fact_json, pieces
+from gateway.store.redis.keeping import fact_json, folder_at, pieces
 from gateway.store.redis.partitions import PARTITIONS, partition_of_key, partition_of_name
 from gateway.store.redis.searching import entries, owner_of
 from gateway.store.redis.wire import Wire
@@ -73,7 +73,7 @@ def _partition(data: Mapping[str, Any]) -> int:
     of_chat = data.get("lane") or data.get("key") or data.get("scope")
     if of_chat is not None:
         return partition_of_key(SessionKey.parse(of_chat))
-    return partition_of_name(data.get("account", GUEST_BOOK))
+    return partition_of_name(data["account"])
 
 
 def _steps(commands: Iterable[list[str]]) -> Iterator[list[str]]:
@@ -136,9 +136,7 @@ def _commands(kind: str, data: dict[str, Any], number: int) -> Iterator[list[str
             done = dumps({"at": data["at"], "counts": json.loads(data["counts"])})
             yield ["HSET", f"forgotten:{data['key']}", data["deed"], done]
         case "notes":
-            yield ["HSET", f"notes:{data['account']}", data["name"], data["value"]]
-        case "pairing":
-            yield ["HSET", GUEST_BOOK, *fields(data)]
+            yield ["HSET", folder_at(data["account"]), data["name"], data["value"]]
         case "closed chats":
             yield ["HSET", "closed", data["lane"], data["reason"]]
         case "renamed chats":

@@ -97,7 +97,6 @@ KINDS: Final[dict[str, _Kind]] = {
         {"key": "f.key", "digest": "f.digest"},
     ),
     "notes": _Kind("notes ORDER BY account, name", _into("notes", "notes")),
-    "pairing": _Kind("guest_book", _into("guest_book", "pairing")),
     "closed chats": _Kind("closed_chats ORDER BY lane", _into("closed_chats", "closed chats")),
     "renamed chats": _Kind("renamed_chats ORDER BY lane", _into("renamed_chats", "renamed chats")),
 }
