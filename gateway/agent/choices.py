@@ -19,7 +19,6 @@ log = structlog.get_logger(__name__)
 
 What = Literal["persona", "model"]
 WHATS: Final[tuple[What, ...]] = ("persona", "model")
-_ACCOUNT: Final = "chat "  # before a place: the notes of accounts are kept beside
 
 
 class Choice(Struct, frozen=True, kw_only=True):
@@ -64,10 +63,15 @@ def held(
     return None
 
 
+def folder_of(place: str) -> str:
+    """The folder of the choices made for a place."""
+    return f"chat {place}"
+
+
 async def choices(store: Documents, key: SessionKey, chat_type: ChatType, named: Sequence[str]) -> Choices:
     """Return the choices made for a conversation. Raises StoreUnavailable."""
     where = choosing(key, chat_type, named)
-    notes = [await store.notes(_ACCOUNT + place) for place in where]
+    notes = [await store.notes(folder_of(place)) for place in where]
     found: dict[What, dict[str, Choice]] = {what: {} for what in WHATS}
     for place, noted in zip(where, notes, strict=True):
         for what in WHATS:
@@ -78,7 +82,7 @@ async def choices(store: Documents, key: SessionKey, chat_type: ChatType, named:
 
 async def choose(store: Documents, place: str, what: What, choice: Choice) -> None:
     """Keep a choice for a place. Raises StoreUnavailable."""
-    await store.set_notes(_ACCOUNT + place, {what: json.dumps(asdict(choice), ensure_ascii=False)})
+    await store.set_notes(folder_of(place), {what: json.dumps(asdict(choice), ensure_ascii=False)})
 
 
 def _read(text: str) -> Choice | None:
@@ -89,12 +93,7 @@ def _read(text: str) -> Choice | None:
         return None
 
 
-async def forget_choice(store: Documents, place: str, what: What) -> None:
-    """Forget what was chosen for a place."""
-    await store.set_notes(_ACCOUNT + place, {what: None})
-
-
 async def forget_choices(store: Documents, key: SessionKey) -> None:
     """Forget what a person chose for the chat in which they are alone with the bot."""
     for place in choosing(key, "direct", ()):
-        await store.set_notes(_ACCOUNT + place, dict.fromkeys(WHATS))
+        await store.set_notes(folder_of(place), dict.fromkeys(WHATS))

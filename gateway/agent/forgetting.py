@@ -14,9 +14,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from gateway.agent.choices import choices, forget_choice, forget_choices
+from gateway.agent.choices import choices, folder_of, forget_choices
 from gateway.agent.files.quota import give_back
-from gateway.agent.holding import Copies, Holding, holding
+from gateway.agent.holding import Copies, Holding, Note, counted_notes, holding
 from gateway.agent.memory.memories import Memories
 from gateway.agent.sessions import Sessions
 from gateway.context.forgetting import History, Remainder, runs, telling_words, tells, without
@@ -33,7 +33,7 @@ from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.redaction import Redact
 from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
-from gateway.store.port import Store
+from gateway.store.port import Store, under
 from gateway.store.records import (
     Arrival,
     Erasure,
@@ -51,7 +51,7 @@ _PAGE: Final = 200  # sessions looked up at once
 _NO_CAP: Final = 1_000_000  # the gateway's own requests are never refused
 _ROWS: Final = 2_000  # of the outbox, newest first, in which sent files are looked for
 _EVERY: Final = 1_000_000  # files, reminders: more than any key has
-_LIST: Final = "forget "  # before a key: the notes that keep the list that was shown last
+_LIST: Final = "forget"  # the folder that keeps the list that was shown last
 _NO_TEXT: Final = ("image/", "audio/", "video/")  # beginnings of types of files
 _LOOKED_AT: Final = 8_192  # bytes at the beginning of a file: a NUL there is of no text
 _TELLING: Final = 12  # characters from which a forgotten text is looked for in files
@@ -65,6 +65,7 @@ class Contents(Struct, frozen=True, kw_only=True):
     history: History
     pins: Pins
     facts: Sequence[Fact]  # of the memory that these conversations have
+    notes: Mapping[Note, str]  # under the key
 
     @property
     def tip(self) -> Session | None:
@@ -78,6 +79,7 @@ class Deed(Struct, frozen=True, kw_only=True):
 
     forgetting: Forgetting
     facts: Sequence[Fact]
+    notes: Sequence[Note]
     words: frozenset[str]  # that nothing else holds
     held: Holding | None  # of the words that a person named
     reminders: Sequence[int]  # their numbers
@@ -111,7 +113,14 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         await asyncio.to_thread(lambda: history.holders)  # a walk through all that was ever said
         chat_type = found[0].chat_type if found else "direct"
         facts = (await self.store.memory(scope_of(key, chat_type))).facts
-        return Contents(sessions=found[::-1], history=history, pins=await self.store.pins(key), facts=facts)
+        notes = {
+            (folder, name): text
+            for folder in await self.store.folders(key)
+            if folder != under(key, _LIST)
+            for name, text in (await self.store.notes(folder)).items()
+        }
+        pins = await self.store.pins(key)
+        return Contents(sessions=found[::-1], history=history, pins=pins, facts=facts, notes=notes)
 
     async def holding(self, contents: Contents, item: InboxItem, words: str, *, own: bool) -> Holding:
         """Find all under the item's key that holds these words; where nothing does, what holds them as parts of others.
@@ -136,7 +145,10 @@ class Forgetter(Struct, frozen=True, kw_only=True):
                 reminders=reminders,
                 facts=contents.facts,
                 rules=contents.pins.rules,
-                personas={place: each.value for place, each in chosen.items() if each.value},
+                notes={
+                    **contents.notes,
+                    **{(folder_of(place), "persona"): each.value for place, each in chosen.items() if each.value},
+                },
             )
             return await asyncio.to_thread(holding, sought, contents.history, copies, partial(_refs, key))
         copies = Copies(
@@ -144,7 +156,7 @@ class Forgetter(Struct, frozen=True, kw_only=True):
             reminders=[each for each in reminders if each.source.user == source.user],
             facts=[each for each in contents.facts if each.said_by == source.user],
             rules=[each for each in contents.pins.rules if each.by == speaker(source)],
-            personas={},
+            notes={},
         )
         found = await asyncio.to_thread(holding, sought, contents.history, copies, partial(_refs, key))
         said = [each for each in found.exchanges if is_by(each.request, source)]
@@ -164,11 +176,11 @@ class Forgetter(Struct, frozen=True, kw_only=True):
 
     async def keep_list(self, key: SessionKey, words: str, ids: Sequence[str]) -> None:
         """Remember the list that a person was shown: the exchanges, by their first messages, that hold these words."""
-        await self.store.set_notes(f"{_LIST}{key}", {"list": json.dumps([words, *ids], ensure_ascii=False)})
+        await self.store.set_notes(under(key, _LIST), {"list": json.dumps([words, *ids], ensure_ascii=False)})
 
     async def kept_list(self, key: SessionKey) -> tuple[str, Sequence[str]] | None:
         """The words and exchanges of the list that was shown last."""
-        noted = (await self.store.notes(f"{_LIST}{key}")).get("list")
+        noted = (await self.store.notes(under(key, _LIST))).get("list")
         if noted is None:
             return None
         words, *ids = json.loads(noted)
@@ -178,10 +190,6 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         """Remember the numbers of the list alone, and no words."""
         if (listed := await self.kept_list(key)) is not None:
             await self.keep_list(key, "", listed[1])
-
-    async def drop_list(self, key: SessionKey) -> None:
-        """Remember no list any more."""
-        await self.store.set_notes(f"{_LIST}{key}", {"list": None})
 
     async def deed(
         self,
@@ -212,6 +220,8 @@ class Forgetter(Struct, frozen=True, kw_only=True):
             for each in contents.facts
             if each.message_id in left.gone or each.id in named or tells(each.text, words)
         ]
+        notes = [note for note, text in contents.notes.items() if tells(text, words)]
+        notes += [each for each in held.notes if each not in notes] if held else []
         everywhere = pins is not None or facts or held  # any prompt may hold them
         rewritten = contents.sessions if everywhere else [each for each in contents.sessions if each.id in left.freed]
         counts = {
@@ -221,7 +231,7 @@ class Forgetter(Struct, frozen=True, kw_only=True):
             "files": len(files),
             "reminders": len(reminders),
             "facts": sum(each.is_current for each in facts),
-            "personas": len(held.personas) if held else 0,
+            **counted_notes(notes),
         }
         forgetting = Forgetting(
             id=deed,
@@ -239,7 +249,9 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         )
         said = frozenset(own_words(each).strip() for each in gone if is_request(each))
         numbers = sorted(each.number for each in reminders)
-        return Deed(forgetting=forgetting, facts=facts, words=words, held=held, reminders=numbers, said=said)
+        return Deed(
+            forgetting=forgetting, facts=facts, notes=notes, words=words, held=held, reminders=numbers, said=said
+        )
 
     async def _reach(
         self, history: History, chosen: Collection[str], kept: Sequence[Reminder], asked: Collection[str]
@@ -291,8 +303,8 @@ class Forgetter(Struct, frozen=True, kw_only=True):
             self.sessions.let_go(session)
         if deed.facts:
             await self.remembered.forget(deed.facts[0].scope, deed.facts, ())
-        for place in deed.held.personas if deed.held else ():
-            await forget_choice(self.store, place, "persona")
+        for folder, name in deed.notes:
+            await self.store.set_notes(folder, {name: None})
         if not of_list:
             await self.silence_list(forgetting.key)
         pins = contents.pins if forgetting.pins is None else forgetting.pins
@@ -354,7 +366,6 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         own = notes_of(source)
         await self.store.set_notes(own, dict.fromkeys(await self.store.notes(own)))
         self._forget_typed(key, lambda _: True)
-        await self.drop_list(key)
         return await self.erase(lease, Erasure(id=deed_of(item), key=key, at=self.clock.now(), item=item.id), contents)
 
     async def erase(self, lease: Lease | None, erasure: Erasure, contents: Contents | None = None) -> Mapping[str, int]:

@@ -18,6 +18,8 @@ from gateway.store.shared.text import Holds
 
 T = TypeVar("T")
 
+Note = tuple[str, str]  # its folder in the store, and its name there
+
 _UNSAID: Final = frozenset(
     {
         *("role", "type", "id", "tool_call_id", "event", "place", "person", "reminded", "derived_from"),
@@ -28,13 +30,13 @@ _UNSAID: Final = frozenset(
 
 class Copies(Struct, frozen=True, kw_only=True):
     """What lies beside the messages of a key and may repeat them. `files`: by its ref, the words of the question that
-    each holds, by their places. `personas`: by the place that they were chosen for."""
+    each holds, by their places. `notes`: texts by their folder and name."""
 
     files: Mapping[str, frozenset[int]]
     reminders: Sequence[Reminder] = ()
     facts: Sequence[Fact] = ()
     rules: Sequence[Pin] = ()
-    personas: Mapping[str, str]
+    notes: Mapping[Note, str]
 
 
 class Holding(Struct, frozen=True, kw_only=True):
@@ -50,7 +52,7 @@ class Holding(Struct, frozen=True, kw_only=True):
     reminders: Sequence[Reminder]
     facts: Sequence[Fact]
     rules: Sequence[Pin]
-    personas: Sequence[str]  # the places that they were chosen for
+    notes: Sequence[Note]
     others: int = 0  # exchanges that somebody else began, which are not among these
 
     def holds(self, text: str) -> bool:
@@ -65,12 +67,18 @@ class Holding(Struct, frozen=True, kw_only=True):
             "files": len(self.files),
             "facts": sum(each.is_current for each in self.facts),
             "reminders": len(self.reminders),
-            "personas": len(self.personas),
+            **counted_notes(self.notes),
         }
         return {what: count for what, count in counts.items() if count}
 
     def __bool__(self) -> bool:
         return bool(self.exchanges or self.messages or self.copies)
+
+
+def counted_notes(notes: Sequence[Note]) -> dict[str, int]:
+    """How many of these are personas, and how many are others."""
+    personas = sum(name == "persona" for _, name in notes)
+    return {"personas": personas, "notes": len(notes) - personas}
 
 
 def holding(words: Holds, history: History, copies: Copies, refs: Callable[[Message], Iterable[str]]) -> Holding:
@@ -89,8 +97,8 @@ def holding(words: Holds, history: History, copies: Copies, refs: Callable[[Mess
     reminders = [(each, words.held(f"{each.text}\n{each.said}")) for each in copies.reminders]
     facts = [(each, words.held(each.text)) for each in copies.facts]
     rules = [(each, words.held(each.text)) for each in copies.rules]
-    personas = [(place, words.held(text)) for place, text in copies.personas.items()]
-    units = (exchanges, alone, loose.items(), reminders, facts, rules, personas)
+    notes = [(note, words.held(text)) for note, text in copies.notes.items()]
+    units = (exchanges, alone, loose.items(), reminders, facts, rules, notes)
     whole = any(held == words.every for unit in units for _, held in unit)
     least = len(words.every) if whole else 1
 
@@ -107,7 +115,7 @@ def holding(words: Holds, history: History, copies: Copies, refs: Callable[[Mess
         reminders=holders(reminders),
         facts=holders(facts),
         rules=holders(rules),
-        personas=holders(personas),
+        notes=holders(notes),
     )
 
 

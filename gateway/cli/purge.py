@@ -121,7 +121,6 @@ async def _purge(store: Store, forgetter: Forgetter, purge: Purge, clock: Clock,
             deed = Erasure(id=ids.new("f"), key=talk.key, at=clock.now(), before=purge.before)
             if purge.before is None:
                 await forgetter.forget_memory(scope_of(talk.key, talk.chat_type))
-                await forgetter.drop_list(talk.key)
             counts = await forgetter.erase(None, deed)
         else:
             assert purge.person is not None

@@ -226,6 +226,7 @@ _NAMES: Final[Mapping[str, str]] = {
     "facts": "remembered fact",
     "reminders": "reminder",
     "personas": "chosen persona",
+    "notes": "note",
     "exchanges": "older exchange",
 }
 

@@ -615,9 +615,15 @@ class BudgetStore(ABC):
         """For how many seconds the bucket must stay silent; 0.0: it need not."""
 
 
+def under(key: SessionKey, kind: str) -> str:
+    """The folder of a kind of small state, a word, that lies under a key: it is erased with the key, and words that
+    are forgotten under the key are forgotten in it."""
+    return f"{kind} {key}"
+
+
 class Documents(ABC):
     """Small state without steps of its own: notes, which are small texts by name, in folders. A platform's adapter has
-    a folder of its account, and every other kind of small state has one of its own.
+    a folder of its account; every other kind of small state has one of its own, or one `under` each conversation.
     Notes are copied and migrated with the rest. The steps work in a store that is opened for reading, too: an admin
     lets somebody in from a shell while the gateway runs."""
 
@@ -631,6 +637,10 @@ class Documents(ABC):
     ) -> bool:
         """Write these notes, and forget those that are None. False, and nothing is stored, unless the notes of `still`
         are as they were read, None those that were not there: then look again."""
+
+    @abstractmethod
+    async def folders(self, key: SessionKey) -> list[str]:
+        """The folders `under` a key that hold notes. The store may be scanned."""
 
 
 class ReportStore(ABC):

@@ -7,12 +7,13 @@ from hashlib import sha256
 
 import pytest
 
-from gateway.domain.chat import ChatAddress
+from gateway.domain.chat import ChatAddress, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.domain.memory import Memory
 from gateway.domain.pin import Pins
 from gateway.runtime.structs import replace
-from gateway.store.port import Store
+from gateway.store.port import Store, under
+from gateway.store.records import Erasure
 from tests.support.store_kit import START, Bench, key, outbound
 
 pytest_plugins = ["tests.support.stores"]
@@ -123,3 +124,22 @@ async def test_of_many_changes_of_what_was_read_one_is_made(store: Store) -> Non
     made = await asyncio.gather(*(store.set_notes("f", {"v": str(n)}, {"v": None}) for n in range(8)))
     assert sum(made) == 1
     assert await store.notes("f") == {"v": str(made.index(True))}
+
+
+async def test_folders_under_a_key_are_found_and_erased_with_it(bench: Bench) -> None:
+    store = await bench.open()
+    mine, hers = key("1"), SessionKey(platform="test", chat="1", user="an na/*")
+    folders = {under(mine, "mood"), under(mine, "round"), under(hers, "mood"), f"chat x {mine}", str(mine), "mood"}
+    for folder in folders:
+        await store.set_notes(folder, {"a": "1", "b": "2"})
+    await store.set_notes(under(mine, "gone"), {"a": "1"})
+    await store.set_notes(under(mine, "gone"), {"a": None})
+    assert set(await store.folders(mine)) == {under(mine, "mood"), under(mine, "round")}
+    assert await store.folders(hers) == [under(hers, "mood")]
+    await store.erase(None, Erasure(id="d1", key=mine, at=START, before=START - 9))
+    assert len(await store.folders(mine)) == 2
+    await store.erase(None, Erasure(id="d2", key=mine, at=START))
+    store = await bench.crash(store)
+    assert await store.folders(mine) == []
+    left = [folder for folder in folders if await store.notes(folder)]
+    assert set(left) == folders - {under(mine, "mood"), under(mine, "round")}

@@ -21,6 +21,7 @@ from gateway.domain.turn import SessionSettings
 from gateway.people.access import AccessSettings
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import SessionConflict
+from gateway.store.port import under
 from gateway.store.redis import RedisStore
 from tests.support.asking import Buttoned
 from tests.support.fakes import ManualClock
@@ -149,6 +150,17 @@ async def test_the_search_of_a_shell_shows_each_of_four_in_a_row(place: Place) -
         )
 
 
+async def test_notes_go_with_the_message_whose_words_they_tell(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        await say(live, f"my hamster is called {WORD}")
+        tip = await live.tip()
+        assert tip is not None
+        folder = under(tip.key, "pets")
+        await live.store.set_notes(folder, {"hamster": WORD, "cat": "Tom"})
+        assert (await forget(live, "last")).startswith("Forgot 2 messages, 1 note.")
+        assert await live.store.notes(folder) == {"cat": "Tom"}
+
+
 async def test_an_export_goes_with_the_shortest_message(tmp_path: Path) -> None:
     async with running(tmp_path, adapter=Fetching(b"")) as live:
         await say(live, "pin 4711")
@@ -242,8 +254,11 @@ async def test_a_canary_is_nowhere_afterwards(place: Place, tmp_path: Path, capf
         await live.quiet()
         await live.ask("/new")
         await say(live, f"and {WORD} again")
+        tip = await live.tip()
+        assert tip is not None
+        await live.store.set_notes(under(tip.key, "mood"), {"now": f"fond of {WORD}", "then": "calm"})
         listed = await live.ask(f"/forget {WORD}")
-        kinds = ("pinned rule", "files", "remembered fact", "reminders", "chosen persona")
+        kinds = ("pinned rule", "files", "remembered fact", "reminders", "chosen persona", "1 note")
         assert all(kind in listed for kind in kinds), listed
         told = await forget(live, "all")
         assert all(kind in told for kind in kinds), told
@@ -254,6 +269,7 @@ async def test_a_canary_is_nowhere_afterwards(place: Place, tmp_path: Path, capf
         assert WORD not in "".join(
             [await live.ask(each) for each in ("/pin", "/reminders", "/sessions", "/memory", "/persona")]
         )
+        assert await live.store.notes(under(tip.key, "mood")) == {"then": "calm"}
         # Who looks whether the words are gone leaves them nowhere.
         assert (await live.ask(f"/forget {WORD}")).startswith("I found nothing like that")
         await live.quiet()

@@ -79,6 +79,7 @@ from gateway.store.redis.keeping import (
     pieces,
     read_memory,
 )
+from gateway.store.redis.keyspace import keys
 from gateway.store.redis.lanes import Lanes
 from gateway.store.redis.mark import check_free
 from gateway.store.redis.membership import Membership
@@ -576,6 +577,8 @@ class RedisStore(Store):
 
     async def erase(self, lease: Lease | None, deed: Erasure) -> Mapping[str, int]:
         ended = await self._wire.ask(partition_of_key(deed.key), "LRANGE", f"sessions:{deed.key}", "0", "-1")
+        for folder in await self.folders(deed.key) if deed.before is None else ():
+            await self.set_notes(folder, dict.fromkeys(await self.notes(folder)))
         counts = await forgetting.erase(self._wire, self._endpoint, lease, deed, self._now())
         for session_id in ended:
             self._process.transcripts.drop(session_id)
@@ -813,6 +816,10 @@ class RedisStore(Store):
             for name, text in some.items():
                 parts += [storable(name), *flags(text is not None), storable(text or "")]
         return await self._wire.run(partition_of_name(folder), "set_notes", *parts, read=_whether)
+
+    async def folders(self, key: SessionKey) -> list[str]:
+        named = {name.split(":", 2)[2] async for name in keys(self._endpoint, f"{{p??}}:notes:* {key}")}
+        return [folder for folder in named if folder.partition(" ")[2] == str(key)]
 
     # -- reading for people -----------------------------------------------------------------
 

@@ -207,6 +207,7 @@ def _erase_kept(connection: apsw.Connection, deed: Erasure) -> dict[str, int]:
     rules = len(keeping.pins(connection, deed.key).rules)
     for table in _KEYED:
         change(connection, f"DELETE FROM {table} WHERE key = ?", (lane,))
+    change(connection, f"DELETE FROM notes WHERE {keeping.UNDER} = ?", (lane,))
     change(connection, "UPDATE ledger SET key = '', session_id = '' WHERE key = ?", (lane,))
     return {"files": len(refs), "rules": rules}
 

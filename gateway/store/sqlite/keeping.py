@@ -18,6 +18,7 @@ from gateway.store.shared.fields import FILE
 from gateway.store.sqlite import sessions
 from gateway.store.sqlite.connection import change, many, marks, one
 
+UNDER: Final = "substr(account, instr(account || ' ', ' ') + 1)"  # the key that a folder lies under, if it is a key
 FILE_COLUMNS: Final = ", ".join(FILE.names)
 
 # -- files --------------------------------------------------------------------------------------
@@ -104,6 +105,11 @@ def set_pins(connection: apsw.Connection, key: SessionKey, pins: Pins, rebuilt: 
 def notes(connection: apsw.Connection, folder: str) -> dict[str, str]:
     """A folder's notes."""
     return dict(many(connection, "SELECT name, value FROM notes WHERE account = ?", (storable(folder),)))
+
+
+def folders(connection: apsw.Connection, key: SessionKey) -> list[str]:
+    """The folders under a key."""
+    return [row[0] for row in many(connection, f"SELECT DISTINCT account FROM notes WHERE {UNDER} = ?", (str(key),))]
 
 
 def set_notes(

@@ -776,6 +776,9 @@ class SqliteStore(Store):
     ) -> bool:
         return await self._database.write_beside(keeping.set_notes, folder, changes, still)
 
+    async def folders(self, key: SessionKey) -> list[str]:
+        return await self._database.read(keeping.folders, key)
+
     # -- reading for people -----------------------------------------------------------------
 
     async def sessions(self, key: SessionKey | None, limit: int, offset: int = 0) -> list[Session]:
