@@ -14,6 +14,7 @@ from gateway.domain.chat import ChatAddress
 from gateway.domain.message import user
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import StoreUnavailable
+from gateway.runtime.structs import replace
 from gateway.store.shared.documents import inbound_json
 from gateway.store.transfer.records import FIELDS, Record
 from gateway.store.transfer.redis_database import RedisTarget
@@ -29,6 +30,7 @@ from tests.support.store_kit import (
     key,
     outbound,
     put,
+    reminder,
     step,
     turns_of,
 )
@@ -70,6 +72,25 @@ async def test_there_and_back_again(places: Places) -> None:
     assert done[0]["turns"][0][2] == ("stop", "interrupt")
     assert [(row.id, row.attempts, row.ambiguous) for row in done[0]["rows"]["2"]] == [("o2", 2, 1)]
     assert [row.id for row in done[0]["rows"]["0"]] == ["r1b", "r2", "r3"]
+
+
+async def test_no_number_that_was_given_away_is_given_again(places: Places) -> None:
+    urls = [await places.filled(places.sqlite("a.db")), places.redis[0], places.sqlite("b.db")]
+    for before, after in pairwise(urls):
+        await move(before, after)
+    numbers = []
+    for url in urls:
+        store = await places.open(url)
+        memory = await store.memory(key("1"))
+        (fact,) = memory.current("person")
+        new = replace(fact, id="new", number=0)
+        given = replace(memory, facts=(*memory.facts, new)).numbered()
+        numbers.append([memory.last_number, given.facts[-1].number, given.last_number, memory.version])
+        added = await store.add_reminder(reminder("new", "1"), 99, 99)
+        assert added is not None
+        numbers[-1].append(added.number)
+    assert numbers[0][:4] == [7, 8, 8, 2], "the fact that had 7 is gone"
+    assert numbers[1:] == numbers[:1] * 2
 
 
 async def test_from_a_server_to_a_cluster(places: Places, redis_cluster: list[RedisServer]) -> None:

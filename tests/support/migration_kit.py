@@ -19,7 +19,7 @@ from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.people.guests import guest_book, set_guest_book
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
-from gateway.store.port import Store
+from gateway.store.port import Store, under
 from gateway.store.records import (
     MOST_ATTEMPTS,
     Cap,
@@ -78,6 +78,7 @@ async def fill(store: Store) -> None:
     await store.set_notes("x:1", {"read é/ 买": "17", "base": "3", "forgotten": "1"})
     await store.set_notes("x:1", {"forgotten": None})
     await store.set_notes("y:2", {"base": "4"})
+    await store.set_notes(under(key("1"), "mood"), {"now": "fröhlich"})
     await _guest_book(store)
     await _closed_chats(store)
     await store.rename_chat("test", "ÄÖ/ 买", "x3")
