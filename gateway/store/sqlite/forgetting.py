@@ -16,7 +16,7 @@ import apsw
 from gateway.domain.chat import OutboundState as State
 from gateway.domain.chat import SessionKey
 from gateway.runtime.errors import SessionConflict
-from gateway.store.records import Erasure, Forgetting, ItemOutcome, Replacement, Rewriting
+from gateway.store.records import Erasure, Forgetting, ItemOutcome, Replacement, Rewriting, Talk, chat_type_of
 from gateway.store.shared.documents import ERASED, dumps, storable, wordless
 from gateway.store.shared.fields import SESSION
 from gateway.store.shared.platforms import chat_name
@@ -234,15 +234,16 @@ def _erase_words(connection: apsw.Connection, deed: Erasure) -> None:
     )
 
 
-def talks(connection: apsw.Connection, platform: str | None, person: str | None) -> list[tuple[str, str]]:
-    """(key, kind of chat) of each conversation in which a person spoke."""
-    return many(
+def talks(connection: apsw.Connection, platform: str | None, person: str | None) -> list[Talk]:
+    """The conversations in which a person spoke."""
+    found = many(
         connection,
         "SELECT DISTINCT key, coalesce(inbound ->> '$.source.chat_type', '') FROM inbox WHERE json_valid(inbound)"
         " AND (?1 IS NULL OR platform = ?1) AND (?2 IS NULL OR inbound ->> '$.source.user' = ?2)"
         " UNION SELECT DISTINCT key, chat_type FROM sessions WHERE ?1 IS NULL AND ?2 IS NULL ORDER BY 1",
         (platform, person),
     )
+    return [Talk(key=SessionKey.parse(key), chat_type=chat_type_of(kind)) for key, kind in found if kind]
 
 
 def note_done(connection: apsw.Connection, deed: str, key: SessionKey, at: float, counts: Mapping[str, int]) -> None:

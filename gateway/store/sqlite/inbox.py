@@ -239,9 +239,9 @@ def leave_signal(connection: apsw.Connection, item: InboxItem, kind: SignalKind,
     return True
 
 
-def signals(connection: apsw.Connection, item: int) -> tuple[SignalKind, ...]:
+def signals(connection: apsw.Connection, item: InboxItem) -> tuple[SignalKind, ...]:
     """Signals left for an item, oldest first."""
-    rows = many(connection, "SELECT kind FROM signals WHERE item = ? ORDER BY at, kind", (item,))
+    rows = many(connection, "SELECT kind FROM signals WHERE item = ? ORDER BY at, kind", (int(item.id),))
     return tuple(row[0] for row in rows)
 
 

@@ -278,21 +278,20 @@ def unfinished_heads(connection: apsw.Connection) -> list[tuple[str, float]]:
     return [(lane, due_at if state in WAITING else 0.0) for lane, (state, due_at) in heads.items()]
 
 
-def has_unsent(connection: apsw.Connection, lane: str) -> bool:
+def has_unsent(connection: apsw.Connection, to: ChatAddress) -> bool:
     """Say whether a chat has rows with a place that have not ended."""
-    return one(connection, _HEAD, (lane,)) is not None
+    return one(connection, _HEAD, (chat_name(to),)) is not None
 
 
-def unasked(connection: apsw.Connection, lane: str) -> int:
+def unasked(connection: apsw.Connection, to: ChatAddress) -> int:
     """Count the rows of a chat that nobody waits for and that no process has had in hand."""
-    row = one(
-        connection, f"SELECT count(*) FROM outbox WHERE lane = ? AND {UNFINISHED} AND place > {MOST_PLACE}", (lane,)
-    )
+    query = f"SELECT count(*) FROM outbox WHERE lane = ? AND {UNFINISHED} AND place > {MOST_PLACE}"
+    row = one(connection, query, (chat_name(to),))
     return 0 if row is None else int(row[0])
 
 
 def listing(
-    connection: apsw.Connection, address: ChatAddress | None, limit: int, states: Collection[State]
+    connection: apsw.Connection, address: ChatAddress | None, limit: int, states: Collection[State] = ()
 ) -> list[Outbound]:
     """Rows of an address (None: of all), newest first; only those in one of these states, if any is given."""
     conditions, bindings = ["true"], list[str | int | None]()
@@ -329,16 +328,16 @@ def insert(connection: apsw.Connection, outbound: Outbound, place: int | None = 
 # -- closed chats ------------------------------------------------------------------------------
 
 
-def closed_because(connection: apsw.Connection, lane: str) -> str | None:
+def closed_because(connection: apsw.Connection, to: ChatAddress) -> str | None:
     """Return the reason why the chat is closed; None: the chat is open."""
-    row = one(connection, "SELECT reason FROM closed_chats WHERE lane = ?", (lane,))
+    row = one(connection, "SELECT reason FROM closed_chats WHERE lane = ?", (chat_name(to),))
     return None if row is None else str(row[0])
 
 
-def close_chat(connection: apsw.Connection, lane: str, why: str) -> None:
+def close_chat(connection: apsw.Connection, to: ChatAddress, reason: str) -> None:
     """Close a chat; rows that wait are refused."""
-    note_closed(connection, lane, why)
-    refuse_waiting(connection, lane, why)
+    note_closed(connection, chat_name(to), reason)
+    refuse_waiting(connection, chat_name(to), reason)
 
 
 def note_closed(connection: apsw.Connection, lane: str, why: str) -> None:

@@ -35,7 +35,7 @@ _OF_DAYS: Final = ("model", "purpose", "platform", "day")
 _SUMMED: Final = f"{sessions.USAGE_COLUMNS}, cost_usd"
 
 
-def listing(connection: apsw.Connection, key: SessionKey | None, limit: int, offset: int) -> list[Session]:
+def listing(connection: apsw.Connection, key: SessionKey | None, limit: int, offset: int = 0) -> list[Session]:
     """Sessions of a key (None: of all), newest first."""
     condition, bindings = ("", ()) if key is None else (" WHERE s.key = ?", (key.text,))
     rows = many(
@@ -57,7 +57,7 @@ def compactions(connection: apsw.Connection, session_id: str) -> list[Compaction
 
 
 def usage(
-    connection: apsw.Connection, since: float, by: UsageBy, session_id: str | None, key: SessionKey | None
+    connection: apsw.Connection, since: float, by: UsageBy, session_id: str | None = None, key: SessionKey | None = None
 ) -> list[UsageTotal]:
     """Ledger totals from `since` on, most expensive first."""
     label, conditions, days = _LABELS[by], ["at >= ?"], ""
@@ -158,7 +158,7 @@ def backlog(connection: apsw.Connection) -> Backlog:
     )
 
 
-def status(connection: apsw.Connection, platforms: Collection[str] | None) -> StoreStatus:
+def status(connection: apsw.Connection, platforms: Collection[str] | None = None) -> StoreStatus:
     """Counts over everything; what waits and what is unsent of these platforms (None: of all)."""
     among = "" if platforms is None else f" AND platform IN ({', '.join('?' * len(platforms))})"
     row = one(

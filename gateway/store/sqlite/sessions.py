@@ -213,12 +213,12 @@ def hook_done(connection: apsw.Connection, session_id: str) -> None:
         change(connection, "UPDATE sessions SET hook = ? WHERE id = ?", (DONE, session_id))
 
 
-def note_flushed(connection: apsw.Connection, session_id: str, messages: int) -> None:
+def note_flushed(connection: apsw.Connection, session: Session, messages: int) -> None:
     """Memory has been given so many messages of the session."""
     change(
         connection,
         "UPDATE sessions SET flushed_messages = max(flushed_messages, ?) WHERE id = ?",
-        (messages, session_id),
+        (messages, session.id),
     )
 
 

@@ -6,25 +6,24 @@ Each step names the function that does the work, and what this process must reme
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar, Unpack
 
 import apsw
 import structlog
 
 from gateway.domain.approval import Approval, Verdict
-from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey
-from gateway.domain.file import KeptFile
-from gateway.domain.memory import Memory, MemoryChange
+from gateway.domain.chat import ChatAddress, Outbound, SessionKey
+from gateway.domain.memory import MemoryChange
 from gateway.domain.message import Message
 from gateway.domain.pin import Pins
 from gateway.domain.rates import Rate
 from gateway.domain.reminder import Reminder
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
-from gateway.domain.usage import LedgerEntry, UsageTotal
+from gateway.domain.usage import LedgerEntry
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict, StoreUnavailable
 from gateway.runtime.structs import replace
@@ -35,8 +34,6 @@ from gateway.store.records import (
     EXPIRY_CLAIM,
     Arrival,
     Backlog,
-    Beginning,
-    Call,
     CapReached,
     Changed,
     Claim,
@@ -48,7 +45,6 @@ from gateway.store.records import (
     ItemOutcome,
     Lease,
     Meaning,
-    Named,
     Opening,
     Passage,
     Rebuilt,
@@ -57,14 +53,9 @@ from gateway.store.records import (
     SessionChanges,
     SignalKind,
     StepRecord,
-    StoreStatus,
-    Talk,
     ToolIntent,
     TurnEnd,
-    Unembedded,
-    UsageBy,
     Vector,
-    chat_type_of,
     check_changes,
 )
 from gateway.store.shared.agenda import Advance, rows_to_send
@@ -88,12 +79,16 @@ from gateway.store.sqlite import (
     vectors,
 )
 from gateway.store.sqlite.connection import check_undamaged
-from gateway.store.sqlite.database import Database
+from gateway.store.sqlite.database import Database, Query
 from gateway.store.sqlite.lanes import Lanes
 from gateway.store.sqlite.leases import Leases, Rates
 from gateway.store.sqlite.outbox import Sender
 from gateway.store.sqlite.sessions import Appended, Opened
 
+T = TypeVar("T")
+P = ParamSpec("P")
+
+Step: TypeAlias = "Callable[Concatenate[SqliteStore, P], Coroutine[Any, Any, T]]"
 RowStep = Callable[[apsw.Connection, Sender], tuple[Advance, ...]]
 
 log = structlog.get_logger(__name__)
@@ -102,6 +97,33 @@ _FEW = 4  # rows, which are read here and now
 _RENEWAL_PAUSE = 0.02  # seconds between two steps of making search entries anew
 _TOLD = 10_000  # messages after which the log says how many are left
 _SCRUB_PAUSE = 60.0  # seconds until the log is to be emptied again, which a backup held back
+
+
+def _looks(query: Query[P, T]) -> Step[P, T]:
+    """The step that looks up a few rows by this query, here and now."""
+
+    async def step(store: SqliteStore, /, *args: P.args, **named: P.kwargs) -> T:
+        return store._database.look(query, *args, **named)
+
+    return step
+
+
+def _reads(query: Query[P, T]) -> Step[P, T]:
+    """The same, of any number of rows."""
+
+    async def step(store: SqliteStore, /, *args: P.args, **named: P.kwargs) -> T:
+        return await store._database.read(query, *args, **named)
+
+    return step
+
+
+def _writes(work: Query[P, T]) -> Step[P, T]:
+    """The step that makes this change, on which nothing in memory depends."""
+
+    async def step(store: SqliteStore, /, *args: P.args, **named: P.kwargs) -> T:
+        return await store._database.write(work, *args, **named)
+
+    return step
 
 
 class SqliteStore(Store):
@@ -145,9 +167,7 @@ class SqliteStore(Store):
         """Read the whole file. Raises StoreUnavailable where it is damaged."""
         await self._database.read(check_undamaged, self._database.path)
 
-    async def dangling(self) -> dict[str, int]:
-        """Counts of rows that refer to rows which are not there, by what they are: 0 in a whole store."""
-        return await self._database.read(reading.dangling)
+    dangling = _reads(reading.dangling)
 
     def rest(self) -> int:
         """Forget the transcripts that nobody asked for since the last call; return their bytes."""
@@ -281,15 +301,13 @@ class SqliteStore(Store):
 
     # -- one turn ---------------------------------------------------------------------------
 
-    async def beginning(self, item: InboxItem) -> Beginning:
-        return self._database.look(turns.beginning, item)
+    beginning = _looks(turns.beginning)
 
     async def open_reply(self, lease: Lease, item: InboxItem, reply: Outbound) -> Outbound:
         self._lanes.check(lease, item)
         return await self._database.write(turns.open_reply, item, reply)
 
-    async def note_streamed(self, outbound_id: str, platform_message_id: str | None) -> None:
-        await self._database.write(outbox.note_streamed, outbound_id, platform_message_id)
+    note_streamed = _writes(outbox.note_streamed)
 
     async def begin_tools(
         self, lease: Lease, ref: SessionRef, item: InboxItem, record: StepRecord, intents: Sequence[ToolIntent]
@@ -377,8 +395,7 @@ class SqliteStore(Store):
         )
         return None if decision is None else replace(decision, outbound=rows_to_send(advances))
 
-    async def approvals(self, chat: ChatAddress) -> list[Approval]:
-        return self._database.look(approving.of_chat, chat)
+    approvals = _looks(approving.of_chat)
 
     def on_decided(self, listener: Callable[[SessionKey], None]) -> None:
         self._process.decided_listeners.append(listener)
@@ -394,8 +411,7 @@ class SqliteStore(Store):
             done=lambda left: self._process.tell_signal(key, kind) if left else None,
         )
 
-    async def signals(self, item: InboxItem) -> tuple[SignalKind, ...]:
-        return self._database.look(inbox.signals, int(item.id))
+    signals = _looks(inbox.signals)
 
     def on_signal(self, listener: Callable[[SessionKey, SignalKind], None]) -> None:
         self._process.signal_listeners.append(listener)
@@ -422,8 +438,7 @@ class SqliteStore(Store):
 
     # -- sessions ---------------------------------------------------------------------------
 
-    async def tip(self, key: SessionKey) -> Session | None:
-        return self._database.look(sessions.tip, key)
+    tip = _looks(sessions.tip)
 
     async def session(self, session_id: str, key: SessionKey | None = None) -> Session:
         return self._database.look(sessions.by_id, session_id)
@@ -486,11 +501,8 @@ class SqliteStore(Store):
     async def charge(self, session: Session, calls: Sequence[LedgerEntry]) -> None:
         await self._database.write(sessions.record_calls, calls, session.id, session.key)
 
-    async def pending_hooks(self, limit: int) -> list[Session]:
-        return await self._database.read(sessions.owed_hooks, limit)
-
-    async def hook_done(self, session_id: str) -> None:
-        await self._database.write(sessions.hook_done, session_id)
+    pending_hooks = _reads(sessions.owed_hooks)
+    hook_done = _writes(sessions.hook_done)
 
     async def claim_due_sessions(self, now: float, limit: int) -> list[Session]:
         self._due_claims = {each: until for each, until in self._due_claims.items() if until > now}
@@ -501,8 +513,7 @@ class SqliteStore(Store):
 
     # -- pins -------------------------------------------------------------------------------
 
-    async def pins(self, key: SessionKey) -> Pins:
-        return self._database.look(keeping.pins, key)
+    pins = _looks(keeping.pins)
 
     async def set_pins(self, lease: Lease, pins: Pins, rebuilt: Rebuilt | None) -> Session | None:
         self._lanes.check(lease)
@@ -533,12 +544,7 @@ class SqliteStore(Store):
         await self._scrub()
         return counts
 
-    async def talks(self, platform: str | None, person: str | None) -> list[Talk]:
-        return [
-            Talk(key=SessionKey.parse(key), chat_type=chat_type_of(chat_type))
-            for key, chat_type in await self._database.read(forgetting.talks, platform, person)
-            if chat_type
-        ]
+    talks = _reads(forgetting.talks)
 
     async def forgotten(self, key: SessionKey, deed: str) -> Mapping[str, int] | None:
         return await self._database.read(forgetting.counted, deed)
@@ -574,28 +580,19 @@ class SqliteStore(Store):
 
     # -- memory -----------------------------------------------------------------------------
 
-    async def memory(self, scope: SessionKey) -> Memory:
-        return await self._database.read(remembering.memory, scope)
+    memory = _reads(remembering.memory)
 
     async def change_memory(self, change: MemoryChange) -> bool:
         return await self._database.write(remembering.change_memory, change)
 
-    async def note_flushed(self, session: Session, messages: int) -> None:
-        await self._database.write(sessions.note_flushed, session.id, messages)
+    note_flushed = _writes(sessions.note_flushed)
 
     # -- reminders --------------------------------------------------------------------------
 
-    async def add_reminder(self, reminder: Reminder, most: int, in_chat: int) -> Reminder | None:
-        return await self._database.write(reminding.add, reminder, most, in_chat)
-
-    async def reminder(self, chat: ChatAddress, reminder_id: str) -> Reminder | None:
-        return self._database.look(reminding.of_id, chat, reminder_id)
-
-    async def reminders(self, key: SessionKey, over: int) -> list[Reminder]:
-        return await self._database.read(reminding.of_key, key, over)
-
-    async def has_reminders(self, key: SessionKey) -> bool:
-        return self._database.look(reminding.has_any, key)
+    add_reminder = _writes(reminding.add)
+    reminder = _looks(reminding.of_id)
+    reminders = _reads(reminding.of_key)
+    has_reminders = _looks(reminding.has_any)
 
     async def due_reminders(self, now: float, limit: int) -> list[Reminder]:
         return self._database.look(reminding.due, now, limit, self._process.sends)
@@ -626,22 +623,14 @@ class SqliteStore(Store):
         )
         return Changed(first=replaced.first, outbound=rows_to_send(replaced.advances))
 
-    async def rows(self, chat: ChatAddress, row_ids: Sequence[str]) -> list[Outbound]:
-        return await self._database.read(reminding.rows_of_chat, chat, row_ids)
+    rows = _reads(reminding.rows_of_chat)
 
     # -- files ------------------------------------------------------------------------------
 
-    async def keep_file(self, key: SessionKey, file: KeptFile, content: bytes) -> KeptFile:
-        return await self._database.write(keeping.keep_file, key, file, content)
-
-    async def kept_file(self, key: SessionKey, ref: str) -> KeptFile | None:
-        return self._database.look(keeping.kept_file, key, ref)
-
-    async def kept_files(self, key: SessionKey, limit: int) -> list[KeptFile]:
-        return await self._database.read(keeping.kept_files, key, limit)
-
-    async def file_content(self, key: SessionKey, digest: str) -> bytes | None:
-        return await self._database.read(keeping.file_content, key, digest)
+    keep_file = _writes(keeping.keep_file)
+    kept_file = _looks(keeping.kept_file)
+    kept_files = _reads(keeping.kept_files)
+    file_content = _reads(keeping.file_content)
 
     # -- delivery ---------------------------------------------------------------------------
 
@@ -704,25 +693,18 @@ class SqliteStore(Store):
 
     # -- chats in which nothing can be shown any more ---------------------------------------
 
-    async def close_chat(self, to: ChatAddress, reason: str) -> None:
-        await self._database.write(outbox.close_chat, chat_name(to), reason)
+    close_chat = _writes(outbox.close_chat)
 
     async def open_chat(self, to: ChatAddress) -> bool:
         return await self._database.write(outbox.reopen, chat_name(to))
 
-    async def has_unsent(self, to: ChatAddress) -> bool:
-        return await self._database.read(outbox.has_unsent, chat_name(to))
-
-    async def unasked(self, to: ChatAddress) -> int:
-        return self._database.look(outbox.unasked, chat_name(to))
-
-    async def closed(self, to: ChatAddress) -> str | None:
-        return await self._database.read(outbox.closed_because, chat_name(to))
+    has_unsent = _reads(outbox.has_unsent)
+    unasked = _looks(outbox.unasked)
+    closed = _reads(outbox.closed_because)
 
     # -- chats that their platform calls by another name than before ------------------------
 
-    async def rename_chat(self, platform: str, before: str, after: str) -> None:
-        await self._database.write(renaming.rename, platform, before, after)
+    rename_chat = _writes(renaming.rename)
 
     async def first_name(self, platform: str, chat: str, event_id: str) -> str:
         # An event is known in the whole file, under whatever name it was accepted.
@@ -753,8 +735,7 @@ class SqliteStore(Store):
     async def settle(self, reservation: Reservation, cost: int) -> None:
         await self._database.write(spending.settle, reservation, cost, self._database.generation)
 
-    async def spent(self, accounts: Sequence[str]) -> list[int]:
-        return self._database.look(spending.spent, accounts)
+    spent = _looks(spending.spent)
 
     async def take(self, account: str, ticket: str, rates: Sequence[Rate]) -> float:
         return self._rates.take(account, ticket, rates, self._clock.monotonic())
@@ -768,24 +749,19 @@ class SqliteStore(Store):
 
     # -- notes ------------------------------------------------------------------------------
 
-    async def notes(self, folder: str) -> dict[str, str]:
-        return self._database.look(keeping.notes, folder)
+    notes = _looks(keeping.notes)
 
     async def set_notes(
         self, folder: str, changes: Mapping[str, str | None], still: Mapping[str, str | None] | None = None
     ) -> bool:
         return await self._database.write_beside(keeping.set_notes, folder, changes, still)
 
-    async def folders(self, key: SessionKey) -> list[str]:
-        return await self._database.read(keeping.folders, key)
+    folders = _reads(keeping.folders)
 
     # -- reading for people -----------------------------------------------------------------
 
-    async def sessions(self, key: SessionKey | None, limit: int, offset: int = 0) -> list[Session]:
-        return await self._database.read(reading.listing, key, limit, offset)
-
-    async def compactions(self, session_id: str) -> list[Compaction]:
-        return await self._database.read(reading.compactions, session_id)
+    sessions = _reads(reading.listing)
+    compactions = _reads(reading.compactions)
 
     async def search(
         self, words: str, key: SessionKey | None, limit: int, meaning: Meaning | None = None
@@ -793,8 +769,7 @@ class SqliteStore(Store):
         now = self._process.time.now()
         return await self._database.search(search.passages, self._entries, words, key, limit, now, meaning)
 
-    async def unembedded(self, model: str, length: int, limit: int) -> list[Unembedded]:
-        return await self._database.read(vectors.unembedded, model, length, limit)
+    unembedded = _reads(vectors.unembedded)
 
     async def keep_vectors(self, model: str, key: SessionKey, kept: Mapping[str, Vector]) -> None:
         await self._database.write(vectors.keep, model, kept)
@@ -806,33 +781,17 @@ class SqliteStore(Store):
         number = messages.message_number(message_id)
         return await self._database.search(search.around, self._entries, key, number, reach)
 
-    async def usage(
-        self, since: float, by: UsageBy, session_id: str | None = None, key: SessionKey | None = None
-    ) -> list[UsageTotal]:
-        return await self._database.read(reading.usage, since, by, session_id, key)
-
-    async def calls(self, key: SessionKey, since: float, until: float) -> list[Call]:
-        return await self._database.read(reading.calls, key, since, until)
-
-    async def named(self, name: str, platforms: Collection[str]) -> Named:
-        return await self._database.read(reading.named, name, platforms)
-
-    async def status(self, platforms: Collection[str] | None = None) -> StoreStatus:
-        return await self._database.read(reading.status, platforms)
+    usage = _reads(reading.usage)
+    calls = _reads(reading.calls)
+    named = _reads(reading.named)
+    status = _reads(reading.status)
 
     async def backlog(self) -> Backlog:
         return replace(await self._database.read(reading.backlog), idle=self._lanes.idle())
 
-    async def dead(self, limit: int) -> list[InboxItem]:
-        return await self._database.read(inbox.dead, limit)
-
-    async def bury(self, item: InboxItem) -> bool:
-        return await self._database.write(inbox.bury, item)
-
-    async def outbox(
-        self, address: ChatAddress | None, limit: int, states: Collection[OutboundState] = ()
-    ) -> list[Outbound]:
-        return await self._database.read(outbox.listing, address, limit, states)
+    dead = _reads(inbox.dead)
+    bury = _writes(inbox.bury)
+    outbox = _reads(outbox.listing)
 
     # -- what the process remembers ---------------------------------------------------------
 
