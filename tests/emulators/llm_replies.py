@@ -15,7 +15,7 @@ from typing import Any
 
 from gateway.domain.message import text_of
 from gateway.providers.offline.model import is_memory_request, is_summary_request
-from gateway.providers.offline.summary import checkpoint
+from gateway.providers.offline.notes import checkpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,9 +16,8 @@ from gateway.domain.message import Message, ToolCall, note_of, text_of
 from gateway.domain.notes import MEMORY_REQUEST, SUMMARY_REQUEST
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, StopReason, TextDelta
-from gateway.providers.offline.facts import memories
+from gateway.providers.offline.notes import checkpoint, memories
 from gateway.providers.offline.replies import Answer, Call, answer
-from gateway.providers.offline.summary import checkpoint
 from gateway.providers.plugin import ProviderHost
 from gateway.runtime.clock import Ids, SystemIds
 from gateway.runtime.errors import ContextOverflow

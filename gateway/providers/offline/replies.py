@@ -7,15 +7,18 @@ model does, so what it can recall after a compaction is what the compaction kept
 from __future__ import annotations
 
 import json
+import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final
 
 from msgspec import Struct, field
 
-from gateway.domain.message import text_of
+from gateway.domain.message import is_request, is_summary, text_of
 from gateway.domain.notes import without_quotes
-from gateway.providers.offline.facts import arithmetic, gist, recall_fact, remembered, requests_in
+from gateway.domain.wording import counted
+from gateway.providers.offline.notes import FACT, asks, known_facts
 
 
 class Call(Struct, frozen=True, kw_only=True):
@@ -45,6 +48,11 @@ class Asked(Struct, frozen=True, kw_only=True):
             return Answer(text="I would need a tool for that, and none is offered to me here.")
         return Answer(calls=(Call(tool=tool, arguments=arguments),))
 
+    @property
+    def requests(self) -> list[str]:
+        """What people said before, oldest first; a summary is nothing said."""
+        return [said for each in self.earlier if is_request(each) and (said := without_quotes(text_of(each)).strip())]
+
 
 Rule = Callable[[Asked, re.Match[str]], Answer | None]
 """The answer to a request that fits; None leaves it to the next rule."""
@@ -66,9 +74,7 @@ shell."""
 
 _HINTS: Final = (
     "Try “What time is it?” to see a tool at work.",
-    "Try “Add water the plants to my to-do list”.",
     "Try “What did I ask before?”: I know what is in our transcript.",
-    "/context shows how full my window is.",
     "For real answers, set `model` in ~/.legato/config.yaml; everything else stays as it is.",
 )
 _BLIND: Final = (
@@ -79,14 +85,13 @@ _LISTENED: Final = 2_000  # characters of a request in which a rule is looked fo
 _QUOTED: Final = 160  # characters of the request that a reply quotes
 _LONG: Final = 600  # characters of a request whose gist is told
 _SHOWN: Final = 1_500  # characters of a tool's result
+_OPERATORS: Final = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 _REMIND: Final = "Say it as in “remind me in 20 minutes to stretch”, or type `/remind in 20 minutes stretch`."
 _KEPT_REMINDER: Final = re.compile(r"Stored: number \d+: (?P<what>.+?) \((?P<when>.+)\)$")
-_REMIND_FIRST: Final = re.compile(
-    r"^(?!to\b|that\b|about\b)(?P<when>.{2,80}?),? (?:to|that|about) (?P<what>.+)", re.I | re.S
-)
-_REMIND_LAST: Final = re.compile(
-    r"^(?:to|that|about) (?P<what>.+?),? "
-    r"(?P<when>(?:in|at|on|every|each|tomorrow|tonight|today|next|this|daily|weekly)\b.{0,80})$",
+_WISH: Final = re.compile(
+    r"^(?!to\b|that\b|about\b)(?P<when>.{2,80}?),? (?:to|that|about) (?P<what>.+)"
+    r"|^(?:to|that|about) (?P<first>.+?),? "
+    r"(?P<then>(?:in|at|on|every|each|tomorrow|tonight|today|next|this|daily|weekly)\b.{0,80})$",
     re.I | re.S,
 )
 # A document as `files.message` shows one to a model.
@@ -128,7 +133,7 @@ def _after_tools(step: Sequence[Mapping[str, Any]], said: Asked) -> Answer:
     asked = [call.get("function", {}) for message in step for call in message.get("tool_calls") or ()]
     results = [text_of(message).strip() for message in step if message.get("role") == "tool"]
     if item := _ADD_TODO.search(said.request):
-        if len(asked) != 1 or "items" in _arguments(asked[0]) or not said.tools:
+        if len(asked) != 1 or '"items"' in str(asked[0].get("arguments")) or not said.tools:
             return Answer(text=f"Done. Your list now reads:\n\n{results[-1]}")
         items = [
             {"text": text, "status": "done" if mark == "x" else "open"}
@@ -136,50 +141,35 @@ def _after_tools(step: Sequence[Mapping[str, Any]], said: Asked) -> Answer:
         ]
         return said.use("todo", items=[*items, {"text": _clean(item["item"]), "status": "open"}])
     if len(results) == 1 and asked:
-        return Answer(text=_told(said, str(asked[-1].get("name", "tool")), _arguments(asked[-1]), results[0]))
+        return Answer(text=_told(said, str(asked[-1].get("name", "tool")), results[0]))
     lines = [f"- `{call.get('name')}`: {_cut(result, 500)}" for call, result in zip(asked, results, strict=False)]
     return Answer(text="The tools answered:\n\n" + "\n".join(lines))
 
 
-def _told(said: Asked, name: str, arguments: Mapping[str, Any], result: str) -> str:
+def _told(said: Asked, name: str, result: str) -> str:
     """Return the result of one tool in words for a person. The parts for a model alone are left out."""
-    shown = _cut(result, _SHOWN)
+    shown, fact = _cut(result, _SHOWN), _ASK_FACT.search(said.request)
     if result.startswith("Denied: "):
         return "All right, I did not do that."
-    if name == "clock":
-        return f"It is {result}."
-    if name == "search_history" and not result.startswith("Nothing was found"):
-        return f"I found this in what was said:\n\n{shown}"
-    if name == "search_history":
-        fact = _ASK_FACT.search(said.request)
-        return _unknown(fact) if fact else "I looked through all that was said here and found nothing."
-    if result.startswith("Error: ") and name == "reminders":
-        return f"I could not read that time. {_REMIND}"
     if result.startswith("Error: "):
-        reason = _cut(result.removeprefix("Error: ").partition("; ")[0], _QUOTED)
-        return f"That did not work: {reason}{'' if reason.endswith(('.', '?', '!')) else '.'}"
+        why = result.removeprefix("Error: ").partition("; ")[0].rstrip(".")
+        return f"That did not work: {_cut(why, _QUOTED)}." if name != "reminders" else f"That time is none. {_REMIND}"
+    if name == "search_history":
+        if not result.startswith("Nothing was found"):
+            return f"I found this in what was said:\n\n{shown}"
+        return _unknown(fact) if fact else "I looked through all that was said here and found nothing."
     if name == "reminders" and (kept := _KEPT_REMINDER.search(result)):
         return f"I will remind you: {kept['what']}, {kept['when']}."
-    if name == "send_file" and "content" in arguments:
-        return f"Here is `{arguments.get('name')}`."
-    if name == "memory":
-        return shown
-    if name == "shell" and "```" not in result:
+    if name == "clock":
+        return f"It is {result}."
+    if name == "shell":
         return f"```\n{shown}\n```"
-    return f"The tool `{name}` answered:\n\n{shown}"
+    return shown if name == "memory" else f"The tool `{name}` answered:\n\n{shown}"
 
 
 def _unknown(fact: re.Match[str]) -> str:
     thing = _clean(fact["thing"])
     return f"You have not told me what your {thing} is. Say “My {thing} is …” and I will know."
-
-
-def _arguments(function: Mapping[str, Any]) -> Mapping[str, Any]:
-    try:
-        arguments = json.loads(function.get("arguments") or "{}")
-    except ValueError:
-        return {}
-    return arguments if isinstance(arguments, dict) else {}
 
 
 # --- rules -----------------------------------------------------------------------------------
@@ -206,14 +196,25 @@ def _time(said: Asked, _: re.Match[str]) -> Answer:
 
 def _ask_fact(said: Asked, found: re.Match[str]) -> Answer:
     thing = _clean(found["thing"])
-    if (known := recall_fact(thing, said.earlier)) is not None:
+    if (known := _recalled(thing, said.earlier)) is not None:
         return Answer(text=f"Your {thing} is {known}: you told me so.")
-    if (known := remembered(thing, said.earlier)) is not None:
-        return Answer(text=f"Your {thing} is {known}: I remember that from an earlier conversation.")
-    if "search_history" in said.tools:
-        calls = (Call(tool="search_history", arguments={"words": thing}),)
-        return Answer(text="That is not in front of me; I will look it up.\n\n", calls=calls)
-    return Answer(text=_unknown(found))
+    prompt = "\n".join(text_of(message) for message in said.earlier if message.get("role") == "system")
+    if remembered := known_facts(prompt).get(thing.casefold()):
+        return Answer(text=f"Your {thing} is {remembered[1]}: I remember that from an earlier conversation.")
+    if "search_history" not in said.tools:
+        return Answer(text=_unknown(found))
+    look_up = Call(tool="search_history", arguments={"words": thing})
+    return Answer(text="That is not in front of me; I will look it up.\n\n", calls=(look_up,))
+
+
+def _recalled(thing: str, messages: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the value of the newest "my THING is VALUE" in a transcript, summaries included."""
+    for message in reversed(messages):
+        if message.get("role") == "user" or is_summary(message):
+            for found in reversed(list(FACT.finditer(text_of(message)))):
+                if found["thing"].lower() == thing.lower() and not asks(found):
+                    return found["value"].strip(" ,;…“”\"'")
+    return None
 
 
 def _tell_fact(_: Asked, found: re.Match[str]) -> Answer:
@@ -228,53 +229,59 @@ def _remember(said: Asked, found: re.Match[str]) -> Answer | None:
 
 def _remind(said: Asked, found: re.Match[str]) -> Answer:
     """A reminder, where both its time and its words can be told apart."""
-    wish = _REMIND_FIRST.search(found["rest"]) or _REMIND_LAST.search(found["rest"])
+    wish = _WISH.search(found["rest"])
     if wish is None or "reminders" not in said.tools:
         return Answer(text=_REMIND)
-    return said.use("reminders", action="create", text=_clean(wish["what"]), when=_clean(wish["when"]))
+    what, when = wish["what"] or wish["first"], wish["when"] or wish["then"]
+    return said.use("reminders", action="create", text=_clean(what), when=_clean(when))
 
 
 def _earlier(said: Asked, found: re.Match[str]) -> Answer:
-    asked = requests_in(said.earlier)
+    asked = said.requests
     if not asked:
         return Answer(text="Nothing yet: this is the first thing you have said here.")
     if "first" in found[0].lower():
         return Answer(text=f"The first thing I can see is: “{_cut(asked[0], _QUOTED)}”")
     if re.search(r"\b(?:last|just)\b", found[0], re.I):
         return Answer(text=f"Just before that you said: “{_cut(asked[-1], _QUOTED)}”")
-    shown = asked[-10:]
-    lines = "\n".join(f"{number}. {_cut(text, 100)}" for number, text in enumerate(shown, len(asked) - len(shown) + 1))
-    more = f" Of {len(asked)} messages, the last ten:" if len(asked) > len(shown) else ""
-    return Answer(text=f"You said:{more}\n\n{lines}")
-
-
-def _repeat(said: Asked, found: re.Match[str]) -> Answer | None:
-    what = said.request[found.start("what") :].strip().strip("“”\"'")
-    return Answer(text=what) if what else None
+    numbered = [f"{number}. {_cut(text, 100)}" for number, text in enumerate(asked, 1)]
+    return Answer(text="\n".join(["You said:", "", *numbered[-10:]]))
 
 
 def _sum(_: Asked, found: re.Match[str]) -> Answer | None:
-    value = arithmetic(found["sum"])
-    return None if value is None else Answer(text=f"{found['sum'].strip()} = {value}")
+    try:
+        value = _OPERATORS[found["sign"]](Decimal(found["one"]), Decimal(found["other"]))
+    except ArithmeticError:
+        return None
+    return Answer(text=f"{found['sum']} = {value.normalize():f}")
+
+
+def _said(text: str) -> Answer | None:
+    return Answer(text=text) if text else None
 
 
 def _greet(said: Asked, found: re.Match[str]) -> Answer:
     word = found["word"].capitalize()
-    return Answer(
-        text=f"{word} again! What would you like to try?" if requests_in(said.earlier) else f"{word}! {WELCOME}"
-    )
+    return Answer(text=f"{word} again! What would you like to try?" if said.requests else f"{word}! {WELCOME}")
 
 
 def _echo(said: Asked) -> Answer:
-    """Nothing fits: repeat the words, and name commands that work."""
+    """Nothing fits: repeat the words, and name something that works."""
     if not said.request:
         return Answer(text="I see no text in that, and text is all I can read.")
     if document := _DOCUMENT.search(said.request):
-        return Answer(text=f"I was given {document['name'][0].lower()}{document['name'][1:]}. {gist(document['text'])}")
+        name = document["name"]
+        return Answer(text=f"I was given {name[0].lower()}{name[1:]}. {_gist(document['text'])}")
     if len(said.request) > _LONG:
-        return Answer(text=gist(said.request))
-    hint = _HINTS[len(requests_in(said.earlier)) % len(_HINTS)]
+        return Answer(text=_gist(said.request))
+    hint = _HINTS[len(said.requests) % len(_HINTS)]
     return Answer(text=f"I read “{_cut(said.request, _QUOTED)}”, but I only follow simple rules. {hint}")
+
+
+def _gist(text: str) -> str:
+    first = re.split(r"(?<=[.!?])\s|\n", text.strip(), maxsplit=1)[0]
+    size = f"{counted(len(text.split()), 'word')}, {len(text):,} characters"
+    return f"That is a text of {size}. It begins: “{_cut(first, _QUOTED)}”. {_HINTS[-1]}"
 
 
 def _clean(text: str) -> str:
@@ -293,7 +300,8 @@ _RULES: Final[tuple[tuple[re.Pattern[str], Rule], ...]] = (
     (re.compile(r"^(?:please )?write (?:me )?(?:a )?file (?:named |called )?(?P<name>[^\s:]+):? (?P<content>.+)",
                 re.I | re.S),
      lambda said, found: said.use("send_file", name=found["name"], content=found["content"].strip() + "\n")),
-    (re.compile(r"^(?:please )?(?:say|repeat|echo)(?: after me)?:? (?P<what>.+)", re.I | re.S), _repeat),
+    (re.compile(r"^(?:please )?(?:say|repeat|echo)(?: after me)?:? (?P<what>.+)", re.I | re.S),
+     lambda said, found: _said(said.request[found.start("what") :].strip(" \n“”\"'"))),
     (re.compile(r"\bwhat(?:'s| is) the (?:time|date)\b|\bwhat (?:time|day|date) is it\b|\btime in\b", re.I), _time),
     (re.compile(r"^(?:please )?run(?: this| the)?(?: command)?:? (?P<command>.+)", re.I | re.S),
      lambda said, found: said.use("shell", command=found["command"].strip().strip("`"))
@@ -313,8 +321,8 @@ _RULES: Final[tuple[tuple[re.Pattern[str], Rule], ...]] = (
     (re.compile(r"^(?:please,? |can you |could you )?remind me\b ?(?P<rest>.*)", re.I | re.S), _remind),
     (re.compile(r"^(?:please )?count (?:up )?to (?P<top>\d{1,5})\b", re.I),
      lambda _, found: Answer(text=" ".join(map(str, range(1, min(int(found["top"]), 2_000) + 1))))),
-    (re.compile(r"^(?:what(?:'s| is) |how much is |calculate )?(?P<sum>[\d(][\d\s.+*/()-]{1,60}\d\)*)\s*[=?]*$", re.I),
-     _sum),
+    (re.compile(r"^(?:what(?:'s| is) |how much is |calculate )?"
+                r"(?P<sum>(?P<one>-?[\d.]{1,15}) ?(?P<sign>[+*/-]) ?(?P<other>-?[\d.]{1,15}))\s*[=?]*$", re.I), _sum),
     (re.compile(r"^(?P<word>hi|hello|hey|hallo|servus|moin|good (?:morning|afternoon|evening))\b[^\n]{0,40}$", re.I),
      _greet),
     (re.compile(r"^(?:help|start)\W*$|\bwhat can you do\b|\bwho are you\b|\bwhat are you\b", re.I),

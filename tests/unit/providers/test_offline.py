@@ -14,7 +14,6 @@ from gateway.domain.file import KeptFile
 from gateway.domain.message import Message, assistant, tool_result, user
 from gateway.domain.notes import SUMMARY_REQUEST
 from gateway.providers.base import Completed, ModelRequest, ModelSpec, TextDelta
-from gateway.providers.offline.facts import arithmetic
 from gateway.providers.offline.model import Offline, words
 from gateway.providers.offline.replies import answer
 
@@ -131,7 +130,6 @@ def test_of_a_document_it_says_what_is_in_it() -> None:
 @pytest.mark.parametrize(
     ("request_text", "result", "told"),
     [
-        ("write a file a.txt: x", "The file a.txt (2 bytes) is on its way; do not repeat it.", "Here is `a.txt`."),
         (
             "what is my dog?",
             "Nothing was found for 'dog'.",
@@ -185,7 +183,12 @@ def test_an_item_is_added_to_the_list_that_is_there() -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("say hello world", "hello world"), ("count to 5", "1 2 3 4 5"), ("12 * (3+4) =", "12 * (3+4) = 84")],
+    [
+        ("say hello world", "hello world"),
+        ("count to 5", "1 2 3 4 5"),
+        ("What is 7/2?", "7/2 = 3.5"),
+        ("12 * 30 =", "12 * 30 = 360"),
+    ],
 )
 def test_small_favours(text: str, expected: str) -> None:
     assert reply(text) == expected
@@ -200,19 +203,11 @@ def test_anything_else_is_quoted_with_a_hint() -> None:
 def test_a_long_text_gets_its_gist() -> None:
     text = reply("The harbour opened at dawn. " + "Whales swam past the harbour wall. " * 60)
     assert "The harbour opened at dawn." in text
-    assert "whales" in text
+    assert "characters" in text
 
 
 def test_the_speakers_name_is_not_part_of_the_request() -> None:
     assert reply("[Anna] say hello") == "hello"
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("1+1", "2"), ("7/2", "3.5"), ("-(2*3)", "-6"), ("1/0", None), ("2**9", None), ("x+1", None), ("(" * 99, None)],
-)
-def test_arithmetic(text: str, value: str | None) -> None:
-    assert arithmetic(text) == value
 
 
 MATERIAL = f"""{SUMMARY_REQUEST}
