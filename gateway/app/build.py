@@ -208,7 +208,6 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         accounts=accounts,
         worker=worker,
         mcp=tools.mcp,
-        tool_counts=tools.toolbox.counts,
         readers=readers,
         orders=Orders(store=base.store, outbox=base.outbox, clock=base.clock),
         health=health,

@@ -15,7 +15,6 @@ from gateway.agent.mcp.servers import McpServers
 from gateway.agent.metering import Metering
 from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions
-from gateway.agent.tools.counts import KEEP_EVERY, ToolCounts
 from gateway.app.accounts import AccountLeases
 from gateway.app.config import Config
 from gateway.app.health import Health
@@ -82,7 +81,6 @@ class Gateway(Struct, kw_only=True):
     accounts: AccountLeases
     worker: str
     mcp: McpServers
-    tool_counts: ToolCounts
     readers: Readers
     orders: Orders
     health: Health
@@ -138,7 +136,6 @@ class Gateway(Struct, kw_only=True):
         self.store.on_rows(self.outbox.look)
         self.store.on_left(self._take_over)
         await self.metering.models.learn_windows()
-        await self.tool_counts.learn(self.store)
         if not await ended_before(self._recover, self._stop):
             return
         if self.mcp.servers:  # nobody waits for them
@@ -165,7 +162,6 @@ class Gateway(Struct, kw_only=True):
             "expiry": (self.expiry.sweep, _SWEEP_SECONDS),
             "reminders": (self.reminders.sweep, LOOK_FOR_REMINDERS),
             "welcome": (self.welcome.look, LOOK_EVERY),
-            "tool counts": (partial(self.tool_counts.keep, self.store), KEEP_EVERY),
             "orders": (self.orders.look, LOOK_FOR_ORDERS),
             "rest": (self.rest, _REST_EVERY),
         }
@@ -266,10 +262,7 @@ class Gateway(Struct, kw_only=True):
         closing += [("a resource", close()) for close in self.close]
         for what, work in closing:  # one that fails does not keep the others open
             await best_effort(work, what=f"closing {what}")
-        try:
-            await self.tool_counts.keep(self.store)
-        finally:
-            await self.store.aclose()
+        await self.store.aclose()
         log.debug("counted", totals=self.metrics.totals())
 
 

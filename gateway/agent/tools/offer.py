@@ -8,6 +8,7 @@ would take too much of the window, the rarely used ones are hidden, until `find_
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -17,7 +18,6 @@ from msgspec import Struct, field
 
 from gateway.agent.tools.arguments import Arguments
 from gateway.agent.tools.base import HiddenTool, NeedsApproval, RefersToMessage, Tool
-from gateway.agent.tools.counts import ToolCounts
 from gateway.domain.chat import Source
 from gateway.domain.place import is_person, names, narrowest
 from gateway.domain.session import Session
@@ -202,7 +202,7 @@ class Toolbox:
         self._offered: dict[str, Offered] = {}
         self.rules = rules
         self._count = count
-        self.counts = ToolCounts()
+        self._calls: Counter[str] = Counter()  # since the start
         self.version = 0  # rises with every change
         self._made: dict[tuple[tuple[str, ...], int], Offer] = {}
         self.register(OWN, tools)
@@ -284,7 +284,7 @@ class Toolbox:
             return new
         room -= 0 if found else finder.tokens
         fitting: set[str] = set()
-        for name in sorted(new, key=lambda name: -self.counts.of(name)):
+        for name in sorted(new, key=lambda name: -self._calls[name]):
             if (tokens := self._offered[name].tokens) <= room:
                 fitting.add(name)
                 room -= tokens
@@ -292,7 +292,7 @@ class Toolbox:
 
     def used(self, names: Iterable[str]) -> None:
         """Note that these tools were called: the most used are hidden last."""
-        self.counts.note(name for name in names if name in self._offered)
+        self._calls.update(name for name in names if name in self._offered)
 
     def allows(self, name: str, caller: Caller) -> bool:
         """Say whether somebody may use a tool of this name, if there is one."""
