@@ -1,8 +1,7 @@
 """The list of identifiers at the end of notes, written and read back.
 
 - The best stand on a line each, with the sentence around them.
-- All others share lines, those of one day and one role together, and those of one word share a cell:
-  `- 2026-05-28, user | 512 MB | QWXZKP #W8841`.
+- All others share a line, and those of one word a cell: `- 512 MB | QWXZKP #W8841`.
 
 The list is written from the best identifier on, as long as there is room, so the rest costs nothing.
 Since a piece of a credential may look like an identifier outside its line, every identifier is checked in its line.
@@ -11,9 +10,7 @@ Since a piece of a credential may look like an identifier outside its line, ever
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import date
 from typing import Final
 
 from msgspec import Struct
@@ -22,21 +19,17 @@ from gateway.context.ledger import Entry, Ledger
 from gateway.context.mentions import Named
 from gateway.context.shapes import calls_of
 from gateway.context.statements import CONTEXT, SIDE, around, context_in
-from gateway.domain.message import Message, note_of, text_of
+from gateway.domain.message import Message, text_of
 from gateway.domain.notes import IDENTIFIERS, section
 from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter
 
 HEADING: Final = section(IDENTIFIERS, "").rstrip()
 _BARE_SHARE: Final = 0.93  # of the room, for bare values
-_ORIGIN_SHARE: Final = 0.1  # of the room, for days and roles
 _SAID: Final = 32  # of the best, for whose sentences the messages are read
 _AT_ONCE: Final = 64  # identifiers that are checked together
 _NEAR: Final = 300  # characters around an identifier in which redaction looks for a credential
 _NEAR_KEY: Final = 16_384  # the same beside a private key of many lines
-_LAST_DAY: Final = 253_370_764_800  # seconds since the epoch; no calendar goes further
-_EPOCH: Final = date(1970, 1, 1).toordinal()
-_DAY: Final = 86_400  # seconds
 _LEAST_CONTEXT: Final = 6  # tokens; a shorter context says nothing
 _APART: Final = "\n\n\x1e\n\n"
 
@@ -89,40 +82,15 @@ def lines_of(
         said = _said(value, ledger[value], near[value], previous) if ledger[value].lasting else ""
         return "" if any(former in said and present != value for former, present in gone.items()) else said
 
-    return _written(listed, ledger, context, room, previous)
+    said = _contexts(listed[:_SAID], context, room)
+    others = _cells([value for value in listed if value not in said])
+    lines = [f"- {value}{CONTEXT}{sentence}" for value, sentence in said.items()]
+    return [*lines, f"- {SIDE.join(others)}"] if others else lines
 
 
 def _cell(value: str) -> str:
     """Return the value as it stands in a line behind others."""
     return f"{SIDE if ' ' in value else ' '}{value}"
-
-
-def _written(
-    listed: Sequence[str], ledger: Ledger, context: Callable[[str], str], room: Room, previous: str
-) -> list[str]:
-    known = _origins(previous)
-    of: dict[int, str] = {}  # by the identity of a message, for one may hold many
-    origins: dict[str, str] = {}
-    for value in listed:
-        message = ledger[value].source
-        if id(message) not in of:
-            of[id(message)] = _origin(message)
-        origins[value] = of[id(message)] or known.get(value, "")
-    headers = room.share(_ORIGIN_SHARE)
-    common = Counter(origin for origin in origins.values() if origin).most_common()
-    headed = {origin for origin, _ in itertools.takewhile(lambda one: headers.takes(f"- {one[0]}"), common)}
-    for origin in headed:
-        room.takes(f"- {origin}")
-    said = _contexts(listed[:_SAID], context, room)
-    together: dict[str, list[str]] = {}
-    for value in listed:
-        if value not in said:
-            origin = origins[value]
-            together.setdefault(origin if origin in headed else "", []).append(value)
-    return [
-        *(f"- {value}{CONTEXT}{sentence}" for value, sentence in said.items()),
-        *("- " + SIDE.join(filter(None, [origin, *_cells(values)])) for origin, values in together.items()),
-    ]
 
 
 def _contexts(values: Sequence[str], context: Callable[[str], str], room: Room) -> dict[str, str]:
@@ -138,30 +106,8 @@ def _contexts(values: Sequence[str], context: Callable[[str], str], room: Room) 
 
 def _cells(values: Sequence[str]) -> list[str]:
     """Return the cells of a line: each value of several words, and all of one word together."""
-    return [*(value for value in values if " " in value), " ".join(value for value in values if " " not in value)]
-
-
-def _origins(previous: str) -> dict[str, str]:
-    """Return the days and roles of the values that share lines of earlier notes."""
-    found: dict[str, str] = {}
-    for line in previous.splitlines():
-        if SIDE in line and line.startswith("- ") and CONTEXT not in line:
-            first, *cells = line[2:].split(SIDE)
-            if _is_origin(first):
-                found |= dict.fromkeys([*cells, *cells[-1].split()], first)
-    return found
-
-
-def _origin(message: Message | None) -> str:
-    """Return the day of a message and the role of its speaker; "" where the day is not known."""
-    at = note_of(message).get("at") if message is not None else None
-    if message is None or not isinstance(at, int | float) or not 0 < at < _LAST_DAY:
-        return ""
-    return f"{date.fromordinal(_EPOCH + int(at // _DAY)).isoformat()}, {message.get('role', '')}"
-
-
-def _is_origin(cell: str) -> bool:
-    return cell[4:5] == cell[7:8] == "-" and cell[10:12] == ", " and cell[:4].isdigit()
+    words = " ".join(value for value in values if " " not in value)
+    return [*(value for value in values if " " in value), *filter(None, [words])]
 
 
 def _said(value: str, entry: Entry, near: str, previous: str) -> str:
