@@ -10,37 +10,38 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from gateway.context.prompts import END_MARKER
+from gateway.context.shapes import well_formed
 from gateway.domain.message import Message, note_of, text_of
 
 # The first words identify the line; the rest of it may be reworded.
 _SPAN: Final = r"(?: \(said from ([\d-]{10} [\d:]{5}) to ([\d-]{10} [\d:]{5}) UTC\))?"
 _LINE: Final = re.compile(rf"^([\d,]{{1,15}}) older messages?{_SPAN} left view\..*$", re.MULTILINE)
 _MOST: Final = 10**12  # messages; a higher number in a note is none of ours
+_Minute = Annotated[str, Meta(pattern=r"\A(?:.{16})?\Z")]
 _EDGE: Final = 128  # messages at either end whose times are read: they stand in the order of the conversation
 
 
-class Archive(Struct, frozen=True, kw_only=True):
+class Archive(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The messages out of view: their number, the first and last time ("" if unknown).
 
     Times are UTC to the minute and order as text.
     """
 
-    count: int = 0
-    first: str = ""
-    last: str = ""
+    count: Annotated[int, Meta(ge=0, le=_MOST)] = 0
+    first: _Minute = ""
+    last: _Minute = ""
 
     @classmethod
     def of(cls, summary: Mapping[str, Any]) -> Archive:
         """Return the messages that a summary stands for."""
         note = note_of(summary)
-        noted: Any = note.get("archive")
-        if isinstance(noted, Mapping) and type(count := noted.get("count")) is int and 0 <= count <= _MOST:
-            return cls(count=count, first=_read(noted.get("first")), last=_read(noted.get("last")))
+        if noted := well_formed([note.get("archive")], cls):
+            return noted[0]
         told = cls.read(text_of(summary).partition(END_MARKER)[0])
         derived: Any = note.get("derived_from")
         return told if told.count or not isinstance(derived, list) else cls(count=len(derived))
@@ -68,10 +69,6 @@ class Archive(Struct, frozen=True, kw_only=True):
         told = sorted(filter(None, (_minute(min(times)), _minute(max(times))))) if times else []
         return self + Archive(count=len(messages), first=told[0] if told else "", last=told[-1] if told else "")
 
-    def noted(self) -> dict[str, Any]:
-        """Return the facts for the note of a summary."""
-        return {"count": self.count, "first": self.first, "last": self.last}
-
     def line(self) -> str:
         """Return the line for the model, as far as it can be read back."""
         span = f" (said from {self.first} to {self.last} UTC)" if self.first else ""
@@ -81,10 +78,6 @@ class Archive(Struct, frozen=True, kw_only=True):
 def without_line(notes: str) -> str:
     """Return notes without any line of this form; the next summary has its own."""
     return _LINE.sub("", notes) if "left view" in notes else notes
-
-
-def _read(time: Any) -> str:
-    return time if isinstance(time, str) and len(time) == 16 else ""
 
 
 def _minute(at: float) -> str:

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct, field, to_builtins
 
 from gateway.context.archive import Archive
 from gateway.context.facts import PersonalFact
@@ -176,9 +176,9 @@ class Noted(Struct, frozen=True, kw_only=True):
             if own := {place: self.owned[value] for place, value in enumerate(self.identifiers) if value in self.owned}:
                 note |= {"owned": list(own), "own_weights": list(own.values())}
         if self.standing:
-            note["standing"] = [each.noted() for each in self.standing]
+            note["standing"] = to_builtins(self.standing)
         if self.facts:
-            note["facts"] = [each.noted() for each in self.facts]
+            note["facts"] = to_builtins(self.facts)
         return note
 
 
@@ -187,7 +187,7 @@ def summary_message(
 ) -> Message:
     """Return the summary as a user message; `joined` counts it and may give it another role or merge it. `archive`: the
     messages that it stands for. `kept`: noted for the next compaction."""
-    note: dict[str, Any] = {"summary": True, "derived_from": list(derived_from), "archive": archive.noted()}
+    note: dict[str, Any] = {"summary": True, "derived_from": list(derived_from), "archive": to_builtins(archive)}
     note |= kept.note()
     if fallback:
         note["fallback"] = True

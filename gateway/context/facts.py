@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from gateway.context.instructions import read, stands
-from gateway.context.personal import KIN, LASTING, LONGEST, PLAIN, worth
+from gateway.context.personal import KIN, LASTING, LONGEST, worth
+from gateway.context.shapes import well_formed
 from gateway.context.statements import DENSE, sentences, tells_of_change
 from gateway.domain.message import Message, ends, is_request, own_words
 from gateway.domain.notes import FACTS, section
@@ -53,11 +54,11 @@ _EMPTY: Final = frozenset({
 })  # fmt: skip
 
 
-class PersonalFact(Struct, frozen=True, kw_only=True):
+class PersonalFact(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A sentence. `by`: its speaker, where several people talk. `weight`: its worth, which fades."""
 
-    text: str
-    weight: float
+    text: Annotated[str, Meta(min_length=1)]
+    weight: Annotated[float, Meta(gt=0, le=LASTING)]
     by: str = ""
 
     @property
@@ -65,29 +66,15 @@ class PersonalFact(Struct, frozen=True, kw_only=True):
         """The fact as it stands in a summary."""
         return f"- [{self.by}] {self.text}" if self.by else f"- {self.text}"
 
-    def noted(self) -> dict[str, Any]:
-        """Return the form for the note of a summary."""
-        return {"text": self.text, "weight": round(self.weight, 3), **({"by": self.by} if self.by else {})}
-
 
 def earlier(note: Mapping[str, Any]) -> list[PersonalFact]:
     """Return the facts that the note of a summary holds; of a malformed note none."""
-    noted = note.get("facts")
-    told = [each for each in noted if isinstance(each, Mapping)] if isinstance(noted, list) else []
-    return [
-        PersonalFact(
-            text=each["text"],
-            weight=_weight(each.get("weight")),
-            by=by if isinstance(by := each.get("by"), str) else "",
-        )
-        for each in told
-        if isinstance(each.get("text"), str) and each["text"]
-    ]
+    return well_formed(note.get("facts"), PersonalFact)
 
 
 def carried(before: Iterable[PersonalFact], middle: Sequence[Message]) -> list[PersonalFact]:
     """Return the facts of the summaries `before` and of the `middle`, oldest first, at most `MOST`."""
-    held = [_subject(replace(each, weight=each.weight * FADING)) for each in before]
+    held = [_subject(replace(each, weight=round(each.weight * FADING, 3))) for each in before]
     seen = {key for each in held for key in each.keys}
     requests = [each for each in middle if is_request(each)]
     for message in requests[-_READ:]:
@@ -190,7 +177,3 @@ def _telling(text: str) -> frozenset[str]:
         elif run not in _EMPTY:
             words.add(run)
     return frozenset(words)
-
-
-def _weight(noted: Any) -> float:
-    return float(noted) if type(noted) in (int, float) and 0 < noted <= LASTING else PLAIN

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, cast, get_args
+from contextlib import suppress
+from typing import Any, Final, NamedTuple, TypeVar, cast, get_args
+
+from msgspec import ValidationError, convert
 
 from gateway.domain.message import HOST, SUMMARY_NOTES, Message, Role, note_of
 from gateway.runtime.tokens import IMAGE_TYPES, TokenCounter
 
+T = TypeVar("T")
 _ROLES: Final = frozenset(get_args(Role))
 _SYNONYMS: Final[Mapping[str, str]] = {
     "developer": "system",
@@ -119,6 +123,15 @@ class Calls(Mapping[str, Call]):
 def calls_by_id(messages: Iterable[Mapping[str, Any]]) -> dict[str, Call]:
     """Return every call of a transcript under each of its ids; a reused id means its latest call."""
     return {name: call for message in messages for call in calls_of(message) for name in call.ids}
+
+
+def well_formed(noted: Any, kind: type[T]) -> list[T]:
+    """Return the members of a list in a note that are data of this kind; of anything but a list none."""
+    found: list[T] = []
+    for each in noted if isinstance(noted, list) else ():
+        with suppress(ValidationError):
+            found.append(convert(each, kind))
+    return found
 
 
 def sources(message: Mapping[str, Any]) -> list[str]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from gateway.context.instructions import TIMES, of, parted, stands, withdraws
+from gateway.context.shapes import well_formed
 from gateway.domain.message import Message, is_summary, note_of
 from gateway.domain.notes import INSTRUCTIONS, section
 from gateway.runtime.patterns import late
@@ -28,11 +29,11 @@ _KEEP_SHARED: Final = f"{_KEEP} The brackets name whom one binds; nobody else is
 _UNNOTED: Final = 200  # newest messages without the host's note that are read
 
 
-class Instruction(Struct, frozen=True, kw_only=True):
+class Instruction(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A sentence that holds for good. `by`: its author, where several people talk, and the only person that it binds.
     `at`: when it was said, in seconds since the epoch; 0.0 if unknown."""
 
-    text: str
+    text: Annotated[str, Meta(min_length=1)]
     by: str = ""
     at: float = 0.0
 
@@ -41,20 +42,10 @@ class Instruction(Struct, frozen=True, kw_only=True):
         """The instruction as it stands in a summary."""
         return f"[{self.by}] {self.text}" if self.by else self.text
 
-    def noted(self) -> dict[str, Any]:
-        """Return the form for the note of a summary."""
-        return {"text": self.text, "at": self.at, **({"by": self.by} if self.by else {})}
-
 
 def earlier(note: Mapping[str, Any]) -> list[Instruction]:
     """Return the instructions that the note of a summary holds; of a malformed note none."""
-    noted = note.get("standing")
-    told = [each for each in noted if isinstance(each, Mapping)] if isinstance(noted, list) else []
-    return [
-        Instruction(text=each["text"], by=_text(each.get("by")), at=_number(each.get("at")))
-        for each in told
-        if _text(each.get("text"))
-    ]
+    return well_formed(note.get("standing"), Instruction)
 
 
 def carried(
@@ -290,10 +281,6 @@ def _telling(text: str) -> Iterator[str]:
             yield from (run[place : place + 2] for place in range(len(run) - 1))
         elif run not in _EMPTY and len(run) > 1:
             yield run[:_STEM] if len(run) > _STEM else run.removesuffix("s")
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _number(value: Any) -> float:

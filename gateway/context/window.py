@@ -20,6 +20,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec import to_builtins
+
 from gateway.context.assembly import joined, sanitize
 from gateway.context.engine import Outcome
 from gateway.context.measured import NOTHING, MeasuredEngine
@@ -77,7 +79,7 @@ class Window(MeasuredEngine):
             f"{OPENER}\n{body}\n{END_MARKER}",
             summary=True,
             derived_from=list(plan.replaced_ids),
-            archive=plan.archive.noted(),
+            archive=to_builtins(plan.archive),
         )
         return noted(marker, tokens=self._counter.message(marker))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from gateway.context.archive import Archive, without_line
 from gateway.context.policy import CompressionSettings
@@ -60,7 +61,7 @@ async def test_another_engine_counts_on() -> None:
 def test_what_it_says_of_itself_it_reads_again() -> None:
     assert Archive.read(f"{ARCHIVE.line()} More about it.\nKept from earlier notes:\ntheirs") == ARCHIVE
     assert Archive.of(user(framed("notes", ARCHIVE.line()))) == ARCHIVE, "an import has no note"
-    assert Archive.of(user("x", archive=ARCHIVE.noted())) == ARCHIVE
+    assert Archive.of(user("x", archive=to_builtins(ARCHIVE))) == ARCHIVE
 
 
 def test_a_persons_words_behind_a_summary_count_for_nothing() -> None:
