@@ -290,7 +290,7 @@ class Forgetter(Struct, frozen=True, kw_only=True):
                 copies.append(file.ref)
             elif file.ref not in shown and told:
                 text = await self._text_of(key, file)
-                copies += [file.ref] if await asyncio.to_thread(_repeats, text, told) else []
+                copies += [file.ref] if await asyncio.to_thread(any, map(text.__contains__, told)) else []
         return [ref for ref in dict.fromkeys([*came, *sent, *copies, *named]) if ref not in shown]
 
     async def do(
@@ -499,10 +499,6 @@ def _rewriting(session: Session, freed: int, words: frozenset[str], held: Holdin
 def _was_typed(deed: Deed, typed: str) -> bool:
     """Say whether a line of the terminal repeats what a deed forgot."""
     return typed.strip() in deed.said or tells(typed, deed.words) or (deed.held is not None and deed.held.holds(typed))
-
-
-def _repeats(text: str, told: Sequence[str]) -> bool:
-    return any(each in text for each in told)
 
 
 def _refs(key: SessionKey, message: Message) -> list[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from math import sqrt
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -28,7 +27,6 @@ CORRECTION: Final = 5.0  # the highest weight: without a correction the messages
 FADING: Final = 0.5 ** (1 / 4)  # of a weight at each further compaction without a mention: half after four
 OWN_FADING: Final = 0.97  # the same of a person's values, among themselves
 _OWN_EACH: Final = 8  # one place of so many is kept for a person's values
-_LENGTH: Final = 3  # characters that stand for the gap in front of a value
 _HOUR: Final = 0.25  # of the weight of another value: a bare time of day tells hardly anything
 UNKNOWN: Final = WEIGHTS["assistant"]  # of an identifier of notes without weights
 _FEW: Final = 3  # values of one message that are not compared
@@ -68,8 +66,7 @@ def ledger(
     They are up to `most` of the middle's own and those of `earlier` notes with their weights, of which people said
     those `owned`. Each is worth as much as the highest role among its speakers, halved by every four compactions since;
     of equals, those with more and newer mentions come first. So the words of a person long ago outlive later results of
-    tools. Rows and values only passed to a tool come last. `corrections` come first and do not fade. Since a long value
-    takes the room of several short ones, the worth is divided by the root of the length at the end.
+    tools. Rows and values only passed to a tool come last. `corrections` come first and do not fade.
     """
     tally = _tally(middle, most)
     weights = tally.weights
@@ -83,13 +80,9 @@ def ledger(
     for value in others[:EARLIER]:
         lasts = value in corrections or earlier[value] == CORRECTION
         chosen[value] = CORRECTION if lasts else earlier[value] * FADING
-    ranks = {
-        value: weight if weight == CORRECTION else weight / sqrt(_LENGTH + len(value))
-        for value, weight in chosen.items()
-    }
-    best = sorted(ranks, key=ranks.__getitem__, reverse=True)
+    best = sorted(chosen, key=chosen.__getitem__, reverse=True)
     own_ones = {value: worth * OWN_FADING for value, worth in owned.items() if value in chosen} | tally.owned
-    kept = sorted(own_ones, key=lambda value: own_ones[value] / sqrt(_LENGTH + len(value)), reverse=True)
+    kept = sorted(own_ones, key=own_ones.__getitem__, reverse=True)
     return {
         value: Entry(tally.sources.get(value), chosen[value], own_ones.get(value, 0.0))
         for value in _mixed(best, [each for each in kept if each in chosen])

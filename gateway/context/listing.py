@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gateway.context.ledger import Entry, Ledger
+from gateway.context.ledger import Ledger
 from gateway.context.mentions import Named
 from gateway.context.shapes import calls_of
 from gateway.context.statements import CONTEXT, SIDE, around, context_in
@@ -79,7 +79,10 @@ def lines_of(
 
     def context(value: str) -> str:
         """Return the sentence around a value, "" for none."""
-        said = _said(value, ledger[value], near[value], previous) if ledger[value].lasting else ""
+        entry = ledger[value]
+        said = context_in(previous, value) if entry.source is None else around(value, near[value])
+        if not entry.lasting:
+            return ""
         return "" if any(former in said and present != value for former, present in gone.items()) else said
 
     said = _contexts(listed[:_SAID], context, room)
@@ -108,11 +111,6 @@ def _cells(values: Sequence[str]) -> list[str]:
     """Return the cells of a line: each value of several words, and all of one word together."""
     words = " ".join(value for value in values if " " not in value)
     return [*(value for value in values if " " in value), *filter(None, [words])]
-
-
-def _said(value: str, entry: Entry, near: str, previous: str) -> str:
-    """Return the sentence around a value, "" for none. `near`: the redacted text around it."""
-    return context_in(previous, value) if entry.source is None else around(value, near)
 
 
 def unsuspected(

@@ -66,7 +66,9 @@ def prune(
         if index < protected_from:
             message = _shortened(message, calls, later, counter)
         if index < newest_images and _images(message):
-            message = rewritten(message, counter, content=_without_images(message.get("content")))
+            marker = {"type": "text", "text": IMAGE_MARKER}
+            content: Any = message["content"]
+            message = rewritten(message, counter, content=[marker if is_image(part) else part for part in content])
         result[index] = message
     return result
 
@@ -165,10 +167,6 @@ def _cut_strings(value: Any) -> Any:
 def _images(message: Mapping[str, Any]) -> int:
     content = message.get("content")
     return sum(map(is_image, content)) if isinstance(content, list) else 0
-
-
-def _without_images(content: Any) -> list[Any]:
-    return [{"type": "text", "text": IMAGE_MARKER} if is_image(part) else part for part in content]
 
 
 # -- one line for a result --------------------------------------------------------------------

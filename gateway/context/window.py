@@ -71,9 +71,9 @@ class Window(MeasuredEngine):
     def _marker(self, plan: Plan, memory: str) -> Message:
         text = f"{plan.archive.line()} {_ADVICE}"
         earlier = _KEPT_LINE.sub("", plan.previous).strip()
-        kept = self._fitted(
-            _with(earlier, self._redact(memory)), plan.room - plan.ledger_room - self._counter.text(text)
-        )
+        if (told := self._redact(memory).strip()) not in earlier:
+            earlier = f"{earlier}\n{told}".strip()
+        kept = self._fitted(earlier, plan.room - plan.ledger_room - self._counter.text(text))
         body = f"{text}\n{_KEPT}\n{kept}" if kept else text
         marker = user(
             f"{OPENER}\n{body}\n{END_MARKER}",
@@ -101,8 +101,3 @@ def for_window(settings: CompressionSettings) -> CompressionSettings:
     if settings.min_threshold_tokens == plain.min_threshold_tokens:
         changed["min_threshold_tokens"] = 0
     return settings.model_copy(update=changed)
-
-
-def _with(notes: str, memory: str) -> str:
-    """Return notes that also hold the text of memory, once."""
-    return notes if memory.strip() in notes else f"{notes}\n{memory.strip()}".strip()

@@ -112,7 +112,8 @@ def without(request: ModelRequest, omitted: frozenset[Feature]) -> ModelRequest:
     if "schema_extras" in omitted:
         tools = [_plain_tool(tool) for tool in tools]
     if "system_role" in omitted:
-        messages = merged(_system_in_words(messages))
+        # As words of the user, for a chat template that has no place for them.
+        messages = merged({**each, "role": "user"} if each["role"] == "system" else each for each in messages)
     if "cache_marks" in omitted:
         messages = [_unmarked(message) for message in messages]
     choice: ToolChoice = "auto" if "tool_choice" in omitted else request.tool_choice
@@ -144,12 +145,6 @@ def _calls_in_words(messages: Sequence[Message]) -> Iterator[Message]:
             yield {"role": "assistant", "content": "\n".join([said, *called] if said else called)}
         else:
             yield message
-
-
-def _system_in_words(messages: Sequence[Message]) -> Iterator[Message]:
-    """System messages as words of the user, for a chat template that has no place for them."""
-    for message in messages:
-        yield {**message, "role": "user"} if message["role"] == "system" else message
 
 
 def merged(messages: Iterator[Message]) -> list[Message]:

@@ -234,7 +234,7 @@ class Command:
         except OSError as error:
             raise TranscriptionFailed("the program that writes it down cannot be run", detail=str(error)) from error
         finally:
-            await asyncio.shield(asyncio.to_thread(_removed, folder))
+            await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
         if ended.late:
             raise TranscriptionFailed(TOO_SLOW.format(seconds=self._seconds))
         if ended.code:
@@ -244,7 +244,3 @@ class Command:
 
     async def aclose(self) -> None:
         """Nothing is open between two recordings."""
-
-
-def _removed(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)

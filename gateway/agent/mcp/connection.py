@@ -286,11 +286,8 @@ class _Events(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         line = Line()
         async for chunk in self._stream:
-            *ended, rest = chunk.split(b"\n")
-            for piece in ended:
-                line.add(piece)
-                yield _within(line.taken()) + b"\n"
-            line.add(rest)
+            for whole in line.ended(chunk):
+                yield _within(whole) + b"\n"
         yield _within(line.taken())
 
     async def aclose(self) -> None:

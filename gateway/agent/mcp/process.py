@@ -11,7 +11,7 @@ import os
 import sys
 from asyncio.subprocess import SubprocessStreamProtocol
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -109,14 +109,10 @@ class ServerProcess(Struct, kw_only=True):
         assert self.streams.stdout is not None, "it is a pipe"
         line = Line()
         while chunk := await self.streams.stdout.read(_CHUNK):
-            *ended, rest = chunk.split(b"\n")
-            for piece in ended:
-                line.add(piece)
-                if whole := line.taken():
-                    yield whole
-            line.add(rest)
-        if whole := line.taken():
-            yield whole
+            for whole in line.ended(chunk):
+                yield whole
+        if last := line.taken():
+            yield last
 
     async def write(self, message: bytes) -> None:
         """Send it a message. Raises ServerFailed if it reads no more."""
@@ -132,15 +128,11 @@ class ServerProcess(Struct, kw_only=True):
         assert self.streams.stderr is not None, "it is a pipe"
         line, said = Line(), 0
         while chunk := await self.streams.stderr.read(_CHUNK):
-            *ended, rest = chunk.split(b"\n")
-            for piece in ended:
-                line.add(piece)
-                if whole := line.taken():
-                    said += 1
-                    self._hear(whole, said)
-            line.add(rest)
-        if whole := line.taken():
-            self._hear(whole, said)
+            for whole in line.ended(chunk):
+                said += 1
+                self._hear(whole, said)
+        if last := line.taken():
+            self._hear(last, said)
 
     def _hear(self, line: bytes | TooLong, number: int) -> None:
         printed = line.ends if isinstance(line, TooLong) else line
@@ -208,8 +200,15 @@ class Line:
         self._size = 0
         self._last = b""
 
-    def add(self, piece: bytes) -> None:
-        """Read on."""
+    def ended(self, chunk: bytes) -> Iterator[bytes | TooLong]:
+        """Read on. Yields the lines that end in this chunk."""
+        *ends, rest = chunk.split(b"\n")
+        for piece in ends:
+            self._add(piece)
+            yield self.taken()
+        self._add(rest)
+
+    def _add(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._size <= MOST_BYTES:
             self._pieces.append(piece)

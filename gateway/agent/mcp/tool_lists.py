@@ -6,22 +6,28 @@ that a restart interrupted is asked again. The files hold servers' own descripti
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import structlog
-from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec import DecodeError, Struct
+from msgspec.json import decode, encode
 
 from gateway.agent.mcp.server import ToolFacts
 
 log = structlog.get_logger(__name__)
 
 _LARGEST: Final = 8 * 1024 * 1024  # bytes of a file
+
+
+class _List(Struct, frozen=True):
+    """A file's content."""
+
+    place: str
+    tools: list[ToolFacts]
 
 
 class ToolLists(Struct, frozen=True, kw_only=True):
@@ -31,11 +37,10 @@ class ToolLists(Struct, frozen=True, kw_only=True):
 
     def read(self, server: str, place: str) -> list[ToolFacts]:
         """The tools that a server at this place offered last; none if nobody knows."""
-        with suppress(OSError, ValueError, TypeError, KeyError):
+        with suppress(OSError, DecodeError):
             path = self._path(server)
-            kept = json.loads(path.read_text("utf-8")) if path.stat().st_size <= _LARGEST else {}
-            if kept["place"] == place:
-                return [_facts(each) for each in kept["tools"]]
+            if path.stat().st_size <= _LARGEST and (kept := decode(path.read_bytes(), type=_List)).place == place:
+                return kept.tools
         return []
 
     def write(self, server: str, place: str, tools: Sequence[ToolFacts]) -> None:
@@ -44,20 +49,10 @@ class ToolLists(Struct, frozen=True, kw_only=True):
         made = path.with_suffix(f".{os.getpid()}")
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            made.write_text(json.dumps({"place": place, "tools": [asdict(each) for each in tools]}), "utf-8")
+            made.write_bytes(encode(_List(place, list(tools))))
             made.replace(path)
         except OSError as error:
             log.info("mcp_list_not_kept", server=server, error=str(error))
 
     def _path(self, server: str) -> Path:
         return self.folder / f"{server}.json"
-
-
-def _facts(kept: Mapping[str, Any]) -> ToolFacts:
-    return ToolFacts(
-        name=str(kept["name"]),
-        description=str(kept["description"]),
-        schema=kept["schema"],
-        read_only=kept["read_only"] is True,
-        idempotent=kept["idempotent"] is True,
-    )

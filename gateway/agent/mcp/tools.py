@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gateway.agent.mcp.naming import full_names
-from gateway.agent.mcp.results import Enclosed, read_answer
+from gateway.agent.mcp.results import read_answer
 from gateway.agent.mcp.schemas import OPEN, arguments_schema, described
 from gateway.agent.mcp.server import McpServer, ToolFacts
 from gateway.agent.tools.base import Result, Tool, ToolContext
@@ -48,7 +48,9 @@ class McpTool:
                 continue
             kept = await context.files.add(piece.name, piece.mime, piece.content)
             pictures += [kept.digest] if piece.picture else []
-            pieces.append(_KEPT.format(what=_what(piece), name=piece.name, size=len(piece.content)))
+            pieces.append(
+                _KEPT.format(what="picture" if piece.picture else "file", name=piece.name, size=len(piece.content))
+            )
         text = _bounded("\n\n".join(pieces))
         if answer.failed:
             raise ToolError(text)
@@ -117,10 +119,6 @@ def tools_of(server: McpServer, facts: Sequence[ToolFacts], taken: Collection[st
         else:
             made.append(McpTool(**facts_of_tool))
     return made
-
-
-def _what(file: Enclosed) -> str:
-    return "picture" if file.picture else "file"
 
 
 def _bounded(text: str) -> str:

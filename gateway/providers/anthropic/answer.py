@@ -14,7 +14,6 @@ from typing import Any
 from msgspec import Struct, field
 
 from gateway.domain.message import Original
-from gateway.domain.usage import CanonicalUsage
 from gateway.providers.answer import PendingCall, Room, Speech, completed, whole_characters
 from gateway.providers.anthropic.codec import API, words_of
 from gateway.providers.base import Completed, ModelEvent, StopReason
@@ -178,7 +177,8 @@ class MessagesAnswer:
         blocks = [self._blocks[index] for index in sorted(self._blocks)]
         begun = [block.call for block in blocks if block.call is not None and block.call.name] or self._speech.calls
         stop = self._reason(begun)
-        ended, usage = self._stop is not None, self._canonical_usage()
+        ended = self._stop is not None
+        usage = normalize_usage(self._usage, "messages") if any(self._usage.values()) else None
         whole = completed(self._speech, begun, stop, ended=ended, done=self._over, new_id=self._new_id, usage=usage)
         if whole.cut_call:
             return whole
@@ -189,9 +189,6 @@ class MessagesAnswer:
             return "length"
         stop = stop_reason(self._stop)
         return ("tool_calls" if calls else "stop") if stop in ("stop", "tool_calls") else stop
-
-    def _canonical_usage(self) -> CanonicalUsage | None:
-        return normalize_usage(self._usage, "messages") if any(self._usage.values()) else None
 
     def _original(self, text: str, blocks: list[dict[str, Any] | None]) -> Original | None:
         """The blocks as they came, if the rest of the answer does not say all of it and the blocks say the rest."""

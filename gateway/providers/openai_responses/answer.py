@@ -99,7 +99,9 @@ class ResponsesAnswer:
                 return self._say(place, delta)
             return []
         if kind == "response.output_item.added":
-            self._begin(place, data.get("item"))
+            item = data.get("item")
+            if isinstance(item, Mapping) and item.get("type") == "function_call":
+                self._calls[place] = self._pending(item)
         elif kind == "response.output_item.done":
             return self._keep(place, data.get("item"))
         elif kind == "response.reasoning_summary_part.added" and data.get("summary_index"):
@@ -116,10 +118,6 @@ class ResponsesAnswer:
         self._place = place
         self._said[place] = self._said.get(place, 0) + len(text)
         return self._speech.say(apart + text)
-
-    def _begin(self, place: int, item: Any) -> None:
-        if isinstance(item, dict) and item.get("type") == "function_call":
-            self._calls[place] = self._pending(item)
 
     def _pending(self, item: Mapping[str, Any]) -> PendingCall:
         return PendingCall(id=str(item.get("call_id") or ""), name=str(item.get("name") or ""), room=self._room)

@@ -94,7 +94,7 @@ def test_what_a_summary_dropped_is_appended_letter_for_letter() -> None:
     whole = _completed("## Goal\nJIRA-77 is done.", middle)
     assert whole.startswith("## Goal\nJIRA-77 is done.\n\n" + LIST_HEADING)
     listed = [line.partition(" · ")[0] for line in whole.partition(LIST_HEADING)[2].split("\n- ")[1:]]
-    assert listed == ["src/a.py", "2026-12-01", "512 MB", "exit code 3", "src/deep/b.py"]
+    assert listed == ["src/a.py", "2026-12-01", "exit code 3", "512 MB", "src/deep/b.py"]
     # What was only passed to a tool is listed this once.
     assert list(held(whole, ledger(middle))) == [value for value in ledger(middle) if value != "src/deep/b.py"]
 
