@@ -11,23 +11,20 @@ from typing import Final
 
 from msgspec import Struct
 
-LONGEST_LINE: Final = 64 * 1024 * 1024  # bytes; a longer one is passed on without being held in memory
-_PIECE: Final = 1024 * 1024
 _LOOKED_AT: Final = 64 * 1024  # bytes at the start by which a file is known again
 
 
 class RawLine(Struct, frozen=True, kw_only=True):
-    """One line with its end: bytes `begin` up to `end` of the file. `data` None: it is too long to hold."""
+    """One line, and its end in the file."""
 
     number: int
-    begin: int
     end: int
-    data: bytes | None
+    data: bytes
 
     @property
     def blank(self) -> bool:
         """Say whether the line is empty."""
-        return self.data is not None and not self.data.strip()
+        return not self.data.strip()
 
 
 class SourceFile:
@@ -39,34 +36,11 @@ class SourceFile:
         self.digest = hashlib.sha256(self._file.read(_LOOKED_AT)).hexdigest()
 
     def lines(self, *, begin: int, number: int) -> Iterator[RawLine]:
-        """The lines from byte `begin` on, the first of which has number `number` + 1. Other methods may
-        be called between two of them."""
-        while True:
-            self._file.seek(begin)
-            data = self._file.readline(LONGEST_LINE)
-            if not data:
-                return
-            number += 1
-            end = begin + len(data)
-            whole = len(data) < LONGEST_LINE or data.endswith(b"\n")
-            while not whole:
-                more = self._file.readline(_PIECE)
-                end += len(more)
-                whole = not more or more.endswith(b"\n")
-                data = b""
-            yield RawLine(number=number, begin=begin, end=end, data=data or None)
-            begin = end
-
-    def pieces(self, line: RawLine) -> Iterator[bytes]:
-        """A line that is too long to hold, bit by bit."""
-        place = line.begin
-        while place < line.end:
-            self._file.seek(place)
-            piece = self._file.read(min(_PIECE, line.end - place))
-            if not piece:
-                raise OSError("it became shorter while it was read")
-            place += len(piece)
-            yield piece
+        """The lines from byte `begin` on, the first of which has number `number` + 1."""
+        self._file.seek(begin)
+        for place, data in enumerate(self._file, number + 1):
+            begin += len(data)
+            yield RawLine(number=place, end=begin, data=data)
 
     def close(self) -> None:
         """Let go of the file."""

@@ -6,11 +6,11 @@ answers into `<tool_response>…</tool_response>`; here they become calls and re
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from gateway.domain.message import HOST, Message, Role
+from gateway.providers.thinking import read_call
 from gateway.runtime.tokens import MESSAGE_OVERHEAD
 from gateway.store.shared.documents import storable
 from gateway.trajectories.sharegpt import Speaker, Turn
@@ -47,22 +47,11 @@ def _without_calls(text: str, number: int) -> tuple[str, list[dict[str, Any]]]:
     calls: list[dict[str, Any]] = []
     for piece in rest:
         written, end, after = piece.partition(_CALL_END)
-        function = _function(written) if end else None
-        if function is None:
+        call = read_call(written) if end else None
+        if call is None:
             said += _CALL + piece
         else:
+            function = {"name": call[0], "arguments": storable(call[1])}
             calls.append({"id": f"{number}.{len(calls)}", "type": "function", "function": function})
             said += after
     return said.strip(), calls
-
-
-def _function(written: str) -> dict[str, str] | None:
-    try:
-        value = json.loads(written)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(value, dict) or not isinstance(value.get("name"), str):
-        return None
-    arguments = value.get("arguments", {})
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return {"name": value["name"], "arguments": storable(text)}

@@ -19,12 +19,11 @@ from msgspec.structs import asdict
 from gateway.runtime.errors import UserError
 from gateway.trajectories.compressor import Line, TrajectoryCompressor
 from gateway.trajectories.journal import FileState, Journal
-from gateway.trajectories.lines import LONGEST_LINE, PartFile, RawLine, SourceFile, part_of, publish, written_bytes
+from gateway.trajectories.lines import PartFile, RawLine, SourceFile, part_of, publish, written_bytes
 from gateway.trajectories.metrics import Totals
 from gateway.trajectories.window import in_order
 
 VERSION: Final = 1  # of the progress and the metrics file
-_TOO_LONG: Final = f"It is longer than {LONGEST_LINE // 1024 // 1024} MB"
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -148,13 +147,10 @@ class _Run:
 
     async def _lines(self, name: str, state: FileState, source: SourceFile, part: PartFile, before: int) -> None:
         async def work(line: RawLine) -> Line | None:
-            if line.data is None:
-                return Line(data=b"", fault=_TOO_LONG)
             return None if line.blank else await self._compressor.compress_line(line.data)
 
         def done(line: RawLine, result: Line | None) -> None:
-            for piece in source.pieces(line) if line.data is None else [result.data if result else line.data]:
-                part.write(piece)
+            part.write(result.data if result else line.data)
             part.flush()
             if result is not None:
                 row = result.row()
@@ -166,7 +162,7 @@ class _Run:
             work,
             done,
             concurrency=self._order.concurrency,
-            size=lambda line: len(line.data or b""),
+            size=lambda line: len(line.data),
         )
 
     def _limited(self, lines: Iterator[RawLine]) -> Iterator[RawLine]:

@@ -10,7 +10,6 @@ import pytest
 
 from gateway.domain.message import Message
 from gateway.runtime.errors import UserError
-from gateway.trajectories import lines as file_lines
 from gateway.trajectories.run import Order, Progress, compress_files
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Refuse, Reply
@@ -61,20 +60,6 @@ async def test_strange_lines_pass_through_and_say_where_and_why(tmp_path: Path) 
     assert faults[3] == "The 'value' of turn 1 is not a text"
     assert report.totals.compressed == 1
     assert report.failed == {}
-
-
-async def test_a_line_of_any_length_is_passed_on_without_being_held(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(file_lines, "LONGEST_LINE", 4_000)
-    monkeypatch.setattr(file_lines, "_PIECE", 700)
-    exact = b'{"conversations": [' + b" " * (4_000 - 22) + b"]}\n"
-    assert len(exact) == 4_000
-    lines = [line_of(worked(3)), b"x" * 9_999 + b"\n", exact, b"y" * 4_000 + b"\n", line_of(worked(4)), b"z" * 5_000]
-    written(tmp_path, lines)
-    report = await compress_files(order(tmp_path), compressor())
-    assert (tmp_path / "out.jsonl").read_bytes() == b"".join(lines)
-    assert [row["line"] for row in metrics_of(report)["trajectories"] if "fault" in row] == [2, 4, 6]
 
 
 async def test_only_the_first_so_many_are_taken(tmp_path: Path) -> None:
