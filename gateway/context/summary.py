@@ -7,17 +7,19 @@ everything that the host noted with them is read in the same walk.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from gateway.context import facts, identifiers, ledger
 from gateway.context.archive import Archive, without_line
 from gateway.context.prompts import END_MARKER, unframed
-from gateway.context.shapes import rewritten, sources
+from gateway.context.shapes import rewritten, sources, well_formed
 from gateway.context.standing import Instruction, earlier
 from gateway.domain.message import HOST, SUMMARY_NOTES, Message, is_summary, note_of, text_of
 from gateway.runtime.tokens import TokenCounter
+
+_Weight = Annotated[float, Meta(ge=0, le=ledger.CORRECTION)]
 
 
 class Extracted(Struct, kw_only=True):
@@ -85,8 +87,9 @@ def _add(result: Extracted, summary: Message, notes: str) -> None:
         result.head_limit = len(result.turns)
     result.found += 1
     result.ids += sources(summary)
-    result.identifiers |= _identifiers(summary, notes)
-    result.owned |= _owned(summary)
+    known, owned = _identifiers(summary, notes)
+    result.identifiers |= known
+    result.owned |= owned
     result.archive += Archive.of(summary)
     result.standing += earlier(note_of(summary))
     result.facts += facts.earlier(note_of(summary))
@@ -109,33 +112,23 @@ def _split(message: Message, *, by_text: bool) -> tuple[str, Any] | None:
     return notes, rest if rest or message.get("tool_calls") else None
 
 
-def _identifiers(message: Message, notes: str) -> dict[str, float]:
-    note = note_of(message) if is_summary(message) else {}
-    noted, weights = note.get("identifiers"), note.get("weights")
-    values = noted if isinstance(noted, list) else identifiers.find(notes)
-    if values is not noted or not isinstance(weights, list) or len(weights) != len(values):  # an earlier version's
-        weights = [ledger.UNKNOWN] * len(values)
-    paired = zip(values, weights, strict=True)
-    return {value: _weight(weight) for value, weight in paired if isinstance(value, str)}
+class _Weighed(Struct, frozen=True):
+    """The part of a summary's note about identifiers. `owned`: the places among them of those that people said."""
+
+    identifiers: list[str]
+    weights: list[_Weight]
+    owned: list[Annotated[int, Meta(ge=0)]] = []
+    own_weights: list[_Weight] = []
 
 
-def _owned(message: Message) -> dict[str, float]:
-    """Return the identifiers of a summary that people said, by the places that its note tells, with their weights."""
-    note = note_of(message)
-    values, places, weights = (note.get(name) for name in ("identifiers", "owned", "own_weights"))
-    if not (isinstance(values, list) and isinstance(places, list) and isinstance(weights, list)):
-        return {}
-    told = zip(places, weights, strict=False)
-    return {
-        values[place]: _weight(weight)
-        for place, weight in told
-        if type(place) is int and 0 <= place < len(values) and isinstance(values[place], str)
-    }
-
-
-def _weight(noted: Any) -> float:
-    known = type(noted) in (int, float) and 0 <= noted <= ledger.CORRECTION
-    return float(noted) if known else ledger.UNKNOWN
+def _identifiers(message: Message, notes: str) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the identifiers of a summary, and those of them that people said, with their weights."""
+    noted = well_formed([note_of(message)], _Weighed) if is_summary(message) else []
+    if not noted or len(noted[0].weights) != len(noted[0].identifiers):  # an import's, or an earlier version's
+        return dict.fromkeys(identifiers.find(notes), ledger.UNKNOWN), {}
+    values, own = noted[0].identifiers, zip(noted[0].owned, noted[0].own_weights, strict=False)
+    known = dict(zip(values, noted[0].weights, strict=True))
+    return known, {values[place]: weight for place, weight in own if place < len(values)}
 
 
 def _restored(message: Message, content: Any, counter: TokenCounter) -> Message:

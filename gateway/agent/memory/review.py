@@ -5,13 +5,13 @@ memory tool. It names the message of each thing that it wants to be remembered, 
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import tzinfo
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct
+from msgspec.json import decode
 
 from gateway.agent.memory.memories import source_of
 from gateway.agent.memory.rules import Edit, Source
@@ -66,6 +66,16 @@ What was said:
 </conversation>"""
 
 
+class _Given(Struct, frozen=True, kw_only=True):
+    """The arguments of a call."""
+
+    action: Literal["add", "replace", "remove"]
+    message: int | float | str
+    about: str | None = None
+    text: str = ""
+    fact: str = ""
+
+
 class Step(Struct, frozen=True, kw_only=True):
     """One change that a review asks for, and the message that says it."""
 
@@ -110,24 +120,16 @@ class Review(Struct, frozen=True, kw_only=True):
 
     def _step(self, text: str) -> Step | None:
         try:
-            given = json.loads(text)
-        except ValueError:
+            given = decode(text, type=_Given)
+        except (DecodeError, UnicodeEncodeError):
             return None
-        source = self._source(given.get("message")) if isinstance(given, dict) else None
-        if source is None or given.get("action") not in ("add", "replace", "remove"):
-            return None
-        return Step(
-            action=given["action"],
-            about="notes" if given.get("about") == "notes" else "person",
-            text=_text(given, "text"),
-            fact=_text(given, "fact"),
-            source=source,
-        )
-
-    def _source(self, number: object) -> Source | None:
-        found = _NUMBER.search(str(number))
+        found = _NUMBER.search(str(given.message))
         place = int(found[0]) if found else 0
-        return self.sources[place - 1] if 1 <= place <= len(self.sources) else None
+        if not 1 <= place <= len(self.sources):
+            return None
+        about: About = "notes" if given.about == "notes" else "person"
+        source = self.sources[place - 1]
+        return Step(action=given.action, about=about, text=given.text, fact=given.fact, source=source)
 
 
 def review_of(
@@ -185,11 +187,6 @@ def _shown(text: str, redact: Callable[[str], str], number: int) -> str:
     """A message on one line. It is cut behind the redaction, so that no half of a credential is left."""
     most = _LONGEST_SAID if number else _LONGEST_ANSWER
     return flat(redact(text[: 2 * most]))[:most]
-
-
-def _text(given: Mapping[str, Any], name: str) -> str:
-    value = given.get(name)
-    return value if isinstance(value, str) else ""
 
 
 def applied(

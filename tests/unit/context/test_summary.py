@@ -275,10 +275,10 @@ def test_the_fallback_takes_any_shape(messages: list[Message]) -> None:
     ("noted", "weights", "found"),
     [
         (["a/b.py", "c/d.py"], [4.0, 0], {"a/b.py": 4.0, "c/d.py": 0.0}),
-        (["a/b.py", "c/d.py"], None, {"a/b.py": 3.0, "c/d.py": 3.0}),  # of a version that knew no weights
-        (["a/b.py", "c/d.py"], [4.0], {"a/b.py": 3.0, "c/d.py": 3.0}),
-        (["a/b.py", 7, "c/d.py"], [float("nan"), 1.0, 1e9], {"a/b.py": 3.0, "c/d.py": 3.0}),
-        ("x", [1.0], {"src/noted.py": 3.0}),  # looked for in the notes themselves
+        (["a/b.py", "c/d.py"], None, {"src/noted.py": 3.0}),  # looked for in the notes themselves
+        (["a/b.py", "c/d.py"], [4.0], {"src/noted.py": 3.0}),
+        (["a/b.py", 7, "c/d.py"], [float("nan"), 1.0, 1e9], {"src/noted.py": 3.0}),
+        ("x", [1.0], {"src/noted.py": 3.0}),
     ],
 )
 def test_what_a_summary_noted_of_its_identifiers_is_taken_up_where_it_makes_sense(
