@@ -341,6 +341,5 @@ class PipeConsole(_LineConsole):
             await self._writer.write(line)
 
     async def aclose(self) -> None:
-        """Stop reading and writing; the descriptors stay open. Idempotent."""
         await super().aclose()
         self._asides.close()

@@ -19,8 +19,7 @@ class Folder:
         self._path = path
 
     def put(self, outbound: Outbound, content: bytes) -> Path:
-        """Write the row's file; returns where it is. Raises AdapterError, to be tried again, if the disk will
-        not take it."""
+        """Write the row's file; returns where it is. Raises AdapterError, to be tried again, if the disk refuses."""
         file = outbound.file
         if file is None or self._path is None:
             raise DeliveryRefused("this terminal has no folder for files")

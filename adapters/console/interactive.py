@@ -262,7 +262,6 @@ class InteractiveConsole:
         return outbound.id
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
-        """Put a file into the folder of files, and show its path. Raises AdapterError."""
         place = await asyncio.to_thread(self._folder.put, outbound, content)
         return await self.send(replace(outbound, text=told(outbound, place)))
 
@@ -314,7 +313,6 @@ class InteractiveConsole:
         return not self._left
 
     async def aclose(self) -> None:
-        """Leave the prompt if it is still there. Idempotent."""
         self._intake.abandon()
         if self._session.app.is_running and not self._session.app.is_done:
             self._session.app.exit(exception=EOFError())

@@ -116,8 +116,7 @@ class ReplyFlow:
             self._held = len(self._read)
 
     def _new(self, laid_out: Sequence[Row]) -> Iterator[Row]:
-        """The rows of the block at hand that are not printed yet. Marks may change behind what was printed: words
-        count."""
+        """The rows of the block at hand that are not printed yet. Marks may change behind those: words count."""
         words = ["".join(filter(str.isalnum, "".join(text for _, text in row))) for row in laid_out]
         known = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(self._printed, words, strict=False)))
         self._printed = words
@@ -178,8 +177,7 @@ def whole(kind: OutboundKind, text: str, *, place: str | None = None) -> list[Fr
 
 
 class Work(Struct, frozen=True, kw_only=True):
-    """The present work of a turn, its start, and the moment when its model is asked again (monotonic seconds; 0.0:
-    none)."""
+    """The present work of a turn, its start, and when its model is asked again (monotonic seconds; 0.0: never)."""
 
     doing: str = "thinking"
     since: float | None = None

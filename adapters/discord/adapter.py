@@ -146,7 +146,6 @@ class DiscordAdapter:
         await self._commands.write(self._connection.calls, self._connection.application_id)
 
     async def ping(self) -> None:
-        """Ask Discord for the bot's name and number. Raises AdapterError."""
         try:
             calls = await self._connection.opened()
             await calls.request(Route("GET", "/users/@me"))
@@ -178,11 +177,9 @@ class DiscordAdapter:
     # -- showing ----------------------------------------------------------------------------
 
     async def send(self, outbound: Outbound) -> str:
-        """Show a message. Raises AdapterError."""
         return await self._shown(outbound, None)
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
-        """Show a file with its caption, which is Markdown. Raises AdapterError."""
         limit = self._largest(outbound.to.chat)
         if len(content) > limit:
             raise DeliveryRefused(f"it is larger than the {limit // 1024**2} MB that Discord takes here")
@@ -257,8 +254,7 @@ class DiscordAdapter:
         return message
 
     async def _found(self, calls: Calls, outbound: Outbound, payload: Mapping[str, Any]) -> str | None:
-        """The message of an earlier attempt whose answer was lost. Discord knows a nonce for minutes only, and does not
-        look for one."""
+        """The message of an earlier attempt whose answer was lost: Discord knows a nonce for minutes only."""
         if outbound.file is not None and not payload["content"]:
             return None
         since = codec.snowflake(outbound.created_at - _CLOCKS_DIFFER)
@@ -312,7 +308,6 @@ class DiscordAdapter:
         return draft_rates(to)
 
     async def edit(self, outbound: Outbound, platform_message_id: str) -> None:
-        """Replace a message's text. Raises AdapterError."""
         number = platform_message_id.removeprefix("@")
         if outbound.edits is None and self._clock.now() - codec.moment(number) > _EDITED_FOR:
             raise MessageGone("the message is so old that Discord slows its edits down", stays=True)
@@ -333,7 +328,6 @@ class DiscordAdapter:
     # -- files ------------------------------------------------------------------------------
 
     async def fetch(self, file: Attachment) -> bytes:
-        """A file that came with a message. Raises AdapterError."""
         try:
             calls = await self._connection.opened()
         except failures.Foreign as error:
@@ -343,7 +337,6 @@ class DiscordAdapter:
     # -- typing -----------------------------------------------------------------------------
 
     async def typing(self, to: ChatAddress, active: bool) -> None:
-        """Show "typing…", and go on showing it until told otherwise."""
         if active:
             self._typing.begin(to, partial(self._type, to))
         else:
@@ -357,7 +350,6 @@ class DiscordAdapter:
             raise failures.mapped_edit(error) from error
 
     async def aclose(self) -> None:
-        """Hang up. Idempotent."""
         await self._typing.aclose()
         await self._connection.hang_up()
 

@@ -11,14 +11,7 @@ import aiohttp
 from discord.errors import DiscordException, DiscordServerError, HTTPException, LoginFailure, RateLimited
 
 from gateway.runtime import errors
-from gateway.runtime.errors import (
-    AdapterError,
-    Ambiguous,
-    ChatGone,
-    DeliveryRefused,
-    Disconnected,
-    MessageGone,
-)
+from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, Disconnected, MessageGone
 
 Foreign = (DiscordException, aiohttp.ClientError, OSError)  # TimeoutError is one
 

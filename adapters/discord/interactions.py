@@ -37,8 +37,7 @@ TOO_LATE: Final = "the answer was for one person alone, and Discord takes it no 
 
 
 class Interactions:
-    """The interactions of one bot. Only `_waiting` changes: those that this process asked to wait, and did not answer
-    itself."""
+    """The interactions of one bot. `_waiting`: those that this process asked to wait, and did not answer itself."""
 
     def __init__(self, connection: Connection, commands: SlashCommands, clock: Clock) -> None:
         self._connection = connection

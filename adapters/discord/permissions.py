@@ -36,8 +36,7 @@ class MissingPermissions:
         self._told: dict[str, None] = {}
 
     async def tell(self, calls: Calls, outbound: Outbound, error: HTTPException) -> None:
-        """Tell who asked why `outbound` is not shown, if that is what the error says. It is no matter if they take no
-        direct messages."""
+        """Tell who asked why `outbound` is not shown, if the error says so, and if they take direct messages."""
         asker, channel = codec.asked_by(outbound.answers), outbound.to.chat
         told = _SENTENCES.get(error.code)
         if asker is None or channel in self._told or told is None:

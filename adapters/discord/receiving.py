@@ -64,8 +64,7 @@ class _Event(Struct, frozen=True):
 
 
 class _Said(Struct, frozen=True):
-    """A message that was stored: where, by whom, the events of its wordings, newest first, and the hash of the newest
-    one's words."""
+    """A stored message: where, by whom, the events of its wordings, newest first, and a hash of the newest words."""
 
     place: codec.Place
     source: Source
@@ -169,8 +168,7 @@ class Receiver:
     # -- events -----------------------------------------------------------------------------
 
     def heard(self, kind: str, data: Any) -> None:
-        """Something happened. Nothing is waited for here. Raises one of `failures.Unreadable` for what is of another
-        shape."""
+        """Something happened; this waits for nothing. Raises `failures.Unreadable` for what is of another shape."""
         if self._accept is None:
             return
         match kind:

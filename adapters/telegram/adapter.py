@@ -162,8 +162,7 @@ class TelegramBot:
         return self._bot
 
     async def probe(self) -> Sequence[Finding]:
-        """Say whether Telegram knows the token, which messages of groups the bot gets, and whether another program
-        reads them."""
+        """Say whether Telegram knows the token, which messages the bot gets, and whether another program reads them."""
         try:
             await self._opened()
             reading = self._of_reading(await self._bot.get_webhook_info())
@@ -189,7 +188,6 @@ class TelegramBot:
         self._migrated.renamed = told
 
     async def ping(self) -> None:
-        """Ask Telegram for the bot's name and number. Raises AdapterError."""
         try:
             await self._bot.get_me()
         except TelegramError as error:
@@ -203,7 +201,6 @@ class TelegramBot:
         return self._receiver.unreached_since
 
     async def unread(self) -> int:
-        """Return how many updates Telegram keeps for the bot. Raises AdapterError."""
         try:
             return (await self._bot.get_webhook_info()).pending_update_count
         except TelegramError as error:
@@ -247,7 +244,6 @@ class TelegramBot:
         return Rendered(text=text, entities=())
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
-        """Show a file with its caption, which is Markdown. Raises AdapterError."""
         file, thread = outbound.file, _thread(outbound.to)
         assert file is not None, "only a row with a file is sent as one"
         return await self._shown(
@@ -298,7 +294,6 @@ class TelegramBot:
     # -- files ------------------------------------------------------------------------------
 
     async def fetch(self, file: Attachment) -> bytes:
-        """A file that came with a message. Raises AdapterError."""
         return await self._downloads.fetch(self._bot, file)
 
     # -- editing ----------------------------------------------------------------------------
@@ -308,7 +303,6 @@ class TelegramBot:
         return draft_rates(to, paced=self._paced) if self._grows else None
 
     async def edit(self, outbound: Outbound, platform_message_id: str) -> None:
-        """Replace a message's text. Raises AdapterError."""
         chat, message = self._migrated.place(outbound.to.chat, platform_message_id)
         try:
             await self._formatted(outbound, lambda each: self._edit(chat, message, outbound, each))
@@ -357,7 +351,6 @@ class TelegramBot:
     # -- typing -----------------------------------------------------------------------------
 
     async def typing(self, to: ChatAddress, active: bool) -> None:
-        """Show "typing…", and go on showing it until told otherwise."""
         if active:
             self._typing.begin(to, partial(self._type, to))
         else:
@@ -372,7 +365,6 @@ class TelegramBot:
         )
 
     async def aclose(self) -> None:
-        """Close the connections. Idempotent."""
         await self._typing.aclose()
         self._open = False
         await self._button_answers.aclose()

@@ -56,7 +56,6 @@ class ButtonAnswers:
             log.info("press_not_answered", error=error.message)
 
     async def aclose(self) -> None:
-        """Stop answering. Idempotent."""
         for task in self._answering:
             task.cancel()
         await asyncio.gather(*self._answering, return_exceptions=True)

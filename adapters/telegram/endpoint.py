@@ -58,8 +58,7 @@ class Endpoint(Struct, kw_only=True):
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
-        """Answer requests until the block ends; running ones get their answer. Raises AdapterError if the port is
-        taken."""
+        """Answer requests until the block ends, and those that run then. Raises AdapterError if the port is taken."""
         logger = logging.Logger("aiohttp.server")  # not the shared one: the filter is for this endpoint alone
         logger.parent = logging.getLogger(logger.name)
         logger.addFilter(self._is_news)

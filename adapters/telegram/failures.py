@@ -123,8 +123,7 @@ def may_be_of_picture(error: TelegramError) -> bool:
 
 
 def is_gone(error: TelegramError) -> bool:
-    """Say whether there is no message any more that could be edited: what a group said before it became a supergroup
-    stays as it is."""
+    """Say whether there is no such message: what a group said before it became a supergroup stays as it is."""
     gone = ("message to edit not found", _UNCHANGEABLE, "message_id_invalid")
     return isinstance(error, ChatMigrated) or _says(error, *gone)
 

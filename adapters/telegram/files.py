@@ -68,7 +68,6 @@ class Downloads:
         return self._client
 
     async def aclose(self) -> None:
-        """Close the connections. Idempotent."""
         if self._client is not None:
             await self._client.aclose()
 

@@ -65,8 +65,7 @@ def fits_caption(text: str) -> bool:
 
 
 def load(part: str) -> float:
-    """Return how full a message `part` makes, plain or laid out, in characters or in marked characters: 1 is a whole
-    message."""
+    """How full a message `part` makes, plain or laid out, in characters or in marked ones: 1 is a whole message."""
     plain = units(part) / LONGEST
     if plain > 1:
         return plain

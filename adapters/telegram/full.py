@@ -56,8 +56,7 @@ class FullLanes(Struct, kw_only=True):
 
 
 def without_refused(updates: Sequence[Any], lanes: FullLanes, username: str) -> list[Any]:
-    """The updates that are worth reading. The last one keeps its number, by which Telegram is told how far this
-    has come."""
+    """The updates that are worth reading. The last keeps its number, which tells Telegram how far this has come."""
     kept = [update for update in updates if not lanes.refuses(update, username)]
     if updates and (not kept or kept[-1] is not updates[-1]):
         kept.append({"update_id": updates[-1]["update_id"]})

@@ -79,7 +79,6 @@ class Receiver:
         self._refused = asyncio.get_running_loop().create_future()
 
     def now(self) -> float:
-        """Seconds since the epoch."""
         return self._clock.now()
 
     async def refused(self) -> None:
@@ -217,8 +216,7 @@ class _Nowhere(asyncio.Queue[object]):
 
 
 async def poll(bot: ReceivingBot, receiver: Receiver) -> None:
-    """Poll until cancelled, then confirm what was stored. `receiver.begin` was called. Raises
-    InvalidToken when the token is revoked."""
+    """Poll until cancelled, then confirm what was stored. Call `receiver.begin` first. Raises InvalidToken."""
     updater = Updater(bot, update_queue=_Nowhere())
     await updater.initialize()
     try:

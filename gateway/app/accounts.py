@@ -35,17 +35,14 @@ class AccountNotes(Struct, frozen=True, kw_only=True):
     account: str
 
     async def read(self) -> Mapping[str, str]:
-        """All notes."""
         return await self.store.notes(self.account)
 
     async def write(self, changes: Mapping[str, str | None]) -> None:
-        """Write these, and forget those that are None."""
         await self.store.set_notes(self.account, changes)
 
 
 class _Account:
-    """The state of one account: whether this process holds its lease. `refusal`: the reason why it will not
-    get the lease again."""
+    """Whether this process holds the lease of one account. `refusal`: why it will not get the lease again."""
 
     def __init__(self, *, waits: bool) -> None:
         self.waits = waits  # for another holder, to take the lease from them

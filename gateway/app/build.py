@@ -147,11 +147,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         store=base.store, clock=base.clock, worker=worker, background=base.background, runs=tuple(base.limits)
     )
     readers = Readers(
-        adapters=base.adapters,
-        accounts=accounts,
-        reception=reception,
-        background=base.background,
-        clock=base.clock,
+        adapters=base.adapters, accounts=accounts, reception=reception, background=base.background, clock=base.clock
     )
     health = _health(base, models, reception, lanes, readers)
     if parts.backups is not None:
@@ -344,18 +340,9 @@ def _model_parts(base: _Base, parts: Parts) -> _ModelParts:
     if transcriber is not None:
         closers.append(transcriber.aclose)
         dictation = Dictation(
-            store=base.store,
-            transcriber=transcriber,
-            settings=config.transcription,
-            metering=metering,
-            clock=clock,
+            store=base.store, transcriber=transcriber, settings=config.transcription, metering=metering, clock=clock
         )
-    return _ModelParts(
-        metering=metering,
-        dictation=dictation,
-        embeddings=_embeddings(base, metering),
-        close=closers,
-    )
+    return _ModelParts(metering=metering, dictation=dictation, embeddings=_embeddings(base, metering), close=closers)
 
 
 def _embeddings(base: _Base, metering: Metering) -> Embeddings | None:
@@ -437,11 +424,7 @@ def _sessions(base: _Base, models: _ModelParts, tools: _ToolParts, parts: Parts)
         store=store, clock=clock, redact=base.redact, settings=config.memory, zone=config.sessions.expiry.zone
     )
     flushes = Flushes(
-        memories=memories,
-        metering=models.metering,
-        background=base.background,
-        clock=clock,
-        holder=base.ids.new("f"),
+        memories=memories, metering=models.metering, background=base.background, clock=clock, holder=base.ids.new("f")
     )
     preparations = Preparations(
         engines=engines,
@@ -522,11 +505,7 @@ def _access(base: _Base) -> Access:
 
 
 def _commands(
-    base: _Base,
-    models: _ModelParts,
-    tools: _ToolParts,
-    forgetter: Forgetter,
-    people: _PeopleParts,
+    base: _Base, models: _ModelParts, tools: _ToolParts, forgetter: Forgetter, people: _PeopleParts
 ) -> CommandRunner:
     store, outbox, clock = base.store, base.outbox, base.clock
     context = partial(

@@ -52,8 +52,7 @@ def _nobody(_: str) -> None:
 
 
 class ShellCall(Struct, frozen=True, kw_only=True):
-    """The call of `legato chat` or `legato ask`: see `AdapterHost`. `page`: what can be served beside a terminal is,
-    whether enabled or not."""
+    """A call of `legato chat` or `legato ask`: see `AdapterHost`. `page`: what can be served beside a terminal is."""
 
     as_json: bool = False
     question: str | None = None
@@ -173,10 +172,7 @@ async def serve_platforms(
         for number in SERVICE_ENDS:
             asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
         reloader = Reloader(
-            config=config,
-            read=read,
-            reconfigure=gateway.reconfigure,
-            relog=partial(_relog, redact=gateway.redact),
+            config=config, read=read, reconfigure=gateway.reconfigure, relog=partial(_relog, redact=gateway.redact)
         )
         at_hangup(lambda: gateway.background.start(_reloaded(reloader), name="reload"), gateway.stop)
         if parent_pipe is not None:

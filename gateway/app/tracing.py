@@ -160,7 +160,6 @@ class _Traced:
         self._tracing = tracing
 
     async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """As the inner provider's."""
         clock = self._tracing.clock
         began, silent = clock.monotonic(), True
         with self._tracing.chat(spec, request) as span:
@@ -174,7 +173,6 @@ class _Traced:
                     yield event
 
     async def aclose(self) -> None:
-        """Close the inner provider."""
         await self._provider.aclose()
 
 

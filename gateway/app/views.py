@@ -77,15 +77,12 @@ class StoreViews(Struct, frozen=True, kw_only=True):
     aside: RunsAside
 
     async def said(self, source: Source, limit: int) -> Sequence[Said]:
-        """What the person said, newest first."""
         return await _newest(partial(self.store.heard, self.rules.key(source)), _spoken, limit)
 
     async def shown(self, source: Source, limit: int) -> Sequence[Outbound]:
-        """The rows of their chat as they stand, newest first, as far as they have words or a file."""
         return await _newest(partial(self.store.outbox, source.address), _standing, limit)
 
     async def sessions(self, source: Source) -> Sequence[SessionLine]:
-        """The present session and those that /resume goes back to, newest first."""
         ctx = self._context(source)
         present = await ctx.present()
         lines = [await self._line(present, present=True)] if present is not None and present.message_count else []
@@ -101,14 +98,12 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         )
 
     async def title(self, source: Source, session_id: str) -> str | None:
-        """The title of one of their conversations; None: it is none of theirs, or no more."""
         with suppress(SessionNotFound):
             *_, tip = await self.store.lineage(session_id)
             return await heading(self.store, tip) if tip.key == self.rules.key(source) else None
         return None
 
     async def words(self, source: Source, session_id: str) -> tuple[str, Sequence[Word]]:
-        """The title of one of their conversations and all original messages of it. Raises SessionNotFound."""
         ctx = self._context(source)
         *_, tip = await self.store.lineage(session_id)
         if tip.key != ctx.key:
@@ -116,19 +111,16 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         return await heading(self.store, tip), [_word(ctx, each, tip.id) for each in await originals(ctx, tip)]
 
     async def search(self, source: Source, words: str) -> Sequence[Word]:
-        """The original messages that /recall finds, best first."""
         ctx = self._context(source)
         hits = [each.hit for each in await self.store.search(words, ctx.key, _MOST_HITS)]
         return [_word(ctx, each.message, each.session_id) for each in hits]
 
     async def shares(self, source: Source) -> Shares | None:
-        """What fills the window; None: there is no session."""
         ctx = self._context(source)
         session = await ctx.present()
         return None if session is None else await shares_of(ctx, await ctx.sessions.glance(session))
 
     async def passes(self, source: Source) -> Sequence[Pass]:
-        """The compactions of the present conversation, newest first."""
         ctx = self._context(source)
         present = await ctx.present()
         chain = (await self.store.lineage(present.id))[-_MOST_PASSES - 1 :] if present is not None else []
@@ -157,7 +149,6 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         )
 
     async def memory(self, source: Source) -> Sequence[Memo]:
-        """What is remembered of them."""
         ctx = self._context(source)
         facts = (await ctx.sessions.memories.of(scope_of(ctx.key, source.chat_type))).listed()
         return [
@@ -166,7 +157,6 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         ]
 
     async def reminders(self, source: Source) -> Sequence[Coming]:
-        """What is to come in their conversation, soonest first."""
         ctx = self._context(source)
         own = ctx.reminders(ctx.item)
         zone = await own.zone()
@@ -183,12 +173,9 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         ]
 
     async def pins(self, source: Source) -> Sequence[str]:
-        """Their rules, in the order of their numbers."""
         return [each.signed for each in (await self.store.pins(self.rules.key(source))).rules]
 
     async def keep(self, source: Source, ref: str, name: str, mime: str, content: bytes) -> None:
-        """Keep a file that came with a message, under the attachment's `ref`. Raises FileRefused."""
-
         async def tell(_: str) -> None:
             """The page says how full the room is when it is full."""
 
@@ -200,20 +187,17 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         await self.store.keep_file(key, kept, content)
 
     async def file(self, source: Source, ref: str) -> tuple[KeptFile, bytes] | None:
-        """A kept file of theirs by its full ref."""
         key = self.rules.key(source)
         kept = await self.store.kept_file(key, ref)
         content = None if kept is None else await self.store.file_content(key, kept.digest)
         return None if kept is None or content is None else (kept, content)
 
     def stages(self) -> Mapping[str, str]:
-        """The platforms that replies can be rehearsed for: their titles by name."""
         return {name: each.title for name, each in platforms().items() if each.rehearse}
 
     async def rehearsed(
         self, platform: str, text: str, kind: OutboundKind = "reply", file: KeptFile | None = None
     ) -> Sequence[Bubble]:
-        """The messages that a text, and a file with it, would become there. Raises KeyError for a name of no stage."""
         stage: Stage = imported(platforms()[platform].rehearse)
         limits, kind = stage.limits, "reply" if file is not None else kind  # a caption is Markdown
         parts = await self._cut(text, kind, limits) if text.strip() else ()
@@ -246,13 +230,11 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         return False
 
     async def commands(self, source: Source) -> Sequence[MenuEntry]:
-        """The commands that are theirs to give."""
         admin = await self.role(source) == "admin"
         entries = [each.entry for each in self.runner.registry.commands]
         return [each for each in entries if admin or each.audience != "admins"]
 
     async def role(self, source: Source) -> Literal["reader", "person", "admin"]:
-        """A reader may look, a person may talk, too, and an admin may look inside."""
         ctx = self._context(source)
         if ctx.pairing.access.is_admin(source):
             return "admin"
@@ -338,11 +320,9 @@ class OperatorView(Struct, kw_only=True):
     config: Config  # in force
 
     async def report(self) -> dict[str, Any]:
-        """The report of /statusz."""
         return await self.health.report()
 
     async def stuck(self) -> Sequence[Stuck]:
-        """The messages that were given up, and the rows that are not shown, newest first."""
         states = (OutboundState.PENDING, OutboundState.SENDING, OutboundState.REFUSED, OutboundState.WITHHELD)
         rows = await self.store.outbox(None, _MOST_STUCK, states)
         verbs = {
@@ -380,7 +360,6 @@ class OperatorView(Struct, kw_only=True):
         return sorted(found, key=lambda each: -each.at)
 
     async def order(self, verb: str, id_: str) -> bool:
-        """Carry out one of the verbs of a stuck message; False: it is stuck no more."""
         stuck = next((each for each in await self.stuck() if each.id == id_ and verb in each.verbs), None)
         if stuck is None:
             return False
@@ -389,7 +368,6 @@ class OperatorView(Struct, kw_only=True):
         return True
 
     async def turns(self) -> Sequence[Running]:
-        """The turns that run in this process, the longest first."""
         now = self.clock.monotonic()
         running = [
             Running(key=str(each.key), doing=each.doing, step=each.step, seconds=now - each.started_at)
@@ -398,7 +376,6 @@ class OperatorView(Struct, kw_only=True):
         return sorted(running, key=lambda each: -each.seconds)
 
     async def filled(self, most: int) -> Sequence[Filled]:
-        """Of the sessions that were used last, the fullest ones that go on."""
         found = [
             Filled(
                 key=str(each.key),
@@ -414,11 +391,9 @@ class OperatorView(Struct, kw_only=True):
         return sorted(found, key=lambda each: -each.used / each.window)[:most]
 
     async def settings(self) -> Sequence[tuple[str, str]]:
-        """The settings in force that differ from their defaults, without secrets."""
         return shown(self.config, self.redact)
 
     async def costs(self, days: int) -> tuple[Sequence[Cost], Sequence[Cost], Sequence[Cost]]:
-        """The cost of each of the last days (UTC), oldest first, and of each model and platform in all of them."""
         today = self.clock.now() // _DAY * _DAY
         shown = [today - ago * _DAY for ago in reversed(range(days))]
         found = {total.label: total for total in await self.store.usage(shown[0], "day")}
@@ -427,11 +402,9 @@ class OperatorView(Struct, kw_only=True):
         return per_day, [*map(_cost, models)], [*map(_cost, platforms)]
 
     async def daily_budget(self) -> float | None:
-        """What all may spend in a day together, in US dollars; None: no cap is set."""
         return self.config.budgets.daily_usd
 
     async def lineages(self, most: int) -> Sequence[tuple[str, Sequence[Link]]]:
-        """The newest lineages with a compaction, each with its key."""
         tips = [
             each
             for each in await self.store.sessions(None, _LOOKED_AT)

@@ -34,8 +34,7 @@ def asked_to_end() -> tuple[signal.Signals, ...]:
 
 
 def at_hangup(reload: Callable[[], object], stop: Callable[[], object]) -> None:
-    """Have SIGHUP reload this process, or stop it where it comes because the terminal that it was started in went
-    away."""
+    """Have SIGHUP reload this process, or stop it where it comes because its terminal went away."""
     in_terminal = os.isatty(_STDERR)
 
     def hung_up() -> None:

@@ -6,16 +6,7 @@ import fnmatch
 import os
 import shutil
 import struct
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from hashlib import sha256
 from pathlib import Path
@@ -291,8 +282,7 @@ def _silence(rate: int = 16_000) -> bytes:
 def of_tools(
     what: str, lists: Mapping[str, Sequence[str]], tools: Sequence[str], servers: Collection[str] = ()
 ) -> Iterator[Finding]:
-    """Return the findings about names in lists that no tool has. Those of MCP servers are not known before these are
-    asked."""
+    """Find names in lists that no tool has. Those of MCP servers are not known before these are asked."""
     for where, listed in lists.items():
         for entry in listed:
             name = entry.removeprefix("-")
@@ -399,8 +389,7 @@ async def _model(what: str, models: Models, spec: ModelSpec) -> Finding:
 
 
 async def _answers(provider: Provider, spec: ModelSpec) -> list[Completed]:
-    """Return the model's answer with little room for it; with a conversation's room where the server refuses that
-    number."""
+    """Return the model's answer with little room for it; with a conversation's room where the server refuses that."""
     usual = spec.max_output_tokens
     try:
         return await _asked(provider, spec, min(_PROBE_TOKENS, usual or _PROBE_TOKENS))

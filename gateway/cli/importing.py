@@ -64,8 +64,7 @@ class Report(Struct, kw_only=True):
 
 
 async def owner_named(store: Store, name: str) -> Owner:
-    """The person PLATFORM:USER, in the chat in which they are alone with the bot; "": the one of this terminal. Raises
-    UserError."""
+    """The person PLATFORM:USER, in their direct chat with the bot; "": the one of this terminal. Raises UserError."""
     if not name:
         for each in platforms().values():
             limits = each.limits

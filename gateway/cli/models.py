@@ -45,8 +45,7 @@ def has_no_list(provider: str) -> bool:
 
 
 def vendor_rows(environ: Mapping[str, str]) -> list[Row]:
-    """The providers that can be asked: name, title, key (its variable; "" without one), set, keys_at,
-    example (a model)."""
+    """The providers that can be asked: name, title, key (its variable, or ""), set, keys_at, example (a model)."""
     vendors = [each.vendor for each in providers().values() if each.vendor]
     return [
         {

@@ -28,9 +28,7 @@ DryOption = Annotated[bool, typer.Option("--dry-run", help="Change nothing; prin
 _MOST = 10_000
 
 outbox_app = typer.Typer(
-    help="Messages that people are not shown yet, or never will be.",
-    invoke_without_command=True,
-    rich_markup_mode=None,
+    help="Messages that people are not shown yet, or never will be.", invoke_without_command=True, rich_markup_mode=None
 )
 dead_app = typer.Typer(help="Messages that were given up unanswered.", no_args_is_help=True, rich_markup_mode=None)
 

@@ -63,8 +63,7 @@ class Story(Struct, frozen=True, kw_only=True):
 
 
 async def story_of(store: Store, session_id: str, first: int | None) -> Story:
-    """A conversation from its root to its tip, as it was said, up to its `first` messages. Raises SessionNotFound,
-    UserError."""
+    """A whole conversation as it was said, up to its `first` messages. Raises SessionNotFound, UserError."""
     with named(session_id):
         lineage = await store.lineage(session_id)
     said: dict[str, Message] = {}

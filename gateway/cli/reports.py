@@ -69,8 +69,7 @@ async def show_row(store: Store, session_id: str) -> Row:
 
 
 async def found_rows(store: Store, words: str, limit: int, meaning: Meaning | None = None) -> list[Row]:
-    """Hits, best first, and the messages around each that hold any of the words: session_id, message_id, at, role,
-    text."""
+    """Hits, best first, with the messages around each that hold a word: session_id, message_id, at, role, text."""
     sought = Holds(words)
     hits: list[Found] = []
     for passage in await store.search(words, None, limit, meaning):

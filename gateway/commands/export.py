@@ -58,8 +58,7 @@ async def export(ctx: CommandContext) -> str:
 
 
 async def originals(ctx: CommandContext, session: Session) -> list[Message]:
-    """Everything that was said in a conversation, in order: for each summary, the messages of the sessions that were
-    compressed into it."""
+    """All that was said in a conversation, in order: for each summary, the messages that were compressed into it."""
     chain = [session]
     while chain[0].parent_id is not None and len(chain) < _MOST_ANCESTORS:
         try:

@@ -116,8 +116,7 @@ _Chosen: TypeAlias = tuple[Sequence[Exchange] | str, Holding | None]
 
 
 async def _chosen(ctx: CommandContext, contents: Contents, listed: _Listed | None) -> _Chosen:
-    """The exchanges that are meant, or a list to choose from; and all that holds the words that were named, if all of
-    it is meant."""
+    """The exchanges that are meant, or a list to choose from; and the holding of the words, if all of it is meant."""
     argument = ctx.argument.strip()
     if not argument and ctx.inbound.reply_to is not None:
         return _theirs(ctx, [await _answered(ctx, contents, ctx.inbound.reply_to)]), None
@@ -136,8 +135,7 @@ async def _chosen(ctx: CommandContext, contents: Contents, listed: _Listed | Non
 
 
 async def _of_list(ctx: CommandContext, contents: Contents, argument: str, words: str, ids: Sequence[str]) -> _Chosen:
-    """The exchanges of the list that was shown last which are meant. Where all of them are, everything goes that holds
-    the words."""
+    """The exchanges that are meant of the list shown last. Where all are, everything goes that holds the words."""
     picked = list(ids) if argument == "all" else _picked(ids, argument)
     chosen = _theirs(ctx, [_held(contents.history.exchange_of(each)) for each in picked])
     held = await ctx.forgetter.holding(contents, ctx.item, words, own=_owns_part(ctx)) if words else None

@@ -179,8 +179,7 @@ async def heading(store: Store, session: Session) -> str:
 
 
 async def greeting(store: Store, key: SessionKey) -> str:
-    """The welcome for a person who comes back: the session that goes on, and open questions. Empty without a
-    session."""
+    """The welcome for a person who comes back: the session that goes on, and open questions. "": no session."""
     session = await store.tip(key)
     if session is None or not session.message_count:
         return ""

@@ -102,8 +102,7 @@ def _again(ctx: CommandContext, request: Message) -> Answer:
     elsewhere=("repeat", "again", "resend"),
 )
 async def last(ctx: CommandContext) -> Answer:
-    """Show the answers that could not be shown here; else all parts of the last answer once more, with its files and
-    its questions."""
+    """Show the answers that could not be shown; else the last answer once more, with its files and its questions."""
     if (withheld := await _withheld(ctx)) is not None:
         return withheld
     here = await ctx.store.outbox(ctx.inbound.source.address, _LOOKED_AT)

@@ -82,8 +82,7 @@ class Accept(Protocol):
 
 
 class Adapter(Protocol):
-    """One platform. `run` returns when the platform has nothing more to say (end of input); after a bug in it, it is
-    called again."""
+    """One platform. `run` returns when there is nothing more to read; after a bug in it, it is called again."""
 
     name: str
     limits: Limits
@@ -260,14 +259,12 @@ class CanPing(Protocol):
     """Can find out whether its platform answers at all: a send with a lost answer is repeated only then."""
 
     async def ping(self) -> None:
-        """Make a call that shows nothing and changes nothing; return once the platform itself answered. Raises
-        AdapterError."""
+        """Make a call that changes nothing; return once the platform itself answered. Raises AdapterError."""
 
 
 @runtime_checkable
 class CanEdit(Protocol):
-    """Changes sent messages, so that a reply can be shown while it is being written. `account` as in
-    HasRates."""
+    """Changes sent messages, so that a reply can be shown while it is being written. `account`: see HasRates."""
 
     account: str
 
@@ -328,8 +325,7 @@ class AsksFirst(Protocol):
 
 @runtime_checkable
 class ShowsProposals(Protocol):
-    """Shows the possible values to a person who types a command. `propose` is None until it is set, before `run` is
-    called."""
+    """Shows possible values to a person who types a command. `propose` is None until it is set, before `run`."""
 
     propose: Propose | None
 
@@ -381,5 +377,4 @@ class CanSendFiles(Protocol):
     """Shows files. `Limits.file_bytes` says how large they may be, also to a process without the adapter."""
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
-        """Show `outbound.file`, whose content this is, with the text as its caption; returns the platform's
-        id for it. Raises AdapterError."""
+        """Show `outbound.file` with the text as its caption; returns the platform's id for it. Raises AdapterError."""

@@ -46,8 +46,7 @@ class Approval(Struct, frozen=True, kw_only=True):
         return self.state == "open"
 
     def may_be_answered_by(self, source: Source, *, admin: bool) -> bool:
-        """Say whether this speaker may say yes or no: in the approval's chat, the person it is bound to, or an
-        admin."""
+        """Say whether this speaker may answer: in the approval's chat, the person it is bound to, or an admin."""
         here = (source.platform, source.chat) == (self.key.platform, self.key.chat)
         return here and (admin or source.user == self.person)
 

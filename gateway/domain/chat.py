@@ -267,8 +267,7 @@ def file_in(note: Mapping[str, Any]) -> Attachment:
 
 
 class Button(Struct, frozen=True, kw_only=True):
-    """A button under a message. Its `token` comes back when somebody presses it, and means nothing to
-    the platform."""
+    """A button under a message. Its `token` comes back when somebody presses it; to the platform it means nothing."""
 
     label: str
     token: str

@@ -32,8 +32,7 @@ TimeOfDay = Annotated[str, Field(strict=True), BeforeValidator(_time_of_day)]
 
 
 def next_daily(at: str, zone: ZoneInfo | None, after: float) -> float:
-    """The first moment after another one (seconds since the epoch) at which it is so late in the zone; None: in this
-    machine's."""
+    """The first moment after another (seconds since the epoch) when it is so late in the zone; None: this machine's."""
     local = datetime.fromtimestamp(after, zone)
     due = datetime.combine(local.date(), time.fromisoformat(at), zone)
     if due.timestamp() <= after:

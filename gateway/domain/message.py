@@ -171,8 +171,7 @@ def says_nothing(message: Mapping[str, Any]) -> bool:
 
 
 def said_in(message: Mapping[str, Any]) -> str:
-    """Return the words of a person or the model. The texts of files are left out; their names stay, and so do spoken
-    words."""
+    """The words of a person or the model, without the texts of files; their names stay, and so do spoken words."""
     note = note_of(message)
     said, files = note.get("said"), note.get("files")
     if not isinstance(said, str):

@@ -69,8 +69,7 @@ def narrowest(rules: Mapping[str, T], platform: str, named: Sequence[str]) -> Fo
 
 
 def choosing(key: SessionKey, chat_type: ChatType, named: Sequence[str]) -> tuple[str, ...]:
-    """The places whose commands choose for a conversation, narrowest first: its chat, or its topic and the chat around
-    that."""
+    """The places whose commands choose for a conversation: its chat; or its topic, and the chat around that."""
     if chat_type != "thread":
         return (f"{key.platform}:{key.chat}",)
     around = key.chat if key.thread else next((name for name in named if name != key.chat), None)

@@ -38,8 +38,7 @@ def earliest(taken: Sequence[Sequence[float]], rates: Sequence[Rate], at: float)
 
 
 def _free(taken: Sequence[float], rate: Rate, at: float) -> float:
-    """Each run of `most` moments that is shorter than the limit's length forbids another one within
-    that length of both its ends."""
+    """Each run of `most` moments shorter than the limit's length forbids another within that length of its ends."""
     for first, last in zip(taken, taken[rate.most - 1 :], strict=False):
         if last - first < rate.seconds and last - rate.seconds < at < first + rate.seconds:
             at = first + rate.seconds

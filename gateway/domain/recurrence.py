@@ -130,8 +130,7 @@ def zone_called(said: str) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Timetable:
-    """The moments of a rule. `start` is naive local time; the first moment is the first at or after `start` that the
-    rule allows."""
+    """The moments of a rule. `start` is naive local time; the first moment is the first from then on."""
 
     start: datetime
     zone: tzinfo

@@ -46,8 +46,7 @@ class Transcript(Struct, frozen=True, kw_only=True):
 
 
 class Transcriber(Protocol):
-    """Writes recordings down. `provider` and `model`: by which its calls are called in the ledger; `free`: they cost
-    nothing."""
+    """Writes recordings down. `provider`, `model`: how the ledger calls them; `free`: they cost nothing."""
 
     provider: str
     model: str

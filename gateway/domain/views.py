@@ -83,8 +83,7 @@ class Memo(Struct, frozen=True, kw_only=True):
 
 
 class Coming(Struct, frozen=True, kw_only=True):
-    """A reminder, or a prompt that runs by the clock, which may still fire; by the number that /reminders takes.
-    `when` in words."""
+    """A reminder or a scheduled prompt that may still fire, by the number that /reminders takes. `when` in words."""
 
     number: int
     text: str

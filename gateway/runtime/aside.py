@@ -57,8 +57,7 @@ class Aside(Struct, kw_only=True):
     _process: asyncio.subprocess.Process | None = None
 
     async def __call__(self, function: Callable[[A], T], text: A) -> T:
-        """Return what `function` makes of `text`. Raises TookTooLong, also where the process died or the function
-        failed."""
+        """What `function` makes of `text`. Raises TookTooLong, also where the process died or the function failed."""
         if isinstance(text, str) and len(text) < self.at_once:
             with suppress(Exception):  # of foreign code; the process fails as well, and says so
                 return function(text)
@@ -80,7 +79,6 @@ class Aside(Struct, kw_only=True):
         return result
 
     async def aclose(self) -> None:
-        """End the process. Idempotent."""
         async with self._turn:
             await self._end()
 

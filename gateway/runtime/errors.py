@@ -241,8 +241,7 @@ class ContextOverflow(ProviderError):
 
 
 class OutputCapTooLarge(ProviderError):
-    """Input fits but input + max_tokens does not; `available` is the room for output if stated. `because`: as with
-    ContextOverflow."""
+    """The input fits, but not with max_tokens; `available`: the room, if stated. `because`: as with ContextOverflow."""
 
     def __init__(self, text: str, *, available: int | None = None, because: str = "") -> None:
         super().__init__(text)

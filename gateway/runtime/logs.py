@@ -28,13 +28,11 @@ class _Sink:
         self._file = file
 
     def write(self, text: str) -> int:
-        """Behave as a text file does."""
         with suppress(OSError, ValueError):
             return (self._file or sys.stderr).write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Behave as a text file does."""
         with suppress(OSError, ValueError):
             (self._file or sys.stderr).flush()
 

@@ -51,8 +51,7 @@ async def _ended(task: asyncio.Task[Any]) -> None:
 
 
 async def ended_before(work: Callable[[], Awaitable[None]], event: asyncio.Event) -> bool:
-    """Run `work` until it ends or `event` comes: whether it ended. A GatewayError of it comes out as
-    itself, not inside a group's error."""
+    """Run `work` until it ends or `event` comes: whether it ended. Raises its GatewayError, not a group's error."""
     failures: list[GatewayError] = []
 
     async def contained() -> None:
@@ -73,8 +72,7 @@ async def ended_before(work: Callable[[], Awaitable[None]], event: asyncio.Event
 
 
 async def best_effort(work: Awaitable[object], *, what: str) -> bool:
-    """Await something that a turn can do without, such as showing that somebody types; False, after
-    logging, if it raised."""
+    """Await what a turn can do without, such as showing that somebody types; False, after logging, if it raised."""
     try:
         await work
     except Exception as error:

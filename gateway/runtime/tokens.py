@@ -180,8 +180,7 @@ class TokenCounter:
 
 @cache
 def _load(most: int | None = None) -> tiktoken.Encoding:
-    """The vocabulary, or about `most` of its first tokens. It never changes, and each one more takes a third of a
-    second and 60 MB."""
+    """The vocabulary, or about `most` of its first tokens. A whole one more takes a third of a second and 60 MB."""
     try:
         raw = (files("gateway.runtime") / "vocabulary" / "o200k_base.tiktoken").read_bytes()
     except OSError as error:

@@ -32,10 +32,7 @@ def load_config(path: Path | None, environ: Mapping[str, str], *, below: Path | 
 def load_with_origins(
     path: Path | None, environ: Mapping[str, str], *, below: Path | None = None
 ) -> tuple[Config, Shape, Tree]:
-    """The same, with the declared keys, and the values that somebody wrote with the place of each.
-
-    Raises ConfigError as it does.
-    """
+    """The same, with the declared keys, and the values that somebody wrote, each with its place. Raises ConfigError."""
     files = [each for each in (below, path) if each is not None]
     tree = Tree(name="configuration")
     for number, file in enumerate(files):

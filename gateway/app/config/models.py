@@ -414,10 +414,7 @@ class Config(Section):
         told = self.alerts.chat
         known = self.adapters.get(told.platform) if told is not None else None
         if self.alerts.to is not None and not (known is not None and known.enabled):
-            yield (
-                ("alerts.to",),
-                "must be PLATFORM:CHAT, on a platform that is enabled in adapters",
-            )
+            yield (("alerts.to",), "must be PLATFORM:CHAT, on a platform that is enabled in adapters")
         patience, deadline = self.tools.approval_deadline, self.turns.deadline
         if patience >= deadline:
             yield (
@@ -486,8 +483,7 @@ class Config(Section):
         return {place: value for place, value in said.items() if value is not None}
 
     def _beside(self, name: str) -> ModelSettings:
-        """The main model's provider and key with another name. Its window and its prices are not known, so they are
-        left to be looked up."""
+        """The main model's provider and key with another name. Its window and its prices are left to be looked up."""
         return self.model.model_copy(update={"name": name, "context_length": None, "prices": None})
 
     def replace(self, **sections: Any) -> Self:

@@ -44,7 +44,6 @@ class Shape:
         )
 
     def model_of(self, value: Any) -> type[ModelSettings]:
-        """The kind of a model's section, by the provider that it names."""
         named = value.get("provider") if isinstance(value, dict) else None
         plugin = self.providers.get(str(named or ModelSettings().provider))
         return plugin.settings if plugin else ModelSettings
@@ -122,8 +121,7 @@ class Shape:
         return path[:2] == ("tools", "mcp") and path[3:4] in _OF_SERVERS and bool(_CREDENTIAL.search(str(path[-1])))
 
     def may_show(self, path: KeyPath, value: object) -> bool:
-        """Say whether a sentence may repeat the value at `path`: no variable's value, and no likely secret below a
-        wrong key."""
+        """Say whether a sentence may repeat the value: no variable's value, and no likely secret below a wrong key."""
         if self.is_secret(path) or self.sounds_secret(path) or path in self._tree.referred:
             return False
         return not may_be_secret(str(value))

@@ -33,8 +33,7 @@ def columns(rows: Sequence[Sequence[str]], alignments: Sequence[str], *, widest:
 
 
 def without_columns(text: str) -> str:
-    """A command's answer without the columns that a terminal has: the letters of a telephone are not all of one
-    width."""
+    """A command's answer without the columns for a terminal: a telephone's letters are not all of one width."""
     return "\n".join(_COLUMN.sub(" — ", line.strip()) for line in text.split("\n"))
 
 

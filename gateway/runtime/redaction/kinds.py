@@ -65,12 +65,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         run=25,
     ),
     Kind("slack token", "xox xapp-", r"((?:xox[a-z][.-]|xapp-)[A-Za-z0-9.-]{10,})", run=15, plausible=names_nothing),
-    Kind(
-        "slack webhook",
-        "hooks.slack.com/",
-        r"(?i)hooks\.slack\.com/[a-z]{1,20}/([A-Za-z0-9/_-]{10,})",
-        run=15,
-    ),
+    Kind("slack webhook", "hooks.slack.com/", r"(?i)hooks\.slack\.com/[a-z]{1,20}/([A-Za-z0-9/_-]{10,})", run=15),
     # A time stamp before a hash has the same form, and so has the number of an account before a name ("arn:aws:…"):
     # what has no capital is left alone; of a hundred million tokens one has none.
     Kind(
@@ -132,10 +127,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     Kind("vault token", "hvs. hvb.", _WORD_START + r"(hv[sb]\.[A-Za-z0-9_-]{24,})", run=28),
     Kind("age key", "AGE-SECRET-KEY-1", r"(AGE-SECRET-KEY-1[A-Z0-9]{20,})", run=36),
     Kind(
-        "json web token",
-        "eyJ",
-        _DOTTED_START + r"(eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*+)",
-        run=21,
+        "json web token", "eyJ", _DOTTED_START + r"(eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*+)", run=21
     ),
     Kind("bearer token", "bearer", r"(?i)(?<![a-z])bearer\s{1,3}((?=[^\s\d]{0,64}\d)[A-Za-z0-9._~+/=-]{16,})"),
     Kind(

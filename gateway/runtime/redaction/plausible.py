@@ -70,8 +70,7 @@ def looks_mixed(value: str) -> bool:
 
 
 def looks_chosen(value: str) -> bool:
-    """Say whether a person may have chosen `value`: no reference and no state, and no name in capitals as of a
-    manual."""
+    """Say whether a person may have chosen `value`: no reference, no state, no name in capitals as of a manual."""
     return not (is_placeholder(value) or is_code(value) or is_path(value) or value.isupper())
 
 
