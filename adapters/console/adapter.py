@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from adapters.console import codec
-from adapters.console.codec import Complaint, Line, LineSplitter, Request
+from adapters.console.codec import Complaint, InputLine, LineSplitter, Request
 from adapters.console.folder import Folder, told
 from adapters.console.intake import Intake
 from adapters.console.pipes import FileDescriptorLike, InputReader, Interrupted, OutputWriter
@@ -73,7 +73,7 @@ class _LineConsole(ABC):
         self._intake = Intake(clock=clock, complain=self._complain_of_outage, refuse=self._complain_of_user)
 
     @abstractmethod
-    def _decode(self, line: Line) -> Request | Complaint | None:
+    def _decode(self, line: InputLine) -> Request | Complaint | None:
         """Return the request in a line; None: the line is ignored."""
 
     @abstractmethod
@@ -186,14 +186,14 @@ class _LineConsole(ABC):
         self._reader.close()
         self._writer.close()
 
-    async def _take(self, lines: Sequence[Line], accept: Accept) -> None:
+    async def _take(self, lines: Sequence[InputLine], accept: Accept) -> None:
         for start in range(0, len(lines), BATCH):
             batch = await self._requests(lines[start : start + BATCH])
             await self._intake.offer(batch, accept)
             if self._writer.gone:
                 raise Interrupted  # nobody would see the answers to the other lines
 
-    async def _requests(self, lines: Sequence[Line]) -> list[Inbound]:
+    async def _requests(self, lines: Sequence[InputLine]) -> list[Inbound]:
         batch = []
         for line in lines:
             request = self._decode(line)
@@ -254,7 +254,7 @@ class JsonConsole(_LineConsole):
         self._streams: dict[str, None] = {}  # ids of the events whose lines ask for pieces, oldest first
         self._growing: dict[str, str] = {}  # replies as far as they were shown, by id
 
-    def _decode(self, line: Line) -> Request | Complaint | None:
+    def _decode(self, line: InputLine) -> Request | Complaint | None:
         return codec.decode_json(line)
 
     def _inbound(self, request: Request, event_id: str) -> Inbound:
@@ -312,7 +312,7 @@ class PipeConsole(_LineConsole):
         self._styled = styled
         self._asides = self._writer if stderr is None else OutputWriter(stderr)
 
-    def _decode(self, line: Line) -> Request | Complaint | None:
+    def _decode(self, line: InputLine) -> Request | Complaint | None:
         return codec.decode_plain(line)
 
     async def _show_complaint(self, complaint: Complaint) -> None:

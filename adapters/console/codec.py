@@ -39,7 +39,7 @@ _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 _OTHER_LINE_ENDS: Final = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
-class Line(Struct, frozen=True, kw_only=True):
+class InputLine(Struct, frozen=True, kw_only=True):
     """One line of input without its line end; `data` is None for a line that was too long."""
 
     number: int  # counted from 1
@@ -75,7 +75,7 @@ class LineSplitter:
         self._size = 0  # of the unfinished line; its dropped bytes count, too
         self._number = 1
 
-    def feed(self, chunk: bytes) -> list[Line]:
+    def feed(self, chunk: bytes) -> list[InputLine]:
         """The lines that `chunk` completes, oldest first."""
         *ends, rest = chunk.split(b"\n")
         lines = []
@@ -85,7 +85,7 @@ class LineSplitter:
         self._append(rest)
         return lines
 
-    def end(self) -> list[Line]:
+    def end(self) -> list[InputLine]:
         """The last line, if the input ended without a line end."""
         return [self._finish()] if self._size else []
 
@@ -96,9 +96,9 @@ class LineSplitter:
         elif part:
             self._parts.append(part)
 
-    def _finish(self) -> Line:
+    def _finish(self) -> InputLine:
         data = None if self._size > self._limit else b"".join(self._parts)
-        line = Line(number=self._number, data=data)
+        line = InputLine(number=self._number, data=data)
         self._parts.clear()
         self._size = 0
         self._number += 1
@@ -110,7 +110,7 @@ def storable(text: str) -> str:
     return _UNSTORABLE.sub(REPLACEMENT, text)
 
 
-def decode_json(line: Line) -> Request | Complaint | None:
+def decode_json(line: InputLine) -> Request | Complaint | None:
     """The request of a line of JSON, or the complaint about it; None for a blank line."""
     if line.data is None:
         return _too_long(line)
@@ -128,7 +128,7 @@ def decode_json(line: Line) -> Request | Complaint | None:
     return _request(line, value)
 
 
-def _request(line: Line, value: Any) -> Request | Complaint:
+def _request(line: InputLine, value: Any) -> Request | Complaint:
     if not isinstance(value, dict):
         return _of_json(line, f"is {_json_type(value)}, not an object")
     fields = {name: content for name, content in value.items() if name == "text" or content is not None}
@@ -173,7 +173,7 @@ def _json_type(value: Any) -> str:
     return "a string" if isinstance(value, str) else "a number"
 
 
-def decode_plain(line: Line) -> Request | Complaint | None:
+def decode_plain(line: InputLine) -> Request | Complaint | None:
     """The request of a line of plain text, or the complaint about it; None for a blank line."""
     if line.data is None:
         return _too_long(line)
@@ -185,19 +185,19 @@ def decode_plain(line: Line) -> Request | Complaint | None:
     return Request(text=storable(text)) if text.strip() else None
 
 
-def _too_long(line: Line) -> Complaint:
+def _too_long(line: InputLine) -> Complaint:
     return _complaint(line, f"is longer than {MAX_LINE // 1024**2} MB and was skipped: send less text at once")
 
 
-def _not_utf8(line: Line, error: UnicodeDecodeError) -> Complaint:
+def _not_utf8(line: InputLine, error: UnicodeDecodeError) -> Complaint:
     return _complaint(line, f"is not valid UTF-8 (byte {error.start + 1}) and was skipped: send it as UTF-8")
 
 
-def _of_json(line: Line, problem: str, fields: dict[str, Any] | None = None) -> Complaint:
+def _of_json(line: InputLine, problem: str, fields: dict[str, Any] | None = None) -> Complaint:
     return _complaint(line, f"{problem}: send one object per line, e.g. {_EXAMPLE}", fields)
 
 
-def _complaint(line: Line, problem: str, fields: dict[str, Any] | None = None) -> Complaint:
+def _complaint(line: InputLine, problem: str, fields: dict[str, Any] | None = None) -> Complaint:
     """The complaint about a line, with those of its fields that can be read."""
     known = {
         name: content

@@ -18,7 +18,7 @@ from discord.http import Route
 
 from adapters.discord import codec, failures, files
 from adapters.discord.commands import SlashCommands
-from adapters.discord.connection import SILENT_SECONDS, Calls, Connection
+from adapters.discord.connection import SILENT_SECONDS, ApiClient, DiscordClient
 from adapters.discord.formatting import plain, shown
 from adapters.discord.interactions import Interactions
 from adapters.discord.limits import LIMITS, LONGEST_TOKEN, WITH, draft_rates
@@ -88,7 +88,7 @@ class DiscordAdapter:
         self._aside = aside
         self._commands = SlashCommands(menu)
         self._receiver = Receiver(settings, clock, self._commands, listening)
-        self._connection = Connection(
+        self._connection = DiscordClient(
             token,
             clock=clock,
             heard=self._receiver.heard,
@@ -217,7 +217,7 @@ class DiscordAdapter:
             raise failures.mapped(error) from error
         return self._known(str(message["id"]))
 
-    async def _addressed(self, calls: Calls, to: ChatAddress) -> ChatAddress:
+    async def _addressed(self, calls: ApiClient, to: ChatAddress) -> ChatAddress:
         """The same, where a chat that is named by its person has its own id."""
         if not to.chat.startswith(WITH):
             return to
@@ -236,7 +236,7 @@ class DiscordAdapter:
         return message
 
     async def _posted(
-        self, calls: Calls, outbound: Outbound, payload: dict[str, Any], content: bytes | None
+        self, calls: ApiClient, outbound: Outbound, payload: dict[str, Any], content: bytes | None
     ) -> Mapping[str, Any]:
         chat = outbound.to.chat
         try:
@@ -253,7 +253,7 @@ class DiscordAdapter:
             return await self._posted(calls, outbound, plainly, content)
         return message
 
-    async def _found(self, calls: Calls, outbound: Outbound, payload: Mapping[str, Any]) -> str | None:
+    async def _found(self, calls: ApiClient, outbound: Outbound, payload: Mapping[str, Any]) -> str | None:
         """The message of an earlier attempt whose answer was lost: Discord knows a nonce for minutes only."""
         if outbound.file is not None and not payload["content"]:
             return None

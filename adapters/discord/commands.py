@@ -13,7 +13,7 @@ from typing import Any, Final
 import structlog
 
 from adapters.discord import failures
-from adapters.discord.connection import Calls
+from adapters.discord.connection import ApiClient
 from gateway.domain.adapter import MenuEntry
 from gateway.domain.command import Parameter
 from gateway.runtime.structs import replace
@@ -59,7 +59,7 @@ class SlashCommands:
         """The commands as Discord wants them."""
         return [_declared(each) for each in self._menu.values()]
 
-    async def write(self, calls: Calls, application: int) -> bool:
+    async def write(self, calls: ApiClient, application: int) -> bool:
         """See to it that Discord offers these; whether it had others. Logs a failure: commands can be typed, too."""
         declared = self.declared()
         try:

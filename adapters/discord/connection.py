@@ -59,7 +59,7 @@ class _HeldBack(Exception):
     """A call that waited in its bucket when a pause for all began."""
 
 
-class Calls(HTTPClient):
+class ApiClient(HTTPClient):
     """The library's client of the API, with its buckets. `base_url`: of another server. `patience`: seconds for an
     answer.
 
@@ -132,7 +132,7 @@ class Calls(HTTPClient):
             return bytes(content)
 
 
-class _State(ConnectionState["Connection"]):
+class _State(ConnectionState["DiscordClient"]):
     """The library's picture of guilds and channels. Messages go to `heard` as they came: no objects are made of them
     and none is kept. An event that cannot be read ends nothing, and is told of once for each kind."""
 
@@ -168,7 +168,7 @@ class _State(ConnectionState["Connection"]):
         self.heard("interaction", data)
 
 
-class Connection(Client):
+class DiscordClient(Client):
     """One bot's. `heard` is given each event in the moment that it comes: "message", "edit", "delete" and
     "interaction" with Discord's JSON, "connected" (None) when a new session begins, "guild" with a guild whose channels
     are known, "ready" (None) when no more guilds come, "gone" with the id of a channel."""
@@ -199,7 +199,7 @@ class Connection(Client):
             max_ratelimit_timeout=_LONGEST_WAIT,
             proxy=proxy,
         )
-        calls = Calls(self.loop, clock=clock, proxy=proxy, max_ratelimit_timeout=_LONGEST_WAIT)
+        calls = ApiClient(self.loop, clock=clock, proxy=proxy, max_ratelimit_timeout=_LONGEST_WAIT)
         calls.base_url, calls.patience = base_url and base_url.rstrip("/"), patience
         self.http = self._connection.http = calls
         self._token = token
@@ -241,11 +241,11 @@ class Connection(Client):
     # -- calls ------------------------------------------------------------------------------
 
     @property
-    def calls(self) -> Calls:
+    def calls(self) -> ApiClient:
         """The client of the API. Its session begins with `opened`."""
-        return cast(Calls, self.http)
+        return cast(ApiClient, self.http)
 
-    async def opened(self) -> Calls:
+    async def opened(self) -> ApiClient:
         """The calls, once Discord knows who asks. Raises what the library raises."""
         async with self._opening:
             if not self._open:

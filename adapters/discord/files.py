@@ -10,7 +10,7 @@ import discord
 from discord.http import handle_message_parameters
 
 from adapters.discord import codec, failures
-from adapters.discord.connection import Calls
+from adapters.discord.connection import ApiClient
 from adapters.discord.limits import LARGEST_FETCHED
 from gateway.domain.chat import Attachment
 from gateway.domain.file import KeptFile
@@ -20,7 +20,7 @@ TOO_LARGE: Final = f"it is larger than the {LARGEST_FETCHED // 1024**2} MB that 
 GONE: Final = "Discord does not have it any more"
 
 
-async def fetch(calls: Calls, file: Attachment) -> bytes:
+async def fetch(calls: ApiClient, file: Attachment) -> bytes:
     """A file's content, whose address is asked for anew: it is good for a day. Raises FileRefused, or AdapterError if
     another try may succeed."""
     if file.size is not None and file.size > LARGEST_FETCHED:
@@ -46,7 +46,7 @@ async def fetch(calls: Calls, file: Attachment) -> bytes:
     return content
 
 
-async def upload(calls: Calls, channel: str, file: KeptFile, content: bytes, payload: dict[str, Any]) -> Any:
+async def upload(calls: ApiClient, channel: str, file: KeptFile, content: bytes, payload: dict[str, Any]) -> Any:
     """Show a file with its text. Raises what the library raises."""
     reference = payload.get("message_reference")
     mentions = discord.AllowedMentions(

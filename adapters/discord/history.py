@@ -16,7 +16,7 @@ from discord import ForumChannel
 from discord.http import Route
 
 from adapters.discord import codec, failures
-from adapters.discord.connection import Connection
+from adapters.discord.connection import DiscordClient
 from adapters.discord.platform import DiscordSettings
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
@@ -32,11 +32,11 @@ _AT_ONCE: Final = 8  # channels whose missed messages are fetched at once
 Json = Mapping[str, Any]
 
 
-class History:
+class ChannelHistory:
     """The past of the channels, as far as it is asked for. Only `_members` changes: of those who wrote while nobody
     read, by guild and person."""
 
-    def __init__(self, settings: DiscordSettings, clock: Clock, connection: Connection) -> None:
+    def __init__(self, settings: DiscordSettings, clock: Clock, connection: DiscordClient) -> None:
         self._settings = settings
         self._clock = clock
         self._connection = connection

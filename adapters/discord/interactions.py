@@ -14,7 +14,7 @@ from discord.http import Route
 
 from adapters.discord import codec, failures
 from adapters.discord.commands import SlashCommands
-from adapters.discord.connection import Connection
+from adapters.discord.connection import DiscordClient
 from gateway.domain.adapter import Accepted
 from gateway.domain.command import Proposal
 from gateway.runtime.clock import Clock
@@ -39,7 +39,7 @@ TOO_LATE: Final = "the answer was for one person alone, and Discord takes it no 
 class Interactions:
     """The interactions of one bot. `_waiting`: those that this process asked to wait, and did not answer itself."""
 
-    def __init__(self, connection: Connection, commands: SlashCommands, clock: Clock) -> None:
+    def __init__(self, connection: DiscordClient, commands: SlashCommands, clock: Clock) -> None:
         self._connection = connection
         self._commands = commands
         self._clock = clock

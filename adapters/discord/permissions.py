@@ -10,7 +10,7 @@ from discord.errors import HTTPException
 from discord.http import Route
 
 from adapters.discord import codec, failures
-from adapters.discord.connection import Calls
+from adapters.discord.connection import ApiClient
 from gateway.domain.chat import Outbound
 
 TOLD: Final = (
@@ -35,7 +35,7 @@ class MissingPermissions:
     def __init__(self) -> None:
         self._told: dict[str, None] = {}
 
-    async def tell(self, calls: Calls, outbound: Outbound, error: HTTPException) -> None:
+    async def tell(self, calls: ApiClient, outbound: Outbound, error: HTTPException) -> None:
         """Tell who asked why `outbound` is not shown, if the error says so, and if they take direct messages."""
         asker, channel = codec.asked_by(outbound.answers), outbound.to.chat
         told = _SENTENCES.get(error.code)

@@ -23,9 +23,9 @@ from msgspec import Struct, field
 
 from adapters.discord import codec, failures
 from adapters.discord.commands import SlashCommands
-from adapters.discord.connection import Connection
+from adapters.discord.connection import DiscordClient
 from adapters.discord.cursors import Cursors
-from adapters.discord.history import History
+from adapters.discord.history import ChannelHistory
 from adapters.discord.interactions import Interactions
 from adapters.discord.listening import Listening
 from adapters.discord.platform import DiscordSettings
@@ -63,7 +63,7 @@ class _Event(Struct, frozen=True):
     acknowledged: asyncio.Task[None] | None = None
 
 
-class _Said(Struct, frozen=True):
+class _Stored(Struct, frozen=True):
     """A stored message: where, by whom, the events of its wordings, newest first, and a hash of the newest words."""
 
     place: codec.Place
@@ -95,7 +95,7 @@ class Receiver:
         self._cursors = Cursors()
         self._queues: dict[str, _Queue] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._said: OrderedDict[str, _Said] = OrderedDict()  # by the message's id: it may be edited or deleted
+        self._said: OrderedDict[str, _Stored] = OrderedDict()  # by the message's id: it may be edited or deleted
         self._current: set[str] = set()  # channels whose missed messages were fetched in this session
         self._away: float | None = None  # seconds before this session that nobody read
         self._since = 0.0  # when this session began (seconds since the epoch)
@@ -108,14 +108,14 @@ class Receiver:
     # -- lifetime ---------------------------------------------------------------------------
 
     async def run(
-        self, accept: Accept, connection: Connection, interactions: Interactions, notebook: Notebook, me: codec.Me
+        self, accept: Accept, connection: DiscordClient, interactions: Interactions, notebook: Notebook, me: codec.Me
     ) -> None:
         """Read until cancelled. Raises AdapterError."""
         self._connection, self._interactions, self._me = connection, interactions, me
         self._queues, self._current, self._away = {}, set(), None
         self._broken = asyncio.get_running_loop().create_future()
         self._notebook = notebook
-        self._history = History(self._settings, self._clock, connection)
+        self._history = ChannelHistory(self._settings, self._clock, connection)
         oldest = self._settings.catch_up.hours * 3600.0
         await self._insist("cursors_wait", lambda: self._cursors.load(notebook, self._clock.now(), oldest))
         self._accept = accept
@@ -413,7 +413,7 @@ class Receiver:
             self._remember(data, place, inbound)
         return inbound
 
-    def _is_new(self, data: Mapping[str, Any], said: _Said | None) -> bool:
+    def _is_new(self, data: Mapping[str, Any], said: _Stored | None) -> bool:
         """Say whether a change of a message is its writer's. Discord tells of a link's preview and of a pin in the same
         way, with the time of an earlier edit. A session is told of the edits since it began."""
         if not _is_rewording(data):
@@ -435,7 +435,7 @@ class Receiver:
     def _remember(self, data: Mapping[str, Any], place: codec.Place, inbound: Inbound) -> None:
         message, (*newer, first) = data["id"], dict.fromkeys((inbound.event_id, *inbound.amends))
         events = (*newer[:_WORDINGS], first)
-        self._said[message] = _Said(place, inbound.source, events, hash(data.get("content")))
+        self._said[message] = _Stored(place, inbound.source, events, hash(data.get("content")))
         self._said.move_to_end(message)
         while len(self._said) > _REMEMBERED:
             self._said.popitem(last=False)

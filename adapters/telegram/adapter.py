@@ -23,11 +23,11 @@ from adapters.telegram.buttons import LONGEST_TOKEN, ButtonAnswers, keyboard
 from adapters.telegram.files import Downloads, upload
 from adapters.telegram.formatting import Rendered, caption, plain, render
 from adapters.telegram.limits import LIMITS, Silence, draft_rates, in_group, preview_rates, rates
-from adapters.telegram.line import Line, PollLine, way
 from adapters.telegram.menu import show
 from adapters.telegram.migrated_chats import MigratedChats
 from adapters.telegram.platform import TelegramSettings
 from adapters.telegram.receiving import POLL_SECONDS, UNREADABLE, Receiver, ReceivingBot, poll
+from adapters.telegram.requests import PollingRequest, TelegramRequest, way
 from gateway.delivery.markdown.tables import without_columns
 from gateway.domain.adapter import Accept, Finding, MenuEntry, Renamed
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
@@ -105,16 +105,16 @@ class TelegramBot:
         server = (settings.base_url or "").rstrip("/").removesuffix("/bot")
         address = {"base_url": f"{server}/bot", "base_file_url": f"{server}/file/bot"} if server else {}
         how = partial(way, server or _TELEGRAM, settings.proxy)
-        self._lines = (  # one for what is asked, one for what is waited for
-            PollLine(
+        self._requests = (  # one for what is asked, one for what is waited for
+            PollingRequest(
                 how(name="telegram reader", most=2),
                 worth_reading=self._receiver.worth_reading,
                 patience=POLL_SECONDS + patience,
             ),
-            Line(how(name="telegram", most=_CONNECTIONS), patience=patience),
+            TelegramRequest(how(name="telegram", most=_CONNECTIONS), patience=patience),
         )
         self._bot = ReceivingBot(
-            self._receiver, token=token, get_updates_request=self._lines[0], request=self._lines[1], **address
+            self._receiver, token=token, get_updates_request=self._requests[0], request=self._requests[1], **address
         )
         self._downloads = Downloads(patience, lambda most: how(name="telegram files", most=most))
         self._opening = asyncio.Lock()
@@ -369,8 +369,8 @@ class TelegramBot:
         self._open = False
         await self._button_answers.aclose()
         await self._downloads.aclose()
-        for line in self._lines:  # the library leaves a connection open where nobody ever answered
-            await line.shutdown()
+        for each in self._requests:  # the library leaves a connection open where nobody ever answered
+            await each.shutdown()
 
 
 class TelegramAdapter(TelegramBot):

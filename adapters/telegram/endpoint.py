@@ -43,7 +43,7 @@ _AT_ONCE: Final = 8  # new connections in one pass of the loop: a crowd of them 
 Take = Callable[[dict[str, Any]], Awaitable[None]]
 
 
-class Endpoint(Struct, kw_only=True):
+class WebhookEndpoint(Struct, kw_only=True):
     """Listens at `host`, `port` and `path`. `take` stores an update, and raises StoreUnavailable while the store is
     away. `patience`: seconds for a request's head, and again for its body."""
 

@@ -17,7 +17,7 @@ from telegram.error import InvalidToken, RetryAfter, TelegramError
 
 from adapters.telegram import failures
 from adapters.telegram.adapter import TelegramAdapter, TelegramBot
-from adapters.telegram.endpoint import Endpoint
+from adapters.telegram.endpoint import WebhookEndpoint
 from adapters.telegram.platform import TelegramSettings
 from adapters.telegram.receiving import WANTED, read, troubles
 from gateway.domain.adapter import Accept, Finding
@@ -44,7 +44,7 @@ class WebhookAdapter(TelegramBot):
         self._url = _naming(webhook.url, _digest(token, secret)[:12])
         self._secret = secret
         self._most = webhook.max_connections
-        self._endpoint = Endpoint(
+        self._endpoint = WebhookEndpoint(
             host=webhook.host,
             port=webhook.port,
             path=webhook.path or urlsplit(webhook.url).path or "/",

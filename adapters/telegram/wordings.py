@@ -22,7 +22,7 @@ _EDITABLE: Final = 48 * 3_600.0  # seconds for which a person can edit a message
 _Place = tuple[int, int]
 
 
-class _Said(Struct, frozen=True):
+class _Wording(Struct, frozen=True):
     events: tuple[str, ...]  # newest first
     words: int  # a hash
     update: int  # that brought them
@@ -33,7 +33,7 @@ class Wordings:
     """What was read lately, by chat and message."""
 
     def __init__(self) -> None:
-        self._said: OrderedDict[_Place, _Said] = OrderedDict()
+        self._said: OrderedDict[_Place, _Wording] = OrderedDict()
 
     def earlier(self, update: Update) -> tuple[str, ...] | None:
         """The events of the message's earlier wordings, newest first; () for a new message, or one that is not
@@ -57,7 +57,7 @@ class Wordings:
         *newer, first = dict.fromkeys((inbound.event_id, *inbound.amends))
         place = _place(message)
         events = (*newer[:_WORDINGS], first)
-        self._said[place] = _Said(events, _words(message), update.update_id, inbound.amends)
+        self._said[place] = _Wording(events, _words(message), update.update_id, inbound.amends)
         self._said.move_to_end(place)
         while len(self._said) > _REMEMBERED:
             self._said.popitem(last=False)

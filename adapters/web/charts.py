@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from adapters.web.markup import Html, el
-from gateway.domain.views import Cost, Link, Shares
+from gateway.domain.views import Cost, LineageLink, WindowShares
 
 _WIDE, _HIGH, _FOOT = 640, 120, 18
 _CHAIN: int = 92  # from one session of a lineage to the next
 
 
-def bar(shares: Shares) -> Html:
+def bar(shares: WindowShares) -> Html:
     """What fills the window, and where compaction comes."""
     parts: list[Html] = []
     at = 0.0
@@ -91,7 +91,7 @@ def days(costs: Sequence[Cost], budget: float | None) -> Html:
     )
 
 
-def lineage(links: Sequence[Link]) -> Html:
+def lineage(links: Sequence[LineageLink]) -> Html:
     """A chain of continuations, root first, with the tokens before and after each compaction."""
     shown = links[-7:]
     parts = []

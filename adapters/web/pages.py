@@ -15,7 +15,19 @@ from adapters.web.platform import LARGEST_FILE
 from adapters.web.rendering import verbatim
 from adapters.web.shares import Share
 from gateway.domain.adapter import MenuEntry
-from gateway.domain.views import Coming, Cost, Filled, Link, Memo, Pass, Running, SessionLine, Shares, Stuck, Word
+from gateway.domain.views import (
+    Coming,
+    Cost,
+    Filled,
+    LineageLink,
+    Memo,
+    Pass,
+    Running,
+    SessionLine,
+    Stuck,
+    WindowShares,
+    Word,
+)
 
 Role = Literal["reader", "person", "admin"]
 _CUT: Final = 600  # characters of an original in a list
@@ -215,7 +227,7 @@ def side(frame: Frame, inner: Html) -> Html:
     )
 
 
-def side_list(sessions: Sequence[SessionLine], shares: Shares | None, *, writes: bool) -> Html:
+def side_list(sessions: Sequence[SessionLine], shares: WindowShares | None, *, writes: bool) -> Html:
     """The part of the side that changes while people talk."""
     lines = [
         el(
@@ -230,7 +242,7 @@ def side_list(sessions: Sequence[SessionLine], shares: Shares | None, *, writes:
     return joined([_bar_line(shares), new, el("ul", lines, class_="sessions")])
 
 
-def _bar_line(shares: Shares | None) -> Child:
+def _bar_line(shares: WindowShares | None) -> Child:
     if shares is None:
         return None
     percent = f"{min(100, 100 * shares.used / shares.window):.0f}%"
@@ -327,7 +339,7 @@ def search(query: str, found: Sequence[tuple[Word, Html]]) -> Child:
 
 
 def window(
-    shares: Shares | None,
+    shares: WindowShares | None,
     passes: Sequence[Pass],
     pins: Sequence[str],
     memory: Sequence[Memo],
@@ -368,7 +380,7 @@ def _present(frame: Frame) -> Html:
     )
 
 
-def _shares(shares: Shares | None) -> Child:
+def _shares(shares: WindowShares | None) -> Child:
     if shares is None:
         return el("p", "The window is empty: your next message starts a session.")
     rows = [
@@ -468,7 +480,7 @@ class Seen(Struct, frozen=True, kw_only=True):
     filled: Sequence[Filled]
     costs: tuple[Sequence[Cost], Sequence[Cost], Sequence[Cost]]
     budget: float | None  # US dollars a day
-    chains: Sequence[tuple[str, Sequence[Link]]]
+    chains: Sequence[tuple[str, Sequence[LineageLink]]]
     settings: Sequence[tuple[str, str]]
 
 

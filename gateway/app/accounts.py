@@ -41,7 +41,7 @@ class AccountNotes(Struct, frozen=True, kw_only=True):
         await self.store.set_notes(self.account, changes)
 
 
-class _Account:
+class _LeaseState:
     """Whether this process holds the lease of one account. `refusal`: why it will not get the lease again."""
 
     def __init__(self, *, waits: bool) -> None:
@@ -77,7 +77,7 @@ class AccountLeases:
         self._worker = worker
         self._runs = runs
         self._sends: set[str] = set()
-        self._keepers: dict[str, asyncio.Task[None]] = {}  # account → the task that renews its lease
+        self._renewals: dict[str, asyncio.Task[None]] = {}  # account → the task that renews its lease
         self._owned: set[str] = set()
 
     def owns(self, adapter: Adapter) -> bool:
@@ -98,12 +98,12 @@ class AccountLeases:
             await adapter.run(accept)
             return
         name = account_of(adapter)
-        if (earlier := self._keepers.pop(name, None)) is not None:  # of a reading that a bug ended
+        if (earlier := self._renewals.pop(name, None)) is not None:  # of a reading that a bug ended
             earlier.cancel()
         waits = adapter.waits_for_account
         await self._take(name, adapter, waits=waits)
-        account = _Account(waits=waits)
-        self._keepers[name] = self._background.start(self._own(name, adapter, account), name=f"account {name}")
+        account = _LeaseState(waits=waits)
+        self._renewals[name] = self._background.start(self._own(name, adapter, account), name=f"account {name}")
 
         async def accept_if_owned(batch: Sequence[Inbound]) -> Sequence[Accepted]:
             if account.lost.is_set():
@@ -122,17 +122,17 @@ class AccountLeases:
 
     async def aclose(self) -> None:
         """Let go of every account, so that others need not wait for the lease."""
-        keepers, self._keepers = self._keepers, {}
-        for keeper in keepers.values():
-            keeper.cancel()
-        await asyncio.gather(*keepers.values(), return_exceptions=True)
-        for name in keepers:
+        renewals, self._renewals = self._renewals, {}
+        for renewal in renewals.values():
+            renewal.cancel()
+        await asyncio.gather(*renewals.values(), return_exceptions=True)
+        for name in renewals:
             try:
                 await self._store.let_go(name, self._worker)
             except StoreUnavailable as error:
                 log.warning("account_not_let_go", account=name, error=str(error))
 
-    async def _own(self, name: str, adapter: Adapter, account: _Account) -> None:
+    async def _own(self, name: str, adapter: Adapter, account: _LeaseState) -> None:
         """Keep the account, and take it again whenever it was lost, until cancelled."""
         try:
             while True:

@@ -73,7 +73,7 @@ from gateway.people.reminders import Reminders
 from gateway.people.welcome import Welcome
 from gateway.providers.base import Embeds, Provider
 from gateway.providers.plugin import ProviderHost
-from gateway.runtime.aside import Aside, RunsAside, at_once
+from gateway.runtime.aside import RunsAside, WorkerProcess, at_once
 from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.runtime.errors import ConfigError
 from gateway.runtime.metrics import Metrics
@@ -369,13 +369,13 @@ class _ToolParts(Struct, frozen=True, kw_only=True):
 
     toolbox: Toolbox
     mcp: McpServers
-    pages: Aside
+    pages: WorkerProcess
 
 
 def _tool_parts(base: _Base, parts: Parts) -> _ToolParts:
     config, clock, redact = base.config, base.clock, base.redact
     # A page takes longer than a reply, which must not wait for it: so this is a process of its own.
-    pages = Aside(clock=clock, seconds=_PAGE_SECONDS)
+    pages = WorkerProcess(clock=clock, seconds=_PAGE_SECONDS)
     toolbox = Toolbox(_own_tools(base, pages, parts), rules=_tool_rules(base), count=base.counter.schemas)
     mcp = McpServers(
         settings=config.tools.mcp,
@@ -387,7 +387,7 @@ def _tool_parts(base: _Base, parts: Parts) -> _ToolParts:
     return _ToolParts(toolbox=toolbox, mcp=mcp, pages=pages)
 
 
-def _own_tools(base: _Base, pages: Aside, parts: Parts) -> list[Tool]:
+def _own_tools(base: _Base, pages: WorkerProcess, parts: Parts) -> list[Tool]:
     config = base.config
     host = ToolHost(
         sections=[each for _, each in config.tools if isinstance(each, Section)],

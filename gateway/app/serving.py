@@ -33,7 +33,7 @@ from gateway.domain.chat import Source
 from gateway.domain.place import ListenRules, names
 from gateway.domain.platform import AdapterHost, AdapterSettings, Platform
 from gateway.people.access import Access
-from gateway.runtime.aside import SHORT, Aside, RunsAside, at_once
+from gateway.runtime.aside import SHORT, RunsAside, WorkerProcess, at_once
 from gateway.runtime.clock import SystemClock, SystemIds
 from gateway.runtime.errors import AdapterError, ConfigError, StoreUnavailable, UserError
 from gateway.runtime.logs import configure_logs, redact_crashes
@@ -164,7 +164,7 @@ async def serve_platforms(
         make_folders(config)  # before an engine makes it, open to all
     # The turns of a `legato chat` go on here when its own process dies; it shows the answers when it is back.
     elsewhere = {each.name: each.limits for each in platforms().values() if each.in_shell and each.limits}
-    async with aclosing(Aside(clock=SystemClock(), at_once=SHORT)) as aside:
+    async with aclosing(WorkerProcess(clock=SystemClock(), at_once=SHORT)) as aside:
         supervisor = Supervisor(address=os.environ.get("NOTIFY_SOCKET"), ends=True, patience=HOPELESS)
         counter = TokenCounter(roughly=ROUGH_CHARS)
         parts = Parts(counter=counter, also_runs=elsewhere, aside=aside, supervisor=supervisor, backups=backups)

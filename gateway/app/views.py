@@ -39,7 +39,20 @@ from gateway.domain.reminder import next_moments
 from gateway.domain.session import Compaction, Session
 from gateway.domain.turn import TurnRules
 from gateway.domain.usage import UsageTotal
-from gateway.domain.views import Coming, Cost, Filled, Link, Memo, Pass, Running, Said, SessionLine, Shares, Stuck, Word
+from gateway.domain.views import (
+    Coming,
+    Cost,
+    Filled,
+    LineageLink,
+    Memo,
+    Pass,
+    Running,
+    Said,
+    SessionLine,
+    Stuck,
+    WindowShares,
+    Word,
+)
 from gateway.domain.wording import utc
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.clock import Clock
@@ -115,7 +128,7 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         hits = [each.hit for each in await self.store.search(words, ctx.key, _MOST_HITS)]
         return [_word(ctx, each.message, each.session_id) for each in hits]
 
-    async def shares(self, source: Source) -> Shares | None:
+    async def shares(self, source: Source) -> WindowShares | None:
         ctx = self._context(source)
         session = await ctx.present()
         return None if session is None else await shares_of(ctx, await ctx.sessions.glance(session))
@@ -404,7 +417,7 @@ class OperatorView(Struct, kw_only=True):
     async def daily_budget(self) -> float | None:
         return self.config.budgets.daily_usd
 
-    async def lineages(self, most: int) -> Sequence[tuple[str, Sequence[Link]]]:
+    async def lineages(self, most: int) -> Sequence[tuple[str, Sequence[LineageLink]]]:
         tips = [
             each
             for each in await self.store.sessions(None, _LOOKED_AT)
@@ -412,11 +425,13 @@ class OperatorView(Struct, kw_only=True):
         ]
         return [(str(tip.key), await self._links(tip)) for tip in tips[:most]]
 
-    async def _links(self, tip: Session) -> Sequence[Link]:
+    async def _links(self, tip: Session) -> Sequence[LineageLink]:
         links = []
         for each in await self.store.lineage(tip.id):
             made = await _opening(self.store, each)
             before, after = (made.tokens_before, made.tokens_after) if made is not None else (0, 0)
-            link = Link(id=each.id, started_at=each.started_at, messages=each.message_count, before=before, after=after)
+            link = LineageLink(
+                id=each.id, started_at=each.started_at, messages=each.message_count, before=before, after=after
+            )
             links.append(link)
         return links

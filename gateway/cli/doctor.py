@@ -44,32 +44,32 @@ _SECONDS: Final = 5.0  # that a server may take to answer
 _OPEN: Final = 0o077  # rights of others, in a file's mode
 
 
-class Fact(Struct, frozen=True, kw_only=True):
+class ReportFact(Struct, frozen=True, kw_only=True):
     """A finding, and whether its words may stand in a report: they name nobody and nothing of the person's own."""
 
     finding: Finding
     public: bool = False
 
 
-async def examined(setup: Setup, clock: Clock) -> AsyncGenerator[Fact, None]:
+async def examined(setup: Setup, clock: Clock) -> AsyncGenerator[ReportFact, None]:
     """What is to be said, one after the other."""
     settings = setup.config
     async with aclosing(probed(setup)) as found:
         async for finding in found:
-            yield Fact(finding=finding)
+            yield ReportFact(finding=finding)
     async for fact in _of_store(settings, clock.now()):
         yield fact
     for fact in (*of_rights(settings), *of_disk(settings), *of_clock(clock.now()), *of_versions()):
         yield fact
 
 
-async def findings(facts: AsyncIterable[Fact]) -> AsyncGenerator[Finding, None]:
+async def findings(facts: AsyncIterable[ReportFact]) -> AsyncGenerator[Finding, None]:
     """Their findings alone."""
     async for fact in facts:
         yield fact.finding
 
 
-def of_clock(now: float) -> Iterator[Fact]:
+def of_clock(now: float) -> Iterator[ReportFact]:
     """The machine's time (seconds since the epoch) and its zone."""
     try:
         here = datetime.fromtimestamp(now, UTC).astimezone()
@@ -85,7 +85,7 @@ def of_clock(now: float) -> Iterator[Fact]:
         )
 
 
-def of_disk(settings: Config) -> Iterator[Fact]:
+def of_disk(settings: Config) -> Iterator[ReportFact]:
     """The room where the store lies: for what is to come, and for the copy that an upgrade or a backup makes."""
     database = settings.database
     folder = _nearest(settings.home if database is None else database)
@@ -102,7 +102,7 @@ def of_disk(settings: Config) -> Iterator[Fact]:
         yield _fact("disk", ok=True, detail=room)
 
 
-def of_rights(settings: Config) -> Iterator[Fact]:
+def of_rights(settings: Config) -> Iterator[ReportFact]:
     """What Legato makes for its user alone, and others can get at, or is not this user's; `legato check` knows the
     rights of the store's file and of the folder, which keeps others from all that is in it."""
     database, home = settings.database, settings.home
@@ -113,12 +113,14 @@ def of_rights(settings: Config) -> Iterator[Fact]:
         known = path.stat()
         if known.st_uid != os.geteuid():
             detail = f"{path} belongs to another user: run as that one, or chown it"
-            yield Fact(finding=Finding(what="owner", ok=None, detail=detail))
+            yield ReportFact(finding=Finding(what="owner", ok=None, detail=detail))
         elif path in beside and known.st_mode & _OPEN:
-            yield Fact(finding=Finding(what="rights", ok=None, detail=f"others can get at {path}: chmod go= {path}"))
+            yield ReportFact(
+                finding=Finding(what="rights", ok=None, detail=f"others can get at {path}: chmod go= {path}")
+            )
 
 
-def of_versions() -> Iterator[Fact]:
+def of_versions() -> Iterator[ReportFact]:
     """The versions of everything that runs here. A library that is missing is a failure."""
     system = f"{platform.system()} {platform.release()} {platform.machine()}"
     detail = f"Legato {__version__}, Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}, {system}"
@@ -143,7 +145,7 @@ def _libraries() -> list[str]:
     return sorted(found[0] for each in wanted if "extra ==" not in each and (found := _PACKAGE.match(each)))
 
 
-async def _of_store(settings: Config, now: float) -> AsyncGenerator[Fact, None]:
+async def _of_store(settings: Config, now: float) -> AsyncGenerator[ReportFact, None]:
     """The store's content, its place in time, and its server. `legato check` has read the pages of a file already."""
     database = settings.database
     if database is not None and not database.exists():
@@ -154,14 +156,14 @@ async def _of_store(settings: Config, now: float) -> AsyncGenerator[Fact, None]:
         for fact in [*await _of_content(store), *await _of_times(store, now)]:
             yield fact
     except GatewayError as error:
-        yield Fact(finding=Finding(what="store's content", ok=False, detail=str(error)))
+        yield ReportFact(finding=Finding(what="store's content", ok=False, detail=str(error)))
     finally:
         await store.aclose()
     if database is None:
         yield await _of_server(settings.store.url)
 
 
-async def _of_content(store: Store) -> list[Fact]:
+async def _of_content(store: Store) -> list[ReportFact]:
     known = await store.status()
     detail = (
         f"{counted(known.sessions, 'session')}, {known.waiting:,} waiting, {known.unsent:,} not shown, "
@@ -176,7 +178,7 @@ async def _of_content(store: Store) -> list[Fact]:
     return facts
 
 
-async def _of_times(store: Store, now: float) -> list[Fact]:
+async def _of_times(store: Store, now: float) -> list[ReportFact]:
     """What was said in the future: the clock was ahead, or is behind now."""
     newest = max((each.last_active_at for each in await store.sessions(None, 1)), default=0.0)
     if newest <= now + _AHEAD:
@@ -185,7 +187,7 @@ async def _of_times(store: Store, now: float) -> list[Fact]:
     return [_fact("clock", ok=None, detail=detail)]
 
 
-async def _of_server(url: str) -> Fact:
+async def _of_server(url: str) -> ReportFact:
     endpoint = Endpoint(url, timeout=_SECONDS)
     try:
         async with used(endpoint.connect_any()) as connection:
@@ -204,7 +206,7 @@ async def _of_server(url: str) -> Fact:
 # -- the report ------------------------------------------------------------------------------
 
 
-def report(facts: Sequence[Fact], settings: Config) -> str:
+def report(facts: Sequence[ReportFact], settings: Config) -> str:
     """A report for an issue, in Markdown: no names, ids, addresses, secrets or words of anybody."""
     lines = ["### Legato report", "", "| What | Says | |", "|---|---|---|"]
     lines += [
@@ -248,8 +250,8 @@ def _choices(annotation: Any) -> list[Any]:
     return list(of_it) if get_origin(annotation) is Literal else [word for each in of_it for word in _choices(each)]
 
 
-def _fact(what: str, *, ok: bool | None, detail: str) -> Fact:
-    return Fact(finding=Finding(what=what, ok=ok, detail=detail), public=True)
+def _fact(what: str, *, ok: bool | None, detail: str) -> ReportFact:
+    return ReportFact(finding=Finding(what=what, ok=ok, detail=detail), public=True)
 
 
 def _nearest(path: Path) -> Path:

@@ -48,7 +48,7 @@ class Owner(Struct, frozen=True, kw_only=True):
     user: str
 
 
-class Report(Struct, kw_only=True):
+class ImportReport(Struct, kw_only=True):
     """The result: conversations and messages that came, those that were there already, those that had grown, and what
     was left out, by reason. `ended`: why the reading ended before the file's end; "" if it did not."""
 
@@ -86,7 +86,7 @@ async def owner_named(store: Store, name: str) -> Owner:
 
 async def import_file(
     settings: Config, form: str, path: Path, name: str, clock: Clock, *, dry_run: bool, tell: Tell
-) -> Report:
+) -> ImportReport:
     """Read a file, and store what is new. Nobody else may use a SQLite store meanwhile. Raises UserError, and
     StoreError."""
     database = settings.database
@@ -101,7 +101,7 @@ async def import_file(
         raise UserError(f"there is no store yet, so nobody knows where {name} talks: have them write to the bot once")
     try:
         owner = await owner_named(store, name)
-        run = _Run(store=store, owner=owner, form=form, stores=not dry_run, looks=looks or not dry_run, tell=tell)
+        run = _Import(store=store, owner=owner, form=form, stores=not dry_run, looks=looks or not dry_run, tell=tell)
         run.undated = clock.now()
         started = clock.monotonic()
         await run.all_of(path)
@@ -121,7 +121,7 @@ class _Wanted(Struct, frozen=True, kw_only=True):
     stored: Sequence[Message]
 
 
-class _Run:
+class _Import:
     """One reading of a file. `looks`: there is a store, which may know some of it; `stores`: new ones are stored."""
 
     def __init__(self, *, store: Store, owner: Owner, form: str, stores: bool, looks: bool, tell: Tell) -> None:
@@ -130,7 +130,7 @@ class _Run:
         self._counter = TokenCounter()
         self.undated = 0.0  # the time of what has none
         self._tally = Tally()
-        self.report = Report(owner=f"{owner.key.platform}:{owner.user}")
+        self.report = ImportReport(owner=f"{owner.key.platform}:{owner.user}")
 
     async def all_of(self, path: Path) -> None:
         """Read it to its end, or to where it breaks off; what came before is kept."""
@@ -261,7 +261,7 @@ def shown_progress(form: str, path: Path) -> Iterator[Tell]:
         yield lambda read, messages: shown.update(task, completed=read, messages=messages)
 
 
-def report_text(report: Report) -> str:
+def report_text(report: ImportReport) -> str:
     """The result to be read."""
     verb = "would come" if report.dry_run else "came"
     lines = [
@@ -279,7 +279,7 @@ def report_text(report: Report) -> str:
     return "\n".join(lines)
 
 
-def complain_of_end(report: Report) -> int:
+def complain_of_end(report: ImportReport) -> int:
     """Say why the reading ended early, and return the exit status."""
     if report.ended:
         complain(f"legato: {report.ended} What came before is stored.")

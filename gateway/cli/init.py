@@ -44,16 +44,16 @@ class Dialogue(Struct, frozen=True, kw_only=True):
     tell: Callable[[str], None]
 
 
-class Draft(Struct, kw_only=True):
+class SetupChanges(Struct, kw_only=True):
     """What is going to be written: settings by key, and secrets by variable."""
 
     settings: dict[str, Any] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict)
 
 
-def by_answers(talk: Dialogue, setup: Setup, environ: Mapping[str, str], run: Run) -> Draft:
+def by_answers(talk: Dialogue, setup: Setup, environ: Mapping[str, str], run: Run) -> SetupChanges:
     """Ask for everything. Raises UserError where an answer leads nowhere."""
-    draft, known = Draft(), dict(setup.variables(environ))
+    draft, known = SetupChanges(), dict(setup.variables(environ))
     talk.tell("Enter keeps what stands in brackets. Keys and tokens are not shown while you type them.\n")
     _ask_model(talk, draft, setup, known, run)
     for platform in platforms().values():
@@ -68,10 +68,10 @@ def by_answers(talk: Dialogue, setup: Setup, environ: Mapping[str, str], run: Ru
 
 def by_flags(
     setup: Setup, environ: Mapping[str, str], *, provider: str, model: str, base_url: str, allow: Sequence[str]
-) -> Draft:
+) -> SetupChanges:
     """The same from flags: keys and tokens are those of the environment, and a platform whose token is there is
     enabled. Raises UserError."""
-    draft, known = Draft(), setup.variables(environ)
+    draft, known = SetupChanges(), setup.variables(environ)
     if provider:
         plugin = _plugin(provider)
         section: dict[str, Any] = {"provider": provider}
@@ -90,7 +90,7 @@ def by_flags(
     return draft
 
 
-def write(draft: Draft, setup: Setup, environ: Mapping[str, str]) -> list[Path]:
+def write(draft: SetupChanges, setup: Setup, environ: Mapping[str, str]) -> list[Path]:
     """Write it, and return the files. Raises ConfigError if the settings would not load."""
     files: list[Path] = []
     secrets = setup.folder / FILE
@@ -121,7 +121,7 @@ def _write_secrets(path: Path, secrets: Mapping[str, str]) -> None:
 # -- the model --------------------------------------------------------------------------------
 
 
-def _ask_model(talk: Dialogue, draft: Draft, setup: Setup, known: dict[str, str], run: Run) -> None:
+def _ask_model(talk: Dialogue, draft: SetupChanges, setup: Setup, known: dict[str, str], run: Run) -> None:
     present = setup.config.model
     talk.tell("Who has the model?")
     for title, own in (("A server of your own", True), ("In the cloud", False), ("None, to try Legato", None)):
@@ -176,7 +176,7 @@ def _ask_address(talk: Dialogue, vendor: Vendor, present: str | None) -> str:
     return "" if address == vendor.address else address
 
 
-def _ask_key(talk: Dialogue, draft: Draft, vendor: Vendor, known: dict[str, str]) -> None:
+def _ask_key(talk: Dialogue, draft: SetupChanges, vendor: Vendor, known: dict[str, str]) -> None:
     if not vendor.key:
         return
     if known.get(vendor.key):
@@ -200,7 +200,7 @@ def _offered(talk: Dialogue, setup: Setup, section: Mapping[str, Any], known: Ma
     return [str(row["name"]) for row in rows]
 
 
-def _watch(draft: Draft, config: Config) -> None:
+def _watch(draft: SetupChanges, config: Config) -> None:
     """A bot that runs for others can be asked how it does."""
     if any(draft.settings.get(f"adapters.{name}.enabled") for name in platforms()) and config.monitor.address is None:
         draft.settings["monitor.address"] = _MONITOR
@@ -216,7 +216,7 @@ def _token_of(platform: Platform) -> str:
 
 
 def _ask_platform(
-    talk: Dialogue, draft: Draft, config: Config, platform: Platform, variable: str, known: dict[str, str]
+    talk: Dialogue, draft: SetupChanges, config: Config, platform: Platform, variable: str, known: dict[str, str]
 ) -> None:
     present = config.adapters.get(platform.name)
     is_on = present is not None and present.enabled
@@ -234,7 +234,7 @@ def _ask_platform(
         talk.tell(f"Without a token {platform.title} stays off.")
 
 
-def _ask_beside(talk: Dialogue, draft: Draft, config: Config, platform: Platform) -> None:
+def _ask_beside(talk: Dialogue, draft: SetupChanges, config: Config, platform: Platform) -> None:
     """Ask for a platform on this machine, which needs no token."""
     present = config.adapters.get(platform.name)
     is_on = present is not None and present.enabled
@@ -243,7 +243,7 @@ def _ask_beside(talk: Dialogue, draft: Draft, config: Config, platform: Platform
         draft.settings[f"adapters.{platform.name}.enabled"] = wanted
 
 
-def _ask_people(talk: Dialogue, draft: Draft, config: Config) -> None:
+def _ask_people(talk: Dialogue, draft: SetupChanges, config: Config) -> None:
     public = [each for each in platforms().values() if _token_of(each)]
     on = [each for each in public if draft.settings.get(f"adapters.{each.name}.enabled")]
     if not on and not any(each.name in config.adapters and config.adapters[each.name].enabled for each in public):

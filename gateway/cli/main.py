@@ -183,10 +183,10 @@ def run(
         if looked_at:
             serve = partial(serve, tell=complain)
         if (at := settings.backup.at) is not None:
-            from gateway.app.backup.schedule import Backups
+            from gateway.app.backup.schedule import DailyBackups
 
             command = [*own("backup"), "--json"]
-            backups = partial(Backups, at=at, zone=settings.sessions.expiry.zone, command=command)
+            backups = partial(DailyBackups, at=at, zone=settings.sessions.expiry.zone, command=command)
             serve = partial(serve, backups=backups)
         if settings.monitor.address is not None:
             from gateway.app.monitor import answering
@@ -602,7 +602,7 @@ def import_(
         misused(f"{form!r} is no format that can be read; there are {', '.join(FORMATS)}")
     settings = settings_of(config)
 
-    async def run() -> importing.Report:
+    async def run() -> importing.ImportReport:
         with importing.shown_progress(form, file) as tell:
             return await importing.import_file(settings, form, file, person, SystemClock(), dry_run=dry_run, tell=tell)
 

@@ -43,7 +43,7 @@ _FOREVER: Final = 1e12  # seconds since the epoch
 _SUMMED: Final = ("calls", "prompt_tokens", "output_tokens", "cost_usd", "unpriced_calls")
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class ReplayedAnswer(Struct, frozen=True, kw_only=True):
     """An answer and what it took. `calls` none: nothing was noted, as of what was imported."""
 
     text: str
@@ -58,7 +58,7 @@ class Story(Struct, frozen=True, kw_only=True):
     title: str
     model: str
     asked: tuple[str, ...]
-    answers: tuple[Answer, ...]
+    answers: tuple[ReplayedAnswer, ...]
     compactions: tuple[Compaction, ...]
 
 
@@ -96,10 +96,10 @@ def _ends(exchanges: Sequence[Sequence[Message]], place: int) -> float:
     return note_of(following[0][0]).get("at", _FOREVER) if following else _FOREVER
 
 
-def _answer(exchange: Sequence[Message], calls: Sequence[Call], until: float) -> Answer:
+def _answer(exchange: Sequence[Message], calls: Sequence[Call], until: float) -> ReplayedAnswer:
     since = note_of(exchange[0]).get("at", 0.0)
     answers = [message for message in exchange if message["role"] == "assistant"]
-    return Answer(
+    return ReplayedAnswer(
         text=next((text for message in reversed(answers) if (text := text_of(message).strip())), ""),
         tools=tuple(call["function"]["name"] for message in answers for call in message.get("tool_calls", ())),
         calls=tuple(call for call in calls if since <= call.entry.at < until),
@@ -137,7 +137,7 @@ class _Player:
         self.name = _NAME
         self.limits = Limits(trusted=True)
         self.gateway: Gateway | None = None
-        self.answers: list[Answer] = []
+        self.answers: list[ReplayedAnswer] = []
         self.compactions: list[Compaction] = []
         self.ended = ""
         self._story = story
@@ -163,7 +163,7 @@ class _Player:
         store, key = self.gateway.store, SessionKey(platform=_NAME, chat=_NAME)
         known = sum(len(answer.calls) for answer in self.answers)
         calls = (await store.calls(key, 0.0, _FOREVER))[known:]
-        self.answers.append(Answer(text=text.strip(), calls=tuple(calls)))
+        self.answers.append(ReplayedAnswer(text=text.strip(), calls=tuple(calls)))
         if (tip := await store.tip(key)) is not None and tip.compaction_count > len(self.compactions):
             found = [one for each in await store.lineage(tip.id) for one in await store.compactions(each.id)]
             self.compactions = list(dict.fromkeys(found))
@@ -217,7 +217,7 @@ def _row(story: Story, player: _Player, model: str) -> Row:
     }
 
 
-def _facts(answer: Answer) -> Row:
+def _facts(answer: ReplayedAnswer) -> Row:
     entries = [call.entry for call in answer.calls]
     return {
         "text": answer.text,

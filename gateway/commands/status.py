@@ -21,7 +21,7 @@ from gateway.domain.message import noted_tokens, summaries_in, text_of
 from gateway.domain.place import names
 from gateway.domain.titles import clipped
 from gateway.domain.usage import BROKEN_OFF, UsageTotal
-from gateway.domain.views import Shares
+from gateway.domain.views import WindowShares
 from gateway.domain.wording import counted, lasting, moment
 from gateway.people.approvals import listed
 from gateway.runtime.errors import UserError
@@ -97,7 +97,7 @@ async def context(ctx: CommandContext) -> str:
     return await draw_context(ctx, await ctx.sessions.glance(session))
 
 
-async def shares_of(ctx: CommandContext, conversation: Conversation) -> Shares:
+async def shares_of(ctx: CommandContext, conversation: Conversation) -> WindowShares:
     """What fills the window. The tokens are the provider's where it reported any."""
     summary = noted_tokens(summaries_in(conversation.messages))
     pins = (await ctx.store.pins(ctx.key)).rules
@@ -113,7 +113,7 @@ async def shares_of(ctx: CommandContext, conversation: Conversation) -> Shares:
         ("conversation", conversation.transcript_tokens() - summary),
     ]
     used = conversation.prompt_tokens()
-    return Shares(
+    return WindowShares(
         window=conversation.spec.context_length,
         used=used,
         parts=_summing_to(used, rows),

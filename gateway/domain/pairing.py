@@ -28,7 +28,7 @@ LOCKED_SECONDS: Final = 3_600.0
 _LONGEST_NAME: Final = 60
 
 
-class Asking(Struct, frozen=True, kw_only=True):
+class PairingRequest(Struct, frozen=True, kw_only=True):
     """A stranger who was given a code, or for whom admins were given one. `event` is the message that asked: heard
     again, it is told the same. `place`: the group that they wrote in; empty: they wrote in private."""
 
@@ -60,7 +60,7 @@ class GuestBook(Struct, frozen=True, kw_only=True):
     """The pairing of one platform: who asks, who was let in, and how many wrong codes came one after another.
     `version` rises with every change, so that of two changes of one state only one is stored."""
 
-    asking: tuple[Asking, ...] = ()
+    asking: tuple[PairingRequest, ...] = ()
     guests: tuple[Guest, ...] = ()
     failures: int = 0
     failed_at: float = 0.0
@@ -92,7 +92,7 @@ def asked(book: GuestBook, source: Source, event: str, code: str, now: float) ->
     # Members of groups leave the codes of those who write in private to them.
     if sum(each.platform == source.platform and bool(each.place) == bool(place) for each in others) >= MOST_ASKING:
         return book, None
-    new = Asking(
+    new = PairingRequest(
         platform=source.platform,
         user=source.user,
         chat=source.chat,

@@ -21,7 +21,7 @@ EVERYWHERE: Final = "*"
 T = TypeVar("T")
 
 
-class Found(NamedTuple, Generic[T]):
+class PlaceValue(NamedTuple, Generic[T]):
     """A rule, and the place that has it."""
 
     value: T
@@ -59,12 +59,12 @@ def places(platform: str, named: Sequence[str]) -> list[str]:
     return [f"{platform}:{name}" for name in (*named, EVERYWHERE)]
 
 
-def narrowest(rules: Mapping[str, T], platform: str, named: Sequence[str]) -> Found[T] | None:
+def narrowest(rules: Mapping[str, T], platform: str, named: Sequence[str]) -> PlaceValue[T] | None:
     """The rule of the first place that has one."""
     if rules:  # nearly always there are none, and every message asks a dozen times
         for place in places(platform, named):
             if place in rules:
-                return Found(rules[place], place)
+                return PlaceValue(rules[place], place)
     return None
 
 

@@ -46,7 +46,7 @@ class Word(Struct, frozen=True, kw_only=True):
     at: float
 
 
-class Shares(Struct, frozen=True, kw_only=True):
+class WindowShares(Struct, frozen=True, kw_only=True):
     """What fills the window, in tokens: `parts` by name. `threshold`: at how many it is compacted (0: never),
     `automatic`: unasked."""
 
@@ -113,7 +113,7 @@ class Views(Protocol):
     async def search(self, source: Source, words: str) -> Sequence[Word]:
         """The original messages that /recall finds, best first."""
 
-    async def shares(self, source: Source) -> Shares | None:
+    async def shares(self, source: Source) -> WindowShares | None:
         """What fills the window; None: there is no session."""
 
     async def passes(self, source: Source) -> Sequence[Pass]:
@@ -171,7 +171,7 @@ class Cost(Struct, frozen=True, kw_only=True):
     usd: float
 
 
-class Link(Struct, frozen=True, kw_only=True):
+class LineageLink(Struct, frozen=True, kw_only=True):
     """A session of a lineage, root first, with the tokens before and after the compaction that opened it."""
 
     id: str
@@ -228,7 +228,7 @@ class Inside(Protocol):
     async def daily_budget(self) -> float | None:
         """What all may spend in a day together, in US dollars; None: no cap is set."""
 
-    async def lineages(self, most: int) -> Sequence[tuple[str, Sequence[Link]]]:
+    async def lineages(self, most: int) -> Sequence[tuple[str, Sequence[LineageLink]]]:
         """The newest lineages with a compaction, each with its key."""
 
 

@@ -45,7 +45,7 @@ async def at_once(function: Callable[[A], T], text: A) -> T:
     return function(text)
 
 
-class Aside(Struct, kw_only=True):
+class WorkerProcess(Struct, kw_only=True):
     """A `RunsAside` with a process that is started when first needed. What goes in and comes out can be pickled. One
     call is carried out at a time, for at most `seconds`; a call that waits for longer than twice that is refused. A
     text of fewer than `at_once` characters is read here, because a process would take much longer than the text."""

@@ -23,7 +23,7 @@ _ROUNDS: Final = 20  # of looking for processes that a program left: they may st
 _ERRORS: Final = 2  # the number of stderr
 
 
-class Ended(Struct, frozen=True, kw_only=True):
+class ProgramResult(Struct, frozen=True, kw_only=True):
     """The end of a program. `code` is negative for a signal; `late`: it took longer than it might. `errors` is what
     it wrote to stderr, where that is kept apart."""
 
@@ -41,7 +41,7 @@ async def run(
     seconds: float,
     clock: Clock,
     apart: bool = False,
-) -> Ended:
+) -> ProgramResult:
     """Run a program, and end everything that it started. `apart`: its stderr is no part of its output. Raises OSError
     if it cannot be started."""
     transport, written = await _started(argv, folder, environment, apart=apart)
@@ -59,10 +59,10 @@ async def run(
                 await written.closed.wait()
     finally:
         await _closed(transport, written)
-    return Ended(code=code, late=late, output=written.output.text(), errors=written.errors.text())
+    return ProgramResult(code=code, late=late, output=written.output.text(), errors=written.errors.text())
 
 
-class _Kept:
+class _BoundedOutput:
     """The beginning and the end of what a program writes, and its size."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class _Written(asyncio.SubprocessProtocol):
     def __init__(self, pipes: int) -> None:
         self.exited = asyncio.Event()
         self.closed = asyncio.Event()  # nobody can write any more
-        self.output, self.errors = _Kept(), _Kept()
+        self.output, self.errors = _BoundedOutput(), _BoundedOutput()
         self._open = pipes
 
     def process_exited(self) -> None:

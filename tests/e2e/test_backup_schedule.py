@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from gateway.app.backup.schedule import Backups
+from gateway.app.backup.schedule import DailyBackups
 from gateway.app.config.models import AlertSettings
 from gateway.store.sqlite import SqliteStore
 from tests.support.fakes import ManualClock
@@ -22,9 +22,9 @@ from tests.support.gateway import FakeModel, Live, config_in, running
 DAY = 86_400.0
 
 
-def at(live: Live, clock: ManualClock, command: Sequence[str], worker: str = "w") -> Backups:
+def at(live: Live, clock: ManualClock, command: Sequence[str], worker: str = "w") -> DailyBackups:
     """Backups at the hour that begins ten minutes after the clock's start, 22:13 UTC."""
-    made = Backups(
+    made = DailyBackups(
         at="22:23", zone=ZoneInfo("UTC"), command=command, store=live.gateway.store, clock=clock, worker=worker
     )
     live.gateway.health.backups = made

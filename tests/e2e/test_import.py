@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gateway.cli import importing
-from gateway.cli.importing import Report, import_file, report_text
+from gateway.cli.importing import ImportReport, import_file, report_text
 from gateway.commands.sessions import heading
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import note_of, text_of
@@ -46,7 +46,7 @@ def into(tmp_path: Path, reopened: Callable[[], Store], monkeypatch: pytest.Monk
     """Import into the same store, of either kind."""
     monkeypatch.setattr(importing, "configured_store", lambda *_, **__: reopened())
 
-    async def bring(path: Path, *, who: str = "", form: str = "jsonl", dry_run: bool = False) -> Report:
+    async def bring(path: Path, *, who: str = "", form: str = "jsonl", dry_run: bool = False) -> ImportReport:
         settings = config_in(tmp_path)
         return await import_file(
             settings, form, path, who, ManualClock(1.7e9), dry_run=dry_run, tell=lambda *_: None
@@ -145,7 +145,7 @@ async def test_two_at_once_bring_it_once(
     reports = await asyncio.gather(into(file), into(file), return_exceptions=True)
     locked = [each for each in reports if isinstance(each, BaseException)]
     assert all(isinstance(each, StoreLocked) for each in locked)  # a file has one owner
-    assert sum(each.sessions for each in reports if isinstance(each, Report)) == 200
+    assert sum(each.sessions for each in reports if isinstance(each, ImportReport)) == 200
     assert len(await sessions(reopened)) == 200
 
 
@@ -252,7 +252,7 @@ async def test_beside_a_gateway_on_a_file_it_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_report_names_what_was_left_out() -> None:
-    report = Report(owner=ME, sessions=2, messages=9, known=1, grown=1, left_out={"thoughts of the model": 1_234})
+    report = ImportReport(owner=ME, sessions=2, messages=9, known=1, grown=1, left_out={"thoughts of the model": 1_234})
     text = report_text(report)
     for part in (
         "2 conversations came with 9 messages",

@@ -120,7 +120,7 @@ def test_flags_take_tokens_from_the_environment(tmp_path: Path) -> None:
 
 def test_what_would_not_load_is_not_written_and_no_secret_is_left(tmp_path: Path) -> None:
     setup, known = set_up_in(tmp_path)
-    draft = init.Draft(settings={"access.allow": ["no such form"]}, secrets={"GROQ_API_KEY": "k"})
+    draft = init.SetupChanges(settings={"access.allow": ["no such form"]}, secrets={"GROQ_API_KEY": "k"})
     with pytest.raises(ConfigError, match=r"access\.allow"):
         write(draft, setup, known)
     assert list(tmp_path.iterdir()) == []
@@ -129,7 +129,7 @@ def test_what_would_not_load_is_not_written_and_no_secret_is_left(tmp_path: Path
 def test_older_secrets_are_replaced_and_others_stay(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("# keys\nGROQ_API_KEY=old\nOTHER=x\n")
     setup, known = set_up_in(tmp_path)
-    write(init.Draft(secrets={"GROQ_API_KEY": "new"}), setup, known)
+    write(init.SetupChanges(secrets={"GROQ_API_KEY": "new"}), setup, known)
     assert (tmp_path / ".env").read_text() == "# keys\nOTHER=x\nGROQ_API_KEY=new\n"
 
 
@@ -216,7 +216,7 @@ def test_a_file_that_cannot_be_replaced_is_told_and_kept(tmp_path: Path, monkeyp
     with pytest.raises(UserError, match=r"config\.yaml cannot be written \(Device or resource busy\)"):
         settings.change(setup, known, {"log.level": "debug"})
     with pytest.raises(UserError, match=r"\.env cannot be written"):
-        write(init.Draft(secrets={"GROQ_API_KEY": "new"}), setup, known)
+        write(init.SetupChanges(secrets={"GROQ_API_KEY": "new"}), setup, known)
     assert {each.name: each.read_text() for each in tmp_path.iterdir()} == {
         "config.yaml": "log: {level: info}\n",
         ".env": "GROQ_API_KEY=old\n",

@@ -23,7 +23,7 @@ from gateway.agent.caps import Caps
 from gateway.agent.prompt import PromptSettings
 from gateway.agent.tools.shell import ShellSettings
 from gateway.app.config import Config
-from gateway.app.config.models import AlertSettings, Chat, Log, ToolSettings
+from gateway.app.config.models import AlertSettings, Chat, LogSettings, ToolSettings
 from gateway.app.reload import _SECTIONS, Reloaded, Reloader, differences, taken_up
 from gateway.domain.chat import ChatAddress
 from gateway.domain.platform import AdapterSettings
@@ -59,7 +59,7 @@ def test_what_is_taken_up_and_what_waits() -> None:
         tools=ToolSettings(result_chars=50_000, mcp={}),
         chats={"telegram:1": Chat(listen="mention", persona="B"), "telegram:3": Chat(daily_usd=1.0)},
         sessions=SessionSettings(busy_mode="steer"),
-        log=Log(level="debug", format="json"),
+        log=LogSettings(level="debug", format="json"),
     )
     now = taken_up(held, wanted)
     assert differences(held, now) == [

@@ -11,8 +11,8 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from adapters.telegram.adapter import TelegramAdapter
-from adapters.telegram.line import way
 from adapters.telegram.platform import TelegramSettings
+from adapters.telegram.requests import way
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, ConfigError, DeliveryRefused, Disconnected

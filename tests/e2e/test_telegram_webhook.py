@@ -16,7 +16,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from adapters.telegram.adapter import TelegramAdapter, TelegramBot
-from adapters.telegram.endpoint import MOST_BYTES, Endpoint
+from adapters.telegram.endpoint import MOST_BYTES, WebhookEndpoint
 from adapters.telegram.newcomers import SECRET_HEADER
 from adapters.telegram.platform import Webhook
 from adapters.telegram.webhook import WebhookAdapter
@@ -316,7 +316,7 @@ async def test_who_polls_ends_a_webhook_that_fails_and_leaves_one_that_works(
     async def take(update: dict[str, Any]) -> None:
         taken.append(update)
 
-    another = Endpoint(
+    another = WebhookEndpoint(
         host="127.0.0.1", port=webhook["port"], path="/hook", secret=SECRET, clock=SystemClock(), take=take
     )
     async with on_telegram(tmp_path, telegram, anna) as bot, aiohttp.ClientSession() as http:

@@ -11,7 +11,7 @@ from contextlib import aclosing
 import pytest
 
 from adapters.telegram.formatting import render, split
-from gateway.runtime.aside import MOST_MEMORY, Aside
+from gateway.runtime.aside import MOST_MEMORY, WorkerProcess
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import TookTooLong
 from tests.support.fakes import ManualClock
@@ -35,13 +35,13 @@ def breaks(text: str) -> object:
 
 
 @pytest.fixture(params=[60.0])
-async def aside(request: pytest.FixtureRequest) -> AsyncIterator[Aside]:
+async def aside(request: pytest.FixtureRequest) -> AsyncIterator[WorkerProcess]:
     """Patient, as a busy machine needs; a test of the limit asks for a shorter one."""
-    async with aclosing(Aside(clock=SystemClock(), seconds=request.param)) as made:
+    async with aclosing(WorkerProcess(clock=SystemClock(), seconds=request.param)) as made:
         yield made
 
 
-async def test_a_reply_is_laid_out_in_another_process(aside: Aside) -> None:
+async def test_a_reply_is_laid_out_in_another_process(aside: WorkerProcess) -> None:
     text = "a **bold** word. " * 500
     assert await aside(split, text) == split(text)
     assert await aside(render, "**bold**") == render("**bold**")
@@ -49,7 +49,7 @@ async def test_a_reply_is_laid_out_in_another_process(aside: Aside) -> None:
 
 
 @pytest.mark.parametrize("aside", [1.0], indirect=True)
-async def test_what_never_ends_is_ended_and_the_next_call_is_carried_out(aside: Aside) -> None:
+async def test_what_never_ends_is_ended_and_the_next_call_is_carried_out(aside: WorkerProcess) -> None:
     first = await aside(process_of, "")
     with pytest.raises(TookTooLong):
         await aside(never_ends, "a" * 60)
@@ -58,7 +58,7 @@ async def test_what_never_ends_is_ended_and_the_next_call_is_carried_out(aside: 
         os.kill(first, 0)
 
 
-async def test_what_breaks_costs_its_own_call(aside: Aside) -> None:
+async def test_what_breaks_costs_its_own_call(aside: WorkerProcess) -> None:
     with pytest.raises(TookTooLong):
         await aside(breaks, "x")
     assert await aside(render, "x") == render("x")
@@ -66,7 +66,7 @@ async def test_what_breaks_costs_its_own_call(aside: Aside) -> None:
 
 async def test_who_waits_for_too_long_is_refused() -> None:
     clock = ManualClock()
-    async with aclosing(Aside(clock=clock, seconds=5.0)) as aside:
+    async with aclosing(WorkerProcess(clock=clock, seconds=5.0)) as aside:
         await aside._turn.acquire()
         with pytest.raises(TookTooLong):
             await asyncio.gather(aside(render, "x"), clock.advance(11.0))
@@ -78,14 +78,14 @@ def hoards(size: int) -> int:
     return len(bytes(size))
 
 
-async def test_what_takes_too_much_memory_is_ended(aside: Aside) -> None:
+async def test_what_takes_too_much_memory_is_ended(aside: WorkerProcess) -> None:
     with pytest.raises(TookTooLong):
         await aside(hoards, MOST_MEMORY)
     assert await aside(hoards, 1_000) == 1_000
 
 
 async def test_a_short_text_needs_no_other_process() -> None:
-    async with aclosing(Aside(clock=SystemClock(), seconds=60.0, at_once=10)) as aside:
+    async with aclosing(WorkerProcess(clock=SystemClock(), seconds=60.0, at_once=10)) as aside:
         assert await aside(process_of, "short") == os.getpid()
         assert await aside(process_of, "rather long") != os.getpid()
         with pytest.raises(TookTooLong):

@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestServer
 from telegram import Bot, File
 
 from adapters.telegram.files import Downloads
-from adapters.telegram.line import way
+from adapters.telegram.requests import way
 from gateway.domain.chat import Attachment
 from gateway.runtime.errors import AdapterError
 

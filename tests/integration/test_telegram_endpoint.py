@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from adapters.telegram.endpoint import Endpoint
+from adapters.telegram.endpoint import WebhookEndpoint
 from adapters.telegram.newcomers import MOST_CONNECTED, MOST_HEAD, MOST_REST, MOST_STRANGERS, SECRET_HEADER
 from gateway.runtime.clock import SystemClock
 from tests.support.model import PATIENCE
@@ -24,14 +24,14 @@ SECRET = "a-secret-of-some-length"
 
 
 @asynccontextmanager
-async def door(patience: float = PATIENCE) -> AsyncIterator[tuple[Endpoint, list[dict[str, Any]]]]:
+async def door(patience: float = PATIENCE) -> AsyncIterator[tuple[WebhookEndpoint, list[dict[str, Any]]]]:
     """An endpoint that listens, and what it took."""
     taken: list[dict[str, Any]] = []
 
     async def take(update: dict[str, Any]) -> None:
         taken.append(update)
 
-    endpoint = Endpoint(
+    endpoint = WebhookEndpoint(
         host="127.0.0.1",
         port=free_port(),
         path="/hook",
@@ -239,7 +239,9 @@ async def test_a_path_means_the_same_however_it_is_written(path: str) -> None:
     async def take(update: dict[str, Any]) -> None:
         taken.append(update)
 
-    endpoint = Endpoint(host="127.0.0.1", port=free_port(), path=path, secret=SECRET, clock=SystemClock(), take=take)
+    endpoint = WebhookEndpoint(
+        host="127.0.0.1", port=free_port(), path=path, secret=SECRET, clock=SystemClock(), take=take
+    )
     async with endpoint.listening(), aiohttp.ClientSession() as http:
         address = f"http://127.0.0.1:{endpoint.port}{path}"
         async with http.post(address, json={"update_id": 1}, headers={SECRET_HEADER: SECRET}) as response:
@@ -255,7 +257,7 @@ async def test_what_is_being_answered_when_it_ends_is_answered() -> None:
         await go_on.wait()
 
     port = free_port()
-    endpoint = Endpoint(host="127.0.0.1", port=port, path="/", secret=SECRET, clock=SystemClock(), take=take)
+    endpoint = WebhookEndpoint(host="127.0.0.1", port=port, path="/", secret=SECRET, clock=SystemClock(), take=take)
     async with aiohttp.ClientSession() as http:
         async with endpoint.listening():
             call = asyncio.create_task(

@@ -20,7 +20,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from gateway.agent.files.page import is_readable
 from gateway.agent.tools.web_fetch import WebFetchTool
 from gateway.context.prompts import OPENER, neutralise
-from gateway.runtime.aside import Aside, at_once
+from gateway.runtime.aside import WorkerProcess, at_once
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.download import Address, Downloader
 from gateway.runtime.errors import ToolError
@@ -389,7 +389,7 @@ async def test_a_page_cannot_leave_its_frame() -> None:
 
 
 async def test_a_page_that_takes_for_ever_is_given_up() -> None:
-    async with online() as internet, aclosing(Aside(clock=SystemClock(), seconds=0.5)) as aside:
+    async with online() as internet, aclosing(WorkerProcess(clock=SystemClock(), seconds=0.5)) as aside:
         internet.page("/", "<a><b><i>" * 500_000)
         tool, nothing = WebFetchTool(lambda: internet.downloader(most=5_000_000), aside), None
         with pytest.raises(ToolError, match="could not be read in time"):

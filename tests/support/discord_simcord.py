@@ -23,7 +23,7 @@ from simcord.gateway import ShardRouter
 from simcord.http import FakeHTTPClient
 
 from adapters.discord.adapter import DiscordAdapter
-from adapters.discord.connection import Connection
+from adapters.discord.connection import DiscordClient
 from adapters.discord.platform import DiscordSettings
 from gateway.app import build as bootstrap
 from gateway.app.gateway import Gateway
@@ -113,7 +113,7 @@ async def on_simcord(folder: Path, model: FakeModel | None = None, **rules: Any)
         anna = guild.add_member(user)
         calls = _Calls(env)
 
-        async def keep(connection: Connection) -> None:
+        async def keep(connection: DiscordClient) -> None:
             """Listen to simcord's gateway until cancelled."""
             state = connection._connection
             router = ShardRouter(env.backend, state, connection.dispatch, 1, (0,))
@@ -139,7 +139,7 @@ async def on_simcord(folder: Path, model: FakeModel | None = None, **rules: Any)
         config = config_in(folder, access=AccessSettings(allow=(f"discord:{anna.id}",)))
         parts = bootstrap.Parts(providers={"offline": model or FakeModel()}, clock=clock)
         gateway = bootstrap.build(config, [adapter], parts)
-        with patch.object(Connection, "keep", keep):
+        with patch.object(DiscordClient, "keep", keep):
             serving = asyncio.create_task(gateway.run())
             try:
                 await asyncio.wait((asyncio.create_task(listening.wait()), serving), return_when="FIRST_COMPLETED")

@@ -81,7 +81,7 @@ def settings_on(telegram: TelegramServer, **keys: Any) -> TelegramSettings:
 
 async def left_in_use(adapter: TelegramBot) -> int:
     """The connections of its calls, other than reading, that no call gives back."""
-    transport: Any = adapter._lines[1]._client._transport
+    transport: Any = adapter._requests[1]._client._transport
     await adapter._typing.aclose()  # the last one may be on its way
     return int(transport.in_use)
 

@@ -117,7 +117,7 @@ class ShellTool:
         outcome, text = self._outcome(ended), self._redact(ended.output)
         return f"{outcome}\n{text}" if text else f"{outcome}, and it printed nothing"
 
-    def _outcome(self, ended: program.Ended) -> str:
+    def _outcome(self, ended: program.ProgramResult) -> str:
         if ended.late:
             return f"ended after {self._seconds:g} seconds, because it took longer"
         return f"exit code {ended.code}" if ended.code >= 0 else f"ended by signal {-ended.code}"

@@ -30,7 +30,7 @@ _NICE: Final = 10  # of the process: answers come first
 _ACCOUNT: Final = "backup"  # the notes about it, and the lease
 
 
-class Backups(Struct, kw_only=True):
+class DailyBackups(Struct, kw_only=True):
     """Runs `command`, which is `legato backup --json`, each day `at` a time in a zone (None: this machine's)."""
 
     at: str

@@ -62,7 +62,7 @@ _SOUNDS_SECRET = re.compile(r"auth|key|token|secret|passw|credential", re.IGNORE
 PASSWORD_IN_URL = re.compile(r"://[^/:@\s]*:([^/@\s]+)@")
 
 
-class Known(Protocol):
+class KnownSections(Protocol):
     """The sections that plug-ins bring to the validation."""
 
     adapters: type[Section]
@@ -72,7 +72,7 @@ class Known(Protocol):
 
 
 def _as_its_provider_has_it(value: Any, whole: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
-    known: Known | None = info.context
+    known: KnownSections | None = info.context
     return known.model_of(value).model_validate(value) if known and isinstance(value, dict) else whole(value)
 
 
@@ -85,7 +85,7 @@ def _as_a_name_or_its_provider_has_it(value: Any, whole: ValidatorFunctionWrapHa
 
 
 def _as_its_package_has_it(value: Any, info: ValidationInfo) -> Any:
-    known: Known | None = info.context
+    known: KnownSections | None = info.context
     if known is None or not isinstance(value, dict):
         return value
     validated = known.adapters.model_validate(value)
@@ -235,7 +235,7 @@ class Plugins(Section):
     dir: Text = Field("plugins", description="its context_engine/NAME/ is an engine")
 
 
-class Log(Section):
+class LogSettings(Section):
     """The log."""
 
     level: Literal["debug", "info", "warning", "error"] = Field("warning", description="the least level that is logged")
@@ -379,7 +379,7 @@ class Config(Section):
     alerts: AlertSettings = AlertSettings()
     otel: OtelSettings = OtelSettings()
     backup: BackupSettings = BackupSettings()
-    log: Log = Log()
+    log: LogSettings = LogSettings()
     _folder: Path = PrivateAttr(default_factory=Path)
 
     def contradictions(self) -> Iterator[Contradiction]:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from gateway.delivery.markdown.characters import sound
 from gateway.delivery.markdown.events import Event
 from gateway.delivery.markdown.formulas import readable, script
-from gateway.delivery.markdown.page import Kind, Page, Span
+from gateway.delivery.markdown.page import Kind, Span, StyledText
 from gateway.delivery.markdown.reading import language, read
 from gateway.delivery.markdown.tables import columns
 
@@ -63,7 +63,7 @@ class _Layout:
     """Writes events on its `page`. `source`: the text that their offsets refer to."""
 
     def __init__(self, source: bytes, medium: Medium) -> None:
-        self.page = Page(medium.cleaned)
+        self.page = StyledText(medium.cleaned)
         self._source = source
         self._medium = medium
         self._open: list[tuple[str, int, str]] = []  # tags that are open: name, where they began, link
@@ -277,7 +277,7 @@ class _Layout:
         if text is not None:
             self.page.mark("pre", self.page.write_block(text))
         elif len(rows) == 1:
-            self._write_row([Page(self._medium.cleaned) for _ in rows[0]], rows[0])
+            self._write_row([StyledText(self._medium.cleaned) for _ in rows[0]], rows[0])
         else:
             for number, row in enumerate(rows[1:]):
                 if number:  # the first begins where the table does
@@ -285,9 +285,9 @@ class _Layout:
                 self._write_row(rows[0], row)
         self.page.end()
 
-    def _rows(self, events: Iterable[Event]) -> list[list[Page]]:
+    def _rows(self, events: Iterable[Event]) -> list[list[StyledText]]:
         """The cells of a table, the row of its headers first, each laid out by itself."""
-        rows: list[list[Page]] = []
+        rows: list[list[StyledText]] = []
         cell = _Layout(self._source, self._medium)
         for event in events:
             if event.name == "TableCell" and event.edge == "start":
@@ -306,7 +306,7 @@ class _Layout:
                 cell.add((event,))
         return rows
 
-    def _write_row(self, headers: Sequence[Page], cells: Sequence[Page]) -> None:
+    def _write_row(self, headers: Sequence[StyledText], cells: Sequence[StyledText]) -> None:
         for header, cell in zip(headers, cells, strict=True):
             if header.length:
                 start = self.page.settle()

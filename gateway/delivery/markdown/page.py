@@ -22,7 +22,7 @@ class Span(Struct, frozen=True, kw_only=True):
     language: str | None = None
 
 
-class Page:
+class StyledText:
     """`spans` are marked so far, `length` counts the characters. `cleaned` gives a text as its platform shows it."""
 
     def __init__(self, cleaned: Callable[[str], str]) -> None:
@@ -95,7 +95,7 @@ class Page:
         if not self._due:
             self.write("\n")
 
-    def paste(self, other: Page) -> None:
+    def paste(self, other: StyledText) -> None:
         """Write the text of another page with its marks."""
         start = self.write_block(other.text)
         for span in other.spans:

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from gateway.domain.recurrence import Recurrence, Timetable, local_of, utc_of
-from gateway.domain.when.parts import EXACT, LAST_DAY, BadTime, Parts
+from gateway.domain.when.parts import EXACT, LAST_DAY, BadTime, TimeParts
 from gateway.runtime.structs import replace
 
 _FURTHEST: Final = 50 * 366 * 86_400.0  # seconds
@@ -28,7 +28,7 @@ class When(Struct, frozen=True, kw_only=True):
     rest: str = ""
 
 
-def resolved(parts: Parts, now: float, zone: tzinfo) -> When:
+def resolved(parts: TimeParts, now: float, zone: tzinfo) -> When:
     """The moment that is said by the parts. Raises BadTime."""
     try:
         return checked(_moment(parts, now, zone), now, zone)
@@ -48,7 +48,7 @@ def checked(when: When, now: float, zone: tzinfo) -> When:
     return when
 
 
-def _moment(parts: Parts, now: float, zone: tzinfo) -> When:
+def _moment(parts: TimeParts, now: float, zone: tzinfo) -> When:
     if parts.rule is not None:
         return _repeated(parts, parts.rule, now, zone)
     if (parts.next_week and parts.weekday is None) or (parts.next_month and parts.month_day is None):
@@ -59,7 +59,7 @@ def _moment(parts: Parts, now: float, zone: tzinfo) -> When:
     return When(start=start, due=utc_of(start, zone))
 
 
-def _later(parts: Parts, now: float, zone: tzinfo) -> When:
+def _later(parts: TimeParts, now: float, zone: tzinfo) -> When:
     """A span from now on: of hours and less exactly, of days and more by the calendar."""
     local, seconds = local_of(now, zone), 0
     for number, unit in parts.spans:
@@ -79,7 +79,7 @@ def _later(parts: Parts, now: float, zone: tzinfo) -> When:
     return When(start=local_of(due, zone), due=due)
 
 
-def _once(parts: Parts, local: datetime) -> datetime:
+def _once(parts: TimeParts, local: datetime) -> datetime:
     """The next local time of a day, or of a time of day alone."""
     at = parts.at or _MORNING
     if parts.day is not None:
@@ -126,7 +126,7 @@ def _next_month(day: int, at: time, local: datetime, ahead: int) -> datetime:
     raise BadTime(_TOO_FAR)
 
 
-def _repeated(parts: Parts, rule: Recurrence, now: float, zone: tzinfo) -> When:
+def _repeated(parts: TimeParts, rule: Recurrence, now: float, zone: tzinfo) -> When:
     local = local_of(now, zone)
     if rule.unit in ("minute", "hour") and parts.at is None and not parts.has_day:
         first = now + rule.count * EXACT[rule.unit]

@@ -29,7 +29,7 @@ class BadTime(ValueError):
     """A time that cannot be, as a sentence for people."""
 
 
-class Parts(Struct, kw_only=True):
+class TimeParts(Struct, kw_only=True):
     """The parts of a time that were read so far."""
 
     spans: list[tuple[int, str]] = field(default_factory=list)
@@ -85,9 +85,9 @@ class Parts(Struct, kw_only=True):
         return others or self.day is not None or self.offset is not None or self.weekday is not None
 
 
-def scan(text: str, at: int) -> tuple[Parts, int]:
+def scan(text: str, at: int) -> tuple[TimeParts, int]:
     """The parts that stand one after another from here on, and where they end."""
-    parts, end = Parts(), at
+    parts, end = TimeParts(), at
     while True:
         begin = _gap(text, end) if end > at else at
         for part in _READERS:
@@ -107,7 +107,7 @@ def _gap(text: str, at: int) -> int:
 # -- the readers ---------------------------------------------------------------------------------
 
 
-def _span(parts: Parts, text: str, at: int) -> int:
+def _span(parts: TimeParts, text: str, at: int) -> int:
     found = patterns.SPANS.match(text, at)
     if found is None or parts.spans or parts.rule is not None or parts.has_day or parts.clock is not None:
         return at
@@ -141,7 +141,7 @@ def _minutes(said: str) -> int:
     return _number(number[0]) * 60 + 30
 
 
-def _rule(parts: Parts, text: str, at: int) -> int:
+def _rule(parts: TimeParts, text: str, at: int) -> int:
     if parts.rule is not None or parts.spans:
         return at
     if (each := patterns.RULE_PART.match(text, at)) and parts.part_of_day is None:
@@ -175,7 +175,7 @@ def _more_days(text: str, at: int) -> tuple[set[int], int]:
     return set(named), found.end()
 
 
-def _month_day(parts: Parts, text: str, at: int) -> int:
+def _month_day(parts: TimeParts, text: str, at: int) -> int:
     monthly = parts.rule is not None and parts.rule.unit == "month"
     if (parts.has_day and not parts.next_month) or parts.spans or not (monthly or parts.rule is None):
         return at
@@ -199,7 +199,7 @@ def _month_day(parts: Parts, text: str, at: int) -> int:
     return found.end()
 
 
-def _nth_weekday(parts: Parts, text: str, at: int) -> int:
+def _nth_weekday(parts: TimeParts, text: str, at: int) -> int:
     """ "every first monday of the month", "the last friday of every month", "every 2 months on the third tuesday"."""
     monthly = parts.rule is not None and parts.rule.unit == "month"
     if parts.has_day or parts.spans or not (monthly or parts.rule is None) or (parts.rule and parts.rule.which):
@@ -228,7 +228,7 @@ def _names_day(found: re.Match[str], monthly: bool) -> bool:
     return bool(found["number"]) or (found["on"] or "").lower() in ("le", "el")
 
 
-def _date(parts: Parts, text: str, at: int) -> int:
+def _date(parts: TimeParts, text: str, at: int) -> int:
     if parts.has_day or parts.spans:
         return at
     for pattern in (patterns.ISO, patterns.DOTTED, patterns.CHINESE_DATE, patterns.DAY_MONTH, patterns.MONTH_NAME_DAY):
@@ -250,7 +250,7 @@ def _day(year: int, month: int, day: int) -> date:
         raise BadTime(f"There is no day {day} in the month {month}{f' of {year}' if year else ''}.") from None
 
 
-def _relative_day(parts: Parts, text: str, at: int) -> int:
+def _relative_day(parts: TimeParts, text: str, at: int) -> int:
     if parts.spans:
         return at
     if parts.weekday is not None and not parts.next_week and (found := patterns.NEXT_WEEK.match(text, at)):
@@ -284,7 +284,7 @@ def _relative_day(parts: Parts, text: str, at: int) -> int:
     return at
 
 
-def _time(parts: Parts, text: str, at: int) -> int:
+def _time(parts: TimeParts, text: str, at: int) -> int:
     if any(unit in ("second", "minute", "hour") for _, unit in parts.spans):
         return at
     if parts.part_of_day is None and (part := patterns.PARTS_OF_DAY.match(text, at)):
@@ -352,7 +352,7 @@ def _repeatable(unit: Unit | str) -> Unit:
     return found
 
 
-_READERS: Final[tuple[Callable[[Parts, str, int], int], ...]] = (
+_READERS: Final[tuple[Callable[[TimeParts, str, int], int], ...]] = (
     _span,
     _date,
     _nth_weekday,

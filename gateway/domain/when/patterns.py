@@ -22,7 +22,7 @@ GAP: Final = re.compile(r"[\s,，、]*")
 _NUMBER: Final = rf"(?:\d{{1,9}}\s*|(?:{'|'.join(words.NUMBERS.values())})(?:\s+|(?<=[{_CJK}])))"
 
 
-class Choice(Struct, Generic[K], frozen=True):
+class Alternatives(Struct, Generic[K], frozen=True):
     """One pattern for several values, each with a group of its own."""
 
     values: tuple[K, ...]
@@ -41,8 +41,8 @@ class Choice(Struct, Generic[K], frozen=True):
         return self.values[found.lastindex - 1]
 
 
-def _choice(texts: Mapping[K, str], end: str = "") -> Choice[K]:
-    return Choice(tuple(texts), _pattern(f"(?:{'|'.join(f'({text})' for text in texts.values())}){end}"))
+def _choice(texts: Mapping[K, str], end: str = "") -> Alternatives[K]:
+    return Alternatives(tuple(texts), _pattern(f"(?:{'|'.join(f'({text})' for text in texts.values())}){end}"))
 
 
 def _any(alternatives: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 from gateway.domain.recurrence import local_of
 from gateway.domain.when import patterns
 from gateway.domain.when.moments import When, checked, resolved
-from gateway.domain.when.parts import SHORT, BadTime, Parts, scan
+from gateway.domain.when.parts import SHORT, BadTime, TimeParts, scan
 from gateway.runtime.structs import replace
 
 _READ: Final = 120  # characters of each end of a text
@@ -44,7 +44,7 @@ def read(text: str, now: float, zone: tzinfo) -> When:
     return replace(resolved(parts, now, zone), rest=_cleaned(rest))
 
 
-def _check_rest(parts: Parts, text: str, rest: str) -> None:
+def _check_rest(parts: TimeParts, text: str, rest: str) -> None:
     """Raises BadTime if the time goes on in the rest: a part of it that is passed over makes another time of it."""
     if not text.endswith(rest):
         return
@@ -72,7 +72,7 @@ def _check_rest(parts: Parts, text: str, rest: str) -> None:
         raise BadTime(f"I cannot tell which day that is. Say its date: {EXAMPLES[3]}.")
 
 
-def _with_end(parts: Parts, text: str, rest: str) -> tuple[Parts, str]:
+def _with_end(parts: TimeParts, text: str, rest: str) -> tuple[TimeParts, str]:
     """The parts at the beginning, with what the end adds: "tomorrow call mum at 9". Raises BadTime for two times."""
     behind, shorter = _at_end(rest)
     if behind is None or behind.spans or behind.rule is not None:
@@ -108,7 +108,7 @@ def read_exactly(text: str, now: float, zone: tzinfo) -> When:
     return found
 
 
-def _at_beginning(text: str) -> tuple[Parts | None, str]:
+def _at_beginning(text: str) -> tuple[TimeParts | None, str]:
     head = text[:_READ]
     lead = patterns.LEAD.match(head)
     for begin in dict.fromkeys((0, lead.end() if lead else 0)):
@@ -118,7 +118,7 @@ def _at_beginning(text: str) -> tuple[Parts | None, str]:
     return None, text
 
 
-def _at_end(text: str) -> tuple[Parts | None, str]:
+def _at_end(text: str) -> tuple[TimeParts | None, str]:
     text = text.rstrip(" .!?。！？")
     tail = text[-_READ:]
     for begin in _beginnings(tail):

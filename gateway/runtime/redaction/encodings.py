@@ -55,7 +55,7 @@ _Piece = tuple[int, int, str, int]
 """(start, end, what stands there instead, characters of the original for each of its own)."""
 
 
-class Reading(Struct, frozen=True):
+class DecodedText(Struct, frozen=True):
     """`text`, and for each piece of it, in order: where it begins here and there, and how wide a character is there."""
 
     text: str
@@ -74,15 +74,15 @@ class Reading(Struct, frozen=True):
         return self.origin[piece] + (position - self.at[piece] + after) * self.width[piece]
 
 
-def decoded(text: str) -> list[Reading]:
+def decoded(text: str) -> list[DecodedText]:
     """`text` with its encodings undone, one reading for each level of them: the last is the one to look at."""
-    readings: list[Reading] = []
+    readings: list[DecodedText] = []
     while len(readings) < _ROUNDS and (reading := _once(readings[-1].text if readings else text)) is not None:
         readings.append(reading)
     return readings
 
 
-def halves(text: str, starts: tuple[str, ...]) -> Iterator[tuple[int, Reading]]:
+def halves(text: str, starts: tuple[str, ...]) -> Iterator[tuple[int, DecodedText]]:
     """(where it begins, the reading) of each piece of `text` that is a token in two or more halves.
 
     The first half begins with one of `starts`.
@@ -107,14 +107,14 @@ def halves(text: str, starts: tuple[str, ...]) -> Iterator[tuple[int, Reading]]:
             yield begin, _built(around, [(first, last, "", 1) for first, last in breaks])
 
 
-def original(readings: Iterable[Reading], span: Span) -> Span:
+def original(readings: Iterable[DecodedText], span: Span) -> Span:
     """Return the span of the first text for a span found in the last of `readings`."""
     for reading in reversed(list(readings)):
         span = reading.original(span)
     return span
 
 
-def _once(text: str) -> Reading | None:
+def _once(text: str) -> DecodedText | None:
     if "\x1b" in text or (not text.isascii() and _ODD.search(text) is not None):
         stripped = _built(text, (_unseen(match) for match in _UNSEEN.finditer(text)))
         if len(stripped.text) < len(text):
@@ -181,7 +181,7 @@ def _bytes(escaped: str, start: int) -> Iterable[_Piece]:
         start += 3 * size
 
 
-def _built(text: str, replacements: Iterable[_Piece]) -> Reading:
+def _built(text: str, replacements: Iterable[_Piece]) -> DecodedText:
     pieces: list[str] = []
     at, origin, width = [0], [0], [1]
     done = length = 0
@@ -198,4 +198,4 @@ def _built(text: str, replacements: Iterable[_Piece]) -> Reading:
         width.append(1)
         done = end
     pieces.append(text[done:])
-    return Reading("".join(pieces), at, origin, width)
+    return DecodedText("".join(pieces), at, origin, width)

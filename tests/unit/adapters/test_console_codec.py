@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.console import codec
-from adapters.console.codec import Complaint, Line, LineSplitter, Request
+from adapters.console.codec import Complaint, InputLine, LineSplitter, Request
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
 from gateway.domain.terminal import printable, printable_json
 from gateway.runtime.structs import replace
@@ -18,8 +18,8 @@ from gateway.runtime.structs import replace
 any_text = st.text(st.characters(exclude_categories=()), max_size=60)
 
 
-def line(text: str | bytes, number: int = 1) -> Line:
-    return Line(number=number, data=text if isinstance(text, bytes) else text.encode())
+def line(text: str | bytes, number: int = 1) -> InputLine:
+    return InputLine(number=number, data=text if isinstance(text, bytes) else text.encode())
 
 
 def outbound(text: str, kind: OutboundKind = "reply", thread: str | None = None) -> Outbound:
@@ -126,7 +126,7 @@ class TestJsonIn:
         assert got.text == "Line 2 is not valid UTF-8 (byte 11) and was skipped: send it as UTF-8."
 
     def test_a_line_that_was_too_long(self) -> None:
-        got = codec.decode_json(Line(number=4, data=None))
+        got = codec.decode_json(InputLine(number=4, data=None))
         assert isinstance(got, Complaint)
         assert got.text == "Line 4 is longer than 16 MB and was skipped: send less text at once."
 

@@ -13,7 +13,7 @@ from discord.http import Route
 
 from adapters.discord.codec import Interaction, snowflake
 from adapters.discord.commands import SlashCommands
-from adapters.discord.connection import Connection
+from adapters.discord.connection import DiscordClient
 from adapters.discord.interactions import TOO_LATE, Interactions
 from gateway.domain.adapter import Accepted
 from gateway.runtime.errors import DeliveryRefused
@@ -59,7 +59,7 @@ class Given:
 @pytest.fixture
 async def given() -> Given:
     clock, discord = ManualClock(), Calls()
-    interactions = Interactions(cast(Connection, discord), SlashCommands([]), clock)
+    interactions = Interactions(cast(DiscordClient, discord), SlashCommands([]), clock)
     data = {"id": str(snowflake(clock.now())), "token": "t", "type": 2, "data": {"name": "new"}}
     await interactions.acknowledge(data, private=False)
     discord.made.clear()

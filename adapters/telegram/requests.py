@@ -63,7 +63,7 @@ def _of_environment(server: str) -> str | None:
     return url if "://" in url else f"http://{url}"
 
 
-class Line(HTTPXRequest):
+class TelegramRequest(HTTPXRequest):
     """Connections to Telegram. `how`: as `way` says. `patience`: seconds for an answer. Raises ConfigError for a proxy
     that cannot be used."""
 
@@ -112,7 +112,7 @@ class Line(HTTPXRequest):
         return read
 
 
-class PollLine(Line):
+class PollingRequest(TelegramRequest):
     """The connections by which updates come. `worth_reading` chooses among updates as Telegram sent them, before the
     library makes its objects of them."""
 
@@ -125,7 +125,7 @@ class PollLine(Line):
         self._worth_reading = worth_reading
 
     def parse_json_payload(self, payload: bytes) -> dict[str, Any]:  # type: ignore[override]  # asked of the object
-        """As the line's. Raises TelegramError."""
+        """As of `TelegramRequest`. Raises TelegramError."""
         answer = super().parse_json_payload(payload)
         if isinstance(answer.get("result"), list):
             answer["result"] = self._worth_reading(answer["result"])
