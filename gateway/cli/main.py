@@ -344,15 +344,12 @@ def reload(as_json: JsonOption = False, config: ConfigOption = None) -> None:
 
 
 @config_app.callback(invoke_without_command=True)
-def config_(
-    ctx: typer.Context,
-    markdown: Annotated[bool, typer.Option("--markdown", help="As tables, for the documentation.")] = False,
-) -> None:
+def config_(ctx: typer.Context) -> None:
     """Print every setting with its default and its meaning, as a config.yaml; or look at yours, and change them."""
-    from gateway.cli.reference import as_markdown, as_yaml
+    from gateway.cli.reference import as_yaml
 
     if ctx.invoked_subcommand is None:
-        show((as_markdown() if markdown else as_yaml()).removesuffix("\n"))
+        show(as_yaml().removesuffix("\n"))
 
 
 @config_app.command("show")

@@ -8,8 +8,8 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from gateway.cli.reference import as_markdown
 from tests.docs import rooms, tables, telegram, terminal, window
+from tests.docs.settings import as_markdown
 from tests.support.browser import CHROMIUM
 
 ROOT = Path(__file__).parents[2]

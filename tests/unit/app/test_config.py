@@ -12,10 +12,11 @@ from gateway.app.config import Config, load_config
 from gateway.app.config.shape import Shape
 from gateway.app.config.source import Tree, dotted
 from gateway.app.plugins import platforms, providers
-from gateway.cli.reference import as_markdown, as_yaml
+from gateway.cli.reference import as_yaml
 from gateway.domain.platform import Platform
 from gateway.providers.plugin import ModelSettings as Model
 from gateway.runtime.errors import ConfigError
+from tests.docs.settings import as_markdown
 from tests.support.installed import PLATFORMS
 
 ROOT = Path(__file__).parents[3]
