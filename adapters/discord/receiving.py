@@ -46,7 +46,6 @@ _THREAD_SECONDS: Final = 5.0
 _SAVE_EVERY: Final = 2.0
 _SETTLED_AFTER: Final = 30.0  # seconds in which Discord has told of every server
 _WORTH_A_WORD: Final = 120.0  # seconds of absence
-_NOT_SAID: Final = ("interaction", "gone")
 _COMMAND, _PRESS, _TYPES = 2, 3, 4  # kinds of interactions; in the last a person types a command
 _DOOR_SECONDS: Final = 1.0  # for the question who may talk, while Discord waits three seconds for a first word
 _MOST_PUT_AWAY: Final = 100  # threads out of use that are looked at
@@ -189,11 +188,8 @@ class Receiver:
                 self._start(self._contained(kind, self._propose(data, channel)))
             case "delete":
                 channel = _numbers(data["channel_id"], data["id"])
-                self._forget(data)
                 if channel in self._queues or data["id"] in self._said:
                     self._put(channel, _Event(kind, data), alone="guild_id" not in data)
-            case "edit" if self._reworded(data):
-                pass
             case "message" | "edit":
                 self._put(_numbers(data["channel_id"], data["id"]), _Event(kind, data), alone="guild_id" not in data)
 
@@ -242,24 +238,6 @@ class Receiver:
             queue = self._queues[channel] = _Queue(channel, alone)
             self._start(self._work(queue))
         return queue
-
-    def _reworded(self, data: Mapping[str, Any]) -> bool:
-        """Give a message that is not stored yet its new words, and say whether there was one."""
-        queue = self._queues.get(data["channel_id"])
-        if queue is None or not _is_rewording(data):
-            return False
-        for place, each in enumerate(queue.events):
-            if each.kind == "message" and each.data["id"] == data["id"]:
-                queue.events[place] = _Event("message", {**each.data, **data})
-                return True
-        return False
-
-    def _forget(self, data: Mapping[str, Any]) -> None:
-        """A message that was taken back before it was stored."""
-        queue = self._queues.get(data["channel_id"])
-        if queue is not None:
-            kept = (each for each in queue.events if each.kind in _NOT_SAID or each.data["id"] != data["id"])
-            queue.events = deque(kept)
 
     def _begin_session(self) -> None:
         alive = self._cursors.alive_at

@@ -8,14 +8,13 @@ platform's messages may be. Every order may be carried out twice: it changes not
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from operator import attrgetter
 from typing import Final, Literal
 
+import msgspec
 import structlog
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from gateway.delivery.outbox import Outbox
 from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey
@@ -32,12 +31,11 @@ LOOK_EVERY: Final = 5.0  # seconds
 MOST_DEAD: Final = 10_000  # that are looked through
 _OF_DEAD: Final[tuple[Verb, ...]] = ("replay", "bury")
 DROPPED: Final = "the operator dropped it"
-_OF_TEXTS: Final = ("thread", "text", "at")
 _ACCOUNT: Final = "orders"  # the notes that hold them
 _AGAIN: Final = "replay."  # before the id of an event whose message is tried once more
 
 
-class Order(Struct, frozen=True, kw_only=True):
+class Order(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`retry` shows a row that was not shown, `drop` gives up one that waits; `id` is the row's. `replay` has a message
     that was given up answered after all, `bury` takes it off the list; `id` is the item's. `send` shows `text` as the
     row `id`, in a thread of the chat if one is named; `at` is when it was asked for (seconds since the epoch)."""
@@ -63,21 +61,12 @@ class Order(Struct, frozen=True, kw_only=True):
 
 async def leave(store: Store, orders: list[Order]) -> None:
     """Leave orders to the gateway that runs on this store."""
-    await store.set_notes(_ACCOUNT, {each.name: _written(each) for each in orders})
+    await store.set_notes(_ACCOUNT, {each.name: msgspec.json.encode(each).decode() for each in orders})
 
 
 async def left(store: Store) -> dict[str, Order]:
     """The orders that no gateway has carried out yet, by name. A field of a later release is passed over."""
-    found = {name: json.loads(text) for name, text in (await store.notes(_ACCOUNT)).items()}
-    return {
-        name: Order(**{field: data[field] for field in Order.__struct_fields__ if field in data})
-        for name, data in found.items()
-    }
-
-
-def _written(order: Order) -> str:
-    """An order as JSON. Only a text has the last fields, so an earlier release can carry out the others."""
-    return json.dumps({name: value for name, value in asdict(order).items() if value or name not in _OF_TEXTS})
+    return {name: msgspec.json.decode(text, type=Order) for name, text in (await store.notes(_ACCOUNT)).items()}
 
 
 async def dead_of(store: Store, orders: Iterable[Order]) -> dict[str, InboxItem]:

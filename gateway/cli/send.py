@@ -13,6 +13,7 @@ from gateway.domain.wording import counted
 from gateway.runtime.clock import Clock, Ids, lasting_id
 from gateway.runtime.errors import UserError
 from gateway.store.port import Store
+from gateway.store.shared.documents import storable
 
 _LONGEST: Final = 100_000  # characters: a book is sent as a file
 
@@ -37,6 +38,7 @@ def place_named(
 def order_for(to: ChatAddress, text: str, key: str, clock: Clock, ids: Ids) -> Order:
     """The order to show a text there. One with the same `key` is the same order; "": it is one of its own. Raises
     UserError for a text that is too long."""
+    text = storable(text)
     if len(text) > _LONGEST:
         raise UserError(f"the text has {len(text):,} characters, and {_LONGEST:,} are the most: send a part, or a link")
     row_id = lasting_id("o", "send", to.platform, to.chat, to.thread, key) if key else ids.new("o")
