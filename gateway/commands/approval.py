@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
-from gateway.commands.base import Command, CommandContext
+from gateway.commands.base import CommandContext, command
 from gateway.domain.approval import Approval, Verdict
 from gateway.people.approvals import listed
 from gateway.runtime.errors import UserError
@@ -14,29 +13,13 @@ _NONE = "Nothing waits for your yes or no here."
 _TOO_NEW = "I asked this only as you wrote, so nothing was decided; read it, then answer again:\n{questions}"
 
 
-@partial(
-    Command,
-    name="approve",
-    group="While I work",
-    argument="[n|all]",
-    help="say yes to what I ask (also y)",
-    bypass=True,
-    urgent=True,
-)
+@command("approve [n|all]", "While I work", "say yes to what I ask (also y)", bypass=True, urgent=True)
 async def approve(ctx: CommandContext) -> str:
     """Say yes."""
     return await _decide(ctx, "approved")
 
 
-@partial(
-    Command,
-    name="deny",
-    group="While I work",
-    argument="[n|all]",
-    help="say no to what I ask (also n)",
-    bypass=True,
-    urgent=True,
-)
+@command("deny [n|all]", "While I work", "say no to what I ask (also n)", bypass=True, urgent=True)
 async def deny(ctx: CommandContext) -> str:
     """Say no."""
     return await _decide(ctx, "denied")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Final, Literal
+from functools import partial
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
@@ -42,11 +43,7 @@ Confirm = Callable[[str, Labels], Awaitable[bool]]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One slash command. All that there is to say about it stands before the function that runs it:
-
-    @partial(Command, name="stop", group="While I work", help="stop what I am doing", bypass=True)
-    async def stop(ctx: CommandContext) -> str: ...
-    """
+    """One slash command."""
 
     run: Run
     _: KW_ONLY
@@ -83,6 +80,17 @@ class Command:
             passes_on=self.sends is not None,
             aliases=self.aliases,
         )
+
+
+def command(usage: str, group: Group, help: str, **more: Any) -> Callable[[Run], Command]:
+    """All that there is to say about a command, before the function that runs it: its name and its argument, the
+    heading and the line of /help, and further fields of `Command`.
+
+    @command("stop", "While I work", "stop what I am doing", bypass=True)
+    async def stop(ctx: CommandContext) -> str: ...
+    """
+    name, _, argument = usage.partition(" ")
+    return partial(Command, name=name, argument=argument, group=group, help=help, **more)
 
 
 def _parameters(argument: str, *, proposes: bool) -> tuple[Parameter, ...]:

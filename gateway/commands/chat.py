@@ -6,12 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from functools import partial
 from typing import Final
 
 from gateway.agent.choices import Choice, Held, What, choose
 from gateway.agent.models import Models
-from gateway.commands.base import Answer, Command, CommandContext
+from gateway.commands.base import Answer, CommandContext, command
 from gateway.commands.pins import pins_room, pins_tokens
 from gateway.domain.chat import one_line, speaker
 from gateway.domain.command import Proposal
@@ -39,12 +38,10 @@ async def _models_to_use(ctx: CommandContext) -> list[Proposal]:
     return [Proposal(value=name, label=name) for name in dict.fromkeys([home.name, *offered])]
 
 
-@partial(
-    Command,
-    name="model",
-    group="About",
-    argument="[name]",
-    help="show or switch this chat's model",
+@command(
+    "model [name]",
+    "About",
+    "show or switch this chat's model",
     bypass="bare",
     elsewhere=("models",),
     proposals=_models_to_use,
@@ -113,12 +110,10 @@ _LONGEST_NAME: Final = 200  # characters of a model's name; those of registries 
 _OFF: Final = ("off", "none", "reset", "default")  # nobody wants the bot to be that
 
 
-@partial(
-    Command,
-    name="persona",
-    group="About",
-    argument="[text|off]",
-    help="who I am in this chat",
+@command(
+    "persona [text|off]",
+    "About",
+    "who I am in this chat",
     bypass="bare",
     elsewhere=("personality", "character", "system"),
 )

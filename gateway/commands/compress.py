@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from msgspec import Struct
 
 from gateway.agent.compaction import reconcile
 from gateway.agent.conversation import Conversation
-from gateway.commands.base import Answer, Command, CommandContext
+from gateway.commands.base import Answer, CommandContext, command
 from gateway.context.assembly import sanitize
 from gateway.context.engine import Outcome
 from gateway.context.feedback import aging, remarks, summarize_manual_compression
@@ -57,11 +56,10 @@ def arguments_in(argument: str) -> CompressArguments:
     return CompressArguments(focus=" ".join(words) or None, keep=keep, preview=preview)
 
 
-@partial(
-    Command,
-    name="compress",
-    group="What I remember",
-    argument="[topic]",
+@command(
+    "compress [topic]",
+    "What I remember",
+    "compress what was said",
     options="--preview, --keep n, undo",
     parameters=(
         Parameter(name="preview", help="only say what would be done", kind="flag", form="--preview"),
@@ -69,7 +67,6 @@ def arguments_in(argument: str) -> CompressArguments:
         Parameter(name="topic", help="what to keep in detail"),
         Parameter(name="undo", help="take the last compression back", kind="flag", form="undo"),
     ),
-    help="compress what was said",
     elsewhere=("compact", "summarize"),
     over_question="no",
 )

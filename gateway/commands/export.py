@@ -6,10 +6,9 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from datetime import tzinfo
-from functools import partial
 from typing import Final
 
-from gateway.commands.base import Command, CommandContext
+from gateway.commands.base import CommandContext, command
 from gateway.commands.sessions import heading
 from gateway.domain.chat import is_shared
 from gateway.domain.file import EXPORT
@@ -26,15 +25,7 @@ _USAGE: Final = "/export gives this conversation as Markdown, /export jsonl give
 _EMPTY: Final = "There is nothing to export yet; send a message first."
 
 
-@partial(
-    Command,
-    name="export",
-    group="Sessions",
-    argument="[jsonl]",
-    help="this conversation as a file",
-    bypass=True,
-    elsewhere=("download", "save"),
-)
+@command("export [jsonl]", "Sessions", "this conversation as a file", bypass=True, elsewhere=("download", "save"))
 async def export(ctx: CommandContext) -> str:
     """Send the present conversation as Markdown or as JSON lines."""
     form = _FORMATS.get(ctx.argument.strip().lower())

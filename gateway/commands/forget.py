@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Final, TypeAlias
 
 from gateway.agent.forgetting import Contents, Deed, deed_of, is_by
 from gateway.agent.holding import Holding
-from gateway.commands.base import Command, CommandContext
+from gateway.commands.base import CommandContext, command
 from gateway.context.forgetting import Exchange
 from gateway.domain.chat import is_shared
 from gateway.domain.command import Parameter
@@ -52,18 +51,16 @@ _MOST: Final = 10  # exchanges in a list
 _NUMBERS: Final = re.compile(r"\d{1,2}(?:[\s,]+\d{1,2})*")
 
 
-@partial(
-    Command,
-    name="forget",
-    group="What I remember",
-    argument="[words]",
+@command(
+    "forget [words]",
+    "What I remember",
+    "forget something for good",
     options="last, n, everything",
     parameters=(
         Parameter(name="words", help="words of what to forget, or the numbers of a list"),
         Parameter(name="last", help="the last thing that you said", kind="flag", form="last"),
         Parameter(name="everything", help="all that I hold of you", kind="flag", form="everything"),
     ),
-    help="forget something for good",
     elsewhere=("delete",),
 )
 async def forget(ctx: CommandContext) -> str:

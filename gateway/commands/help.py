@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import get_args
 
-from gateway.commands.base import Command, CommandContext, Group
+from gateway.commands.base import Command, CommandContext, Group, command
 
 
-@partial(Command, name="start", group="About", help="say hello", audience="person")
+@command("start", "About", "say hello", audience="person")
 async def start(ctx: CommandContext) -> str:
     """Welcome a newcomer."""
     return (
@@ -17,14 +16,7 @@ async def start(ctx: CommandContext) -> str:
     )
 
 
-@partial(
-    Command,
-    name="help",
-    group="About",
-    help="list the commands",
-    bypass=True,
-    elsewhere=("commands", "menu", "settings"),
-)
+@command("help", "About", "list the commands", bypass=True, elsewhere=("commands", "menu", "settings"))
 async def help_(ctx: CommandContext) -> str:
     """The commands for this person, one line each, in groups."""
     admin = ctx.pairing.access.is_admin(ctx.inbound.source)

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from gateway.agent.caps import written
-from gateway.commands.base import Command, CommandContext
+from gateway.commands.base import CommandContext, command
 from gateway.commands.status import total_line
 from gateway.domain.chat import SessionKey
 from gateway.domain.place import person_of
@@ -27,12 +27,10 @@ _LABEL: Final = 24  # characters
 _LOOKED_UP: Final = 500  # conversations whose person is looked up
 
 
-@partial(
-    Command,
-    name="insights",
-    group="About",
-    argument="[days]",
-    help="what the last days cost",
+@command(
+    "insights [days]",
+    "About",
+    "what the last days cost",
     bypass=True,
     audience="person",
     elsewhere=("stats", "statistics"),

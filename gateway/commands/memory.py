@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from functools import partial
 from typing import Final
 
 from gateway.agent.memory.memories import source_of
 from gateway.agent.memory.rules import Edit, Source, found, saying
 from gateway.agent.memory.snapshot import day, flat
-from gateway.commands.base import Command, CommandContext
+from gateway.commands.base import CommandContext, command
 from gateway.domain.chat import SessionKey
 from gateway.domain.command import Parameter
 from gateway.domain.memory import Fact, Memory, is_alone, scope_of
@@ -37,13 +36,11 @@ _CORRECT: Final = re.compile(r"(?:correct|change|replace)\b\s*#?(\d{0,6})[.:]?\s
 _NUMBERS: Final = re.compile(r"#?\d{1,6}(?:[\s,]+#?\d{1,6})*")
 
 
-@partial(
-    Command,
-    name="memory",
-    group="What I remember",
-    argument="[forget n]",
+@command(
+    "memory [forget n]",
+    "What I remember",
+    "what I remember",
     options="correct n words, search words",
-    help="what I remember",
     parameters=(Parameter(name="what", help="forget n, correct n words, or search words"),),
     elsewhere=("memories", "remember"),
 )

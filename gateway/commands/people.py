@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import Final
 
 from msgspec import Struct
 
-from gateway.commands.base import Command, CommandContext
+from gateway.commands.base import CommandContext, command
 from gateway.domain.pairing import CODE_LENGTH, CODE_SECONDS, Guest, GuestBook, Verdict
 from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
@@ -17,7 +16,7 @@ _WANTS_OUT: Final = re.compile(r"(?:remove|delete|rm)\b.*", re.IGNORECASE | re.D
 _REMOVAL: Final = re.compile(r"(?:remove|delete|rm)\s+([^\s:]+):(\S+)", re.IGNORECASE)
 
 
-@partial(Command, name="pair", group="About", argument="[code]", help="let a person in (admins)", audience="admins")
+@command("pair [code]", "About", "let a person in (admins)", audience="admins")
 async def pair(ctx: CommandContext) -> str:
     """Let a person in, show one out, or list the guests and those who ask."""
     pairing = ctx.pairing

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import partial
 from typing import Final
 
 from gateway.agent.prompt import pinned
-from gateway.commands.base import Command, CommandContext
+from gateway.commands.base import CommandContext, command
 from gateway.domain.chat import is_shared, speaker
 from gateway.domain.pin import LONGEST_PIN, MOST_PINS, PINS_SHARE, Pin, Pins
 from gateway.domain.place import names
@@ -37,15 +36,7 @@ def is_rule(item: InboxItem) -> bool:
     return alone and not is_shared(item.key, inbound.source) and states_rule(inbound.text)
 
 
-@partial(
-    Command,
-    name="pin",
-    group="What I remember",
-    argument="[rule]",
-    help="keep a rule in every answer",
-    aliases=("pins",),
-    implied=is_rule,
-)
+@command("pin [rule]", "What I remember", "keep a rule in every answer", aliases=("pins",), implied=is_rule)
 async def pin(ctx: CommandContext) -> str:
     """Keep a rule, list the rules, or take some away."""
     argument = ctx.argument
@@ -60,7 +51,7 @@ async def pin(ctx: CommandContext) -> str:
     return await _add(ctx, storable(argument))
 
 
-@partial(Command, name="unpin", group="What I remember", argument="<n>", help="take a pinned rule away")
+@command("unpin <n>", "What I remember", "take a pinned rule away")
 async def unpin(ctx: CommandContext) -> str:
     """Take rules away by their numbers, or one by its words: the numbers move when another rule goes."""
     if _NUMBERS.fullmatch(ctx.argument):

@@ -9,10 +9,9 @@ import asyncio
 import re
 from collections.abc import Mapping
 from datetime import UTC
-from functools import partial
 from typing import Final
 
-from gateway.commands.base import Command, CommandContext
+from gateway.commands.base import CommandContext, command
 from gateway.domain.chat import Outbound, OutboundState
 from gateway.domain.recurrence import local_of, zone_named
 from gateway.domain.reminder import Reminder, ReminderKind, next_moments, written
@@ -46,41 +45,19 @@ _PROMPTS: Final = {
 }
 
 
-@partial(
-    Command,
-    name="remind",
-    group="What I remember",
-    argument="<when what>",
-    help="say something to you at a time",
-    elsewhere=("reminder", "remindme"),
-)
+@command("remind <when what>", "What I remember", "say something to you at a time", elsewhere=("reminder", "remindme"))
 async def remind(ctx: CommandContext) -> str:
     """Store a reminder."""
     return await _added(ctx, "say")
 
 
-@partial(
-    Command,
-    name="schedule",
-    group="What I remember",
-    argument="<when what>",
-    help="answer a prompt by itself at a time",
-    elsewhere=("cron",),
-)
+@command("schedule <when what>", "What I remember", "answer a prompt by itself at a time", elsewhere=("cron",))
 async def schedule(ctx: CommandContext) -> str:
     """Store a prompt that runs by the clock."""
     return await _added(ctx, "ask")
 
 
-@partial(
-    Command,
-    name="reminders",
-    group="What I remember",
-    argument="[cancel n]",
-    help="list what is to come",
-    elsewhere=("schedules",),
-    bypass="bare",
-)
+@command("reminders [cancel n]", "What I remember", "list what is to come", elsewhere=("schedules",), bypass="bare")
 async def reminders(ctx: CommandContext) -> str:
     """List the reminders of the conversation, or change one."""
     own, argument = ctx.reminders(ctx.item), ctx.argument.strip()
@@ -95,14 +72,7 @@ async def reminders(ctx: CommandContext) -> str:
     return await _changed(own, verb, number, rest)
 
 
-@partial(
-    Command,
-    name="timezone",
-    group="What I remember",
-    argument="[city]",
-    help="show or set your time zone",
-    elsewhere=("tz",),
-)
+@command("timezone [city]", "What I remember", "show or set your time zone", elsewhere=("tz",))
 async def timezone(ctx: CommandContext) -> str:
     """Show or set the time zone of the person."""
     own = ctx.reminders(ctx.item)

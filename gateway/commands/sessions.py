@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
-from functools import partial
 
-from gateway.commands.base import Command, CommandContext
+from gateway.commands.base import CommandContext, command
 from gateway.domain.chat import SessionKey
 from gateway.domain.command import Proposal
 from gateway.domain.message import last_requests, said_in
@@ -23,11 +22,10 @@ _DIGITS = 9  # of the longest number that is read; Python refuses to read one of
 _HOUR, _DAY, _MONTH = 60, 1_440, 43_200  # minutes
 
 
-@partial(
-    Command,
-    name="new",
-    group="Conversation",
-    help="start a fresh session",
+@command(
+    "new",
+    "Conversation",
+    "start a fresh session",
     aliases=("reset",),
     elsewhere=("clear", "restart"),
     over_question="stop",
@@ -42,7 +40,7 @@ async def new(ctx: CommandContext) -> str:
     return "Started a fresh session. The one before is kept: /sessions lists it, /resume goes back."
 
 
-@partial(Command, name="sessions", group="Sessions", help="list earlier sessions", elsewhere=("history",), bypass=True)
+@command("sessions", "Sessions", "list earlier sessions", elsewhere=("history",), bypass=True)
 async def sessions(ctx: CommandContext) -> str:
     """List the caller's earlier conversations, newest first."""
     return await _overview(ctx)
@@ -65,12 +63,10 @@ async def _sessions_to_resume(ctx: CommandContext) -> list[Proposal]:
     ]
 
 
-@partial(
-    Command,
-    name="resume",
-    group="Sessions",
-    argument="[n]",
-    help="go back to an earlier session",
+@command(
+    "resume [n]",
+    "Sessions",
+    "go back to an earlier session",
     elsewhere=("load",),
     bypass="bare",
     proposals=_sessions_to_resume,
@@ -97,14 +93,7 @@ async def _went_back(ctx: CommandContext, session: Session) -> str:
     return "\n".join([f"{where} It ended with:", *ends]) if ends else where
 
 
-@partial(
-    Command,
-    name="branch",
-    group="Sessions",
-    argument="[title]",
-    help="go on in a copy of this session",
-    elsewhere=("fork",),
-)
+@command("branch [title]", "Sessions", "go on in a copy of this session", elsewhere=("fork",))
 async def branch(ctx: CommandContext) -> str:
     """Go on in a copy, so that the original stays as it is."""
     if await ctx.opened_before() is None:
@@ -115,7 +104,7 @@ async def branch(ctx: CommandContext) -> str:
     return "You are in a branch now. The original is kept: /sessions lists it."
 
 
-@partial(Command, name="undo", group="Conversation", argument="[n]", help="take back your last message and my answer")
+@command("undo [n]", "Conversation", "take back your last message and my answer")
 async def undo(ctx: CommandContext) -> str:
     """Take the last exchanges back."""
     count = _number(ctx.argument or "1", "Say how many exchanges to take back, for example: /undo 2")
@@ -133,14 +122,7 @@ async def undo(ctx: CommandContext) -> str:
     return f"Took {taken} back{begins}: “{quoted(said_in(messages[requests[0]]))}”. /sessions lists the original."
 
 
-@partial(
-    Command,
-    name="title",
-    group="Sessions",
-    argument="[name]",
-    help="show or set this session's name",
-    elsewhere=("rename",),
-)
+@command("title [name]", "Sessions", "show or set this session's name", elsewhere=("rename",))
 async def title(ctx: CommandContext) -> str:
     """Name the present session."""
     present = await ctx.present()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from math import ceil
 
 from gateway import __version__
@@ -13,7 +12,7 @@ from gateway.agent.memory.snapshot import snapshot_in
 from gateway.agent.quotes import quoted
 from gateway.agent.running import RunningTurn
 from gateway.agent.tools.history import lines_of, speaker_of
-from gateway.commands.base import Command, CommandContext
+from gateway.commands.base import CommandContext, command
 from gateway.commands.chat import said_of_chat
 from gateway.commands.pins import pins_tokens
 from gateway.domain.chat import is_shared
@@ -39,14 +38,7 @@ _WHOSE = {
 }
 
 
-@partial(
-    Command,
-    name="status",
-    group="While I work",
-    help="what I am doing, and what waits",
-    bypass=True,
-    elsewhere=("info",),
-)
+@command("status", "While I work", "what I am doing, and what waits", bypass=True, elsewhere=("info",))
 async def status(ctx: CommandContext) -> str:
     """Say what runs, what waits and which session this is, even while a turn hangs."""
     turn = ctx.running_turns.of(ctx.key)
@@ -88,7 +80,7 @@ async def _elsewhere(ctx: CommandContext) -> str:
     return f"Working on a message that came {since} ago. /stop ends it."
 
 
-@partial(Command, name="context", group="What I remember", help="how full my window is", bypass=True)
+@command("context", "What I remember", "how full my window is", bypass=True)
 async def context(ctx: CommandContext) -> str:
     """Draw how full the window is, with its shares, and say when the next compaction comes."""
     session = await ctx.present()
@@ -155,11 +147,10 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
     return "\n".join([*lines, *await said_of_chat(ctx, conversation.session)])
 
 
-@partial(
-    Command,
-    name="usage",
-    group="About",
-    help="tokens and cost of this session and day",
+@command(
+    "usage",
+    "About",
+    "tokens and cost of this session and day",
     bypass=True,
     audience="person",
     elsewhere=("cost", "tokens"),
@@ -213,7 +204,7 @@ def total_line(totals: Sequence[UsageTotal]) -> str:
     return f"{text} (no price known for {unpriced} of the calls)" if unpriced else text
 
 
-@partial(Command, name="whoami", group="About", help="who you are to me", audience="person", bypass=True)
+@command("whoami", "About", "who you are to me", audience="person", bypass=True)
 async def whoami(ctx: CommandContext) -> str:
     """Say how the gateway sees the caller."""
     source = ctx.inbound.source
@@ -227,21 +218,14 @@ async def whoami(ctx: CommandContext) -> str:
     )
 
 
-@partial(Command, name="version", group="About", help="which Legato this is", audience="person", bypass=True)
+@command("version", "About", "which Legato this is", audience="person", bypass=True)
 async def version(ctx: CommandContext) -> str:
     """Say which Legato this is, and since when it runs."""
     since = moment(ctx.started_at, ctx.sessions.policy.zone)
     return f"Legato {__version__}, running since {since}."
 
 
-@partial(
-    Command,
-    name="recall",
-    group="What I remember",
-    argument="<words>",
-    help="find what was said before",
-    elsewhere=("search",),
-)
+@command("recall <words>", "What I remember", "find what was said before", elsewhere=("search",))
 async def recall(ctx: CommandContext) -> str:
     """Find original messages of the caller's own conversations, compacted or not."""
     if not ctx.argument:

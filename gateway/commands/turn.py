@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from gateway.agent.forgetting import is_by
-from gateway.commands.base import Answer, Command, CommandContext
+from gateway.commands.base import Answer, CommandContext, command
 from gateway.domain.chat import Outbound, OutboundState, file_in, is_shared, unspoken
 from gateway.domain.message import Message, last_requests, note_of, text_of
 from gateway.domain.wording import counted
@@ -21,15 +19,7 @@ _NOT_YOURS = "Somebody else asked that, and only they can have it asked again. A
 GO_ON = "Go on exactly where your last answer stopped, without repeating any of it."
 
 
-@partial(
-    Command,
-    name="stop",
-    group="While I work",
-    help="stop what I am doing",
-    bypass=True,
-    urgent=True,
-    elsewhere=("abort", "cancel"),
-)
+@command("stop", "While I work", "stop what I am doing", bypass=True, urgent=True, elsewhere=("abort", "cancel"))
 async def stop(ctx: CommandContext) -> str:
     """End the running turn; what it did stays recorded."""
     if await ctx.store.signal(ctx.key, "stop", ctx.clock.now()):
@@ -37,27 +27,13 @@ async def stop(ctx: CommandContext) -> str:
     return "Nothing is running."
 
 
-@partial(
-    Command,
-    name="steer",
-    group="While I work",
-    argument="<text>",
-    help="add something to what I am doing",
-    sends="steer",
-)
+@command("steer <text>", "While I work", "add something to what I am doing", sends="steer")
 async def steer(ctx: CommandContext) -> str:
     """/steer without a text; with one it is a message for the running turn."""
     raise UserError("Say what I should know about what I am doing, for example: /steer use metric units")
 
 
-@partial(
-    Command,
-    name="queue",
-    group="While I work",
-    argument="<text>",
-    help="ask something for when I am done",
-    sends="queue",
-)
+@command("queue <text>", "While I work", "ask something for when I am done", sends="queue")
 async def queue(ctx: CommandContext) -> Answer:
     """/queue without a text; with one it is a message that waits for a turn of its own. An earlier release
     stored it as a command all the same."""
@@ -66,7 +42,7 @@ async def queue(ctx: CommandContext) -> Answer:
     return Answer(then=ctx.argument)
 
 
-@partial(Command, name="retry", group="Conversation", help="ask your last message again", elsewhere=("regenerate",))
+@command("retry", "Conversation", "ask your last message again", elsewhere=("regenerate",))
 async def retry(ctx: CommandContext) -> Answer:
     """Take the last exchange back and ask the same again."""
     opened = await ctx.opened_before()
@@ -93,14 +69,7 @@ def _again(ctx: CommandContext, request: Message) -> Answer:
     return Answer(then=unspoken(ctx.key, ctx.inbound.source, words), files=files)
 
 
-@partial(
-    Command,
-    name="last",
-    group="Conversation",
-    help="show my last answer again",
-    bypass=True,
-    elsewhere=("repeat", "again", "resend"),
-)
+@command("last", "Conversation", "show my last answer again", bypass=True, elsewhere=("repeat", "again", "resend"))
 async def last(ctx: CommandContext) -> Answer:
     """Show the answers that could not be shown; else the last answer once more, with its files and its questions."""
     if (withheld := await _withheld(ctx)) is not None:
@@ -152,7 +121,7 @@ def _is_of_answer(row: Outbound) -> bool:
     return is_answer and row.edits is None and row.state == OutboundState.SENT
 
 
-@partial(Command, name="continue", group="Conversation", help="go on where my answer stopped", elsewhere=("more",))
+@command("continue", "Conversation", "go on where my answer stopped", elsewhere=("more",))
 async def go_on(ctx: CommandContext) -> Answer:
     """Ask for the rest of an answer that was cut off. The words of the request stay in the conversation, because no API
     goes on with an answer of its own accord."""

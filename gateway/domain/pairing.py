@@ -44,7 +44,7 @@ class PairingRequest(Struct, frozen=True, kw_only=True):
 
 class Guest(Struct, frozen=True, kw_only=True):
     """Somebody who was let in, when, and by which code: typed again, it is no mistake. `greeted`: they were
-    told so. `place`: as in `Asking`."""
+    told so. `place`: as in `PairingRequest`."""
 
     platform: str
     user: str

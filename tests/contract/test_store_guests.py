@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from gateway.domain.pairing import Asking, Guest, GuestBook
+from gateway.domain.pairing import Guest, GuestBook, PairingRequest
 from gateway.people.guests import guest_book, set_guest_book
 from gateway.runtime.structs import replace
 from gateway.store.port import Store
@@ -12,7 +12,7 @@ from tests.support.store_kit import START, Bench
 
 pytest_plugins = ["tests.support.stores"]
 
-ASKS = Asking(platform="p", user="1", chat="c", name="Änn \ud83d", code="ABCD", event="e", at=START + 0.1)
+ASKS = PairingRequest(platform="p", user="1", chat="c", name="Änn \ud83d", code="ABCD", event="e", at=START + 0.1)
 GUEST = Guest(platform="p", user="2", chat="c2", name="买", code="EFGH", at=START)
 
 
