@@ -162,7 +162,8 @@ def message_of(event: str | None, channel: str) -> str | None:
 def words(message: Json, me: Me) -> str:
     """Return a message's text and its cards, without the bot's name, and with names for numbers."""
     text = _written(message, me)
-    shown = [*([text] if text else []), *(_sticker(each) for each in message.get("sticker_items") or ())]
+    shown = [text] if text else []
+    shown += [f"[sticker {flat(each.get('name', ''))}]" for each in message.get("sticker_items") or ()]
     if poll := message.get("poll"):
         answers = " / ".join(str(each["poll_media"].get("text", "")) for each in poll["answers"])
         shown.append(f"[poll: {poll['question'].get('text', '')} — {answers}]")
@@ -244,10 +245,6 @@ def _time(seconds: int) -> str:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
     except (OSError, OverflowError, ValueError):  # no year of a calendar
         return ""
-
-
-def _sticker(sticker: Json) -> str:
-    return f"[sticker {flat(sticker.get('name', ''))}]"
 
 
 def _part_of(message: Json) -> str | None:

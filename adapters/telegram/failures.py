@@ -118,7 +118,7 @@ def is_about_format(error: TelegramError) -> bool:
 def may_be_of_picture(error: TelegramError) -> bool:
     """Say whether a photo was refused for what it is, so that it may be taken as a document: Telegram has many words
     for that (PHOTO_INVALID_DIMENSIONS, IMAGE_PROCESS_FAILED, …), and few for what it is not."""
-    other = is_chat_gone(error) or is_about_format(error) or is_without_topic(error)
+    other = is_chat_gone(error) or is_about_format(error) or _says(error, "thread not found")
     return isinstance(error, BadRequest) and not other
 
 
@@ -126,11 +126,6 @@ def is_gone(error: TelegramError) -> bool:
     """Say whether there is no such message: what a group said before it became a supergroup stays as it is."""
     gone = ("message to edit not found", _UNCHANGEABLE, "message_id_invalid")
     return isinstance(error, ChatMigrated) or _says(error, *gone)
-
-
-def is_without_topic(error: TelegramError) -> bool:
-    """Say whether Telegram finds the chat, but not its topic."""
-    return _says(error, "thread not found")
 
 
 def _says(error: TelegramError, *words: str) -> bool:

@@ -52,7 +52,10 @@ class FullLanes(Struct, kw_only=True):
         if writer is None or self._until.get(writer, 0.0) <= self.clock.monotonic():
             return False
         words = message.get("text") or message.get("caption") or ""
-        return isinstance(words, str) and not _may_be_urgent(without_mention(words, username))
+        if not isinstance(words, str):
+            return False
+        said = without_mention(words, username)
+        return not said.startswith("/") and len(said) > _LONGEST_YES
 
 
 def without_refused(updates: Sequence[Any], lanes: FullLanes, username: str) -> list[Any]:
@@ -69,7 +72,3 @@ def _writer(message: dict[str, Any]) -> _Writer | None:
         return None
     topic = message.get("message_thread_id") if message.get("is_topic_message") else None
     return str(chat.get("id")), str(topic) if topic else None, str(person.get("id"))
-
-
-def _may_be_urgent(words: str) -> bool:
-    return words.startswith("/") or len(words) <= _LONGEST_YES

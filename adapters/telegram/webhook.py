@@ -41,7 +41,7 @@ class WebhookAdapter(TelegramBot):
         assert webhook.url is not None, "the configuration sees to it that there is one"
         token = settings.token.get_secret_value()
         secret = webhook.secret.get_secret_value() if webhook.secret else _digest(token, "the secret of its webhook")
-        self._url = _naming(webhook.url, _digest(token, secret)[:12])
+        self._url = f"{webhook.url}{'&' if '?' in webhook.url else '?'}v={_digest(token, secret)[:12]}"
         self._secret = secret
         self._most = webhook.max_connections
         self._endpoint = WebhookEndpoint(
@@ -131,8 +131,3 @@ def create(settings: TelegramSettings, host: AdapterHost) -> TelegramBot:
 def _digest(token: str, text: str) -> str:
     """A hash of `text`, keyed by the token."""
     return hmac.new(token.encode(), text.encode(), "sha256").hexdigest()
-
-
-def _naming(url: str, name: str) -> str:
-    """The webhook's address with the hash of its secret."""
-    return f"{url}{'&' if '?' in url else '?'}v={name}"

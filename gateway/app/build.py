@@ -179,7 +179,8 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         turns.steps = partial(turns.steps, limits=changed.tools)
         sessions.write_with(prompts)
         people.approvals.seconds = changed.tools.approval_deadline
-        people.pairing.access = people.approvals.access = people.reminders.access = _access(new)
+        access = Access.of(changed.access, base.limits)
+        people.pairing.access = people.approvals.access = people.reminders.access = access
         commands.context = partial(commands.context, chats=_chats_in_words(changed))
         watchdog.alerts.to = changed.alerts.chat
         operator.config = changed
@@ -477,7 +478,7 @@ class _PeopleParts(Struct, frozen=True, kw_only=True):
 
 def _people_parts(base: _Base) -> _PeopleParts:
     config, store, outbox, clock = base.config, base.store, base.outbox, base.clock
-    access = _access(base)
+    access = Access.of(config.access, base.limits)
     approvals = Approvals(
         store=store, outbox=outbox, access=access, clock=clock, ids=base.ids, seconds=config.tools.approval_deadline
     )
@@ -498,10 +499,6 @@ def _people_parts(base: _Base) -> _PeopleParts:
         reminders=reminders,
         sweep=ReminderSweep(store=store, reminders=reminders, pairing=pairing, clock=clock, points=base.points),
     )
-
-
-def _access(base: _Base) -> Access:
-    return Access.of(base.config.access, base.limits)
 
 
 def _commands(

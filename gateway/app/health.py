@@ -205,7 +205,9 @@ class Health(Struct, kw_only=True):
             if outcome not in _NO_FAILURE:
                 failures[platform] = failures.get(platform, 0.0) + count
         for platform, count in failures.items():
-            self._note_failures(platform, count - self._failures.get(platform, 0.0), now)
+            if more := count - self._failures.get(platform, 0.0):
+                before = self._failed.get(platform) or _Failures(first=now, last=now, count=0)
+                self._failed[platform] = replace(before, last=now, count=before.count + more)
         self._failures = failures
         for platform in [each for each, count in shown.items() if count > self._shown.get(each, 0)]:
             self._failed.pop(platform, None)
@@ -219,11 +221,6 @@ class Health(Struct, kw_only=True):
         if moved != self._moved or self._write_error is not None:
             self._moved = moved
             self.background.start_once(self._write(), name="watchdog's write")
-
-    def _note_failures(self, platform: str, count: float, now: float) -> None:
-        if count:
-            before = self._failed.get(platform) or _Failures(first=now, last=now, count=0)
-            self._failed[platform] = replace(before, last=now, count=before.count + count)
 
     async def _write(self) -> None:
         self._writing_since = began = self.clock.monotonic()

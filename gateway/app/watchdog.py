@@ -58,7 +58,8 @@ class Watchdog(Struct, kw_only=True):
         for each in found.values():
             self._mend(each, signs.at)
         self.alerts.tell(new, signs)
-        self.supervisor.alive(f"{counted(len(found), 'problem')}: {_listed(found.values())}" if found else "serving")
+        listed = ", ".join(f"{each.kind} {each.about}".strip() for each in found.values())
+        self.supervisor.alive(f"{counted(len(found), 'problem')}: {listed}" if found else "serving")
         if is_hopeless(signs):
             log.critical("watchdog_ends_process", kind="writer_still")
             self.supervisor.end("The store has not ended a write for minutes: the process ends, to be started again.")
@@ -79,7 +80,3 @@ class Watchdog(Struct, kw_only=True):
         if problem.kind in _MENDED_BY_RESTART and (last is None or now - last >= _AGAIN):
             self._restarted[problem.name] = now
             self.readers.restart(problem.about, "stood_still" if problem.kind == "reader_still" else problem.kind)
-
-
-def _listed(found: Collection[Problem]) -> str:
-    return ", ".join(f"{each.kind} {each.about}".strip() for each in found)

@@ -10,7 +10,7 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, requires, version
@@ -61,12 +61,6 @@ async def examined(setup: Setup, clock: Clock) -> AsyncGenerator[ReportFact, Non
         yield fact
     for fact in (*of_rights(settings), *of_disk(settings), *of_clock(clock.now()), *of_versions()):
         yield fact
-
-
-async def findings(facts: AsyncIterable[ReportFact]) -> AsyncGenerator[Finding, None]:
-    """Their findings alone."""
-    async for fact in facts:
-        yield fact.finding
 
 
 def of_clock(now: float) -> Iterator[ReportFact]:

@@ -20,7 +20,6 @@ from rich.progress import Progress as RichProgress
 from gateway.app.config import Config
 from gateway.app.plugins import platforms
 from gateway.app.store import configured_store, make_folders
-from gateway.cli.printing import complain
 from gateway.cli.purge import person_named
 from gateway.context import identifiers
 from gateway.domain.chat import SessionKey
@@ -277,10 +276,3 @@ def report_text(report: ImportReport) -> str:
     if report.sessions and not report.dry_run:
         lines.append("/recall finds what was said in them; `legato sessions list` has the ids for /resume ID.")
     return "\n".join(lines)
-
-
-def complain_of_end(report: ImportReport) -> int:
-    """Say why the reading ended early, and return the exit status."""
-    if report.ended:
-        complain(f"legato: {report.ended} What came before is stored.")
-    return 1 if report.ended else 0

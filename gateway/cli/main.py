@@ -276,7 +276,7 @@ def doctor(
             if report:
                 show(examining.report([each async for each in facts], settings))
                 return 0
-            return await printed(examining.findings(facts), redactor(settings))
+            return await printed((fact.finding async for fact in facts), redactor(settings))
 
     raise typer.Exit(guarded(run, settings))
 
@@ -605,7 +605,8 @@ def import_(
 
     report = guarded(run, settings)
     show_rows(report, as_json, importing.report_text)
-    raise typer.Exit(importing.complain_of_end(report))
+    if report.ended:
+        fail(f"{report.ended} What came before is stored.")
 
 
 @app.command()

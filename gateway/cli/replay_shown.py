@@ -116,7 +116,7 @@ def replay_page(replay: Row) -> str:
         rows="\n".join(rows),
         was_total=escape(_total_line(replay["total"]["was"])),
         now_total=escape(_total_line(replay["total"]["now"])),
-        ended=f"<p>{escape(_ended(replay))}</p>" if replay["ended"] else "",
+        ended=f"<p>{escape(ended_text(replay))}</p>" if replay["ended"] else "",
     )
 
 
@@ -124,13 +124,9 @@ def _page_cell(answer: Row) -> str:
     return f'<td dir="auto"><p>{escape(answer["text"])}</p><small>{escape(_facts_line(answer))}</small></td>'
 
 
-def _ended(replay: Row) -> str:
-    return f"It ended after {counted(len(replay['exchanges']), 'message')}: {replay['ended']}"
-
-
 def ended_text(replay: Row) -> str:
-    """Why it ended early; "" if it did not."""
-    return _ended(replay) if replay["ended"] else ""
+    """Why it ended early."""
+    return f"It ended after {counted(len(replay['exchanges']), 'message')}: {replay['ended']}"
 
 
 def write_page(replay: Row, file: Path) -> None:

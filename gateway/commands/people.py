@@ -40,7 +40,7 @@ async def pair(ctx: CommandContext) -> str:
     if guest is None:
         raise UserError(refused(verdict, words))
     await ctx.welcome.greet()
-    return let_in(guest)
+    return f"Let in: {named(guest)}. /pair remove {guest.platform}:{guest.user} shows them out again."
 
 
 class Words(Struct, frozen=True, kw_only=True):
@@ -79,11 +79,6 @@ def refused(verdict: Verdict, words: Words) -> str:
 def unnamed(words: Words) -> str:
     """The answer to a removal without a person's name."""
     return f"Name the person as {words.look} does, for example: {words.remove} {words.person}"
-
-
-def let_in(guest: Guest) -> str:
-    """The answer to a code that was right."""
-    return f"Let in: {named(guest)}. /pair remove {guest.platform}:{guest.user} shows them out again."
 
 
 def shown_out(guest: Guest | None, words: Words) -> str:

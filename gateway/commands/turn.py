@@ -34,12 +34,9 @@ async def steer(ctx: CommandContext) -> str:
 
 
 @command("queue <text>", "While I work", "ask something for when I am done", sends="queue")
-async def queue(ctx: CommandContext) -> Answer:
-    """/queue without a text; with one it is a message that waits for a turn of its own. An earlier release
-    stored it as a command all the same."""
-    if not ctx.argument:
-        raise UserError("Say what to ask next, for example: /queue and then summarise it")
-    return Answer(then=ctx.argument)
+async def queue(ctx: CommandContext) -> str:
+    """/queue without a text; with one it is a message that waits for a turn of its own."""
+    raise UserError("Say what to ask next, for example: /queue and then summarise it")
 
 
 @command("retry", "Conversation", "ask your last message again", elsewhere=("regenerate",))

@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, TextIO, cast
 
 import structlog
@@ -74,10 +73,7 @@ def redact_crashes(redact: Callable[[str], str]) -> None:
             text = redact(where + "".join(traceback.format_exception(error)))
             _Sink(None).write(text)
 
-    def of_program(_: type[BaseException], error: BaseException, __: TracebackType | None) -> None:
-        show(error)
-
-    sys.excepthook = of_program
+    sys.excepthook = lambda _, error, __: show(error)
     threading.excepthook = lambda crash: show(crash.exc_value, f"In {crash.thread and crash.thread.name}:\n")
     sys.unraisablehook = lambda crash: show(crash.exc_value, f"{crash.err_msg or 'Ignored'}: {crash.object!r}\n")
 

@@ -94,7 +94,7 @@ def unpack(source: IO[bytes], folder: Path, name: str) -> Manifest:
     if STORE not in manifest.files:
         raise UserError(f"{name} holds no store.")
     for path, target in links:  # last, so that nothing was written through them
-        if _stays_inside(path.parent, target, folder):
+        if Path(os.path.normpath(path.parent / target)).is_relative_to(folder / HOME):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.symlink_to(target)
     return manifest
@@ -196,10 +196,6 @@ def _safe(name: str, archive: str) -> str:
     if path.is_absolute() or ".." in path.parts or not path.parts:
         raise UserError(f"{archive} is no backup of Legato: a file in it is named {name!r}.")
     return str(path)
-
-
-def _stays_inside(place: Path, target: str, folder: Path) -> bool:
-    return Path(os.path.normpath(place / target)).is_relative_to(folder / HOME)
 
 
 def _manifest_in(document: bytes, name: str) -> Manifest:

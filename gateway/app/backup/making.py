@@ -58,7 +58,8 @@ async def make(config: Config, clock: Clock, *, target: Path | None, keep: Keep 
             await _fill(config, clock, archive, others)
             if in_folder:
                 note_made(file.parent, _origin(config), name)
-    return _made(file, _thin_out(file, _origin(config), keep))
+    deleted = _thin_out(file, _origin(config), keep)
+    return Made(file=str(file), bytes=file.stat().st_size, deleted=deleted)
 
 
 def _file(config: Config, target: Path | None, name: str) -> Path | None:
@@ -75,10 +76,6 @@ def _file(config: Config, target: Path | None, name: str) -> Path | None:
     if os.path.lexists(file):  # it may be the only good copy
         raise UserError(f"{file} exists already: name a new file, or a folder")
     return file
-
-
-def _made(file: Path, deleted: Sequence[str]) -> Made:
-    return Made(file=str(file), bytes=file.stat().st_size, deleted=deleted)
 
 
 def _thin_out(file: Path, origin: str, keep: Keep | None) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import IO, Any, Final
 
 import apsw
@@ -107,7 +107,10 @@ async def restore(config: Config, file: Path, clock: Clock, identity: Path | Non
 async def verify(config: Config, file: Path, clock: Clock, identity: Path | None) -> Verified:
     """Restore a backup aside, look whether it is whole, and compare it with the store as it is. Raises UserError,
     StoreError for a backup that would not do."""
-    with _folder_for_a_while(config.at("")) as folder:
+    with written(config.at("")):
+        temporary = TemporaryDirectory(prefix="legato-", dir=config.at(""), ignore_cleanup_errors=True)
+    with temporary as name:
+        folder = Path(name)
         try:
             manifest = _unpacked(file, identity, folder)
         except OSError as error:
@@ -131,16 +134,6 @@ async def verify(config: Config, file: Path, clock: Clock, identity: Path | None
         gone=gone,
         not_compared=reason,
     )
-
-
-@contextmanager
-def _folder_for_a_while(parent: Path) -> Iterator[Path]:
-    with written(parent):
-        folder = Path(mkdtemp(prefix="legato-", dir=parent))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _not_unpacked(file: Path, folder: Path, error: OSError) -> StoreUnavailable:

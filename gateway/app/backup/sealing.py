@@ -10,7 +10,6 @@ from typing import IO, BinaryIO, Final
 
 from gateway.runtime.errors import UserError
 
-SUFFIX: Final = ".age"
 _MARKS: Final = (b"age-encryption.org/v1", b"-----BEGIN AGE ENCRYPTED FILE-----")
 MARK_BYTES: Final = max(map(len, _MARKS))
 _PIECE: Final = 64 * 1024

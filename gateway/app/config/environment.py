@@ -91,7 +91,8 @@ def interpolate(tree: Tree, shape: Shape, environ: Mapping[str, str]) -> None:
     A section that is switched off may name a variable that is not set: the value is forgotten.
     """
     for path, value in tree.leaves():
-        if not isinstance(value, str) or "${" not in value or _overridden(tree, path):
+        overridden = any(path[:length] in tree.from_environment for length in range(1, len(path) + 1))
+        if not isinstance(value, str) or "${" not in value or overridden:
             continue
         missing: list[str] = []
         text = _filled_in(value, environ, missing)
@@ -119,10 +120,6 @@ def _filled_in(value: str, environ: Mapping[str, str], missing: list[str]) -> st
         return environ.get(name, "")
 
     return _REFERENCE.sub(replacement, value)
-
-
-def _overridden(tree: Tree, path: KeyPath) -> bool:
-    return any(path[:length] in tree.from_environment for length in range(1, len(path) + 1))
 
 
 def typed(kind: Any, text: str) -> Any:

@@ -45,15 +45,13 @@ def _inside(value: Any) -> Iterable[tuple[KeyPath, Any]]:
 
 def nobody(config: Config, platforms: Mapping[str, Platform]) -> Iterator[Finding]:
     """Entries of `access` that would never fit anybody."""
-    named = next((each for each in platforms.values() if each.settings), None)
-    example = f"{named.name}:{named.person}" if named else "PLATFORM:PERSON"
     for key in ("allow", "admins"):
         for index, entry in enumerate(getattr(config.access, key)):
             path: KeyPath = ("access", key, index)
             platform, _, person = entry.partition(":")
             but = "" if may_be_secret(entry) else f", not {entry!r}"
             if not re.fullmatch(r"[a-z][a-z0-9_-]*:\S+", entry):
-                yield (path,), f'{dotted(path)} must name a platform and a person, as in "{example}"{but}'
+                yield (path,), f"{dotted(path)} must name a platform and a person, as in {_example(platforms)}{but}"
             elif platform not in platforms:
                 hint = did_you_mean(platform, platforms)
                 yield (path,), f"{dotted(path)} names the platform {platform!r}, which is not installed{hint}"
@@ -85,4 +83,4 @@ def nowhere(config: Config, platforms: Mapping[str, Platform]) -> Iterator[Findi
 
 def _example(platforms: Mapping[str, Platform]) -> str:
     named = next((each for each in platforms.values() if each.settings), None)
-    return f'"{named.name}:{named.person}"' if named else '"PLATFORM:CHAT"'
+    return f'"{named.name}:{named.person}"' if named else '"PLATFORM:PERSON"'

@@ -39,11 +39,7 @@ def is_for_a_server(path: KeyPath) -> bool:
 
 
 def _value(path: KeyPath, value: Any, redact: Redact) -> str:
-    hidden = isinstance(value, SecretStr) or any(isinstance(each, SecretStr) for each in _items(value))
-    if hidden or is_for_a_server(path):
+    items = value if isinstance(value, list | tuple) else (value,)
+    if is_for_a_server(path) or any(isinstance(each, SecretStr) for each in items):
         return SECRET
-    return redact(", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
-
-
-def _items(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, list | tuple) else ()
+    return redact(", ".join(map(str, items)))

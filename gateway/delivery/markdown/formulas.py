@@ -34,7 +34,7 @@ def readable(latex: str) -> str:
     if not any(sign in source for sign in "\\^_") or "$" in source or "||" in source or len(source) > _LONGEST:
         return source
     try:
-        text, entities = convert(f"${_on_one_line(source)}$", latex_escape=False, config=_CONFIG)
+        text, entities = convert(f"${' '.join(source.split())}$", latex_escape=False, config=_CONFIG)
     except (LookupError, RecursionError, TypeError, ValueError):
         return source  # the converter's own mistakes are not the reader's
     if "\\" in text or [entity.type for entity in entities] != ["code"]:
@@ -53,10 +53,6 @@ def script(sign: str, text: str) -> str:
 
 def _in_place(match: re.Match[str]) -> str:
     return script(match["sign"], match["several"] or match["one"])
-
-
-def _on_one_line(latex: str) -> str:
-    return " ".join(latex.split())
 
 
 def _without_bar(root: re.Match[str]) -> str:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from itertools import pairwise
-from typing import Final
+from typing import Final, cast
 
 from msgspec import Struct, field
 
@@ -162,7 +162,7 @@ def _rule(parts: TimeParts, text: str, at: int) -> int:
         raise BadTime("I do not repeat anything more often than each minute.")
     if not 1 <= count <= MOST_TIMES:
         raise BadTime(f"A time that comes again has a number from 1 to {MOST_TIMES:,}, such as in: every 2 hours.")
-    parts.rule = Recurrence(unit=_repeatable(unit), count=count)
+    parts.rule = Recurrence(unit=cast(Unit, unit), count=count)
     return found.end()
 
 
@@ -345,11 +345,6 @@ def _time_of(hour: int, minute: int, half: str, said: str) -> time:
 def _number(text: str | None) -> int:
     said = (text or "1").strip()
     return int(said) if said.isdecimal() else patterns.NUMBERS.of(said)
-
-
-def _repeatable(unit: Unit | str) -> Unit:
-    found: Unit = unit  # type: ignore[assignment]  # a second was refused before
-    return found
 
 
 _READERS: Final[tuple[Callable[[TimeParts, str, int], int], ...]] = (

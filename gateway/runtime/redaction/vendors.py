@@ -39,12 +39,9 @@ _PREFIXES: Final = (
 )  # fmt: skip
 
 
-def _alternatives() -> str:
-    return "|".join(
-        f"(?:{'|'.join(map(re.escape, names.split()))}){alphabet}{{{least},}}" for alphabet, least, names in _PREFIXES
-    )
-
-
 PREFIXES: Final = " ".join(names for _, _, names in _PREFIXES)
-PREFIXED: Final = f"({_alternatives()})"
+_ALTERNATIVES: Final = [
+    f"(?:{'|'.join(map(re.escape, names.split()))}){alphabet}{{{least},}}" for alphabet, least, names in _PREFIXES
+]
+PREFIXED: Final = f"({'|'.join(_ALTERNATIVES)})"
 SHORTEST: Final = 24  # characters of the shortest of these tokens that count as a run
