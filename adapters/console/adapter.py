@@ -17,7 +17,7 @@ from adapters.console import codec
 from adapters.console.codec import Complaint, InputLine, LineSplitter, Request
 from adapters.console.folder import Folder, told
 from adapters.console.intake import Intake
-from adapters.console.pipes import FileDescriptorLike, InputReader, Interrupted, OutputWriter
+from adapters.console.pipes import InputReader, Interrupted, OutputWriter, Pipe
 from adapters.console.platform import LIMITS
 from gateway.domain.adapter import Accept
 from gateway.domain.approval import command_meant
@@ -43,8 +43,8 @@ class _LineConsole(ABC):
 
     def __init__(
         self,
-        stdin: FileDescriptorLike,
-        stdout: FileDescriptorLike,
+        stdin: Pipe,
+        stdout: Pipe,
         *,
         ids: Ids,
         clock: Clock,
@@ -249,7 +249,7 @@ class JsonConsole(_LineConsole):
 
     limits = replace(LIMITS, ambiguous_retries=None, pauses_when_full=True)
 
-    def __init__(self, stdin: FileDescriptorLike, stdout: FileDescriptorLike, **how: Any) -> None:
+    def __init__(self, stdin: Pipe, stdout: Pipe, **how: Any) -> None:
         super().__init__(stdin, stdout, **how)
         self._streams: dict[str, None] = {}  # ids of the events whose lines ask for pieces, oldest first
         self._growing: dict[str, str] = {}  # replies as far as they were shown, by id
@@ -301,10 +301,10 @@ class PipeConsole(_LineConsole):
 
     def __init__(
         self,
-        stdin: FileDescriptorLike,
-        stdout: FileDescriptorLike,
+        stdin: Pipe,
+        stdout: Pipe,
         *,
-        stderr: FileDescriptorLike | None = None,
+        stderr: Pipe | None = None,
         styled: Callable[[str], str] | None = None,
         **how: Any,
     ) -> None:

@@ -14,6 +14,7 @@ from gateway.domain.chat import Inbound
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
+from gateway.runtime.tasks import comes_within
 
 Complain = Callable[[str], Awaitable[None]]
 Refuse = Callable[[Inbound], Awaitable[None]]
@@ -77,12 +78,6 @@ class Intake:
 
     async def _wait(self, batch: Sequence[Inbound], seconds: float) -> None:
         self._held = frozenset(inbound.source.chat for inbound in batch)
-        if self._abandoned:
-            return
-        try:
-            async with self._clock.limit(seconds):
-                await self._moved.wait()
-        except TimeoutError:
-            return
-        finally:
+        if not self._abandoned:
+            await comes_within(self._moved, seconds, self._clock)
             self._held = frozenset()

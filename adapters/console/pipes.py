@@ -16,7 +16,7 @@ import select
 import termios
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import IO, Any, Final
 
 from gateway.runtime.errors import Disconnected
 
@@ -25,14 +25,8 @@ READ_SIZE: Final = 64 * 1024  # bytes: what a Linux pipe holds
 WRITE_SIZE: Final = 4096
 
 
-class HasFileno(Protocol):
-    """An open file; only its descriptor is used, so its own buffers must be empty."""
-
-    def fileno(self) -> int:
-        """The descriptor."""
-
-
-FileDescriptorLike = int | HasFileno
+Pipe = int | IO[Any]
+"""A descriptor, or an open file, of which only the descriptor is used: its own buffers must be empty."""
 
 
 class Interrupted(Exception):
@@ -42,7 +36,7 @@ class Interrupted(Exception):
 class _Waiter:
     """One thread for one descriptor, and the means to end its waiting."""
 
-    def __init__(self, source: FileDescriptorLike, name: str) -> None:
+    def __init__(self, source: Pipe, name: str) -> None:
         self.fd = source if isinstance(source, int) else source.fileno()
         self.thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self._wake_end, self._ring_end = os.pipe()
@@ -78,7 +72,7 @@ class _Waiter:
 class InputReader:
     """Reads a descriptor."""
 
-    def __init__(self, source: FileDescriptorLike) -> None:
+    def __init__(self, source: Pipe) -> None:
         self._waiter = _Waiter(source, "console-in")
 
     async def read(self) -> bytes:
@@ -127,7 +121,7 @@ class InputReader:
 class OutputWriter:
     """Writes whole lines, in the order of the calls, however slow the reader is."""
 
-    def __init__(self, target: FileDescriptorLike) -> None:
+    def __init__(self, target: Pipe) -> None:
         self._waiter = _Waiter(target, "console-out")
         self._torn = b""  # what is left of a line that failed half-way: it must end before the next begins
         self.gone = False  # whether the reader has left

@@ -31,7 +31,6 @@ from gateway.domain.adapter import Accept, Admits, Finding, MenuEntry, Notebook,
 from gateway.domain.chat import Attachment, Button, ChatAddress, Outbound
 from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.platform import AdapterHost
-from gateway.domain.rates import Rate
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
@@ -68,6 +67,7 @@ class DiscordAdapter:
     notebook: Notebook | None = None
     admits: Admits | None = None
     propose: Propose | None = None
+    draft_rates = staticmethod(draft_rates)
 
     def __init__(
         self,
@@ -302,10 +302,6 @@ class DiscordAdapter:
         return number if first == outbound.id else None
 
     # -- editing ----------------------------------------------------------------------------
-
-    def draft_rates(self, to: ChatAddress) -> Sequence[Rate]:
-        """The share of unfinished replies."""
-        return draft_rates(to)
 
     async def edit(self, outbound: Outbound, platform_message_id: str) -> None:
         number = platform_message_id.removeprefix("@")

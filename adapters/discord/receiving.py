@@ -32,6 +32,7 @@ from adapters.discord.platform import DiscordSettings
 from gateway.domain.adapter import Accept, Accepted, Admits, Notebook, Propose
 from gateway.domain.chat import Inbound, Source
 from gateway.domain.command import Proposal
+from gateway.domain.reminder import roughly
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
@@ -511,7 +512,7 @@ class Receiver:
         """Return a chat's notice before the first answer to a missed message."""
         if self._away is None or self._away < _WORTH_A_WORD:
             return ""
-        told = f"I was away for {_span(self._away)}; now I answer what was written here meanwhile."
+        told = f"I was away for {roughly(self._away)}; now I answer what was written here meanwhile."
         if is_cut:
             told += f" That was a lot: I looked only at the last {self._settings.catch_up.messages:,} messages."
         return told
@@ -526,11 +527,3 @@ def _numbers(channel: Any, number: Any) -> str:
     """A channel's id, if both are ids. Raises TypeError or ValueError."""
     int(number)
     return str(int(channel))
-
-
-def _span(seconds: float) -> str:
-    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
-        if seconds >= 2 * size or (unit == "minute"):
-            count = max(1, round(seconds / size))
-            return f"{count:,} {unit}{'s' if count != 1 else ''}"
-    raise AssertionError("every time has minutes")

@@ -18,6 +18,7 @@ from msgspec import Struct, field
 
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
+from gateway.runtime.tasks import comes_within
 
 log = structlog.get_logger(__name__)
 
@@ -98,14 +99,7 @@ class Workers(Struct, kw_only=True):
                 backoff.reset()
             wait = backoff.pause()
             log.error("worker_died", worker=index, status=status, again_in=wait)
-            await self._pause(wait)
-
-    async def _pause(self, seconds: float) -> None:
-        try:
-            async with self.clock.limit(seconds):
-                await self._stopping.wait()
-        except TimeoutError:
-            return
+            await comes_within(self._stopping, wait, self.clock)
 
 
 def when_alone(parent_pipe: int, stop: Callable[[], None]) -> None:

@@ -533,7 +533,7 @@ def upgrade(
     disk is too small.
     """
     from gateway.app.store import configured_store
-    from gateway.cli.upgrade import is_fit, rehearsal_text
+    from gateway.cli.backup import is_fit, rehearsal_text
     from gateway.store.sqlite.rehearsal import Rehearsal
     from gateway.store.sqlite.rehearsal import rehearse as rehearsed
 

@@ -43,8 +43,7 @@ class PairingRequest(Struct, frozen=True, kw_only=True):
 
 
 class Guest(Struct, frozen=True, kw_only=True):
-    """Somebody who was let in, when, and by which code: typed again, it is no mistake. `greeted`: they were
-    told so. `place`: as in `PairingRequest`."""
+    """Somebody who was let in, and by which code: typed again, it is no mistake. `place`: see `PairingRequest`."""
 
     platform: str
     user: str
@@ -52,7 +51,7 @@ class Guest(Struct, frozen=True, kw_only=True):
     name: str
     code: str
     at: float
-    greeted: bool = True  # of those who were let in before this was noted, too
+    greeted: bool = True  # whether they were told so
     place: str = ""
 
 

@@ -16,6 +16,7 @@ from typing import Final
 from msgspec import Struct
 
 from gateway.runtime.clock import Clock
+from gateway.runtime.tasks import comes_within
 
 _KEPT: Final = 12_000  # bytes of output at its beginning, and as many at its end
 _LAST_WORDS: Final = 1.0  # seconds in which output from before a program's end is still read
@@ -45,18 +46,11 @@ async def run(
     """Run a program, and end everything that it started. `apart`: its stderr is no part of its output. Raises OSError
     if it cannot be started."""
     transport, written = await _started(argv, folder, environment, apart=apart)
-    late = False
     try:
-        try:
-            async with clock.limit(seconds):
-                await written.exited.wait()
-        except TimeoutError:
-            late = True
+        late = not await comes_within(written.exited, seconds, clock)
         code = transport.get_returncode() or 0
         _end(transport)  # also what runs in the background, and may hold the output open
-        with suppress(TimeoutError):
-            async with clock.limit(_LAST_WORDS):
-                await written.closed.wait()
+        await comes_within(written.closed, _LAST_WORDS, clock)
     finally:
         await _closed(transport, written)
     return ProgramResult(code=code, late=late, output=written.output.text(), errors=written.errors.text())

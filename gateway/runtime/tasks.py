@@ -71,6 +71,14 @@ async def ended_before(work: Callable[[], Awaitable[None]], event: asyncio.Event
     return ended
 
 
+async def comes_within(event: asyncio.Event, seconds: float, clock: Clock) -> bool:
+    """Wait for an event, at most so long: whether it came."""
+    with suppress(TimeoutError):
+        async with clock.limit(seconds):
+            return await event.wait()
+    return False
+
+
 async def best_effort(work: Awaitable[object], *, what: str) -> bool:
     """Await what a turn can do without, such as showing that somebody types; False, after logging, if it raised."""
     try:

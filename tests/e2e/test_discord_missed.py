@@ -132,7 +132,7 @@ async def test_a_long_pause_is_told_once_in_each_chat(
     for number in range(2):
         discord.people.say(place, anna, f"@Legato {number}")
     async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}) as bot:
-        shown = {"echo: first", AWAY.format("3 hours"), "echo: 0", "echo: 1"}
+        shown = {"echo: first", AWAY.format("3 h"), "echo: 0", "echo: 1"}
         await bot.until(lambda: len(bot.shown(place)) == 4)
         assert set(bot.shown(place)) == shown
 

@@ -6,11 +6,10 @@ one makes it.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -20,13 +19,13 @@ from msgspec import Struct
 from gateway.domain.expiry import next_daily
 from gateway.domain.wording import utc
 from gateway.runtime.clock import Clock
+from gateway.runtime.program import run
 from gateway.store.port import Store
 
 log = structlog.get_logger(__name__)
 
 _AGAIN: Final = 3_600.0  # seconds after a failure; and the lease of whoever makes one
 _LONGEST: Final = 6 * 3_600.0  # seconds
-_NICE: Final = 10  # of the process: answers come first
 _ACCOUNT: Final = "backup"  # the notes about it, and the lease
 
 
@@ -94,28 +93,17 @@ class DailyBackups(Struct, kw_only=True):
 
     async def _run(self) -> tuple[dict[str, Any], str | None]:
         """What the process says that it made, or the reason why it made nothing."""
+        command = ["nice", *self.command]  # answers come first
         try:
-            process = await asyncio.create_subprocess_exec(
-                *self.command,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
+            ended = await run(
+                command, folder=Path(), environment=os.environ, seconds=_LONGEST, clock=self.clock, apart=True
             )
         except OSError as error:
             return {}, f"Its process cannot be started ({error.strerror})."
-        try:
-            with suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, process.pid, _NICE)
-            async with self.clock.limit(_LONGEST):
-                said, errors = await process.communicate()
-        except TimeoutError:
+        if ended.late:
             return {}, f"It had not ended after {_LONGEST / 3_600:g} hours, and was broken off."
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-        if process.returncode:
-            lines = errors.decode(errors="replace").strip().splitlines() or [f"exit status {process.returncode}"]
+        if ended.code:
+            lines = ended.errors.strip().splitlines() or [f"exit status {ended.code}"]
             return {}, lines[-1].removeprefix("legato: ")
-        row: dict[str, Any] = json.loads(said)
+        row: dict[str, Any] = json.loads(ended.output)
         return row, None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.cli.upgrade import is_fit, rehearsal_text
+from gateway.cli.backup import is_fit, rehearsal_text
 from gateway.runtime.structs import replace
 from gateway.store.sqlite.rehearsal import Rehearsal
 
