@@ -18,10 +18,12 @@ import json
 import re
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from gateway.domain.chat import ChatType, Inbound, Outbound, OutboundKind, Source
 from gateway.domain.terminal import REPLACEMENT, printable
+from gateway.runtime.structs import replace
 
 PLATFORM: Final = "console"
 MAX_LINE: Final = 16 * 1024 * 1024  # bytes; our own limit: an endless line would fill the memory
@@ -31,7 +33,6 @@ FRESH: Final = "/new"
 DEFAULT_USER: Final = "local"
 MARKS: Final[dict[OutboundKind, str]] = {"notice": "· ", "error": "! ", "question": "? "}
 
-_FIELDS: Final = ("text", "chat", "user", "thread", "id", "stream")
 _EXAMPLE: Final = '{"text": "hi"}'
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
@@ -46,7 +47,7 @@ class InputLine(Struct, frozen=True, kw_only=True):
     data: bytes | None
 
 
-class Request(Struct, frozen=True, kw_only=True):
+class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The request of one good line; None for a field that the line leaves out."""
 
     text: str
@@ -129,48 +130,20 @@ def decode_json(line: InputLine) -> Request | Complaint | None:
 
 
 def _request(line: InputLine, value: Any) -> Request | Complaint:
-    if not isinstance(value, dict):
-        return _of_json(line, f"is {_json_type(value)}, not an object")
-    fields = {name: content for name, content in value.items() if name == "text" or content is not None}
-    problem = _problem(fields)
-    if problem is not None:
+    is_object = isinstance(value, dict)
+    fields = {name: content for name, content in value.items() if content is not None} if is_object else {}
+    try:
+        request = msgspec.convert(fields if is_object else value, Request)
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
+        return _of_json(line, f"is no message ({printable(str(error))[:200]})", fields)
+    if request.user == DEFAULT_USER:
+        problem = f'names the user "{DEFAULT_USER}", who is the operator: leave "user" out to speak as the operator'
         return _of_json(line, problem, fields)
-    return Request(**{**fields, "text": storable(fields["text"])})
-
-
-def _problem(fields: dict[str, Any]) -> str | None:
-    unknown = sorted(repr(name) for name in fields if name not in _FIELDS)
-    if unknown:
-        known = ", ".join(_FIELDS)
-        return f"has a field that does not exist ({printable(', '.join(unknown))[:200]}; there are {known})"
-    if fields.get("user") == DEFAULT_USER:
-        return f'names the user "{DEFAULT_USER}", who is the operator: leave "user" out to speak as the operator'
-    if "text" not in fields:
-        return 'has no "text"'
     for name, content in fields.items():
-        if name == "stream":
-            if not isinstance(content, bool):
-                return f'has {_json_type(content)} as "stream", not true or false'
-            continue
-        if not isinstance(content, str):
-            return f'has {_json_type(content)} as "{name}", not a string'
-        if name != "text" and not content:
-            return f'has an empty "{name}"'
-        if name != "text" and _UNSTORABLE.search(content):
-            return f'has a character in "{name}" that cannot be stored (NUL or half of a surrogate pair)'
-    return None
-
-
-def _json_type(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true or false"
-    if isinstance(value, dict):
-        return "an object"
-    if isinstance(value, list):
-        return "an array"
-    return "a string" if isinstance(value, str) else "a number"
+        if name != "text" and (content == "" or (isinstance(content, str) and _UNSTORABLE.search(content))):
+            problem = f'has a "{name}" that is empty, or holds NUL or half of a surrogate pair, which cannot be stored'
+            return _of_json(line, problem, fields)
+    return replace(request, text=storable(request.text))
 
 
 def decode_plain(line: InputLine) -> Request | Complaint | None:
