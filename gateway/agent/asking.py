@@ -181,7 +181,7 @@ class Asking(Struct, kw_only=True):
         spec = conversation.spec
         request = ModelRequest(
             messages=_prompt(conversation, out_of_steps=last and step > 1),
-            files_at=[BEFORE + position for position in conversation.files_at()],
+            files_at=conversation.files_at(before=BEFORE),
             tools=await self.steps.schemas(conversation),
             max_tokens=max_tokens,
             tool_choice="none" if last else "auto",

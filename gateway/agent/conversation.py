@@ -90,11 +90,14 @@ class Conversation(Struct, kw_only=True):
         """Return the transcript from its end without a copy, because a copy of a long one is not free."""
         return chain(reversed(self.fresh), reversed(self.messages))
 
-    def files_at(self) -> list[int]:
-        """Return the positions of the messages that refer to kept files; only new messages are walked."""
+    def files_at(self, *, before: int = 0) -> list[int]:
+        """Return the positions of the messages that refer to kept files, in a request where so many messages come
+        `before`. Only new messages are walked."""
         stored = self.references.among(self.session.ref, self.messages)
         fresh = references_in(self.fresh)
-        return [*stored, *(len(self.messages) + position for position in fresh)] if fresh else [*stored]
+        if not stored and not fresh:
+            return []
+        return [before + at for at in (*stored, *(len(self.messages) + position for position in fresh))]
 
     def aside(self) -> Aside | None:
         """Return the present turn's quotes and the position of their message; None without quotes, or where a

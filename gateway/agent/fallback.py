@@ -103,7 +103,7 @@ def told(
     unless the answer before was another model's, in the place of the same one; a person may have chosen another `home`
     since. `absence`: why the own model does not answer, "" for a spend cap. `again`: the seconds until it is asked
     again, 0 for at once."""
-    before = next((mark for mark in announced if mark.startswith(STAND_IN_MARK)), "")
+    before = next((mark for mark in announced if mark.startswith(STAND_IN_MARK)), "") if announced else ""
     own = f"{STAND_IN_MARK}{home.name} "
     mark = "" if spec.place == home.place else own + spec.name
     if mark == before:

@@ -101,7 +101,7 @@ class Agent(Struct, frozen=True, kw_only=True):
     async def remarks(self, conversation: Conversation) -> list[str]:
         """Return the lines about the reply, with the news of spend caps that are nearly used up; each is told once."""
         metering, remarks = self.asking.metering, [*self.asking.remarks]
-        if not metering.has_caps or not any(entry.cost_usd for entry in self.asking.spent):
+        if not any(entry.cost_usd for entry in self.asking.spent) or not metering.has_caps:
             return remarks
         try:
             another = metering.short_answer(conversation.spec, conversation.prompt_tokens())

@@ -79,6 +79,8 @@ class ToolSteps:
     async def resume(self, conversation: Conversation, intents: Collection[ToolIntent]) -> None:
         """Complete the calls that an earlier process left without a result. Those whose intents wait had not begun; the
         others may have taken effect and are not run again."""
+        if conversation.fresh and conversation.fresh[-1]["role"] == "user":  # as with every new message
+            return
         calls = _open_calls(conversation.newest_first())
         if not calls:
             return

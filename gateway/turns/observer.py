@@ -137,13 +137,15 @@ class TurnObserver:
         self.turn.step = step or self.turn.step
         self.turn.tools = tuple(tools)
         self.alive()
-        self._show_work()
+        if self._works is not None:
+            self._show_work(self._works)
 
     def pausing(self, seconds: float) -> None:
         """The model did not answer, and is asked again in so many seconds."""
         self.turn.again_at = self.clock.monotonic() + seconds
         self.alive()
-        self._show_work()
+        if self._works is not None:
+            self._show_work(self._works)
         if seconds >= _LONG_PAUSE:
             self._stand_in()
 
@@ -217,10 +219,9 @@ class TurnObserver:
 
     # -- a long wait ------------------------------------------------------------------------
 
-    def _show_work(self) -> None:
-        if self._works is not None:
-            to, now = self.item.inbound.source.address, self.clock.monotonic()
-            self._works.working(to, self.turn.doing, self.turn.pause(now))
+    def _show_work(self, works: CanShowWork) -> None:
+        to, now = self.item.inbound.source.address, self.clock.monotonic()
+        works.working(to, self.turn.doing, self.turn.pause(now))
 
     async def _stand_in_now_and_then(self) -> None:
         while True:

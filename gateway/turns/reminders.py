@@ -128,10 +128,9 @@ class ReminderSweep(Struct, frozen=True, kw_only=True):
         return 1 + len(also)
 
     async def judged(self, item: InboxItem, outcome: ItemOutcome, shown: Shown) -> Shown:
-        """Note whether a run of a scheduled prompt failed, and return what its chat is shown: of failures in a row the
-        first, and the one that pauses the prompt. The same run is noted once, however often it is tried. Nothing
-        changes for other items."""
-        if item.inbound.kind != "schedule" or outcome not in ("answered", "failed", "dead"):
+        """Note whether this run of a scheduled prompt failed, and return what its chat is shown: of failures in a row
+        the first, and the one that pauses the prompt. The same run is noted once, however often it is tried."""
+        if outcome not in ("answered", "failed", "dead"):
             return shown
         failed = outcome != "answered"
         reminder_id, run = run_of(item.inbound.event_id)

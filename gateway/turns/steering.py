@@ -43,13 +43,15 @@ class Steering(Struct, kw_only=True):
     lets_in: Callable[[Source], Awaitable[bool]]
     shut_out: Callable[[], None]
     _taken: set[str] = field(default_factory=set)
+    _begun: bool = False  # before the first step the person was asked for just now
 
     async def __call__(self, conversation: Conversation) -> None:
         """Add the lane's messages for this turn to the conversation, up to the first item that needs a turn of its
         own."""
-        if not await self._may_talk(self.item.inbound.source):
+        if self._begun and not await self._may_talk(self.item.inbound.source):
             self.shut_out()
             return
+        self._begun = True
         if waiting := await self._waiting(conversation):
             async with aclosing(self._messages(conversation, waiting)) as messages:
                 async for parts, said, behind in messages:

@@ -157,8 +157,10 @@ class Turns(Struct, kw_only=True):
         )
         try:
             ending = await self._ending(recorder)
-            shown = await self.schedules.judged(item, ending.outcome, ending.shown)
-            return await self._finish(recorder, replace(ending, shown=shown))
+            if item.inbound.kind == "schedule":
+                shown = await self.schedules.judged(item, ending.outcome, ending.shown)
+                ending = replace(ending, shown=shown)
+            return await self._finish(recorder, ending)
         except SessionConflict:
             raise
         except StoreUnavailable as error:
@@ -256,7 +258,7 @@ class Turns(Struct, kw_only=True):
         item = recorder.item
         begins = await self.store.beginning(item)
         journal = begins.journal or TurnJournal(session_id="")
-        begun = journal.begun
+        begun = begins.journal is not None and journal.begun
         parts = [] if begun else await self._parts(item)
         session = await self._session(recorder, begins.tip, resumed=begun)
         self.points("turn.session_opened")

@@ -12,6 +12,7 @@ from typing import Any
 import apsw
 import pytest
 
+from gateway.domain.message import user
 from gateway.runtime.errors import StoreUnavailable
 from gateway.store.sqlite.connection import Connection
 from gateway.store.sqlite.writer import Writer
@@ -57,6 +58,8 @@ async def writing(path: Path) -> AsyncIterator[tuple[Ledger, Writer]]:
 def put(name: str, error: BaseException | None = None) -> Any:
     def work(connection: apsw.Connection) -> str:
         connection.execute("INSERT INTO names VALUES (?)", (name,))
+        assert isinstance(connection, Connection)
+        connection.stored += ((0, name, user(name)),)
         if error is not None:
             raise error
         return name

@@ -242,7 +242,7 @@ def leave_signal(connection: apsw.Connection, item: InboxItem, kind: SignalKind,
 def signals(connection: apsw.Connection, item: InboxItem) -> tuple[SignalKind, ...]:
     """Signals left for an item, oldest first."""
     rows = many(connection, "SELECT kind FROM signals WHERE item = ? ORDER BY at, kind", (int(item.id),))
-    return tuple(row[0] for row in rows)
+    return tuple([row[0] for row in rows]) if rows else ()
 
 
 def fates(connection: apsw.Connection, name: str, platforms: Collection[str]) -> list[Fate]:

@@ -131,7 +131,7 @@ def advance_all(
     connection: apsw.Connection, lanes: Iterable[str], sender: Sender, *, reclaim: bool = False
 ) -> tuple[Advance, ...]:
     """`advance` for each chat once, in the order given."""
-    return tuple(advance(connection, lane, sender, reclaim=reclaim) for lane in dict.fromkeys(lanes))
+    return tuple([advance(connection, lane, sender, reclaim=reclaim) for lane in dict.fromkeys(lanes)])
 
 
 def advance(

@@ -61,7 +61,7 @@ class _Job(Struct):
 class Writer:
     """Runs operations on `connection` in a thread of its own, which starts at once.
 
-    `at_end` is called inside each transaction, after its operations. `broken` is given a sentence
+    `at_end` is called inside each transaction that stored messages, after its operations. `broken` is given a sentence
     if the thread cannot go on, or the file is damaged. To be made, used and closed on one event loop.
     """
 
@@ -203,7 +203,8 @@ class Writer:
         connection.stored = ()
         for job in batch:
             self._operation(job, alone=len(batch) == 1)
-        self._at_end(connection)
+        if connection.stored:
+            self._at_end(connection)
         if connection.in_transaction:
             connection.execute("COMMIT")
             if connection.total_changes() != before:
