@@ -73,7 +73,7 @@ async def transcript_from(wire: Wire, session: Session, known: tuple[Message, ..
     return known
 
 
-async def sessions(wire: Wire, key: SessionKey | None, limit: int, offset: int) -> list[Session]:
+async def sessions(wire: Wire, key: SessionKey | None, limit: int, offset: int = 0) -> list[Session]:
     """A key's sessions, newest first. `key` None: all sessions, which costs `offset + limit` short answers from each
     partition."""
     if key is None:
@@ -84,7 +84,7 @@ async def sessions(wire: Wire, key: SessionKey | None, limit: int, offset: int) 
 
 
 async def rows(
-    wire: Wire, address: ChatAddress | None, limit: int, states: Collection[OutboundState]
+    wire: Wire, address: ChatAddress | None, limit: int, states: Collection[OutboundState] = ()
 ) -> list[Outbound]:
     """Rows of an address (None: of all), newest first; only those in one of these states, if any is given."""
     found: list[Outbound] = []

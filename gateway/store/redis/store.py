@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from math import ceil
-from typing import Any, Final, Unpack
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar, Unpack
 
 from gateway.domain.approval import Approval, Verdict
-from gateway.domain.chat import MOST_PLACE, ChatAddress, Outbound, OutboundState, SessionKey
+from gateway.domain.chat import MOST_PLACE, ChatAddress, Outbound, SessionKey
 from gateway.domain.file import KeptFile
-from gateway.domain.memory import Memory, MemoryChange
+from gateway.domain.memory import MemoryChange
 from gateway.domain.message import Message
 from gateway.domain.pin import Pins
 from gateway.domain.rates import GRACE, Rate
@@ -33,21 +33,17 @@ from gateway.store.records import (
     EXPIRY_CLAIM,
     LEASE_SECONDS,
     Arrival,
-    Backlog,
     Beginning,
-    Call,
     CapReached,
     Changed,
     Claim,
     Decision,
     Erasure,
     Forgetting,
-    Found,
     InboxItem,
     ItemOutcome,
     Lease,
     Meaning,
-    Named,
     Opening,
     Passage,
     Rebuilt,
@@ -60,7 +56,6 @@ from gateway.store.records import (
     Talk,
     ToolIntent,
     TurnEnd,
-    Unembedded,
     UsageBy,
     Vector,
     chat_type_of,
@@ -111,6 +106,20 @@ from gateway.store.shared.documents import (
 )
 from gateway.store.shared.platforms import Platforms, chat_name
 from gateway.store.shared.process import Process
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def _reads(
+    query: Callable[Concatenate[Wire, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[RedisStore, P], Coroutine[Any, Any, T]]:
+    """The step that only asks this query."""
+
+    async def step(store: RedisStore, /, *args: P.args, **named: P.kwargs) -> T:
+        return await query(store._wire, *args, **named)
+
+    return step
 
 
 class RedisStore(Store):
@@ -262,8 +271,7 @@ class RedisStore(Store):
             item_from(each) for each in await self._wire.look(partition_of_key(key), "waiting", str(key), str(limit))
         ]
 
-    async def heard(self, key: SessionKey, limit: int) -> list[InboxItem]:
-        return await reading.heard(self._wire, key, limit)
+    heard = _reads(reading.heard)
 
     # -- one turn ---------------------------------------------------------------------------
 
@@ -413,8 +421,7 @@ class RedisStore(Store):
             partition_of_key(key), "signal", str(key), kind, number(at), read=_whether, done=done
         )
 
-    async def signals(self, item: InboxItem) -> tuple[SignalKind, ...]:
-        return await reading.signals(self._wire, item)
+    signals = _reads(reading.signals)
 
     def on_signal(self, listener: Callable[[SessionKey, SignalKind], None]) -> None:
         self._process.signal_listeners.append(listener)
@@ -589,13 +596,11 @@ class RedisStore(Store):
         found = await forgetting.talks(self._wire, self._endpoint, platform, person)
         return [Talk(key=SessionKey.parse(key), chat_type=chat_type_of(found[key])) for key in sorted(found)]
 
-    async def forgotten(self, key: SessionKey, deed: str) -> Mapping[str, int] | None:
-        return await forgetting.counted(self._wire, key, deed)
+    forgotten = _reads(forgetting.counted)
 
     # -- memory -----------------------------------------------------------------------------
 
-    async def memory(self, scope: SessionKey) -> Memory:
-        return await read_memory(self._wire, scope)
+    memory = _reads(read_memory)
 
     async def change_memory(self, change: MemoryChange) -> bool:
         parts = [str(change.scope), str(change.version), str(change.last_number), *arguments.listed(change.gone)]
@@ -659,8 +664,7 @@ class RedisStore(Store):
         )
         return Changed(first=first, outbound=rows_to_send(advances))
 
-    async def rows(self, chat: ChatAddress, row_ids: Sequence[str]) -> list[Outbound]:
-        return await reading.rows_of_chat(self._wire, chat, row_ids)
+    rows = _reads(reading.rows_of_chat)
 
     # -- files ------------------------------------------------------------------------------
 
@@ -823,8 +827,7 @@ class RedisStore(Store):
 
     # -- reading for people -----------------------------------------------------------------
 
-    async def sessions(self, key: SessionKey | None, limit: int, offset: int = 0) -> list[Session]:
-        return await reading.sessions(self._wire, key, limit, offset)
+    sessions = _reads(reading.sessions)
 
     async def compactions(self, session_id: str) -> list[Compaction]:
         asked = self._places.possible(session_id)
@@ -837,17 +840,13 @@ class RedisStore(Store):
         now = self._process.time.now()
         return await searching.search(self._wire, self._old_search, words, key, limit, now, meaning)
 
-    async def unembedded(self, model: str, length: int, limit: int) -> list[Unembedded]:
-        return await searching.unembedded(self._wire, model, length, limit)
+    unembedded = _reads(searching.unembedded)
 
     async def keep_vectors(self, model: str, key: SessionKey, kept: Mapping[str, Vector]) -> None:
         await vectors.keep(self._wire, partition_of_key(key), searching.owner_of(str(key)), model, kept)
 
-    async def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
-        return await searching.holding(self._wire, values, key, limit)
-
-    async def around(self, key: SessionKey, message_id: str, reach: int) -> list[Found]:
-        return await searching.around(self._wire, key, message_id, reach)
+    holding = _reads(searching.holding)
+    around = _reads(searching.around)
 
     async def usage(
         self, since: float, by: UsageBy, session_id: str | None = None, key: SessionKey | None = None
@@ -863,28 +862,19 @@ class RedisStore(Store):
         where: Iterable[int] = EVERYWHERE if key is None else (partition_of_key(key),)
         return await reading.usage(self._wire, where, since, by, session_id, key)
 
-    async def calls(self, key: SessionKey, since: float, until: float) -> list[Call]:
-        return await reading.calls(self._wire, key, since, until)
-
-    async def named(self, name: str, platforms: Collection[str]) -> Named:
-        return await reading.named(self._wire, name, platforms)
+    calls = _reads(reading.calls)
+    named = _reads(reading.named)
 
     async def status(self, platforms: Collection[str] | None = None) -> StoreStatus:
         return await reading.status(self._wire, Platforms(platforms), self._old_search)
 
-    async def backlog(self) -> Backlog:
-        return await reading.backlog(self._wire)
-
-    async def dead(self, limit: int) -> list[InboxItem]:
-        return await reading.dead(self._wire, limit)
+    backlog = _reads(reading.backlog)
+    dead = _reads(reading.dead)
 
     async def bury(self, item: InboxItem) -> bool:
         return await self._wire.run(partition_of_key(item.key), "bury", item.id, read=_whether)
 
-    async def outbox(
-        self, address: ChatAddress | None, limit: int, states: Collection[OutboundState] = ()
-    ) -> list[Outbound]:
-        return await reading.rows(self._wire, address, limit, states)
+    outbox = _reads(reading.rows)
 
     # -- what the process remembers ---------------------------------------------------------
 
