@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import structlog
-from msgspec import NODEFAULT
+from msgspec import NODEFAULT, convert, to_builtins
 from msgspec.structs import asdict
 
 from gateway.domain.approval import LABELS, Approval
 from gateway.domain.chat import Button, ChatType, Inbound, SessionKey, Source, file_in, file_note
 from gateway.domain.file import KeptFile
 from gateway.domain.message import Message, note_of
-from gateway.domain.pin import Pin, Pins
+from gateway.domain.pin import Pins
 from gateway.domain.reminder import Reminder
 from gateway.store.records import InboxItem, ToolIntent
 
@@ -129,15 +129,12 @@ def readable_inbound(text: str, key: SessionKey, number: str) -> Inbound:
 
 def pins_json(pins: Pins) -> str:
     """A key's pins."""
-    rules = [{"text": pin.text, "at": pin.at, **({"by": pin.by} if pin.by else {})} for pin in pins.rules]
-    return dumps({"set_by": pins.set_by, "rules": rules})
+    return dumps(to_builtins(pins))
 
 
 def pins_from(text: str) -> Pins:
     """The inverse of `pins_json`."""
-    data: dict[str, Any] = json.loads(text)
-    rules = tuple(Pin(text=each["text"], at=each["at"], by=each.get("by", "")) for each in data["rules"])
-    return Pins(rules=rules, set_by=data["set_by"])
+    return convert(json.loads(text), Pins)
 
 
 def file_json(file: KeptFile) -> str:
@@ -147,7 +144,7 @@ def file_json(file: KeptFile) -> str:
 
 def file_from(text: str) -> KeptFile:
     """The inverse of `file_json`."""
-    return KeptFile(**_known(json.loads(text), KeptFile.__struct_fields__))
+    return convert(json.loads(text), KeptFile)
 
 
 def item_from(row: Sequence[Any]) -> InboxItem:
