@@ -39,7 +39,7 @@ from gateway.store.shared.near import Vocabulary
 from gateway.store.shared.ranking import MOST_OF_A_TERM, Text
 from gateway.store.shared.searchable import KINDS, RETURNED, Kind, every_term_of, kind_of, terms_of
 from gateway.store.shared.text import Question, is_dense
-from gateway.store.shared.unindexed import Unindexed
+from gateway.store.shared.unindexed import ReadIndex, Unindexed
 
 T = TypeVar("T")
 
@@ -285,7 +285,7 @@ async def _search_read(
         sessions = await wire.ask(partition, "LRANGE", f"sessions:{lane}", "0", "-1")
         for page in await _pages_of(wire, partition, sessions):
             await asyncio.to_thread(_take, read, lane, await _stored(wire, partition, page))
-    return await ranking.search(lambda kind: ReadIndex(wire, partition, read, kind), words, limit, now)
+    return await ranking.search(lambda kind: ReadIndex(RedisIndex(wire, partition, ""), read, kind), words, limit, now)
 
 
 async def _pages_of(wire: Wire, partition: int, sessions: Iterable[str]) -> list[Sequence[str]]:
@@ -390,34 +390,6 @@ class RedisIndex:
 
     def _list(self, term: str) -> str:
         return f"stem:{self._owner}:{term}"
-
-
-class ReadIndex(RedisIndex):
-    """The same of messages that were read one by one, where the index has no entries of this version yet."""
-
-    def __init__(self, wire: Wire, partition: int, read: Unindexed, kind: Kind) -> None:
-        super().__init__(wire, partition, "")
-        self._read, self._kind = read, kind
-
-    async def size(self) -> int:
-        """Return the number of messages."""
-        return self._read.size(self._kind)
-
-    async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[int]]:
-        """The newest messages of each term."""
-        return self._read.listed(self._kind, terms)
-
-    async def nearest(self, meaning: Meaning) -> Sequence[int]:
-        """None: only the words of the question were looked at."""
-        return ()
-
-    async def vocabulary(self) -> Vocabulary:
-        """None: only the words of the question were looked at."""
-        return Vocabulary()
-
-    async def around(self, numbers: Sequence[int], reach: int) -> Mapping[int, Sequence[int]]:
-        """The messages of the same conversation before and after each."""
-        return {number: self._read.around(number, reach) for number in numbers}
 
 
 def _texts(stored: Sequence[tuple[str, str]]) -> dict[int, Text]:

@@ -9,7 +9,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from gateway.domain.message import Message, said_in
-from gateway.store.shared.ranking import MOST_OF_A_TERM, Number
+from gateway.store.records import Meaning
+from gateway.store.shared.near import Vocabulary
+from gateway.store.shared.ranking import MOST_OF_A_TERM, Index, Number
 from gateway.store.shared.searchable import Kind, kind_of
 from gateway.store.shared.text import Holds
 
@@ -56,3 +58,31 @@ class Unindexed:
         place = bisect_left(known, number)
         after = place + 1 if place < len(known) and known[place] == number else place
         return [*known[max(0, place - reach) : place], number, *known[after : after + reach]]
+
+
+class ReadIndex:
+    """Messages of one kind that were read, as an index. `index`: of their texts."""
+
+    def __init__(self, index: Index, messages: Unindexed, kind: Kind) -> None:
+        self._messages, self._kind = messages, kind
+        self.holding, self.texts, self.read, self.beside = index.holding, index.texts, index.read, index.beside
+
+    async def size(self) -> int:
+        """Return the number of messages."""
+        return self._messages.size(self._kind)
+
+    async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[Number]]:
+        """The newest messages of each term."""
+        return self._messages.listed(self._kind, terms)
+
+    async def vocabulary(self) -> Vocabulary:
+        """None: only the words of the question were looked at."""
+        return Vocabulary()
+
+    async def around(self, numbers: Sequence[Number], reach: int) -> Mapping[Number, Sequence[Number]]:
+        """The messages of the same conversation before and after each."""
+        return {each: self._messages.around(each, reach) for each in numbers}
+
+    async def nearest(self, meaning: Meaning) -> Sequence[Number]:
+        """None: only the words of the question were looked at."""
+        return ()

@@ -29,7 +29,7 @@ from gateway.store.shared.near import Vocabulary
 from gateway.store.shared.ranking import MOST_OF_A_TERM, Text
 from gateway.store.shared.searchable import RETURNED, Kind, kind_of, owner_of, terms_of
 from gateway.store.shared.text import Question
-from gateway.store.shared.unindexed import Unindexed
+from gateway.store.shared.unindexed import ReadIndex, Unindexed
 from gateway.store.sqlite import vectors
 from gateway.store.sqlite.connection import Connection, change, many, one
 from gateway.store.sqlite.messages import MESSAGE_COLUMNS, is_of, message_from, message_of
@@ -189,7 +189,8 @@ def passages(
     if is_made(connection):
         return _at_once(ranking.search(partial(SqliteIndex, connection, entries, key), words, limit, now, meaning))
     read = _read(connection, words, key)
-    return _at_once(ranking.search(partial(ReadIndex, connection, entries, key, read), words, limit, now))
+    index = SqliteIndex(connection, entries, key, None)
+    return _at_once(ranking.search(partial(ReadIndex, index, read), words, limit, now))
 
 
 def _read(connection: apsw.Connection, words: str, key: SessionKey | None) -> Unindexed:
@@ -329,36 +330,6 @@ class SqliteIndex:
         owner = owner_of(str(key), size=_OWNER)
         owners = {"said": f'"{owner}"', "returned": f'"{owner}{RETURNED}"', None: f'("{owner}" OR "{owner}{RETURNED}")'}
         return f"owner : {owners[kind or self._kind]}"
-
-
-class ReadIndex(SqliteIndex):
-    """The same of messages that were read one by one, where the index has no entries of this version yet."""
-
-    def __init__(
-        self, connection: apsw.Connection, entries: Entries, key: SessionKey | None, read: Unindexed, kind: Kind
-    ) -> None:
-        super().__init__(connection, entries, key, kind)
-        self._read, self._of = read, kind
-
-    async def size(self) -> int:
-        """Return the number of messages."""
-        return self._read.size(self._of)
-
-    async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[int]]:
-        """The newest messages of each term."""
-        return self._read.listed(self._of, terms)
-
-    async def nearest(self, meaning: Meaning) -> Sequence[int]:
-        """None: only the words of the question were looked at."""
-        return ()
-
-    async def vocabulary(self) -> Vocabulary:
-        """None: only the words of the question were looked at."""
-        return Vocabulary()
-
-    async def around(self, numbers: Sequence[int], reach: int) -> Mapping[int, Sequence[int]]:
-        """The messages of the same conversation before and after each."""
-        return {each: self._read.around(each, reach) for each in numbers}
 
 
 def _term(term: str) -> str:
