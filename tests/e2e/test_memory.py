@@ -134,17 +134,13 @@ async def test_what_was_forwarded_is_no_fact_about_who_forwarded_it(tmp_path: Pa
     async with running(tmp_path, config=settings(tmp_path), model=FakeModel(script)) as live:
         for own, kept in (("", 0), ("look at this", 0), ("me too: I hate opera", 1)):
             inbound = live.adapter.inbound(f"[forwarded]\nI hate opera\n{own}")
-            await live.adapter.receive(type(inbound)(**{**fields(inbound), "own": own}))
+            await live.adapter.receive(replace(inbound, own=own))
             await live.answer(inbound.event_id)
             assert len(await facts(live)) == kept
         inbound = live.adapter.inbound("[forwarded]\nI hate opera")
-        await live.adapter.receive(type(inbound)(**{**fields(inbound), "own": ""}))
+        await live.adapter.receive(replace(inbound, own=""))
         await live.answer(inbound.event_id)
         assert [each.about for each in await facts(live)] == ["person", "notes"]
-
-
-def fields(inbound: Any) -> dict[str, Any]:
-    return {name: getattr(inbound, name) for name in inbound.__slots__}
 
 
 async def test_a_call_that_a_crash_repeats_keeps_its_fact_once(tmp_path: Path) -> None:
