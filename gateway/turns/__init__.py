@@ -8,7 +8,8 @@
                   steering        words that reach a turn which runs already
     its turn      turn            the story of a message, from its lane to its reply
                   recorder        its steps, stored one by one
-                  observer        what others see of it, and the reasons to end it early
+                  limits          its time: deadline, silence, and signals that end it early
+                  observer        what others see of it
                   turn_files      the files that its tools may read and send
                   notices         notices of the gateway's own troubles
     by the clock  expiry          sessions whose time is over

@@ -1,4 +1,4 @@
-"""A turn as others see it: the lines of `/status`, the growing reply, and the reasons to end the turn early."""
+"""What people see of a turn while it runs: that the bot types, the growing reply, notices, and lines about a wait."""
 
 from __future__ import annotations
 
@@ -12,30 +12,27 @@ from typing import Any, Final
 import structlog
 
 from gateway.agent.conversation import Conversation
-from gateway.agent.running import Phase, RunningTurn, RunningTurns
+from gateway.agent.running import Phase
 from gateway.delivery.drafts import Draft
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter, CanShowWork, CanStream, CanType
 from gateway.domain.chat import Outbound
-from gateway.domain.wording import lasting
-from gateway.runtime.clock import Clock, Deadline, lasting_id
+from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import Background, best_effort
 from gateway.store.port import InboxStore
-from gateway.store.records import InboxItem, ItemOutcome, Lease
+from gateway.store.records import InboxItem, Lease
+from gateway.turns.limits import TurnTime
 
 log = structlog.get_logger(__name__)
 
 _STANDS_IN: Final = 20.0  # seconds without a word of a reply, after which a line says why, and is renewed
 _LONG_PAUSE: Final = 5.0  # seconds: the line comes at once before such a pause
 
-STOPPED = "Stopped before the answer was finished."
-INTERRUPTED = "I stopped what I was doing to turn to your new message."
 STANDS_IN = "Still at it: {doing}, {seconds:.0f} s so far. /stop ends it."
 PAUSES = "The model did not answer; I try again in {pause:.0f} s{so_far}. /stop ends it."
 SO_FAR = " ({seconds:.0f} s so far)"
 TOOK = "That took me {seconds:.0f} s."
-GAVE_UP = "I gave this up because {why} for {time}; ask again, perhaps in parts."
 
 
 @cache  # to hold an adapter against three Protocols takes longer than a word takes to be shown
@@ -50,21 +47,15 @@ class TurnObserver:
     `lease`, and has the id `reply_id`."""
 
     item: InboxItem
+    time: TurnTime
     lease: Lease | None
     reply_id: str
     adapter: Adapter | None
     store: InboxStore
     outbox: Outbox
-    running_turns: RunningTurns
     background: Background
     clock: Clock
-    deadline: float  # seconds
-    inactivity: float  # seconds
     conversation: Conversation | None = None  # that the reply belongs to, once it is known
-    turn: RunningTurn = field(init=False)
-    stopped_at: float = 0.0  # seconds since the epoch: when a signal ended the turn
-    _over_at: float = field(init=False)  # monotonic: the deadline
-    _limit: Deadline | None = None  # the deadline, or before it the end of patience without a sign of life
     _stream: CanStream | None = field(init=False)
     _typist: CanType | None = field(init=False)
     _works: CanShowWork | None = field(init=False)
@@ -73,10 +64,6 @@ class TurnObserver:
     _stands_in: asyncio.Task[None] | None = None
 
     def __post_init__(self) -> None:
-        now = self.clock.monotonic()
-        self._over_at = now + self.deadline
-        source = self.item.inbound.source
-        self.turn = RunningTurn(key=self.item.key, source=source, started_at=now, alive_at=now, end=lambda _: None)
         adapter: Any = self.adapter
         kind: Any = type(adapter)
         streams, types, works = _able(kind)
@@ -84,34 +71,18 @@ class TurnObserver:
         self._typist = adapter if types else None
         self._works = adapter if works else None
 
-    # -- limits -----------------------------------------------------------------------------
-
     @asynccontextmanager
     async def limits(self) -> AsyncIterator[None]:
-        """The block raises TimeoutError at the deadline, after too long without a sign of life, or when a signal
-        ends it; `why_ended` says which."""
-        async with self.clock.limit(min(self.deadline, self.inactivity)) as self._limit:
-            self.turn.end = lambda _: self._ended()
-            self.running_turns.enter(self.turn)
+        """The turn, within its time (see `TurnTime`). At its end nothing more is shown of the reply."""
+        async with self.time:
             try:
                 yield
             finally:
-                # From here on no limit is moved any more: it would be one that is gone.
-                self._limit = None
-                self.turn.end = lambda _: None
+                self.time.over()
                 if self._stands_in is not None:
                     self._stands_in.cancel()
-                try:
-                    await self._drafted()
-                    await self._typing(False)
-                finally:
-                    self.running_turns.leave(self.turn)
-
-    def _ended(self) -> None:
-        self.stopped_at = self.clock.now()
-        if self._limit is not None:
-            self._limit.extend(0)
-            self._limit = None  # no sign of life puts it off
+                await self._drafted()
+                await self._typing(False)
 
     async def begin(self) -> None:
         """Show that an answer is being made, and obey the signals that came before the turn ran here."""
@@ -119,49 +90,37 @@ class TurnObserver:
         if self.lease is not None and self.outbox.grows(self.item.inbound.source.platform):
             self._stands_in = self.background.start(self._stand_in_now_and_then(), name=f"waits {self.reply_id}")
         for kind in await self.store.signals(self.item):
-            self.running_turns.deliver(self.item.key, kind)
-
-    def why_ended(self) -> tuple[ItemOutcome, str]:
-        """Return the outcome of a turn that its limits cut short, and a sentence about the end."""
-        if self.turn.ended_by is not None:
-            return "stopped", STOPPED if self.turn.ended_by == "stop" else INTERRUPTED
-        if self.clock.monotonic() - self.turn.alive_at >= self.inactivity:
-            return "failed", GAVE_UP.format(why="nothing happened", time=lasting(self.inactivity))
-        return "failed", GAVE_UP.format(why="it was not finished", time=lasting(self.deadline))
+            self.time.running_turns.deliver(self.item.key, kind)
 
     # -- signs of life ----------------------------------------------------------------------
 
     def phase(self, phase: Phase, step: int = 0, tools: Sequence[str] = ()) -> None:
         """Note the turn's present phase."""
-        self.turn.phase = phase
-        self.turn.step = step or self.turn.step
-        self.turn.tools = tuple(tools)
-        self.alive()
+        turn = self.time.turn
+        turn.phase, turn.step, turn.tools = phase, step or turn.step, tuple(tools)
+        self.time.alive()
         if self._works is not None:
             self._show_work(self._works)
 
     def pausing(self, seconds: float) -> None:
         """The model did not answer, and is asked again in so many seconds."""
-        self.turn.again_at = self.clock.monotonic() + seconds
-        self.alive()
+        self.time.turn.again_at = self.clock.monotonic() + seconds
+        self.time.alive()
         if self._works is not None:
             self._show_work(self._works)
         if seconds >= _LONG_PAUSE:
             self._stand_in()
 
     def alive(self) -> None:
-        """Something happened: inactivity counts from here."""
-        self.turn.alive_at = self.clock.monotonic()
-        if self._limit is not None:
-            self._limit.extend(min(self.inactivity, self._over_at - self.turn.alive_at))
+        """Something happened."""
+        self.time.alive()
 
     @asynccontextmanager
     async def asking(self) -> AsyncIterator[None]:
         """The turn waits for a person: no sign of life is due, and the bot does not type."""
-        tools = self.turn.tools
+        tools = self.time.turn.tools
         self.phase("waiting for your yes or no")
-        if self._limit is not None:
-            self._limit.extend(self._over_at - self.clock.monotonic())
+        self.time.patient()
         await self._typing(False)
         try:
             yield
@@ -180,7 +139,7 @@ class TurnObserver:
 
     async def text(self, so_far: str) -> None:
         """Show the reply as it grows, where the platform can."""
-        self.alive()
+        self.time.alive()
         self._spoken = True
         self._open_draft()
         if self._draft is not None:
@@ -221,7 +180,7 @@ class TurnObserver:
 
     def _show_work(self, works: CanShowWork) -> None:
         to, now = self.item.inbound.source.address, self.clock.monotonic()
-        works.working(to, self.turn.doing, self.turn.pause(now))
+        works.working(to, self.time.turn.doing, self.time.turn.pause(now))
 
     async def _stand_in_now_and_then(self) -> None:
         while True:
@@ -230,21 +189,21 @@ class TurnObserver:
 
     def _stand_in(self) -> None:
         """Show, in place of the reply, the reason why there is none yet. The reply takes the place of the line."""
-        if self._spoken or self._stands_in is None or self.turn.phase == "waiting for your yes or no":
+        if self._spoken or self._stands_in is None or self.time.turn.phase == "waiting for your yes or no":
             return
         self._open_draft()
         if self._draft is not None:
             now = self.clock.monotonic()
-            seconds, pause = now - self.turn.started_at, self.turn.pause(now)
+            seconds, pause = now - self.time.turn.started_at, self.time.turn.pause(now)
             so_far = SO_FAR.format(seconds=seconds) if seconds >= 1 else ""
             line = PAUSES.format(pause=pause, so_far=so_far) if pause >= 1 else ""
-            self._draft.stand_in(line or STANDS_IN.format(doing=self.turn.doing, seconds=seconds))
+            self._draft.stand_in(line or STANDS_IN.format(doing=self.time.turn.doing, seconds=seconds))
 
     def standing_in(self) -> str:
         """Return the text that may stay in place of such a line; "" where there is no such line."""
         if self._draft is None or self._spoken:
             return ""
-        return TOOK.format(seconds=self.clock.monotonic() - self.turn.started_at)
+        return TOOK.format(seconds=self.clock.monotonic() - self.time.turn.started_at)
 
     async def tell_once(self, ref: str, text: str) -> None:
         """Show a notice about what the turn was sent (`ref`: a file, say), once, however often the turn is begun."""

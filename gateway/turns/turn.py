@@ -31,7 +31,7 @@ from gateway.agent.loop import Agent
 from gateway.agent.metering import Metering
 from gateway.agent.preparation import Preparations
 from gateway.agent.pressure import announce
-from gateway.agent.running import RunningTurns
+from gateway.agent.running import RunningTurn, RunningTurns
 from gateway.agent.sessions import Sessions
 from gateway.agent.steps import ToolSteps, close_open_calls, has_open_calls
 from gateway.agent.tools.base import Question
@@ -59,8 +59,9 @@ from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import MOST_ATTEMPTS, Cap, InboxItem, ItemOutcome, Lease, Passage, ToolIntent, TurnJournal
+from gateway.turns.limits import STOPPED, TurnTime
 from gateway.turns.notices import Throttle
-from gateway.turns.observer import STOPPED, TurnObserver
+from gateway.turns.observer import TurnObserver
 from gateway.turns.parts import following, joined, patience
 from gateway.turns.recorder import TurnRecorder
 from gateway.turns.reminded import reminded
@@ -223,7 +224,7 @@ class Turns(Struct, kw_only=True):
     ) -> CompactionReport:
         """Compact for /compress. New messages wait for it, whatever the busy mode."""
         observer = self._observer(recorder)
-        observer.turn.interruptible = False
+        observer.time.turn.interruptible = False
         try:
             async with observer.limits():
                 await observer.begin()
@@ -240,7 +241,7 @@ class Turns(Struct, kw_only=True):
         journal = await self.store.journal(recorder.item) or TurnJournal(session_id="")
         questions = self._questions(recorder, journal, labels)
         observer = self._observer(recorder)
-        observer.turn.interruptible = False
+        observer.time.turn.interruptible = False
         with suppress(TimeoutError):
             async with observer.limits():
                 await observer.begin()
@@ -324,12 +325,12 @@ class Turns(Struct, kw_only=True):
             for text in announce(conversation, automatic=agent.fitting.automatic):
                 shown.append(("notice", text))
         except TimeoutError:
-            outcome, sentence = observer.why_ended()
+            outcome, sentence = observer.time.why_ended()
             if outcome == "failed":
                 log.warning("turn_given_up", key=str(recorder.item.key), sentence=sentence)
             begun = _begun(await agent.interrupt(conversation))
             shown = [*begun, ("notice" if outcome == "stopped" else "error", sentence)]
-            if sentence == STOPPED and await steering.put_aside(conversation, observer.stopped_at):
+            if sentence == STOPPED and await steering.put_aside(conversation, observer.time.stopped_at):
                 shown.append(("notice", KEPT_ASIDE))
         except (SessionConflict, StoreUnavailable):
             raise
@@ -469,18 +470,24 @@ class Turns(Struct, kw_only=True):
             reply_id = row_of_run(item.inbound.event_id)
         else:
             reply_id = self.outbox.new_id()
-        return TurnObserver(
-            item=item,
-            lease=recorder.lease,
-            reply_id=reply_id,
-            adapter=self.adapters.get(item.inbound.source.platform),
-            store=self.store,
-            outbox=self.outbox,
+        now, source = self.clock.monotonic(), item.inbound.source
+        time = TurnTime(
+            turn=RunningTurn(key=item.key, source=source, started_at=now, alive_at=now, end=lambda _: None),
             running_turns=self.running_turns,
-            background=self.background,
             clock=self.clock,
             deadline=self.rules.turns.deadline,
             inactivity=self.rules.turns.inactivity,
+        )
+        return TurnObserver(
+            item=item,
+            time=time,
+            lease=recorder.lease,
+            reply_id=reply_id,
+            adapter=self.adapters.get(source.platform),
+            store=self.store,
+            outbox=self.outbox,
+            background=self.background,
+            clock=self.clock,
         )
 
     def _questions(self, recorder: TurnRecorder, journal: TurnJournal, labels: Labels = LABELS) -> TurnQuestions:

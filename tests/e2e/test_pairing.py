@@ -18,7 +18,7 @@ from gateway.people.welcome import WELCOME
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
 from gateway.store.sqlite import SqliteStore
-from gateway.turns.observer import STOPPED
+from gateway.turns.limits import STOPPED
 from tests.emulators.telegram import TelegramServer
 from tests.support.fakes import ManualClock
 from tests.support.fast_clock import FastClock

@@ -16,7 +16,7 @@ from gateway.domain.turn import SessionSettings
 from gateway.runtime.points import Point
 from gateway.runtime.structs import replace
 from gateway.store.records import MOST_ATTEMPTS
-from gateway.turns.observer import STOPPED
+from gateway.turns.limits import STOPPED
 from gateway.turns.parts import DEBOUNCE
 from gateway.turns.reception import BUSY, PASSED_ON
 from gateway.turns.turn import DEAD, EMPTY

@@ -17,7 +17,7 @@ from gateway.domain.turn import SessionSettings
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
 from gateway.store.redis import RedisStore
-from gateway.turns.observer import STOPPED
+from gateway.turns.limits import STOPPED
 from gateway.turns.reception import BUSY
 from tests.support.gateway import FakeAdapter, Live, config_in, running
 from tests.support.model import FakeModel, Gate, Say, echo, in_turn

@@ -17,7 +17,7 @@ from gateway.people.access import AccessSettings
 from gateway.people.guests import set_guest_book
 from gateway.runtime.clock import SystemClock
 from gateway.store.sqlite import SqliteStore
-from gateway.turns.observer import STOPPED
+from gateway.turns.limits import STOPPED
 from tests.support.gateway import FakeAdapter, FakeModel, Gate, KillAt, Live, Say, config_in, in_turn, running
 
 CLOCK = ("clock", "{}")
