@@ -326,7 +326,7 @@ async def running(
             gateway.outbox._in_flight = 0  # what the dead process was sending is nobody's any more
         gateway.stop()
         while isinstance(clock, ManualClock) and not serving.done():
-            await clock.advance(40.0)  # what still runs is given its last seconds
+            await clock.advance(1.0)  # what still runs is given its last seconds, and time runs ahead of no thread
             await asyncio.wait([serving], timeout=0.005)
         async with asyncio.timeout(PATIENCE):
             try:
