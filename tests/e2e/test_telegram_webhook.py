@@ -70,7 +70,7 @@ async def test_a_bot_is_called_and_answers(tmp_path: Path, telegram: TelegramSer
         await bot.until_shown("echo: hello")
         assert target(bot).secret
         assert telegram.token not in target(bot).url + target(bot).secret
-        assert len(telegram.cloud.updates) == 0
+        await bot.until(lambda: not len(telegram.cloud.updates))
     assert list(telegram.journal.of("getUpdates")) == []
 
 
