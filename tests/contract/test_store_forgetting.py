@@ -250,10 +250,14 @@ async def test_the_message_that_asked_loses_its_words_and_can_be_tried_again(ben
     store = await bench.open()
     await store.accept([arrival("e1", text=f"/forget {WORD}")], cap=9)
     claim = await store.claim_next("w")
-    (asked,) = await store.emit([outbound("question", text="Really?", answers="e1")])
+    question = outbound("question", text="Really?", answers="e1")
+    (asked,) = await store.emit([question, outbound("chosen", text="Yes.", edits="question")])
     await store.forget(claim.lease, deed(None, item=claim.item.id))
     assert await remains(bench, WORD) == []
-    await store.mark_sent(asked.id, "p1")
+    chosen = await store.mark_sent(asked.id, "p1")
+    assert chosen is not None
+    assert (chosen.text, chosen.platform_message_id) == ("Yes.", "p1"), "the question changes though it was on its way"
+    await store.mark_sent(chosen.id, "p1")
     store = await bench.crash(store)
     again = await store.claim_next("w")
     assert (again.item.id, again.item.inbound.text) == (claim.item.id, "/forget")

@@ -29,6 +29,9 @@ _KEYED: Final = ("pins", "files", "contents", "reminders")  # tables with nothin
 _SCRUB: Final = "scrub_owed"  # in `meta`, a sum of these:
 _REMAINS: Final = 1  # something was forgotten, and its remains are to be scrubbed
 _OLD_FILE: Final = 2  # an earlier Legato did not overwrite what it deleted: then the file is rewritten, too
+_IS_ANSWER: Final = (  # to the event ?3, or changes such an answer
+    "(answers = ?3 OR EXISTS (SELECT 1 FROM outbox AS its WHERE its.id = outbox.edits AND its.answers = ?3))"
+)
 
 
 def counted(connection: apsw.Connection, deed: str) -> Mapping[str, int] | None:
@@ -130,7 +133,7 @@ def silence(connection: apsw.Connection, key: SessionKey, item: str | None) -> N
     change(
         connection,
         f"UPDATE outbox SET state = '{State.REFUSED}', error = 'forgotten'"
-        f" WHERE lane = ?1 AND key = ?2 AND {UNFINISHED} AND (?3 IS NULL OR answers IS NOT ?3)",
+        f" WHERE lane = ?1 AND key = ?2 AND {UNFINISHED} AND {_IS_ANSWER} IS NOT 1",
         (chat_name(key.address), lane, own),
     )
     change(
@@ -228,7 +231,7 @@ def _erase_words(connection: apsw.Connection, deed: Erasure) -> None:
     event = one(connection, "SELECT event_id FROM inbox WHERE id = ?", (asks,))
     change(
         connection,
-        "DELETE FROM outbox WHERE lane = ?1 AND key = ?2 AND (?3 IS NULL OR answers IS NOT ?3)"
+        f"DELETE FROM outbox WHERE lane = ?1 AND key = ?2 AND {_IS_ANSWER} IS NOT 1"
         f" AND (?4 IS NULL OR (created_at < ?4 AND NOT {UNFINISHED}))",
         (chat_name(deed.key.address), lane, event and event[0], before),
     )
