@@ -19,6 +19,7 @@ CapName = Literal["session", "person", "chat", "gateway", "schedule", "files"]
 ItemOutcome = Literal["answered", "stopped", "failed", "dead", "absorbed", "refused", "withdrawn"]
 SignalKind = Literal["stop", "interrupt"]
 UsageBy = Literal["model", "purpose", "platform", "session", "key", "day"]  # a day of UTC: "2026-11-28"
+OF_DAYS: Final[tuple[UsageBy, ...]] = ("model", "purpose", "platform", "day")  # stores hold the sums of these by day
 
 # For how many seconds a process must have run before each attempt at an item. A process that dies again and again for
 # reasons of its own uses up no more than the first two.

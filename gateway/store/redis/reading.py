@@ -6,10 +6,14 @@ server's microseconds.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from math import ceil
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey
 from gateway.domain.message import Message
@@ -38,6 +42,8 @@ from gateway.store.shared.documents import ERASED, intents_from, item_from
 from gateway.store.shared.fields import USAGE
 from gateway.store.shared.platforms import Platforms, chat_name
 
+_DAY: Final = 86_400
+_LATE: Final = 3_600  # seconds after a day by which all its calls are entered
 _PAGE: Final = 1_000  # messages, rows or ledger entries read at a time
 _LOOKED_AT: Final = 50  # lanes, chats and rows of a platform in a partition, for their ages
 
@@ -194,6 +200,59 @@ async def usage(
                 # An earlier release noted no keys.
                 label = utc(entry["at"])[:10] if by == "day" else entry.get(by, "")
                 totals[label] = _with(totals.get(label), label, entry)
+    return _dearest_first(totals)
+
+
+Sums: TypeAlias = dict[tuple[int, str, str, str], UsageTotal]
+"""What the model calls of a day, platform, purpose and model came to."""
+
+
+class DaySums(Struct):
+    """The sums of days that are over, as this process once read them: the first of these days, the one after the last,
+    and the sums."""
+
+    kept: tuple[int, int, Sums] = (0, 0, {})
+
+    async def usage(self, wire: Wire, since: float, by: UsageBy, now: float) -> list[UsageTotal]:
+        """The totals of everybody's calls from `since` on, most expensive first."""
+        first = ceil(since / _DAY)  # the first day of which all calls count
+        begin, end, sums = self.kept if self.kept[0] <= first <= self.kept[1] else (first, first, {})
+        part = await _day_sums(wire, since, f"({first * _DAY}") if since < first * _DAY else {}
+        news = await _day_sums(wire, end * _DAY, "+inf")
+        over = max(end, int((now - _LATE) // _DAY))
+        self.kept = begin, over, sums | {each: total for each, total in news.items() if each[0] < over}
+        whole = {each: total for each, total in (sums | news).items() if each[0] >= first}
+        totals = dict[str, UsageTotal]()
+        for (day, platform, purpose, model), total in (part | whole).items():
+            label = {"platform": platform, "purpose": purpose, "model": model}.get(by, utc(day * _DAY)[:10])
+            totals[label] = totals.get(label, UsageTotal(label=label)) + total
+        return _dearest_first(totals)
+
+
+async def _day_sums(wire: Wire, since: float, until: str) -> Sums:
+    """The sums of the calls between two moments, as Redis names them."""
+    sums: Sums = {}
+
+    async def read(partition: int) -> None:
+        passed, count = 0, _PAGE
+        while count == _PAGE:
+            count, *page = await wire.look(partition, "day_sums", number(since), until, str(passed), str(_PAGE))
+            passed += count
+            for day, platform, purpose, model, calls, *used, cost, unpriced in page:
+                total = UsageTotal(
+                    calls=int(calls),
+                    usage=USAGE.of_row([int(each) for each in used]),
+                    cost_usd=float(cost),
+                    unpriced_calls=int(unpriced),
+                )
+                what = (int(day), platform, purpose, model)
+                sums[what] = sums.get(what, UsageTotal()) + total
+
+    await asyncio.gather(*map(read, EVERYWHERE))
+    return sums
+
+
+def _dearest_first(totals: Mapping[str, UsageTotal]) -> list[UsageTotal]:
     return sorted(
         totals.values(), key=lambda t: (-t.cost_usd, -(t.usage.input_tokens + t.usage.output_tokens), t.label)
     )

@@ -32,6 +32,7 @@ from gateway.store.records import (
     ATTEMPT_PAUSES,
     EXPIRY_CLAIM,
     LEASE_SECONDS,
+    OF_DAYS,
     Arrival,
     Beginning,
     CapReached,
@@ -157,6 +158,7 @@ class RedisStore(Store):
         self._lanes = Lanes(self._wire, clock, attempt_pauses)
         self._outbox = Outbox(self._wire, self._process, self._places)
         self._spending = Spending(self._wire, clock)
+        self._days = reading.DaySums()
         self._old_search = set[int]()  # partitions whose search entries another version made
         self._membership = Membership(
             self._endpoint,
@@ -859,6 +861,8 @@ class RedisStore(Store):
             if key not in (None, owner):
                 return []
             key = owner  # a session's entries are found through its key
+        if key is None and by in OF_DAYS:
+            return await self._days.usage(self._wire, since, by, self._process.time.now())
         where: Iterable[int] = EVERYWHERE if key is None else (partition_of_key(key),)
         return await reading.usage(self._wire, where, since, by, session_id, key)
 

@@ -13,7 +13,7 @@ from gateway.domain.chat import OutboundState, SessionKey
 from gateway.domain.session import Compaction, Session
 from gateway.domain.usage import LedgerEntry, UsageTotal
 from gateway.runtime.errors import StoreError
-from gateway.store.records import Backlog, Call, ItemOutcome, Named, Pile, StoreStatus, UsageBy
+from gateway.store.records import OF_DAYS, Backlog, Call, ItemOutcome, Named, Pile, StoreStatus, UsageBy
 from gateway.store.shared.fields import COMPACTION, SESSION, USAGE
 from gateway.store.sqlite import inbox, messages, outbox, search, sessions
 from gateway.store.sqlite.connection import many, one
@@ -31,7 +31,6 @@ _LABELS: Final = {
 }
 _DAY: Final = 86_400
 _DAYS: Final = f"(SELECT *, day * {_DAY} AS at FROM ledger_days WHERE day >= ?)"
-_OF_DAYS: Final = ("model", "purpose", "platform", "day")
 _SUMMED: Final = f"{sessions.USAGE_COLUMNS}, cost_usd"
 
 
@@ -69,7 +68,7 @@ def usage(
     if key is not None:
         conditions.append("key = ?")
         bindings.append(key.text)
-    if len(bindings) == 1 and by in _OF_DAYS:
+    if len(bindings) == 1 and by in OF_DAYS:
         whole = ceil(since / _DAY)  # the first day of which all counts: its sums are kept, and those of later ones
         conditions.append("at < ?")
         days = f" UNION ALL SELECT {label}, calls, {_SUMMED}, unpriced_calls FROM {_DAYS}"
