@@ -9,7 +9,7 @@ import sys
 
 from gateway import __version__
 from gateway.cli.streams import end_unwritten, open_closed_streams, write
-from gateway.runtime.heap import collect_seldom
+from gateway.runtime.heap import collect_later
 
 
 def main() -> None:
@@ -18,7 +18,7 @@ def main() -> None:
     if sys.argv[1:] in (["--version"], ["-V"]):
         write(f"legato {__version__}")
         return
-    collect_seldom()
+    collect_later()
     ended: list[int] = []
     atexit.register(_leave, ended)  # first here, so last of all
     from gateway.cli.main import program

@@ -219,7 +219,7 @@ class Gateway(Struct, kw_only=True):
         servers = self.sessions.models.servers.values()
         freed += sum(server.rest() for server in servers if isinstance(server, KeepsBodies))
         if freed > _WORTH_GIVING_BACK or engines > _MANY_ENGINES:
-            await give_back()
+            await asyncio.to_thread(give_back)
 
     async def _settle(self) -> None:
         """Return when everything accepted here is answered and shown, or cannot be shown now."""

@@ -16,6 +16,7 @@ import typer
 from gateway.cli.printing import complain
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import TOO_FEW_FILES, ConfigError, GatewayError, StoreLocked
+from gateway.runtime.heap import collect_seldom
 
 if TYPE_CHECKING:
     from gateway.app.config import Config, Setup
@@ -115,6 +116,7 @@ def guarded(run: Callable[[], Awaitable[T]], settings: Config | None) -> T:
     async def main() -> T:
         return await run()
 
+    collect_seldom()
     try:
         with told(settings):
             answer = asyncio.run(main())
