@@ -12,10 +12,11 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Final
 
-from gateway.domain.message import Message
+from gateway.domain.message import HOST, Message
 
 MOST_BYTES: Final = 50_000_000
 PER_MESSAGE: Final = 1_500  # bytes that a message takes beside its texts
+_FACTS: Final = 3  # of a note: the id, the tokens and the time, which every message has
 
 
 class _Entry:
@@ -113,9 +114,13 @@ class TranscriptCache:
 
 def size_of(message: Message) -> int:
     """Bytes of memory that a message takes, nearly. Its tokens would not tell: a thousand spaces are a few."""
+    content, note = message.get("content"), message.get(HOST)
+    words = type(content) is str and len(message) == 3 + ("tool_call_id" in message)
+    if words and type(note) is dict and len(note) <= _FACTS:
+        return PER_MESSAGE + sys.getsizeof(content)  # as nearly every message of a long transcript
     size, left = PER_MESSAGE, list[Any](message.values())
     for value in left:  # it grows on the way
-        kind = type(value)  # JSON has these alone, and a long transcript is walked as a whole
+        kind = type(value)  # JSON has these alone
         if kind is str:
             size += sys.getsizeof(value)
         elif kind is dict:
