@@ -11,9 +11,13 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from copy import copy
 from math import isfinite
 from typing import Any, Final, Self
+
+from msgspec import MsgspecError
+from msgspec.json import decode
 
 _SOUND: Final = re.compile(r"[a-zA-Z0-9_-]+")
 
@@ -79,6 +83,8 @@ def is_object(text: str) -> bool:
     """Say whether `text` is a complete JSON object, without the numbers that Python alone reads: NaN, Infinity."""
     if not text.rstrip().endswith("}"):
         return False
+    with suppress(MsgspecError, UnicodeEncodeError):  # quick, and stricter than the other
+        return isinstance(decode(text), dict)
     try:
         return isinstance(json.loads(text, parse_constant=_finite, parse_float=_finite), dict)
     except (ValueError, RecursionError):

@@ -175,13 +175,15 @@ class Entries:
         # Nearly every message is words and nothing else.
         if type(content) is str and len(plain) == 2 + (HOST in plain) and role in ("user", "assistant"):
             encoded = None if not content or content.isspace() else {"role": role, "content": content}
+            alone = type(note := plain.get(HOST)) is not dict or "original" not in note
         else:
+            alone = False
             encoded = None if says_nothing(message) else encode_message(message)
         if encoded is None:
             self._left_out = True
             return
         role = encoded["role"]
-        if role == "assistant":
+        if role == "assistant" and not alone:
             self._give_back(message, encoded)
         elif role == "tool":
             if (call_id := message.get("tool_call_id")) in self._ids:
