@@ -15,7 +15,6 @@ import contextlib
 import types
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from math import inf
 from typing import Any, Final
 
 import structlog
@@ -39,6 +38,7 @@ from redis.exceptions import (
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError, SessionConflict, SessionNotFound, StoreError, StoreUnavailable
+from gateway.store.redis.answers import Answers
 from gateway.store.redis.endpoint import UNREACHABLE
 from gateway.store.redis.scripts import Script
 from gateway.store.shared.platforms import Platforms
@@ -171,7 +171,7 @@ class Connection:
         self._idle.set()
         self._numbered = 0  # the last job's number
         self._answered = 0  # no job up to this number will be sent again
-        self._connection: AbstractConnection | None = None
+        self._answers: Answers | None = None
         self._known: set[str] = set()  # scripts that this connection has used
         self._told = False
 
@@ -225,12 +225,12 @@ class Connection:
         trouble: BaseException | None
         while self._carried:
             try:
-                if self._connection is not None and _is_cut(self._connection):
+                if self._answers is not None and self._answers.is_cut:
                     await self._hang_up()  # found before a job was sent: no job is in doubt
-                if self._connection is None:
+                if self._answers is None:
                     self._known.clear()
-                    self._connection = await self._dial()
-                trouble = await self._exchange(self._connection)
+                    self._answers = Answers(await self._dial(), self._timeout)
+                trouble = await self._exchange(self._answers)
             except UNREACHABLE as error:
                 trouble = error
             if trouble is None:
@@ -243,7 +243,7 @@ class Connection:
             if self._carried:
                 await self._clock.sleep(backoff.pause())
 
-    async def _exchange(self, connection: AbstractConnection) -> BaseException | None:
+    async def _exchange(self, answers: Answers) -> BaseException | None:
         """Send the batch and hand out the answers as they come, so that callers go on while the server does the rest.
         Jobs that were not done stay in the batch. Returns why they were not done; None: trying again at once helps."""
         packed = b"".join(pack_command(self._command(job)) for job in self._carried)  # type: ignore[arg-type]
@@ -252,14 +252,13 @@ class Connection:
         trouble: BaseException | None = None
         undone: list[Job] = []
         try:
-            async with asyncio.timeout(self._timeout):
-                await connection.send_packed_command(packed, check_health=False)
-                while self._carried:
-                    reply = await _reply(connection)
-                    job = self._carried.pop(0)
-                    if not self._deliver(job, reply):
-                        undone.append(job)
-                        trouble = reply if _is_unwilling(reply) else trouble
+            answers.ask(packed, len(self._carried))
+            while self._carried:
+                reply = await answers.next()
+                job = self._carried.pop(0)
+                if not self._deliver(job, reply):
+                    undone.append(job)
+                    trouble = reply if _is_unwilling(reply) else trouble
         finally:
             self._carried = [*undone, *self._carried]
         return trouble
@@ -311,10 +310,10 @@ class Connection:
             job.fail(StoreUnavailable(f"The Redis server cannot be used now: {_said(trouble)}."))
 
     async def _hang_up(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
+        answers, self._answers = self._answers, None
+        if answers is not None:
             with contextlib.suppress(*UNREACHABLE):
-                await connection.disconnect(nowait=True)
+                await answers.aclose()
 
     def _tell_lost(self, trouble: BaseException) -> None:
         if not self._told:
@@ -327,24 +326,10 @@ class Connection:
             log.info("store_reached_again")
 
 
-async def _reply(connection: AbstractConnection) -> Any:
-    """The next answer, or the error that the server gave in its place. Raises UNREACHABLE."""
-    try:
-        return await connection.read_response(timeout=inf, disconnect_on_error=False)
-    except (ResponseError, BusyLoadingError) as error:
-        return error
-
-
 def _is_unwilling(reply: Any) -> bool:
     return isinstance(reply, _UNWILLING) or (
         isinstance(reply, ResponseError) and str(reply).startswith(_UNWILLING_WORDS)
     )
-
-
-def _is_cut(connection: AbstractConnection) -> bool:
-    """Say whether the server has closed the connection, which the client may not have noticed yet."""
-    reader = connection._reader
-    return reader is None or reader.at_eof() or reader.exception() is not None
 
 
 def _said(error: BaseException) -> str:

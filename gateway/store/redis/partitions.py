@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final, TypeVar
 from zlib import crc32
 
@@ -47,6 +47,7 @@ def partition_of_name(name: str) -> int:
     return partition_of("", name)
 
 
+@cache
 def prefix(partition: int) -> str:
     """The beginning of a partition's keys."""
     return f"{{p{partition:02}}}:"

@@ -100,7 +100,7 @@ class Wire:
         """The result of a writing script. Raises the script's refusal, or StoreUnavailable: in both cases nothing was
         done."""
         job = self.send(partition, name, *arguments, read=read, done=done, abandoned=abandoned)
-        result: T = (await self.results([job]))[0]
+        result: T = await self._result(job)
         return result
 
     def submit(
@@ -127,10 +127,10 @@ class Wire:
 
     async def results(self, jobs: Sequence[Job]) -> list[Any]:
         """The results of jobs, once all are done. Raises the error of the first job that failed."""
-        if not jobs:
-            return []
+        if len(jobs) < 2:
+            return [await self._result(job) for job in jobs]
         try:
-            await asyncio.wait([job.future for job in jobs]) if len(jobs) > 1 else await jobs[0].future
+            await asyncio.wait([job.future for job in jobs])
         except asyncio.CancelledError:
             for job in jobs:
                 self._abandon(job)
@@ -142,6 +142,13 @@ class Wire:
             raise errors[0]
         return [job.future.result() for job in jobs]
 
+    async def _result(self, job: Job) -> Any:
+        try:
+            return await job.future
+        except asyncio.CancelledError:
+            self._abandon(job)
+            raise
+
     async def look(self, partition: int, name: str, *arguments: str) -> Any:
         """The answer of a script that only reads."""
         job = self._job(partition, name, arguments, writes=False, read=_plain)
@@ -150,16 +157,16 @@ class Wire:
 
     async def ask(self, partition: int, *command: str) -> Any:
         """The answer to a plain command that only reads; its second word is a key without prefix."""
-        return (await self.ask_all([(partition, command)]))[0]
+        return await self._asked(partition, *command)
 
     async def ask_all(self, commands: Iterable[tuple[int, Sequence[str]]]) -> list[Any]:
         """The answers to plain commands, which are sent together."""
-        jobs = []
-        for partition, (verb, key, *rest) in commands:
-            job = self._job(partition, None, (verb, prefix(partition) + key, *rest), writes=False, read=_plain)
-            self._readers[partition].put(job)
-            jobs.append(job)
-        return list(await asyncio.gather(*(job.future for job in jobs)))
+        return list(await asyncio.gather(*[self._asked(partition, *command) for partition, command in commands]))
+
+    def _asked(self, partition: int, verb: str, key: str, *rest: str) -> asyncio.Future[Any]:
+        job = self._job(partition, None, (verb, prefix(partition) + key, *rest), writes=False, read=_plain)
+        self._readers[partition].put(job)
+        return job.future
 
     async def look_everywhere(self, name: str, *arguments: str) -> list[Any]:
         """The answers of a reading script from each partition, in their order."""
