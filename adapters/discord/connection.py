@@ -350,16 +350,17 @@ class DiscordClient(Client):
             how = {**how, "gateway": await self._gateway()}
         async with self._clock.limit(_HANDSHAKE_SECONDS):
             self.ws = await DiscordWebSocket.from_client(self, **how)
-        while True:
-            async with self._clock.limit(self._silence):
+        async with self._clock.limit(self._silence) as limit:
+            while True:
                 await self.ws.poll_event()
-            if self.connected_at is None and self.ws.session_id is not None:
-                self.connected_at = self._clock.now()
-                self.unreached_since = None
-                self._long.reset()
-            if await self._is_switched_on():
-                log.info("message_content_on")
-                raise ReconnectWebSocket(self.ws.shard_id, resume=False)
+                limit.extend(self._silence)
+                if self.connected_at is None and self.ws.session_id is not None:
+                    self.connected_at = self._clock.now()
+                    self.unreached_since = None
+                    self._long.reset()
+                if await self._is_switched_on():
+                    log.info("message_content_on")
+                    raise ReconnectWebSocket(self.ws.shard_id, resume=False)
 
     def _pause(self) -> float:
         """The seconds before the next connection: none after one that was good for a while."""

@@ -21,10 +21,9 @@ class Listening(Struct):
     settings: DiscordSettings
     places: ListenRules = NOT_SAID
     _bots: dict[tuple[str, str], int] = field(default_factory=dict)
+    _rules: dict[str, Listen] = field(default_factory=dict)
 
-    def mode(self, place: Place) -> Listen:
-        """The rule of a place: its own, else of what it lies in, else the general one."""
-        rules: dict[str, Listen] = {}
+    def __post_init__(self) -> None:
         named: tuple[tuple[Listen, tuple[str, ...]], ...] = (
             ("mention", self.settings.mention),
             ("free", self.settings.free),
@@ -32,12 +31,15 @@ class Listening(Struct):
             ("off", self.settings.off),
         )
         for rule, channels in named:
-            rules |= dict.fromkeys(channels, rule)
+            self._rules |= dict.fromkeys(channels, rule)
+        self._rules |= self.places.rules
+
+    def mode(self, place: Place) -> Listen:
+        """The rule of a place: its own, else of what it lies in, else the general one."""
         guild = (f"guild-{place.guild}",) if place.guild else ()
         for each in (place.channel, *place.within, *guild):
-            found = self.places.of(each) or rules.get(each)
-            if found is not None:
-                return found
+            if each in self._rules:
+                return self._rules[each]
         return self.places.of(EVERYWHERE) or self.settings.listen
 
     @property

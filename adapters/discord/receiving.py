@@ -191,8 +191,15 @@ class Receiver:
                 channel = _numbers(data["channel_id"], data["id"])
                 if channel in self._queues or data["id"] in self._said:
                     self._put(channel, _Event(kind, data), alone="guild_id" not in data)
+            case "message" if self._is_own(data):
+                self._cursors.advance(data["channel_id"], int(data["id"]), alone="guild_id" not in data)
             case "message" | "edit":
                 self._put(_numbers(data["channel_id"], data["id"]), _Event(kind, data), alone="guild_id" not in data)
+
+    def _is_own(self, data: Mapping[str, Any]) -> bool:
+        """Say whether the bot wrote a message, in a channel in which nothing waits before it: nothing is to do."""
+        channel = _numbers(data["channel_id"], data["id"])
+        return data["author"]["id"] == self._me.id and channel in self._current and channel not in self._queues
 
     async def _contained(self, kind: str, work: Coroutine[Any, Any, None]) -> None:
         """Do what an event asks for; one that cannot be read ends nothing else."""
