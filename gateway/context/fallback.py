@@ -14,7 +14,6 @@ from functools import cached_property
 from itertools import islice
 from typing import Final
 
-from gateway.context import identifiers
 from gateway.context.pruning import STUB_CHARS, stub_line
 from gateway.context.shapes import Call, result_id
 from gateway.context.statements import sentences
@@ -26,7 +25,6 @@ from gateway.runtime.tokens import TokenCounter
 
 SCANNED: Final = 300  # messages of the middle that are read, newest first
 _READ_CHARS: Final = 2_000  # of each message
-_MOST_WORDS: Final = 12  # of a message that only keeps a talk going
 _LEAST_CHARS: Final = 40  # no text is cut below this, whatever its tokens
 # Words of a sentence that binds somebody, in lower case; those of the second group may be written without spaces.
 _BINDING: Final = (
@@ -49,18 +47,8 @@ _MUSES: Final = late(
     r"|\bnever again\b|\bif only\b|\bnot only\b|\bonly (?:just|yesterday|kidding|joking)\b|[!！]\W*\Z|[?？]\W*\Z",
     re.IGNORECASE,
 )
-# What people say to keep a talk going. With a question or a value behind it, it is more.
-_CHATS: Final = late(
-    r"\W*(?:y(?:eah|ep|es|up)|ok(?:ay)?|sure|right|great|cool|nice|perfect|awesome|wow|thanks?|thank you|thx|haha\w*"
-    r"|lol|hi|hello|hey|good (?:morning|evening|night|idea|point)|sounds|makes sense|i see|i know|i agree|true|exactly"
-    r"|absolutely|definitely|of course|no (?:problem|worries)|got it|go on|continue|next|that['’]?s|oh|hm+|well"
-    r"|i(?:['’]m| am) (?:back|here|happy|glad|not sure|so )|ja|genau|danke|super|gut|klar|weiter|vale|gracias|sí|claro"
-    r"|bien|d['’]accord|merci|oui|да|спасибо|хорошо|ладно|понятно|好的?|谢谢|是的|嗯|继续)\b",
-    re.IGNORECASE,
-)
 _PATH: Final = late(r"(?<![\w:/.])(?:~|\.{1,2})?/?(?:[\w.-]{1,80}/){1,12}[\w.-]{1,80}|\b[\w-]{1,60}\.[a-z]{1,5}\b")
 _EARLIER: Final = "Earlier notes"
-_ANSWERED: Final = "Earlier Requests, Answered"
 _GONE: Final = late(r"^\d+ messages left view and no model[^\n]*\n?", re.MULTILINE)
 _SUFFIX: Final = late(r"\.[A-Za-z][A-Za-z0-9]{0,5}$")
 
@@ -136,13 +124,11 @@ def _notes(request: str, previous: str, gone: str, turns: Sequence[_Turn], chars
     sections = [(TASK, task), (CONTEXT, gone)]
     left = chars - len(task) - len(gone) - len(TASK) - len(CONTEXT) - 12
     rules = list(dict.fromkeys(_constraints(turns)))
-    known_of = {*rules, task}
     shared = [
         (RULES, _listed(rules, 8), 3),
         (_EARLIER, rest.splitlines(), 2),
         (DONE, _listed((turn.result() for turn in turns if turn.message.get("role") == "tool"), 12), 2),
-        (ASKED, _listed(_asks(turns, known_of, answered=False), 6), 2),
-        (_ANSWERED, _listed(_asks(turns, known_of, answered=True), 6), 2),
+        (ASKED, _listed(_asks(turns, {*rules, task}), 6), 2),
         (FILES, _listed(_files(turns), 15), 2),
     ]
     for title, lines, share in shared:
@@ -162,7 +148,7 @@ def _unlisted(sections: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Return the sections of earlier notes beside the task, which is replaced, and the lists, which go on."""
     for title, text in sections.items():
         said = _GONE.sub("", text).strip()
-        if said and title not in (TASK, RULES, DONE, ASKED, _ANSWERED, FILES):
+        if said and title not in (TASK, RULES, DONE, ASKED, FILES):
             yield "" if title == _EARLIER else title, said
 
 
@@ -182,22 +168,15 @@ def _may_bind(text: str) -> bool:
     return any(map(lowered.__contains__, _BINDING)) or any(map(lowered.__contains__, _BINDING_INSIDE))
 
 
-def _chats(line: str) -> bool:
-    """Say whether a request only keeps a talk going."""
-    if "?" in line or "？" in line or identifiers.find(line):
-        return False
-    return len(line.split()) <= _MOST_WORDS and _CHATS.match(line) is not None
-
-
-def _asks(turns: Iterable[_Turn], known: Collection[str], *, answered: bool) -> Iterator[str]:
-    """Yield the requests that were answered before the next one, or those that were not, newest first, without the
-    `known` lines. Requests side by side have one answer."""
+def _asks(turns: Iterable[_Turn], known: Collection[str]) -> Iterator[str]:
+    """Yield the requests that were not answered before the next one, newest first, without the `known` lines. Requests
+    side by side have one answer."""
     has_answer = after_request = False
     for turn in turns:
         if turn.asked:
             after_request = True
             line = " ".join(turn.text.split())
-            if has_answer is answered and line and not _chats(line) and (clipped := _clip(line, 160)) not in known:
+            if not has_answer and line and (clipped := _clip(line, 160)) not in known:
                 yield clipped
             continue
         says = turn.message.get("role") == "assistant" and not turn.message.get("tool_calls")
