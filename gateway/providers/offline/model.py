@@ -7,6 +7,7 @@ usage, refuses prompts beyond its window, and writes summaries by extraction.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -19,7 +20,7 @@ from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpe
 from gateway.providers.offline.notes import checkpoint, memories
 from gateway.providers.offline.replies import Answer, Call, answer
 from gateway.providers.plugin import ProviderHost
-from gateway.runtime.clock import Ids, SystemIds
+from gateway.runtime.clock import SystemIds
 from gateway.runtime.errors import ContextOverflow
 
 _OVERHEAD: Final = 4  # tokens of every message beside its text
@@ -37,16 +38,10 @@ class Offline:
     name = "offline"
     has_one_model: Literal[True] = True
 
-    def __init__(
-        self,
-        count: Callable[[str], int],
-        *,
-        ids: Ids | None = None,
-        pause: Callable[[], Awaitable[None]] = _no_pause,
-    ) -> None:
+    def __init__(self, count: Callable[[str], int], *, pause: Callable[[], Awaitable[None]] = _no_pause) -> None:
         self._count = count
-        self._ids = ids or SystemIds()
         self._pause = pause
+        self._ids = SystemIds()
 
     async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Answer word by word. Raises ContextOverflow if the prompt exceeds the spec's window."""
@@ -97,23 +92,18 @@ class Offline:
         """The text up to the output cap, cut between two words as a real model's is anywhere."""
         if max_tokens is None or self._count(text) <= max_tokens:
             return text, "stop"
-        kept = ""
-        for word in words(text):
-            if self._count(kept + word) > max_tokens:
-                break
-            kept += word
-        return kept, "length"
+        grown = itertools.accumulate(words(text))
+        return max(
+            itertools.takewhile(lambda kept: self._count(kept) <= max_tokens, grown), key=len, default=""
+        ), "length"
 
     def _prompt_tokens(self, request: ModelRequest) -> int:
         tools = [json.dumps(dict(tool), ensure_ascii=False) for tool in request.tools]
         return sum(map(self._message_tokens, request.messages)) + sum(map(self._count, tools))
 
     def _message_tokens(self, message: Message) -> int:
-        known = note_of(message).get("tokens")  # counted once, when the message was stored
-        if isinstance(known, int) and known > 0:
-            return known
-        calls = "".join(str(call.get("function")) for call in message.get("tool_calls") or ())
-        return self._count(text_of(message)) + (self._count(calls) if calls else 0) + _OVERHEAD
+        said = text_of(message) + str(message.get("tool_calls") or "")
+        return note_of(message).get("tokens") or self._count(said) + _OVERHEAD  # stored messages are counted
 
 
 def words(text: str) -> list[str]:
