@@ -19,6 +19,7 @@ RESULTS = 8  # unless the model asks for another number
 _EXCERPT = 500  # characters of a find
 _BESIDE = 120  # characters of a message beside it
 _MOST_BESIDE = 10  # messages on each side that are read on
+_BESIDE_IT = {"type": "integer", "minimum": 0, "maximum": _MOST_BESIDE}
 _READ = 4_000  # characters of the message that is read
 _READ_BESIDE = 1_000  # characters of a message beside that
 
@@ -70,18 +71,8 @@ class HistoryReadTool:
     parameters = schema(
         "message",
         message={"type": "string", "minLength": 1, "description": "The number before a found message, such as #57."},
-        before={
-            "type": "integer",
-            "minimum": 0,
-            "maximum": _MOST_BESIDE,
-            "description": "So many before it. Default: 4.",
-        },
-        after={
-            "type": "integer",
-            "minimum": 0,
-            "maximum": _MOST_BESIDE,
-            "description": "So many after it. Default: 4.",
-        },
+        before={**_BESIDE_IT, "description": "So many before it. Default: 4."},
+        after={**_BESIDE_IT, "description": "So many after it. Default: 4."},
     )
     read_only = True
     idempotent = True
