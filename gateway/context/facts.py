@@ -4,8 +4,9 @@
 compactions. So such sentences are carried from summary to summary word for word, by code. They are looked for when
 they leave view, in the person's own words alone (`personal`).
 
-A fact that is said anew, or changed, takes the place of the older one. Where the room ends, those that say who
-somebody is, what they must not have, or what was decided go last, and of equals the older ones first.
+A fact that is said anew, or in a sentence that tells of a change, takes the place of the older one; any other stands
+below it. Where the room ends, those that say who somebody is, what they must not have, or what was decided go last, and
+of equals the older ones first.
 """
 
 from __future__ import annotations
@@ -17,12 +18,11 @@ from typing import Annotated, Any, Final, NamedTuple
 from msgspec import Meta, Struct
 
 from gateway.context.instructions import read, stands
-from gateway.context.personal import KIN, LASTING, LONGEST, worth
+from gateway.context.personal import LASTING, LONGEST, worth
 from gateway.context.shapes import well_formed
 from gateway.context.statements import DENSE, sentences, tells_of_change
 from gateway.domain.message import Message, ends, is_request, own_words
 from gateway.domain.notes import FACTS, section
-from gateway.runtime.patterns import late
 from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 
@@ -39,14 +39,6 @@ _ALIKE: Final = 0.5  # of the older fact's words are in the newer one, which tel
 _ABBREVIATED: Final = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|St|Prof|Nr|No|Sr|Sra|Str|Hr|Fr|Mme|ca|approx)\.\Z", re.IGNORECASE)
 _QUOTE: Final = re.compile(r"[ \t]{0,8}[>|]")
 _WORDS: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-# "My … is …", "I live …": such a thing has one value at a time, unless it is a person.
-_SINGLE: Final = late(
-    r"(?:\A\W*|[,;:] )(?:(?:my|our) ((?:[\w’'-]+ ){1,4}?)(?:is|are)\b|i (?:now )?(live|work|weigh|go by)\b"
-    r"|i(?:['’]m| am) (?=\d)"
-    r"|ich (wohne|arbeite|heiße)\b|(?:yo )?(vivo|trabajo)\b|j['’](habite)\b|я (живу|работаю)|我(住|叫))",
-    re.IGNORECASE,
-)
-_SOMEBODY: Final = late(rf"\b(?!name|birthday|diet|job){KIN}\b(?!['’]s)", re.IGNORECASE)
 _EMPTY: Final = frozenset({
     "a", "an", "the", "i", "my", "our", "we", "is", "are", "am", "was", "to", "of", "in", "on", "at", "and", "for",
     "it", "that", "now", "no", "longer", "not", "any", "more", "anymore", "instead", "new", "correction", "im", "i'm",
@@ -74,16 +66,16 @@ def earlier(note: Mapping[str, Any]) -> list[PersonalFact]:
 
 def carried(before: Iterable[PersonalFact], middle: Sequence[Message]) -> list[PersonalFact]:
     """Return the facts of the summaries `before` and of the `middle`, oldest first, at most `MOST`."""
-    held = [_subject(replace(each, weight=round(each.weight * FADING, 3))) for each in before]
-    seen = {key for each in held for key in each.keys}
+    held = [_Told.of(replace(each, weight=round(each.weight * FADING, 3))) for each in before]
+    seen = {each.words for each in held}
     requests = [each for each in middle if is_request(each)]
     for message in requests[-_READ:]:
-        for said in map(_subject, found(message)):
+        for said in map(_Told.of, found(message)):
             changes = tells_of_change(said.fact.text)
-            if changes or not seen.isdisjoint(said.keys):
+            if changes or said.words in seen:
                 held = [each for each in held if not said.replaces(each, changes=changes)]
             held.append(said)
-            seen.update(said.keys)
+            seen.add(said.words)
     return _best([each.fact for each in held], MOST)
 
 
@@ -137,36 +129,26 @@ def listed(facts: Sequence[PersonalFact], *, room: int, counter: TokenCounter, c
     return "\n".join([HEADING, _SAID, *(lines[place] for place in sorted(lines))]) if lines else ""
 
 
-class _Subject(NamedTuple):
-    """A fact and its telling words. `keys`: of its speaker, these words, and what it gives its one value of; of two
-    facts with a key in common the newer one replaces the other."""
+class _Told(NamedTuple):
+    """A fact and its telling words."""
 
     fact: PersonalFact
     words: frozenset[str]
-    keys: frozenset[tuple[str, object]]
 
-    def replaces(self, older: _Subject, *, changes: bool) -> bool:
-        """Say whether this says the same as an older one of its person, or another value of the same. `changes`:
-        whether it tells of a change."""
+    @classmethod
+    def of(cls, fact: PersonalFact) -> _Told:
+        """Return a fact with its words."""
+        return cls(fact, _telling(fact.text))
+
+    def replaces(self, older: _Told, *, changes: bool) -> bool:
+        """Say whether this says the same as an older one of its person, or changes it. `changes`: whether it tells of
+        a change."""
         if self.fact.by != older.fact.by:
             return False
-        if not self.keys.isdisjoint(older.keys):
+        if self.words and self.words == older.words:
             return True
         alike = len(self.words & older.words)
         return changes and (0 < alike == len(older.words) or alike >= max(2, _ALIKE * len(older.words)))
-
-
-def _subject(fact: PersonalFact) -> _Subject:
-    words = _telling(fact.text)
-    return _Subject(fact, words, frozenset((fact.by, each) for each in (words, _single(fact.text)) if each))
-
-
-def _single(said: str) -> str:
-    """Return what a sentence gives its one value of; "" for a thing that may have several."""
-    match = _SINGLE.search(said)
-    if match is None or (match[1] and _SOMEBODY.search(match[1])):
-        return ""
-    return next((group for group in match.groups() if group), "age").strip().lower()
 
 
 def _telling(text: str) -> frozenset[str]:

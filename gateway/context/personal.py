@@ -28,7 +28,7 @@ _LEAD: Final = (
 _CLAUSE: Final = (
     r"(?:.{1,80}?(?:[,;:–，]| and| but| so| because| since| und| weil| y| et| porque| parce que| потому что) ?)?"
 )
-KIN: Final = (
+_KIN: Final = (
     r"(?:wife|husband|partner|girlfriend|boyfriend|fianc\w+|son|daughter|kids?|child(?:ren)?|baby|mother|father|mom|mum"
     r"|dad|parents?|brother|sister|twins?|uncle|aunt|niece|nephew|grand\w+|family|dogs?|cats?|\w+-in-law|boss|doctor"
     r"|name|birthday|anniversary|job|allerg\w+|diet|blood \w+|pronouns)"
@@ -47,10 +47,10 @@ _LASTING: Final = (
     r"i(?:['’]ve never| have never| never)\b",
     r"i (?:live|lived|work|worked|study|teach|speak|was born|suffer)\b",
     r"i (?:have|['’]ve got) (?:\w+ ){0,2}(?:diabet|asthma|migraine|wheelchair)",
-    rf"(?:my|our) (?:\w+ ){{0,2}}{KIN}\b",
-    rf"(?:i|we)(?:['’]ve)? (?:have|got|own|adopted) (?:an?|one|two|three|four|\d+|no) (?:\w+ ){{0,2}}{KIN}\b",
+    rf"(?:my|our) (?:\w+ ){{0,2}}{_KIN}\b",
+    rf"(?:i|we)(?:['’]ve)? (?:have|got|own|adopted) (?:an?|one|two|three|four|\d+|no) (?:\w+ ){{0,2}}{_KIN}\b",
     r"(?:please )?(?:call me|i go by)\b",
-    rf".{{1,60}}\b(?:is|was|are|were) (?:my|our) {KIN}\b",
+    rf".{{1,60}}\b(?:is|was|are|were) (?:my|our) {_KIN}\b",
     r".{1,60}\b(?:gives?|makes?) me (?:an? )?(?:rash|hives|sick|ill|sneeze|itch|headache|migraine|panic)",
     # German
     r"ich (?:bin (?!(?:mir|gespannt|gerade|nicht sicher|wieder|da\b|noch|dabei|froh|müde|dran))|heiße|wohne|lebe"

