@@ -53,10 +53,6 @@ class Room(Struct):
             self.tokens = tokens
         return tokens >= 0
 
-    def holds(self, texts: Iterable[str]) -> bool:
-        """Say whether there is certainly room for texts, without a count: a token holds a byte at least."""
-        return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) <= self.tokens
-
 
 def lines_of(
     notes: str, ledger: Ledger, room: Room, redact: Redact, previous: str, gone: Mapping[str, str]
@@ -80,9 +76,9 @@ def lines_of(
     def context(value: str) -> str:
         """Return the sentence around a value, "" for none."""
         entry = ledger[value]
-        said = context_in(previous, value) if entry.source is None else around(value, near[value])
         if not entry.lasting:
             return ""
+        said = context_in(previous, value) if entry.source is None else around(value, near[value])
         return "" if any(former in said and present != value for former, present in gone.items()) else said
 
     said = _contexts(listed[:_SAID], context, room)
@@ -98,13 +94,14 @@ def _cell(value: str) -> str:
 
 def _contexts(values: Sequence[str], context: Callable[[str], str], room: Room) -> dict[str, str]:
     """Return the sentences around values, of as many as the room takes."""
-    if room.tokens <= _LEAST_CONTEXT:
-        return {}
-    said = {value: sentence for value in values if (sentence := context(value))}
-    lines = {value: f"\n- {CONTEXT}{sentence}" for value, sentence in said.items()}
-    if room.holds(lines.values()):  # nearly always on a large window
-        return said
-    return {value: said[value] for value, line in lines.items() if room.tokens > _LEAST_CONTEXT and room.takes(line)}
+    said: dict[str, str] = {}
+    for value in values:
+        if room.tokens <= _LEAST_CONTEXT:
+            break
+        sentence = context(value)
+        if sentence and room.takes(f"\n- {CONTEXT}{sentence}"):
+            said[value] = sentence
+    return said
 
 
 def _cells(values: Sequence[str]) -> list[str]:
