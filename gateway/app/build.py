@@ -47,7 +47,7 @@ from gateway.app.alerts import Alerts
 from gateway.app.config import Config
 from gateway.app.config.models import ChatKey
 from gateway.app.gateway import Gateway
-from gateway.app.health import Backups, Health
+from gateway.app.health import Health
 from gateway.app.models import configured_models, configured_transcriber
 from gateway.app.orders import Orders
 from gateway.app.plugins import all_commands, configured_tools, platforms
@@ -94,6 +94,7 @@ from gateway.turns.turn_files import TurnFiles
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
+    from gateway.app.backup.schedule import DailyBackups
     from gateway.app.tracing import Tracing
 
 _PAGE_SECONDS = 5.0  # for the text of one page of the web
@@ -117,7 +118,7 @@ class Parts(Struct, frozen=True, kw_only=True):
     aside: RunsAside = at_once  # what reads Markdown; `legato run` has a process for that
     supervisor: Supervisor | None = None  # with one, the watchdog runs
     tracer: Tracer | None = None  # in the place of the one that sends spans away
-    backups: Callable[..., Backups] | None = None  # for a process that makes them by itself
+    backups: Callable[..., DailyBackups] | None = None  # for a process that makes them by itself
     pace: float = 0.0  # seconds between two words of a model that writes faster than people read
 
 

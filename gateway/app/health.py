@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import structlog
 from msgspec import Struct, field
@@ -31,6 +31,9 @@ from gateway.store.port import PROCESSES_LOST, Store
 from gateway.store.records import Backlog, Pile
 from gateway.turns.lanes import Lanes
 from gateway.turns.reception import Reception
+
+if TYPE_CHECKING:
+    from gateway.app.backup.schedule import DailyBackups
 
 log = structlog.get_logger(__name__)
 
@@ -76,20 +79,6 @@ class _Failures(Struct, frozen=True, kw_only=True):
     count: float
 
 
-class Backups(Protocol):
-    """Backups that the program makes by itself (`backup.schedule`), for a process that does so."""
-
-    @property
-    def error(self) -> str | None:
-        """Why the last one failed; None: it did not."""
-
-    async def look(self) -> None:
-        """Make one, if it is due. Called every minute."""
-
-    def report(self) -> dict[str, Any]:
-        """The last one, and the next, for /statusz."""
-
-
 class Health(Struct, kw_only=True):
     """Looks at the parts of a gateway. `runs`: the platforms whose lanes are run here. `folder`: where the store's disk
     is; None: elsewhere. `backups`: those that the program makes by itself. `problems`, with the moment since when each
@@ -108,7 +97,7 @@ class Health(Struct, kw_only=True):
     worker: str
     runs: Collection[str]
     folder: Path | None = None
-    backups: Backups | None = None
+    backups: DailyBackups | None = None
     state: Literal["starting", "serving", "draining"] = "starting"
     problems: Mapping[Problem, float] = field(default_factory=dict)
     _began: float = 0.0

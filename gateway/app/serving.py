@@ -13,14 +13,13 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from gateway.app.build import Parts, build
 from gateway.app.config import Config
 from gateway.app.gateway import DRAIN_SECONDS, Gateway
-from gateway.app.health import Backups
 from gateway.app.models import model_in_full
 from gateway.app.plugins import all_commands, platforms
 from gateway.app.problems import HOPELESS
@@ -41,6 +40,9 @@ from gateway.runtime.plugins import imported, refuse_incomplete
 from gateway.runtime.redaction import Redact
 from gateway.runtime.supervisor import Supervisor
 from gateway.runtime.tokens import ROUGH_CHARS, TokenCounter
+
+if TYPE_CHECKING:
+    from gateway.app.backup.schedule import DailyBackups
 
 Tell = Callable[[str], None]
 
@@ -154,7 +156,7 @@ async def serve_platforms(
     *,
     parent_pipe: int | None = None,
     tell: Tell = _nobody,
-    backups: Callable[..., Backups] | None = None,
+    backups: Callable[..., DailyBackups] | None = None,
     monitored: Callable[[Gateway, Reloader], AbstractAsyncContextManager[None]] = lambda *_: nullcontext(),
 ) -> int:
     """`legato run`: the exit status. `read` gives the settings as they are written by then. `parent_pipe` is the pipe

@@ -7,7 +7,7 @@ a separate Protocol, asked for with isinstance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
@@ -74,11 +74,9 @@ class MenuEntry(Struct, frozen=True, kw_only=True):
     aliases: tuple[str, ...] = ()
 
 
-class Accept(Protocol):
-    """`await accept(batch)`: store what was read. Raises StoreUnavailable: then hand the batch over
-    again; what of it was taken is known by then."""
-
-    async def __call__(self, batch: Sequence[Inbound]) -> Sequence[Accepted]: ...
+Accept = Callable[[Sequence[Inbound]], Awaitable[Sequence[Accepted]]]
+"""`await accept(batch)`: store what was read. Raises StoreUnavailable: then hand the batch over again; what of it was
+taken is known by then."""
 
 
 class Adapter(Protocol):
@@ -165,10 +163,8 @@ class Finding(Struct, frozen=True, kw_only=True):
     detail: str
 
 
-class Renamed(Protocol):
-    """`await renamed(before, after)`: the platform calls a chat by another name now. Raises StoreUnavailable."""
-
-    async def __call__(self, before: str, after: str) -> None: ...
+Renamed = Callable[[str, str], Awaitable[None]]
+"""`await renamed(before, after)`: the platform calls a chat by another name now. Raises StoreUnavailable."""
 
 
 @runtime_checkable
@@ -301,17 +297,12 @@ class HasButtons(Protocol):
     longest_token: int  # bytes: what a button can carry
 
 
-class Propose(Protocol):
-    """`await propose(typed)`: values for the argument of the unfinished command `typed`; none for a stranger. Raises
-    StoreUnavailable."""
+Propose = Callable[[Inbound], Awaitable[Sequence[Proposal]]]
+"""`await propose(typed)`: values for the argument of the unfinished command `typed`; none for a stranger. Raises
+StoreUnavailable."""
 
-    async def __call__(self, typed: Inbound) -> Sequence[Proposal]: ...
-
-
-class Admits(Protocol):
-    """`await admits(said)`: whether its writer may talk there. Raises StoreUnavailable."""
-
-    async def __call__(self, said: Inbound) -> bool: ...
+Admits = Callable[[Inbound], Awaitable[bool]]
+"""`await admits(said)`: whether its writer may talk there. Raises StoreUnavailable."""
 
 
 @runtime_checkable

@@ -7,8 +7,9 @@ points is measured: `TimedPoints`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Final, Literal, Protocol, get_args
+from typing import Final, Literal, get_args
 
 from gateway.runtime.clock import Clock
 from gateway.runtime.metrics import Histogram
@@ -48,10 +49,8 @@ PHASES: Final = Histogram(
 _passed_at: Final = ContextVar[float | None]("passed_at", default=None)
 
 
-class Points(Protocol):
-    """Called whenever a point is passed."""
-
-    def __call__(self, point: Point, /) -> None: ...
+Points = Callable[[Point], None]
+"""Called whenever a point is passed."""
 
 
 def ignore_points(point: Point, /) -> None:

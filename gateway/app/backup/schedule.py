@@ -46,9 +46,11 @@ class DailyBackups(Struct, kw_only=True):
 
     @property
     def error(self) -> str | None:
+        """Why the last one failed; None: it did not."""
         return (self._notes or {}).get("error")
 
     async def look(self) -> None:
+        """Make one, if it is due. Called every minute. Raises StoreUnavailable."""
         if self._notes is None or self.error is not None:
             self._notes = await self.store.notes(_ACCOUNT)
         if self.clock.now() < self._due_at():
@@ -63,6 +65,7 @@ class DailyBackups(Struct, kw_only=True):
             await self.store.let_go(_ACCOUNT, self.worker)
 
     def report(self) -> dict[str, Any]:
+        """The last one, and the next, for /statusz."""
         notes = self._notes or {}
         return {
             "made_at": utc(float(notes["made_at"])) if "made_at" in notes else None,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from urllib.parse import unquote, urlsplit
 
 from pydantic import (
@@ -58,21 +58,15 @@ from gateway.domain.turn import SessionSettings, TurnSettings
 from gateway.people.access import AccessSettings
 from gateway.providers.plugin import ModelSettings
 
+if TYPE_CHECKING:
+    from gateway.app.config.shape import Shape
+
 _SOUNDS_SECRET = re.compile(r"auth|key|token|secret|passw|credential", re.IGNORECASE)
 PASSWORD_IN_URL = re.compile(r"://[^/:@\s]*:([^/@\s]+)@")
 
 
-class KnownSections(Protocol):
-    """The sections that plug-ins bring to the validation."""
-
-    adapters: type[Section]
-
-    def model_of(self, value: Any) -> type[ModelSettings]:
-        """The kind of a model's section, by the provider that it names."""
-
-
 def _as_its_provider_has_it(value: Any, whole: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
-    known: KnownSections | None = info.context
+    known: Shape | None = info.context
     return known.model_of(value).model_validate(value) if known and isinstance(value, dict) else whole(value)
 
 
@@ -85,7 +79,7 @@ def _as_a_name_or_its_provider_has_it(value: Any, whole: ValidatorFunctionWrapHa
 
 
 def _as_its_package_has_it(value: Any, info: ValidationInfo) -> Any:
-    known: KnownSections | None = info.context
+    known: Shape | None = info.context
     if known is None or not isinstance(value, dict):
         return value
     validated = known.adapters.model_validate(value)

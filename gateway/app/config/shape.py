@@ -44,6 +44,7 @@ class Shape:
         )
 
     def model_of(self, value: Any) -> type[ModelSettings]:
+        """The kind of a model's section, by the provider that it names."""
         named = value.get("provider") if isinstance(value, dict) else None
         plugin = self.providers.get(str(named or ModelSettings().provider))
         return plugin.settings if plugin else ModelSettings
