@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
 
 import apsw
-from msgspec import Struct
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
@@ -44,26 +43,19 @@ _SECONDS: Final = 5.0  # that a server may take to answer
 _OPEN: Final = 0o077  # rights of others, in a file's mode
 
 
-class ReportFact(Struct, frozen=True, kw_only=True):
-    """A finding, and whether its words may stand in a report: they name nobody and nothing of the person's own."""
-
-    finding: Finding
-    public: bool = False
-
-
-async def examined(setup: Setup, clock: Clock) -> AsyncGenerator[ReportFact, None]:
+async def examined(setup: Setup, clock: Clock) -> AsyncGenerator[Finding, None]:
     """What is to be said, one after the other."""
     settings = setup.config
     async with aclosing(probed(setup)) as found:
         async for finding in found:
-            yield ReportFact(finding=finding)
+            yield finding
     async for fact in _of_store(settings, clock.now()):
         yield fact
     for fact in (*of_rights(settings), *of_disk(settings), *of_clock(clock.now()), *of_versions()):
         yield fact
 
 
-def of_clock(now: float) -> Iterator[ReportFact]:
+def of_clock(now: float) -> Iterator[Finding]:
     """The machine's time (seconds since the epoch) and its zone."""
     try:
         here = datetime.fromtimestamp(now, UTC).astimezone()
@@ -79,7 +71,7 @@ def of_clock(now: float) -> Iterator[ReportFact]:
         )
 
 
-def of_disk(settings: Config) -> Iterator[ReportFact]:
+def of_disk(settings: Config) -> Iterator[Finding]:
     """The room where the store lies: for what is to come, and for the copy that an upgrade or a backup makes."""
     database = settings.database
     folder = _nearest(settings.home if database is None else database)
@@ -96,7 +88,7 @@ def of_disk(settings: Config) -> Iterator[ReportFact]:
         yield _fact("disk", ok=True, detail=room)
 
 
-def of_rights(settings: Config) -> Iterator[ReportFact]:
+def of_rights(settings: Config) -> Iterator[Finding]:
     """What Legato makes for its user alone, and others can get at, or is not this user's; `legato check` knows the
     rights of the store's file and of the folder, which keeps others from all that is in it."""
     database, home = settings.database, settings.home
@@ -107,14 +99,12 @@ def of_rights(settings: Config) -> Iterator[ReportFact]:
         known = path.stat()
         if known.st_uid != os.geteuid():
             detail = f"{path} belongs to another user: run as that one, or chown it"
-            yield ReportFact(finding=Finding(what="owner", ok=None, detail=detail))
+            yield Finding(what="owner", ok=None, detail=detail)
         elif path in beside and known.st_mode & _OPEN:
-            yield ReportFact(
-                finding=Finding(what="rights", ok=None, detail=f"others can get at {path}: chmod go= {path}")
-            )
+            yield Finding(what="rights", ok=None, detail=f"others can get at {path}: chmod go= {path}")
 
 
-def of_versions() -> Iterator[ReportFact]:
+def of_versions() -> Iterator[Finding]:
     """The versions of everything that runs here. A library that is missing is a failure."""
     system = f"{platform.system()} {platform.release()} {platform.machine()}"
     detail = f"Legato {__version__}, Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}, {system}"
@@ -139,7 +129,7 @@ def _libraries() -> list[str]:
     return sorted(found[0] for each in wanted if "extra ==" not in each and (found := _PACKAGE.match(each)))
 
 
-async def _of_store(settings: Config, now: float) -> AsyncGenerator[ReportFact, None]:
+async def _of_store(settings: Config, now: float) -> AsyncGenerator[Finding, None]:
     """The store's content, its place in time, and its server. `legato check` has read the pages of a file already."""
     database = settings.database
     if database is not None and not database.exists():
@@ -150,14 +140,14 @@ async def _of_store(settings: Config, now: float) -> AsyncGenerator[ReportFact, 
         for fact in [*await _of_content(store), *await _of_times(store, now)]:
             yield fact
     except GatewayError as error:
-        yield ReportFact(finding=Finding(what="store's content", ok=False, detail=str(error)))
+        yield Finding(what="store's content", ok=False, detail=str(error))
     finally:
         await store.aclose()
     if database is None:
         yield await _of_server(settings.store.url)
 
 
-async def _of_content(store: Store) -> list[ReportFact]:
+async def _of_content(store: Store) -> list[Finding]:
     known = await store.status()
     detail = (
         f"{counted(known.sessions, 'session')}, {known.waiting:,} waiting, {known.unsent:,} not shown, "
@@ -172,7 +162,7 @@ async def _of_content(store: Store) -> list[ReportFact]:
     return facts
 
 
-async def _of_times(store: Store, now: float) -> list[ReportFact]:
+async def _of_times(store: Store, now: float) -> list[Finding]:
     """What was said in the future: the clock was ahead, or is behind now."""
     newest = max((each.last_active_at for each in await store.sessions(None, 1)), default=0.0)
     if newest <= now + _AHEAD:
@@ -181,7 +171,7 @@ async def _of_times(store: Store, now: float) -> list[ReportFact]:
     return [_fact("clock", ok=None, detail=detail)]
 
 
-async def _of_server(url: str) -> ReportFact:
+async def _of_server(url: str) -> Finding:
     endpoint = Endpoint(url, timeout=_SECONDS)
     try:
         async with used(endpoint.connect_any()) as connection:
@@ -200,12 +190,12 @@ async def _of_server(url: str) -> ReportFact:
 # -- the report ------------------------------------------------------------------------------
 
 
-def report(facts: Sequence[ReportFact], settings: Config) -> str:
+def report(facts: Sequence[Finding], settings: Config) -> str:
     """A report for an issue, in Markdown: no names, ids, addresses, secrets or words of anybody."""
     lines = ["### Legato report", "", "| What | Says | |", "|---|---|---|"]
     lines += [
-        f"| {_PLAIN.sub('', each.finding.what)[:30]} | {MARKS[each.finding.ok]} | "
-        f"{each.finding.detail.replace('|', '/') if each.public else ''} |"
+        f"| {_PLAIN.sub('', each.what)[:30]} | {MARKS[each.ok]} | "
+        f"{each.detail.replace('|', '/') if each.public else ''} |"
         for each in facts
     ]
     kind = "a server" if settings.database is None else "a file"
@@ -244,8 +234,8 @@ def _choices(annotation: Any) -> list[Any]:
     return list(of_it) if get_origin(annotation) is Literal else [word for each in of_it for word in _choices(each)]
 
 
-def _fact(what: str, *, ok: bool | None, detail: str) -> ReportFact:
-    return ReportFact(finding=Finding(what=what, ok=ok, detail=detail), public=True)
+def _fact(what: str, *, ok: bool | None, detail: str) -> Finding:
+    return Finding(what=what, ok=ok, detail=detail, public=True)
 
 
 def _nearest(path: Path) -> Path:

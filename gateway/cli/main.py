@@ -272,11 +272,12 @@ def doctor(
     settings = found.config
 
     async def run() -> int:
-        async with aclosing(examining.examined(found, SystemClock())) as facts:
-            if report:
-                show(examining.report([each async for each in facts], settings))
-                return 0
-            return await printed((fact.finding async for fact in facts), redactor(settings))
+        found_out = examining.examined(found, SystemClock())
+        if not report:
+            return await printed(found_out, redactor(settings))
+        async with aclosing(found_out):
+            show(examining.report([each async for each in found_out], settings))
+        return 0
 
     raise typer.Exit(guarded(run, settings))
 

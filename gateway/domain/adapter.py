@@ -156,11 +156,13 @@ class TakesNotes(Protocol):
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """One line of what `legato check` prints. `ok` None: worth knowing, not wrong."""
+    """One line of what `legato check` prints. `ok` None: worth knowing, not wrong. `public`: its detail may stand in a
+    report for an issue, as it names nobody and nothing of the person's own."""
 
     what: str
     ok: bool | None
     detail: str
+    public: bool = False
 
 
 Renamed = Callable[[str, str], Awaitable[None]]

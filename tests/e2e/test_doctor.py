@@ -149,7 +149,7 @@ def test_a_store_from_the_future_means_that_the_clock_is_behind(home: Path) -> N
 )
 def test_the_clock(now: float, ok: bool, told: str) -> None:
     (fact,) = of_clock(now)
-    assert (fact.finding.ok, told in fact.finding.detail) == (ok, True)
+    assert (fact.ok, told in fact.detail) == (ok, True)
 
 
 def test_the_disk(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_the_disk(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage(10**11, 0, free))
         os.truncate(home / "legato.db", size)
         (fact,) = of_disk(config_in(home, store=config_in(home).store))
-        assert fact.finding.ok is ok, fact.finding.detail
+        assert fact.ok is ok, fact.detail
 
 
 def test_files_beside_the_store_that_others_can_read_are_named(home: Path) -> None:
@@ -170,7 +170,7 @@ def test_files_beside_the_store_that_others_can_read_are_named(home: Path) -> No
 
 
 def test_versions_name_what_runs() -> None:
-    told = {fact.finding.what: fact.finding.detail for fact in of_versions()}
+    told = {fact.what: fact.detail for fact in of_versions()}
     assert f"SQLite {apsw.sqlite_lib_version()}" in told["versions"]
     assert "pydantic " in told["libraries"]
 
