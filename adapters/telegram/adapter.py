@@ -70,6 +70,7 @@ class TelegramBot:
     limits = LIMITS
     longest_token = LONGEST_TOKEN
     preview_seconds = drafts.SECONDS
+    renamed: Renamed | None = None
 
     def __init__(
         self,
@@ -119,7 +120,7 @@ class TelegramBot:
         self._downloads = Downloads(patience, lambda most: how(name="telegram files", most=most))
         self._opening = asyncio.Lock()
         self._open = False
-        self._migrated = MigratedChats()
+        self._migrated = MigratedChats(lambda: self.renamed)
         self._previews = LinkPreviewOptions(is_disabled=not settings.previews)
         self._typing = Renewed(clock, _TYPING_SECONDS)
 
@@ -177,15 +178,6 @@ class TelegramBot:
     def _of_reading(self, webhook: WebhookInfo) -> Sequence[Finding]:
         """Say what is wrong with the way that messages come, given the address that Telegram calls now."""
         return ()
-
-    @property
-    def renamed(self) -> Renamed | None:
-        """Who is told that a chat has another number."""
-        return self._migrated.renamed
-
-    @renamed.setter
-    def renamed(self, told: Renamed | None) -> None:
-        self._migrated.renamed = told
 
     async def ping(self) -> None:
         try:

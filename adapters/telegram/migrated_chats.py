@@ -21,11 +21,11 @@ T = TypeVar("T")
 
 
 class MigratedChats:
-    """The present numbers of chats, by the names that the gateway knows."""
+    """The present numbers of chats, by the names that the gateway knows. `renamed` gives who is told of a new one."""
 
-    def __init__(self) -> None:
+    def __init__(self, renamed: Callable[[], Renamed | None]) -> None:
         self._now: dict[str, int] = {}
-        self.renamed: Renamed | None = None
+        self._renamed = renamed
 
     async def reach(self, chat: str, call: Callable[[int], Awaitable[T]]) -> T:
         """Make a call to a chat. Raises TelegramError."""
@@ -39,8 +39,8 @@ class MigratedChats:
         """Remember the number of a chat that a refused call was told. The message that tells it may never come."""
         is_news = self._now.get(chat) != moved.new_chat_id
         self._now[chat] = moved.new_chat_id
-        if is_news and self.renamed is not None:
-            await best_effort(self.renamed(chat, str(moved.new_chat_id)), what="rename")
+        if is_news and (renamed := self._renamed()) is not None:
+            await best_effort(renamed(chat, str(moved.new_chat_id)), what="rename")
 
     def note(self, chat: str, number: int, message: int) -> str:
         """Return the platform id of a message that was shown under a number of its chat."""
