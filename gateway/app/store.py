@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 from gateway.app.config import Config
@@ -10,6 +9,7 @@ from gateway.app.config.environment import HOME_VARIABLE
 from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.errors import UserError
 from gateway.runtime.owners import leave_to_owner
+from gateway.runtime.supervisor import end_process
 from gateway.store.port import Store
 from gateway.store.sqlite.store import SqliteStore
 
@@ -36,17 +36,10 @@ def configured_store(
         clock=clock,
         concurrency=config.turns.concurrent,
         read_only=read_only,
-        broken=_end_process,
+        broken=end_process,
         told=told,
         keeps_copy=config.store.keep_copy,
     )
-
-
-def _end_process(sentence: str) -> None:
-    """End a process that could store nothing any more. What it had accepted is on the disk; whoever keeps it running
-    starts it again."""
-    os.write(2, f"legato: {sentence}\n".encode())
-    os._exit(1)
 
 
 def make_folders(config: Config, *, home: bool = True) -> None:

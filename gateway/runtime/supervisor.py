@@ -10,6 +10,12 @@ from contextlib import suppress
 from msgspec import Struct
 
 
+def end_process(sentence: str) -> None:
+    """End the process. What it had accepted is on the disk; whoever keeps it running starts it again."""
+    os.write(2, f"legato: {sentence}\n".encode())
+    os._exit(1)
+
+
 class Supervisor(Struct, kw_only=True):
     """Tells systemd how the process is (sd_notify(3)), where `address` names its socket. With `ends` the process may
     end itself: with a traceback and exit status 1 where nobody says `alive` for `patience` seconds, and by `end`."""
@@ -40,8 +46,7 @@ class Supervisor(Struct, kw_only=True):
     def end(self, sentence: str) -> None:
         """End a process that nothing else helps; whoever keeps it running starts it again."""
         if self.ends:
-            os.write(2, f"legato: {sentence}\n".encode())
-            os._exit(1)
+            end_process(sentence)
 
     def _notify(self, text: str) -> None:
         if self.address is None:
