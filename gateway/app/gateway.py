@@ -146,7 +146,6 @@ class Gateway(Struct, kw_only=True):
         await self.welcome.look()
         if self.watched:
             self.background.start(self._watch(), name="watchdog")
-        self.background.start_once(self._repeat(), name="jobs")
         reading = self.readers.begin()
         self.health.state = "serving"
         self.watchdog.supervisor.ready()
@@ -175,8 +174,8 @@ class Gateway(Struct, kw_only=True):
             await asyncio.Event().wait()
 
     def _keep_serving(self) -> Sequence[str]:
-        """Start what answers people; the names of those that did not run."""
-        jobs = {"outbox": self.outbox.serve, "lanes": self.lanes.serve}
+        """Start what answers people and what is repeated; the names of those that did not run."""
+        jobs = {"outbox": self.outbox.serve, "lanes": self.lanes.serve, "jobs": self._repeat}
         return [name for name, serve in jobs.items() if self.background.start_once(serve(), name=name)]
 
     async def _watch(self) -> None:

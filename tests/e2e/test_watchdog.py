@@ -113,6 +113,14 @@ async def test_a_platform_whose_server_keeps_messages_is_read_anew(tmp_path: Pat
         assert totals["legato_watchdog_total deaf"] == 1.0
 
 
+async def test_reminders_and_what_else_is_repeated_are_begun_anew(tmp_path: Path, clock: ManualClock) -> None:
+    async with running(tmp_path, clock=clock) as live:
+        live.gateway.background.stop("jobs")
+        await live.gateway.background.ended("jobs")
+        assert await looked(live, clock) == [("job_ended", "jobs")]
+        assert await looked(live, clock) == []
+
+
 async def test_a_message_that_nobody_takes_up_is_seen(tmp_path: Path, clock: ManualClock) -> None:
     async with running(tmp_path, clock=clock) as live:
         live.gateway.background.stop("lanes")
