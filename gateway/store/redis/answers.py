@@ -79,6 +79,11 @@ class Answers(asyncio.Protocol):
         self._parser.feed(data)
         self._wake()
 
+    def eof_received(self) -> None:
+        """The server has closed its side. Known at once, and not only when the transport is closed: a job that is sent
+        in between would be in doubt."""
+        self.connection_lost(None)
+
     def connection_lost(self, exc: Exception | None) -> None:
         """None will come any more."""
         self._trouble = self._trouble or exc or RedisConnectionError("Connection closed by server.")
