@@ -1,31 +1,36 @@
-"""What a long time does to one process: 100,000 messages over 1,000 chats, whose small windows are compacted again and
-again. The model takes no time; the store is a SQLite file or a Redis server. A row is a twentieth of the messages.
+"""What a long time does to a gateway: 100,000 messages over 1,000 chats, whose small windows are compacted again and
+again. The model takes no time; the store is a SQLite file with one process, or a Redis server with two, which take
+turns in being told what a chat says. A row is a twentieth of the messages.
 
-    python -m tests.bench.soak                     both stores, about four minutes each
+    python -m tests.bench.soak                     both stores, about five minutes each
     python -m tests.bench.soak --messages 6000 --chats 100 sqlite
+    python -m tests.bench.soak --write             keeps the rows for the plots of docs/performance.md
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
-import resource
+import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
-from gateway.app.gateway import Gateway
+from gateway.app.build import Parts, build
 from gateway.providers.plugin import ModelSettings
 from gateway.runtime.heap import collect_seldom
+from tests.bench import figures
+from tests.bench.processes import Lines, Process, process
 from tests.bench.served import store_at, synced_server
 from tests.bench.table import percentile
-from tests.bench.world import Chats, Instant, log_as_in_production, quiet, running, settings
+from tests.bench.world import Instant, log_as_in_production, quiet, said, served, settings, sqlite
 from tests.support.redis_server import RedisServer
 
 MESSAGES: Final = 100_000
@@ -34,14 +39,18 @@ ROWS: Final = 20
 _AT_ONCE: Final = 100  # chats that talk at the same time
 _WINDOW: Final = 8_000  # tokens: some sixty exchanges fill it
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_MODULE: Final = "tests.bench.soak"
+_SERVE: Final = "serve"
 
 Kind = Literal["sqlite", "redis"]
+PROCESSES: Final[dict[Kind, int]] = {"sqlite": 1, "redis": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """After so many `messages` and compactions: resident memory and the store (SQLite's files, the Redis server's
-    memory) in MB, and of the messages since the sample before the rate a second and the wait in seconds (p50, p95)."""
+    """After so many `messages` and compactions: resident memory of the heaviest process and the store (SQLite's files,
+    the Redis server's memory) in MB, and of the messages since the sample before the rate a second and the wait in
+    seconds (p50, p95)."""
 
     messages: int
     compactions: int
@@ -76,16 +85,48 @@ def _used(server: RedisServer) -> float:
         return float(client.info("memory")["used_memory"]) / 1e6
 
 
+class _People:
+    """Chats that each say the next thing when the last was answered, each time to the next process."""
+
+    def __init__(self) -> None:
+        self.processes: list[Process] = []
+        self._waiting: dict[str, asyncio.Future[float]] = {}
+        self._said = 0
+
+    def heard(self, text: str, at: float) -> None:
+        """A line was answered."""
+        self._waiting.pop(text).set_result(at)
+
+    async def talk_all(self, chats: Sequence[str], each: int) -> list[float]:
+        """The seconds of each exchange."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._talk(chat, each)) for chat in chats]
+        return [seconds for task in tasks for seconds in task.result()]
+
+    async def _talk(self, chat: str, each: int) -> list[float]:
+        return [await self._say(chat) for _ in range(each)]
+
+    async def _say(self, chat: str) -> float:
+        self._said += 1
+        text = f"{said(self._said)} {chat}"
+        answered = self._waiting[text] = asyncio.get_running_loop().create_future()
+        start = time.monotonic()
+        self.processes[self._said % len(self.processes)].hears([text])
+        return await answered - start
+
+
 @asynccontextmanager
-async def _world(kind: Kind, folder: Path) -> AsyncIterator[tuple[Gateway, Chats, Callable[[], float]]]:
-    config = settings(folder / "soak.db", model=ModelSettings(context_length=_WINDOW))
-    if kind == "sqlite":
-        async with running(config, provider=Instant()) as (gateway, chats):
-            yield gateway, chats, partial(_size, folder)
-    else:
-        with synced_server() as server:
-            async with running(config, store=store_at(server.url), provider=Instant()) as (gateway, chats):
-                yield gateway, chats, partial(_used, server)
+async def _world(kind: Kind, folder: Path) -> AsyncIterator[tuple[_People, Callable[[], float]]]:
+    async with AsyncExitStack() as stack:
+        url, size = "", partial(_size, folder)
+        if kind == "redis":
+            server = stack.enter_context(synced_server())
+            url, size = server.url, partial(_used, server)
+        people = _People()
+        for _ in range(PROCESSES[kind]):
+            started = process(people.heard, _MODULE, _SERVE, str(folder / "soak.db"), url)
+            people.processes.append(await stack.enter_async_context(started))
+        yield people, size
 
 
 def _groups(messages: int, chats: int) -> Iterator[tuple[list[str], int]]:
@@ -100,19 +141,19 @@ def _groups(messages: int, chats: int) -> Iterator[tuple[list[str], int]]:
 async def soak(kind: Kind, messages: int = MESSAGES, chats: int = CHATS) -> AsyncIterator[Sample]:
     """Talk, and give a sample of each twentieth."""
     with tempfile.TemporaryDirectory() as folder:
-        async with _world(kind, Path(folder)) as (gateway, people, size):
+        async with _world(kind, Path(folder)) as (people, size):
             done, waits, begun = 0, list[float](), time.perf_counter()
             for names, each in _groups(messages, chats):
                 waits += await people.talk_all(names, each)
                 done += each * len(names)
                 if len(waits) >= messages // ROWS or done >= messages:
-                    await quiet(gateway)
                     rate = len(waits) / (time.perf_counter() - begun)
                     p50, p95 = percentile(waits, 0.5), percentile(waits, 0.95)
+                    told = [json.loads(await each.ask()) for each in people.processes]
                     yield Sample(
                         messages=done,
-                        compactions=(await gateway.store.status()).sessions - min(chats, done // 4),
-                        memory=_resident(),
+                        compactions=told[0]["sessions"] - min(chats, done // 4),
+                        memory=max(each["memory"] for each in told),
                         store=size(),
                         rate=rate,
                         p50=p50,
@@ -121,25 +162,50 @@ async def soak(kind: Kind, messages: int = MESSAGES, chats: int = CHATS) -> Asyn
                     waits, begun = [], time.perf_counter()
 
 
-async def _show(kind: Kind, messages: int, chats: int) -> None:
-    print(f"{kind}: {messages:,} messages over {chats:,} chats\n{HEAD}")
+async def _show(kind: Kind, messages: int, chats: int) -> list[Sample]:
+    print(f"{kind}, {PROCESSES[kind]} processes: {messages:,} messages over {chats:,} chats\n{HEAD}")
+    samples = []
     async for sample in soak(kind, messages, chats):
         print(sample, flush=True)
-    print(f"peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000:.0f} MB\n")
+        samples.append(sample)
+    print()
+    return samples
 
 
 def main() -> None:
     """Print the samples of the stores that are named, or of both."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.soak")
+    parser = argparse.ArgumentParser(prog=f"python -m {_MODULE}")
     parser.add_argument("stores", nargs="*", metavar="sqlite|redis")
     parser.add_argument("--messages", type=int, default=MESSAGES)
     parser.add_argument("--chats", type=int, default=CHATS)
+    parser.add_argument("--write", action="store_true", help="keep the figures for docs/performance.md")
     given = parser.parse_args()
-    collect_seldom()
-    log_as_in_production()
-    for kind in given.stores or ("sqlite", "redis"):
-        asyncio.run(_show(kind, given.messages, given.chats))
+    for kind in given.stores or PROCESSES:
+        samples = asyncio.run(_show(kind, given.messages, given.chats))
+        if given.write:
+            figures.keep(f"soak on {kind}", [asdict(sample) for sample in samples])
+
+
+# -- the gateway's own process ----------------------------------------------------------------
+
+
+async def _serve(path: str, url: str) -> None:
+    config, lines = settings(Path(path), model=ModelSettings(context_length=_WINDOW)), Lines()
+    parts = Parts(store=store_at(url) if url else sqlite(config), providers={"offline": Instant()})
+    async with served(build(config, [lines], parts)) as gateway:
+
+        async def figures_now() -> str:
+            await quiet(gateway)
+            return json.dumps({"sessions": (await gateway.store.status()).sessions, "memory": _resident()})
+
+        lines.asked = figures_now
+        await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == [_SERVE]:
+        collect_seldom()
+        log_as_in_production()
+        asyncio.run(_serve(*sys.argv[2:]))
+    else:
+        main()
