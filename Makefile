@@ -71,7 +71,7 @@ bench-recall: $(STAMP) ## measure whether a search finds what answers a question
 bench-memory: $(STAMP) ## measure what memory keeps of seeded lives, and whether it stays where it was said
 	@$(BIN)/python -m tests.bench.memory
 
-bench-peers: $(PEERS) ## the same transcripts through our compressor and hermes-agent's; takes five minutes
+bench-peers: $(PEERS) ## the same through our compressor and gateway and hermes-agent's; takes fifteen minutes
 	$(BIN)/python -m tests.bench.peers
 
 # llama.cpp's server in a wheel, and what writes a model for it (both MIT); for the slow tests alone.
@@ -98,7 +98,7 @@ $(PEERS): | $(STAMP)
 	build/peers/bin/python -m pip --disable-pip-version-check install --quiet hermes-agent==0.19.0
 	@touch $@
 
-soak: $(STAMP) ## 100,000 messages with compactions on SQLite and on Redis: memory, files, waits; takes ten minutes
+soak: $(STAMP) ## 100,000 messages with compactions on SQLite, on Redis with two processes: memory, files, waits
 	@$(BIN)/python -m tests.bench.soak
 
 soak-telegram: $(STAMP) ## 12,000 messages to a bot on an emulated Telegram; takes eight minutes

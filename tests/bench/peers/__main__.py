@@ -1,4 +1,4 @@
-"""Both compressors on the same transcripts, in turns: `make bench-peers`.
+"""Both compressors on the same transcripts, in turns, and both gateways (`gateway.py`): `make bench-peers`.
 
 Each side runs in a process of its own, both several times in turns; of each process the first pass is
 not counted. CPU time, because neither waits for anything and other programs disturb it least. Both are
@@ -11,6 +11,7 @@ What either time contains is printed behind the tables (`CONTENTS`), so that nob
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -24,6 +25,7 @@ from typing import Any, Final
 
 from gateway.runtime.tokens import TokenCounter
 from tests.bench.compaction import NOTES
+from tests.bench.peers import gateway
 from tests.bench.peers.transcripts import REQUEST, given, stored
 from tests.bench.start import PROJECT
 from tests.bench.table import Row, milliseconds, render
@@ -130,9 +132,22 @@ def _process(side: Side, job: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Two tables, and what they compare."""
+    """The parts that are named, or both."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.peers")
+    parser.add_argument("parts", nargs="*", metavar="compressor|gateway")
+    parser.add_argument("--write", action="store_true", help="keep the gateways' figures for docs/performance.md")
+    given = parser.parse_args()
     if not THEIR_PYTHON.exists():
-        sys.exit("The other compressor is not installed: run `make bench-peers`, which installs it into build/peers.")
+        sys.exit("hermes-agent is not installed: run `make bench-peers`, which installs it into build/peers.")
+    parts = given.parts or ("compressor", "gateway")
+    if "compressor" in parts:
+        _compressors()
+    if "gateway" in parts:
+        gateway.main(THEIR_PYTHON, write=given.write)
+
+
+def _compressors() -> None:
+    """Two tables, and what they compare."""
     counter = TokenCounter()
     with tempfile.TemporaryDirectory() as folder:
         cases = [_prepared(Path(folder), kind, count, counter) for kind, count in CASES]
