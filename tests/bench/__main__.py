@@ -7,7 +7,8 @@ import asyncio
 import importlib
 
 from gateway.runtime.heap import collect_seldom
-from tests.bench.table import render
+from tests.bench import figures
+from tests.bench.table import kept, render
 from tests.bench.world import log_as_in_production
 
 BENCHES = (
@@ -35,7 +36,9 @@ def main() -> None:
     """Print one table a bench."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure, and print the figures.")
     parser.add_argument("names", nargs="*", metavar="name", help=f"any of: {', '.join(BENCHES)}")
-    names = parser.parse_args().names or BENCHES
+    parser.add_argument("--write", action="store_true", help="keep the ratios for docs/performance.md")
+    given = parser.parse_args()
+    names = given.names or BENCHES
     unknown = [name for name in names if name not in BENCHES]
     if unknown:
         parser.error(f"there is no bench {', '.join(unknown)}; there are: {', '.join(BENCHES)}")
@@ -43,7 +46,10 @@ def main() -> None:
     log_as_in_production()
     for name in names:
         bench = importlib.import_module(f"tests.bench.{name}")
-        print(render(bench.TITLE, asyncio.run(bench.measure())), flush=True)
+        rows = asyncio.run(bench.measure())
+        print(render(bench.TITLE, rows), flush=True)
+        if given.write and (found := kept(rows)):
+            figures.keep(name, found)
 
 
 if __name__ == "__main__":

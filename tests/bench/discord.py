@@ -33,11 +33,10 @@ async def measure() -> Rows:
     whole, host = (median(each.each for each in spent[1:]) for spent in (ours, alone))
     seconds, weight = (median(one[k] for one in with_bot) - median(one[k] for one in without) for k in (0, 1))
     return [
-        Row(f"{MOST} channels, no limits", f"{median(each.rate for each in ours[1:]):,.0f}/s", "goal ≥ 200/s"),
-        Row("CPU a message: gateway and bot", milliseconds(whole)),
-        Row("CPU a message: gateway alone", milliseconds(host)),
-        Row("CPU a message: left to discord.py and adapter", milliseconds(whole - host)),
-        Row("enabling Discord: start", f"{seconds:+.2f} s", "goal ≤ 0.7 s"),
+        Row(f"{MOST} channels, no limits", f"{median(each.rate for each in ours[1:]):,.0f}/s"),
+        Row("gateway alone: CPU a message", milliseconds(host)),
+        Row("on Discord: CPU a message", milliseconds(whole), "", whole / host, "the gateway alone"),
+        Row("enabling Discord: start", f"{seconds:+.2f} s"),
         Row("enabling Discord: memory", f"{weight:+.0f} MB", "goal ≤ 35 MB"),
     ]
 

@@ -71,7 +71,7 @@ async def _compare(folder: Path, url: str) -> Rows:
     bare: list[tuple[float, float]] = []
     ours: list[tuple[float, float]] = []
     async with http_client() as client, running(settings(folder / "bench.db", model)) as (gateway, chats):
-        connection = _connect(folder / "bare.db")
+        connection = durable(folder / "bare.db")
         for number in range(ROUNDS + 1):
             start, cpu = time.perf_counter(), time.process_time()
             async with asyncio.TaskGroup() as group:
@@ -87,7 +87,8 @@ async def _compare(folder: Path, url: str) -> Rows:
     return _rows(bare[1:], ours[1:])  # the first round of each opens the connections
 
 
-def _connect(path: Path) -> apsw.Connection:
+def durable(path: Path) -> apsw.Connection:
+    """A database with a table of chats and replies, synced on every commit."""
     connection = apsw.Connection(str(path))
     for sql in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "CREATE TABLE said(chat TEXT, reply TEXT)"):
         connection.execute(sql).fetchall()
@@ -115,10 +116,12 @@ def _spent(start: float, cpu: float) -> tuple[float, float]:
 def _rows(bare: list[tuple[float, float]], ours: list[tuple[float, float]]) -> Rows:
     bare_rate, our_rate = median(rate for rate, _ in bare), median(rate for rate, _ in ours)
     bare_cpu, our_cpu = median(cpu for _, cpu in bare), median(cpu for _, cpu in ours)
-    ratio = median(one / other for (one, _), (other, _) in zip(ours, bare, strict=True))
+    rates = median(one / other for (one, _), (other, _) in zip(ours, bare, strict=True))
+    cpus = median(one / other for (_, one), (_, other) in zip(ours, bare, strict=True))
+    loop = "a bare loop (one httpx call, one commit)"
     return [
-        Row("bare loop (one httpx call + one commit)", f"{bare_rate:,.0f}/s"),
-        Row("gateway", f"{our_rate:,.0f}/s", f"goal ≥ 500/s; {ratio:.0%} of the bare loop"),
+        Row("bare loop", f"{bare_rate:,.0f}/s"),
+        Row(f"over HTTP: {CHATS} chats", f"{our_rate:,.0f}/s", "", rates, loop),
         Row("bare loop: CPU a message", milliseconds(bare_cpu)),
-        Row("gateway: CPU a message", milliseconds(our_cpu), f"{our_cpu / bare_cpu:.2f} times the bare loop"),
+        Row("over HTTP: CPU a message", milliseconds(our_cpu), "goal ≤ 2.2", cpus, loop),
     ]

@@ -23,7 +23,7 @@ from statistics import median
 from redis.asyncio import Redis
 
 from tests.bench import transcript
-from tests.bench.rounds import ALONE, CHATS, EACH, ROUNDS, World, known, rows
+from tests.bench.rounds import ALONE, CHATS, EACH, World, known, rows, take_turns
 from tests.bench.served import cpu, fill, store_at, synced_server
 from tests.bench.table import Row, Rows, milliseconds, percentile
 from tests.bench.world import REPLY, Instant, running, settings
@@ -40,21 +40,11 @@ async def measure() -> Rows:
     async with AsyncExitStack() as stack:
         worlds = [await _world(stack, size) for size in SIZES]
         bare = await stack.enter_async_context(_bare(stack.enter_context(synced_server())))
-        for number in range(ROUNDS + 1):
-            await bare.round()
-            for world in worlds:
-                await world.round()
-                if not number:
-                    world.forget()
+        await take_turns(worlds, bare.round)
         found = [*bare.rows()]
         for world in worlds:
-            found += rows(world, worlds[0], rate_goal="goal ≥ 400/s", alone_goal="")
-        rate, p50 = median(worlds[0].rates) / median(bare.rates), percentile(worlds[0].alone, 0.5)
-        found += [
-            Row("messages a second, of the bare loop's", f"{rate:.0%}"),
-            Row("CPU a message, of the bare loop's", f"{median(worlds[0].cpu) / median(bare.cpu):.0%}"),
-            Row("one chat, p50, in bare calls", f"{p50 / percentile(bare.alone, 0.5):.1f}"),
-        ]
+            found += rows(world, worlds[0])
+        found += bare.beside(worlds[0])
     with synced_server() as server:
         store = partial(store_at, server.url)
         found += transcript.rows([await transcript.turn(length, store) for length in transcript.LENGTHS])
@@ -105,6 +95,15 @@ class _Bare:
             Row(f"bare loop: {CHATS} chats", f"{median(self.rates):,.0f}/s", f"{CALLS} calls a message"),
             Row("bare loop: CPU a message", milliseconds(median(self.cpu))),
             Row("bare loop: one call, p50", milliseconds(percentile(self.alone, 0.5))),
+        ]
+
+    def beside(self, world: World) -> Rows:
+        loop = f"a bare loop ({CALLS} calls a message)"
+        rate, cpu, p50 = median(world.rates), median(world.cpu), percentile(world.alone, 0.5)
+        return [
+            Row(f"on Redis: {CHATS} chats", f"{rate:,.0f}/s", "", rate / median(self.rates), loop),
+            Row("on Redis: CPU a message", milliseconds(cpu), "", cpu / median(self.cpu), loop),
+            Row("on Redis: one chat, p50", milliseconds(p50), "", p50 / percentile(self.alone, 0.5), "one bare call"),
         ]
 
 

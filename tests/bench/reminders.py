@@ -60,9 +60,9 @@ async def _of(name: str, opened: Open, server: RedisServer | None) -> list[Row]:
     return [
         Row(f"{name}: to add one, in chats of their own", milliseconds(alone / len(_NUMBERS))),
         Row(f"{name}: to add one, all in one group", milliseconds(group / len(_NUMBERS))),
-        Row(f"{name}: a look while they wait, CPU", milliseconds(many), f"{milliseconds(none)} while none waits"),
+        Row(f"{name}: a look while they wait, CPU", milliseconds(many), "", many / none, "one while none waits"),
         Row(f"{name}: memory of this process", f"{grown:+.0f} MB", "after adding and looking"),
-        Row(f"{name}: a start", milliseconds(full), f"{milliseconds(empty)} while none waits"),
+        Row(f"{name}: a start", milliseconds(full), "", full / empty, "one while none waits"),
     ]
 
 

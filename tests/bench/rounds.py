@@ -8,7 +8,7 @@ it was handed its reply; then one chat talks alone. The chats are spread over th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -67,31 +67,36 @@ class World:
         del self.rates[:], self.cpu[:], self.other[:], self.alone[:]
 
 
-async def take_turns(worlds: Sequence[World]) -> None:
-    """All rounds of all worlds, and one before that does not count."""
+async def take_turns(worlds: Sequence[World], bare: Callable[[], Awaitable[None]]) -> None:
+    """All rounds of all worlds, and one before that does not count; before each a round of a bare loop."""
     for number in range(ROUNDS + 1):
+        await bare()
         for world in worlds:
             await world.round()
             if not number:
                 world.forget()
 
 
-def rows(world: World, first: World, *, rate_goal: str, alone_goal: str) -> list[Row]:
-    """Three lines, compared with the `first` world."""
+def rows(world: World, first: World) -> list[Row]:
+    """Three lines, compared with the `first` world, which knows the fewest sessions."""
     label = f"{world.size:>7,} known sessions"
     rate, p50, p95 = median(world.rates), percentile(world.alone, 0.5), percentile(world.alone, 0.95)
-    share = p50 / percentile(first.alone, 0.5)
-    beside = f"; its server {milliseconds(median(world.other))}" if world.other else ""
+    server = f"its server {milliseconds(median(world.other))}" if world.other else ""
+    beside = f"that at {first.size:,} sessions"
     return [
-        Row(f"{label}: {CHATS} chats", f"{rate:,.0f}/s", f"{rate_goal}; {rate / median(first.rates):.0%} of the first"),
+        Row(f"{label}: {CHATS} chats", f"{rate:,.0f}/s", "", rate / median(first.rates), beside),
         Row(
             f"{label}: CPU a message",
             milliseconds(median(world.cpu)),
-            f"{median(world.cpu) / median(first.cpu):.0%} of the first{beside}",
+            server,
+            median(world.cpu) / median(first.cpu),
+            beside,
         ),
         Row(
             f"{label}: one chat, p50",
             milliseconds(p50),
-            f"{alone_goal}{share:.0%} of the first; p95 {milliseconds(p95)}",
+            f"p95 {milliseconds(p95)}",
+            p50 / percentile(first.alone, 0.5),
+            beside,
         ),
     ]

@@ -2,27 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure: what it is, its value with unit, and the goal or comparison it is read against."""
+    """One figure: what it is, its value with unit, what else it is read against, and how many `times` the figure of
+    `beside` it is, which the same run measured. `kept` is what `--write` keeps of it: without one, its ratio."""
 
     what: str
     value: str
     against: str = ""
+    times: float | None = None
+    beside: str = ""
+    kept: Mapping[str, Any] | None = None
+
+    @property
+    def compared(self) -> bool:
+        """Whether there is a ratio, and to another figure than its own."""
+        return self.times not in (None, 1.0)
+
+    @property
+    def comparison(self) -> str:
+        """The third column."""
+        ratio = f"{self.times:.2f} times {self.beside}" if self.compared else ""
+        return "; ".join(part for part in (ratio, self.against) if part)
 
 
 Rows = Sequence[Row]
+
+
+def kept(rows: Rows) -> list[Mapping[str, Any]]:
+    """What of the rows other machines can be compared with, and what is drawn."""
+    return [
+        row.kept or {"what": row.what.strip(), "times": row.times, "beside": row.beside}
+        for row in rows
+        if row.kept or row.compared
+    ]
 
 
 def render(title: str, rows: Rows) -> str:
     """A heading and one line a figure; values are aligned at their end."""
     wide = max((len(row.what) for row in rows), default=0)
     long = max((len(row.value) for row in rows), default=0)
-    lines = [f"  {row.what:<{wide}}  {row.value:>{long}}  {row.against}".rstrip() for row in rows]
+    lines = [f"  {row.what:<{wide}}  {row.value:>{long}}  {row.comparison}".rstrip() for row in rows]
     return "\n".join([title, *lines, ""])
 
 

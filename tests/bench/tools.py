@@ -24,6 +24,7 @@ TITLE = "Tool calls, in time of the processor; model and tools at 0 ms, durable 
 CALLS = 10
 TURNS = 30
 LONG = 2_000_000  # characters
+_LINE = "2026-11-22 INFO nothing of interest happened in /var/log/app.log\n"
 
 
 class Look:
@@ -58,15 +59,18 @@ class OneByOne(Instant):
 
 
 async def measure() -> Rows:
-    """Three lines of turns, and one of a stall."""
+    """Three lines of turns, and two of stalls."""
     plain = await _turn(Instant())
     at_once = await _turn(Instant([("look", '{"at": "it"}')] * CALLS))
     one_by_one = await _turn(OneByOne())
+    short, long = await _stall("seen"), await _stall(_LINE * (LONG // len(_LINE)))
+    without = "a turn without calls"
     return [
-        Row("a turn without calls", f"{plain:.1f} ms"),
-        Row(f"{CALLS} calls in one step: beside that", f"{at_once - plain:.1f} ms", "goal ≤ 15 ms"),
-        Row(f"{CALLS} steps of one call: beside that", f"{one_by_one - plain:.1f} ms"),
-        Row("2 MB tool result: longest stall of the loop", f"{await _stall():.1f} ms", "goal ≤ 5 ms"),
+        Row(without, f"{plain:.1f} ms"),
+        Row(f"{CALLS} calls in one step", f"{at_once:.1f} ms", "", at_once / plain, without),
+        Row(f"{CALLS} steps of one call", f"{one_by_one:.1f} ms", "", one_by_one / plain, without),
+        Row("short tool result: longest stall of the loop", f"{short:.1f} ms"),
+        Row("2 MB tool result: longest stall of the loop", f"{long:.1f} ms", "", long / short, "a short result's"),
     ]
 
 
@@ -80,9 +84,8 @@ async def _turn(model: Instant) -> float:
             return 1e3 * (time.process_time() - start) / TURNS
 
 
-async def _stall() -> float:
-    """The milliseconds of the longest callback while results of 2 MB come."""
-    seen = "2026-11-22 INFO nothing of interest happened in /var/log/app.log\n" * (LONG // 66)
+async def _stall(seen: str) -> float:
+    """The milliseconds of the longest callback while such results come."""
     with tempfile.TemporaryDirectory() as folder:
         config = settings(Path(folder, "bench.db"))
         async with running(config, provider=Instant([("look", "{}")]), tools=[Look(seen)]) as (gateway, chats):
