@@ -72,13 +72,15 @@ def source(chat: str) -> SessionSource:
 
 
 def fill(store: SessionStore, job: dict[str, Any]) -> None:
-    """So many sessions; their index is written once, and not again for each."""
-    persist, store._persist_routing_data = store._persist_routing_data, lambda *_: None
+    """So many sessions; their index is written once and not again for each, and the disk is waited for once."""
+    store._save_entries = lambda: None
+    store._db._conn.execute("PRAGMA synchronous = OFF")
     for number in range(job["sessions"]):
         made = store.get_or_create_session(source(f"known{number}"))
         for role, words in (("user", job["said"]), ("assistant", job["reply"])):
             store.append_to_transcript(made.session_id, {"role": role, "content": words, "timestamp": time.time()})
-    store._persist_routing_data = persist
+    store._db._conn.execute("PRAGMA synchronous = FULL")  # SQLite's default, and theirs
+    del store._save_entries
     store._save_entries()
 
 
