@@ -101,7 +101,7 @@ class _Bare:
         loop = f"a bare loop ({CALLS} calls a message)"
         rate, cpu, p50 = median(world.rates), median(world.cpu), percentile(world.alone, 0.5)
         return [
-            Row(f"on Redis: {CHATS} chats", f"{rate:,.0f}/s", "", rate / median(self.rates), loop),
+            Row("on Redis: messages a second", f"{rate:,.0f}/s", "", rate / median(self.rates), loop),
             Row("on Redis: CPU a message", milliseconds(cpu), "", cpu / median(self.cpu), loop),
             Row("on Redis: one chat, p50", milliseconds(p50), "", p50 / percentile(self.alone, 0.5), "one bare call"),
         ]

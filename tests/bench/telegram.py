@@ -210,8 +210,8 @@ def _rows(
     rate, lone = (median(each.rate for each in spent[1:]) for spent in (ours, library))
     alone_with = "the library alone, which polls, types and answers"
     return [
-        Row("library alone", f"{lone:,.0f}/s"),
-        Row(f"on Telegram: {MOST} chats, no limits", f"{rate:,.0f}/s", "goal ≥ 1", rate / lone, alone_with),
+        Row("library alone: messages a second", f"{lone:,.0f}/s"),
+        Row("on Telegram: messages a second, no limits", f"{rate:,.0f}/s", "goal ≥ 1", rate / lone, alone_with),
         Row(f"{MOST} chats, Telegram's limits", f"{limited.rate:.1f}/s", f"goal 30/s; {refused} calls refused"),
         Row("library alone: CPU a message", milliseconds(bare)),
         Row("gateway alone: CPU a message", milliseconds(host)),

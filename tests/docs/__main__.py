@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from tests.docs import rooms, tables, telegram, terminal, window
+from tests.docs import charts, rooms, tables, telegram, terminal, window
 from tests.docs.settings import as_markdown
 from tests.support.browser import CHROMIUM
 
@@ -21,12 +21,16 @@ async def _session(drawn: Callable[[Path], Awaitable[str]]) -> str:
 
 
 WRITTEN: dict[str, Callable[[], str]] = {
-    "docs/architecture.md": lambda: tables.page_with("docs/architecture.md", "walk", tables.walk()),
-    "docs/configuration.md": lambda: tables.page_with("docs/configuration.md", "settings", as_markdown()),
-    "docs/operations.md": lambda: tables.page_with("docs/operations.md", "metrics", tables.metrics()),
-    "docs/performance.md": lambda: tables.page_with("docs/performance.md", "budgets", tables.budgets()),
-    "docs/providers.md": lambda: tables.page_with("docs/providers.md", "vendors", tables.vendors()),
+    "docs/architecture.md": lambda: tables.page_with("docs/architecture.md", walk=tables.walk()),
+    "docs/configuration.md": lambda: tables.page_with("docs/configuration.md", settings=as_markdown()),
+    "docs/operations.md": lambda: tables.page_with("docs/operations.md", metrics=tables.metrics()),
+    "docs/performance.md": lambda: tables.page_with(
+        "docs/performance.md", budgets=tables.budgets(), ratios=tables.ratios(), gateways=tables.gateways()
+    ),
+    "docs/providers.md": lambda: tables.page_with("docs/providers.md", vendors=tables.vendors()),
+    "docs/pictures/cost.svg": charts.cost,
     "docs/pictures/rooms.svg": rooms.drawn,
+    "docs/pictures/soak.svg": charts.soak,
     "docs/pictures/window.svg": window.drawn,
     "docs/pictures/terminal.svg": lambda: asyncio.run(_session(terminal.drawn)),
     "docs/pictures/telegram.svg": lambda: asyncio.run(_session(telegram.drawn)),

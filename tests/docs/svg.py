@@ -42,6 +42,12 @@ def disc(x: float, y: float, radius: float, fill: str) -> str:
     return f'<circle cx="{_number(x)}" cy="{_number(y)}" r="{_number(radius)}" fill="{fill}"/>'
 
 
+def curve(points: Sequence[tuple[float, float]], colour: str, width: float = 2) -> str:
+    """A line through the points."""
+    places = " ".join(f"{_number(x)},{_number(y)}" for x, y in points)
+    return f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="{_number(width)}"/>'
+
+
 def text(
     x: float,
     y: float,

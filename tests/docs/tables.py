@@ -6,7 +6,7 @@ import importlib
 import json
 import pkgutil
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -14,17 +14,21 @@ import gateway
 from gateway.app.plugins import providers
 from gateway.providers.plugin import Vendor
 from gateway.runtime.metrics import Counter, Gauge, Histogram
+from tests.bench.figures import kept
+from tests.bench.table import milliseconds
 
 ROOT: Final = Path(__file__).parents[2]
 _KINDS: Final = (Counter, Gauge, Histogram)
 
 
-def page_with(page: str, name: str, table: str) -> str:
-    """A page with a fresh table between its marks `<!-- NAME: … -->` and `<!-- end of NAME -->`."""
+def page_with(page: str, **fresh: str) -> str:
+    """A page with fresh tables, each between the marks `<!-- NAME: … -->` and `<!-- end of NAME -->`."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    marks = re.compile(rf"(<!-- {name}:[^\n]*-->\n).*?(<!-- end of {name} -->)", re.DOTALL)
-    assert len(marks.findall(text)) == 1, f"{page} needs the marks of {name} once"
-    return marks.sub(lambda found: f"{found[1]}\n{table}\n{found[2]}", text)
+    for name, words in fresh.items():
+        marks = re.compile(rf"(<!-- {name}:[^\n]*-->\n).*?(<!-- end of {name} -->)", re.DOTALL)
+        assert len(marks.findall(text)) == 1, f"{page} needs the marks of {name} once"
+        text = marks.sub(lambda found, words=words: f"{found[1]}\n{words}\n{found[2]}", text)
+    return text
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -60,6 +64,35 @@ def budgets() -> str:
     titles = {world: "SQLite" if world == "sqlite" else world.capitalize() for world in found}
     rows = ((titles[world], *(f"{each[name]:,.0f}" for name in names)) for world, each in found.items())
     return table(head, rows)
+
+
+_COMPARED: Final = ("throughput", "redis", "loopback", "wires", "telegram", "discord", "start")
+
+
+def ratios() -> str:
+    """How many times a bare loop's figure ours is, by the benches' last run."""
+    rows = (
+        (each["what"], f"{each['times']:.2f}", each["beside"])
+        for bench in _COMPARED
+        for each in kept().get(bench, ())
+        if "what" in each and each["what"][0].isalpha()  # those of a size are drawn
+    )
+    return table(("Ours", "times", "that of"), rows)
+
+
+def gateways() -> str:
+    """Both gateways at the same number of known sessions."""
+    found = {(each["side"], each["sessions"]): each for each in kept()["gateways"]}
+    shown: dict[str, Callable[[float], str]] = {"messages a second, 20 chats": "{:,.1f}".format}
+    shown |= dict.fromkeys(("CPU a message", "wait of one chat, p50"), milliseconds)
+    rows = (
+        (f"{sessions:,}", what, show(ours), show(theirs), f"{max(ours, theirs) / min(ours, theirs):,.0f}")
+        for side, sessions in found
+        if side == "theirs"
+        for key, (what, show) in zip(("rate", "cpu", "p50"), shown.items(), strict=True)
+        for ours, theirs in [(found["ours", sessions][key], found["theirs", sessions][key])]
+    )
+    return table(("Known sessions", "", "Legato", "hermes-agent 0.19", "times"), rows)
 
 
 def walk() -> str:

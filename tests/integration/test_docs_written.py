@@ -31,7 +31,7 @@ def extent(text: Element) -> tuple[float, float, float, float]:
     return x, y - 0.7 * size, x + wide, y
 
 
-@pytest.mark.parametrize("name", ["rooms", "telegram"])
+@pytest.mark.parametrize("name", ["cost", "rooms", "soak", "telegram"])
 def test_no_words_of_a_picture_leave_their_box_or_lie_on_others_in_a_wider_font(name: str) -> None:
     root = parse(ROOT / f"docs/pictures/{name}.svg").getroot()
     boxes = [[float(each.attrib[key]) for key in ("x", "y", "width", "height")] for each in root.iter(f"{SVG}rect")]
