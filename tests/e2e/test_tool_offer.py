@@ -88,19 +88,25 @@ async def test_a_call_that_had_begun_is_of_unknown_outcome_even_if_its_tool_is_g
         assert "UTC" in told
 
 
-async def test_what_was_called_much_is_shown_first_after_a_restart_too(tmp_path: Path) -> None:
+async def test_what_was_called_is_shown_first(tmp_path: Path) -> None:
     class Mail(Payment):
         name = "send_letter"
-        description = "Posts a letter. " * 100
+        description = "Posts a letter. " * 30
 
-    model = FakeModel(in_turn(Say(calls=[("send_letter", '{"sum": 1}')]), Say(text="sent"), Say(text="small")))
-    for window in (100_000, 6_000):
-        config = config_in(tmp_path, model=ModelEntry(provider="offline", name="fake", context_length=window))
-        async with running(tmp_path, config=config, model=model, tools=[Mail()]) as live:
-            await live.ask("/new")
-            await live.ask("hello")
-            assert "send_letter" in names(model.requests[-1])
-    assert "find_tools" in names(model.requests[-1]), "others have no room"
+    class Fax(Mail):
+        name = "a_fax"
+
+    calls = in_turn(Say(calls=[("send_letter", '{"sum": 1}')]), Say(text="sent"), Say(text="small"))
+    model = FakeModel(calls)
+    config = config_in(tmp_path, model=ModelEntry(provider="offline", name="fake", context_length=6_000))
+    async with running(tmp_path, config=config, model=model, tools=[Fax(), Mail()]) as live:
+        await live.ask("hello")
+        await live.ask("/new")
+        await live.ask("hello")
+    shown = names(model.requests[-1])
+    assert "find_tools" in shown, "others have no room"
+    assert "send_letter" in shown
+    assert "a_fax" not in shown
 
 
 async def test_long_calls_and_many_descriptions_are_read_beside_the_loop(

@@ -217,6 +217,8 @@ def test_a_line_is_taken_exactly_where_its_count_fits(line: str, tokens: int) ->
 
 
 @given(st.lists(LINE, max_size=4), st.integers(-2, 200))
-def test_what_is_held_without_a_count_fits(lines: list[str], tokens: int) -> None:
-    if Room(tokens, COUNTER).holds(lines):
-        assert sum(map(COUNTER.text, lines)) <= tokens
+def test_lines_that_were_taken_fit(lines: list[str], tokens: int) -> None:
+    room = Room(tokens, COUNTER)
+    taken = [line for line in lines if room.takes(line)]
+    assert sum(map(COUNTER.text, taken)) <= max(0, tokens)
+    assert room.tokens == tokens - sum(map(COUNTER.text, taken))
