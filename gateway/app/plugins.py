@@ -17,7 +17,7 @@ from gateway.providers.plugin import ModelSettings, ProviderPlugin, Vendor
 from gateway.providers.vendors import GROUP, USUAL_API, VENDORS, as_provider
 from gateway.runtime import plugins as runtime_plugins
 from gateway.runtime.errors import ConfigError
-from gateway.runtime.plugins import contained, installed, loaded, offered, refuse_incomplete
+from gateway.runtime.plugins import contained, installed, loaded, offered, refuse_misfit
 
 
 @cache
@@ -56,7 +56,7 @@ def configured_tools(host: ToolHost) -> list[Tool]:
     for origin, factories in offered("TOOLS", package=gateway.agent.tools, group="legato.tools"):
         for make in _tuple_of(Callable, factories, f"{origin}: TOOLS must be a tuple of functions"):
             if (tool := contained(origin, partial(make, host))) is not None:
-                refuse_incomplete(f"{origin}: a tool", tool, Tool)
+                refuse_misfit(f"{origin}: a tool", tool, Tool)
                 made.append((origin, tool))
     _refuse_twins("tool", ((tool.name, origin) for origin, tool in made))
     return [tool for _, tool in made]

@@ -27,6 +27,7 @@ from gateway.app.reload import Reloader
 from gateway.app.store import make_folders
 from gateway.app.workers import SERVICE_ENDS, asked_to_end, at_hangup, when_alone
 from gateway.commands.sessions import greeting
+from gateway.domain import adapter as ports
 from gateway.domain.adapter import Adapter, HearsInterrupts, IsWatched, KnowsFailures, OpensFirst
 from gateway.domain.chat import Source
 from gateway.domain.place import ListenRules, names
@@ -36,7 +37,7 @@ from gateway.runtime.aside import SHORT, RunsAside, WorkerProcess, at_once
 from gateway.runtime.clock import SystemClock, SystemIds
 from gateway.runtime.errors import AdapterError, ConfigError, StoreUnavailable, UserError
 from gateway.runtime.logs import configure_logs, redact_crashes
-from gateway.runtime.plugins import imported, refuse_incomplete
+from gateway.runtime.plugins import imported, refuse_misfit
 from gateway.runtime.redaction import Redact
 from gateway.runtime.supervisor import Supervisor
 from gateway.runtime.tokens import ROUGH_CHARS, TokenCounter
@@ -141,7 +142,9 @@ def _adapter(
     )
     create: Callable[[Any, AdapterHost], Adapter] = imported(platform.create)
     adapter = create(settings or config.adapters.get(platform.name), host)
-    refuse_incomplete(f"the adapter of the platform {platform.name}", adapter, Adapter)
+    abilities = [each for each in vars(ports).values() if getattr(each, "_is_runtime_protocol", False)]
+    for port in [Adapter, *(each for each in abilities if isinstance(adapter, each))]:
+        refuse_misfit(f"the adapter of the platform {platform.name}", adapter, port)
     return adapter
 
 

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from inspect import signature
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
@@ -43,11 +44,17 @@ async def held_to(work: Awaitable[T], what: str, rule: str) -> T:
         raise ConfigError([f"{what} raised {type(error).__name__}: {error}; {rule}"]) from error
 
 
-def refuse_incomplete(what: str, made: object, port: type) -> None:
-    """Raise ConfigError if `made` lacks an attribute or a method of a port, which is a Protocol."""
-    methods = [name for name, each in vars(port).items() if isinstance(each, FunctionType) and name[0] != "_"]
+def refuse_misfit(what: str, made: object, port: type) -> None:
+    """Raise ConfigError if `made` lacks an attribute or a method of a port, which is a Protocol, or if a method has
+    other parameters."""
+    methods = {name: each for name, each in vars(port).items() if isinstance(each, FunctionType) and name[0] != "_"}
     if missing := [name for name in (*port.__annotations__, *methods) if not hasattr(made, name)]:
         raise ConfigError([f"{what} ({type(made).__name__}) has no {', no '.join(missing)}"])
+    for name, method in methods.items():
+        given, wanted = [*signature(getattr(made, name)).parameters], [*signature(method).parameters][1:]
+        if given[: len(wanted)] != wanted:
+            told = f"{name}({', '.join(given)}) must be {name}({', '.join(wanted)})"
+            raise ConfigError([f"{what} ({type(made).__name__}): {told}"])
 
 
 def installed(group: str) -> dict[str, EntryPoint]:

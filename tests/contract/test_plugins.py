@@ -20,6 +20,7 @@ from gateway.app.config.shape import alternatives, is_section
 from gateway.app.plugins import platforms, providers
 from gateway.commands.base import Command, CommandContext
 from gateway.domain import platform
+from gateway.domain.adapter import Limits
 from gateway.domain.platform import AdapterSettings, Platform
 from gateway.providers import plugin
 from gateway.runtime.errors import ConfigError
@@ -131,19 +132,59 @@ def test_what_a_tool_lacks_is_told(offers: Callable[[object], None]) -> None:
     assert tools_problem() == f"{ORIGIN}: a tool (Dice) has no timeout, no run"
 
 
+def test_a_tool_with_another_run_is_told(offers: Callable[[object], None]) -> None:
+    class Dice:
+        name = description = "dice"
+        parameters = schema()
+        read_only = idempotent = True
+        timeout = 1.0
+
+        async def run(self, context: object) -> str:
+            return ""
+
+    offers((lambda _: Dice(),))
+    assert tools_problem() == f"{ORIGIN}: a tool (Dice): run(context) must be run(arguments, context)"
+
+
 def test_a_tool_that_cannot_be_made_is_told(offers: Callable[[object], None]) -> None:
     offers((ClockTool,))
     assert tools_problem() == f"{ORIGIN}: TypeError: ClockTool() takes no arguments"
 
 
-def test_what_an_adapter_lacks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Parrot:
-        name = "parrot"
-        run = send = aclose = shout
+class Parrot:
+    """An adapter that has no limits."""
 
+    name = "parrot"
+
+    async def run(self, accept: object) -> None:
+        """Never called."""
+
+    async def send(self, outbound: object) -> str:
+        return ""
+
+    async def aclose(self) -> None:
+        """Never called."""
+
+
+class Typist(Parrot):
+    """An adapter whose `typing` cannot be called."""
+
+    limits = Limits()
+
+    async def typing(self, to: object) -> None:
+        """Never called."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "problem"),
+    [(Parrot, " (Parrot) has no limits"), (Typist, " (Typist): typing(to) must be typing(to, active)")],
+)
+def test_what_is_wrong_with_an_adapter_is_told(
+    monkeypatch: pytest.MonkeyPatch, kind: type[Parrot], problem: str
+) -> None:
     described = Platform(name="parrot", title="Parrot", create="toys:parrot")
     monkeypatch.setattr(serving, "platforms", lambda: {"parrot": described})
-    monkeypatch.setattr(serving, "imported", lambda _: lambda *_: Parrot())
+    monkeypatch.setattr(serving, "imported", lambda _: lambda *_: kind())
     with pytest.raises(ConfigError) as caught:
         serving.adapters(Config().replace(adapters={"parrot": AdapterSettings(enabled=True)}))  # type: ignore[arg-type]
-    assert str(caught.value) == "the adapter of the platform parrot (Parrot) has no limits"
+    assert str(caught.value) == f"the adapter of the platform parrot{problem}"
