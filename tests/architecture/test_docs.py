@@ -138,7 +138,7 @@ def test_the_check_for_commands_sees_what_is_missing() -> None:
 
 
 def test_the_page_of_commands_has_them_all_and_no_other() -> None:
-    commands = all_commands().commands
+    commands = [each for each in all_commands().commands if each.run.__module__.startswith("gateway.")]
     table = re.findall(r"^\| (.+?) \|", prose(ROOT / "docs/commands.md"), re.MULTILINE)
     documented = {name for cell in table for name in re.findall(r"`/(\w+)", cell)}
     assert documented == {name for command in commands for name in (command.name, *command.aliases)}
