@@ -37,7 +37,7 @@ from gateway.runtime.aside import SHORT, RunsAside, WorkerProcess, at_once
 from gateway.runtime.clock import SystemClock, SystemIds
 from gateway.runtime.errors import AdapterError, ConfigError, StoreUnavailable, UserError
 from gateway.runtime.logs import configure_logs, redact_crashes
-from gateway.runtime.plugins import imported, refuse_misfit
+from gateway.runtime.plugins import contained, imported, methods_of, refuse_misfit
 from gateway.runtime.redaction import Redact
 from gateway.runtime.supervisor import Supervisor
 from gateway.runtime.tokens import ROUGH_CHARS, TokenCounter
@@ -141,10 +141,11 @@ def _adapter(
         listens=_listens(config, platform.name),
     )
     create: Callable[[Any, AdapterHost], Adapter] = imported(platform.create)
-    adapter = create(settings or config.adapters.get(platform.name), host)
+    what = f"the adapter of the platform {platform.name}"
+    adapter = contained(what, lambda: create(settings or config.adapters.get(platform.name), host))
     abilities = [each for each in vars(ports).values() if getattr(each, "_is_runtime_protocol", False)]
-    for port in [Adapter, *(each for each in abilities if isinstance(adapter, each))]:
-        refuse_misfit(f"the adapter of the platform {platform.name}", adapter, port)
+    for port in [Adapter, *(each for each in abilities if any(hasattr(adapter, name) for name in methods_of(each)))]:
+        refuse_misfit(what, adapter, port)
     return adapter
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pkgutil
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
@@ -47,7 +47,7 @@ async def held_to(work: Awaitable[T], what: str, rule: str) -> T:
 def refuse_misfit(what: str, made: object, port: type) -> None:
     """Raise ConfigError if `made` lacks an attribute or a method of a port, which is a Protocol, or if a method has
     other parameters."""
-    methods = {name: each for name, each in vars(port).items() if isinstance(each, FunctionType) and name[0] != "_"}
+    methods = methods_of(port)
     if missing := [name for name in (*port.__annotations__, *methods) if not hasattr(made, name)]:
         raise ConfigError([f"{what} ({type(made).__name__}) has no {', no '.join(missing)}"])
     for name, method in methods.items():
@@ -55,6 +55,11 @@ def refuse_misfit(what: str, made: object, port: type) -> None:
         if given[: len(wanted)] != wanted:
             told = f"{name}({', '.join(given)}) must be {name}({', '.join(wanted)})"
             raise ConfigError([f"{what} ({type(made).__name__}): {told}"])
+
+
+def methods_of(port: type) -> Mapping[str, Callable[..., Any]]:
+    """Return the methods of a Protocol by name."""
+    return {name: each for name, each in vars(port).items() if isinstance(each, FunctionType) and name[0] != "_"}
 
 
 def installed(group: str) -> dict[str, EntryPoint]:

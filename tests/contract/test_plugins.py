@@ -175,9 +175,30 @@ class Typist(Parrot):
         """Never called."""
 
 
+class Editor(Parrot):
+    """An adapter with half an ability."""
+
+    limits = Limits()
+
+    async def edit(self, outbound: object, platform_message_id: str) -> None:
+        """Never called."""
+
+
+class Broken(Parrot):
+    """An adapter that cannot be made."""
+
+    def __init__(self) -> None:
+        raise KeyError("ear")
+
+
 @pytest.mark.parametrize(
     ("kind", "problem"),
-    [(Parrot, " (Parrot) has no limits"), (Typist, " (Typist): typing(to) must be typing(to, active)")],
+    [
+        (Parrot, " (Parrot) has no limits"),
+        (Typist, " (Typist): typing(to) must be typing(to, active)"),
+        (Editor, " (Editor) has no account, no draft_rates"),
+        (Broken, ": KeyError: 'ear'"),
+    ],
 )
 def test_what_is_wrong_with_an_adapter_is_told(
     monkeypatch: pytest.MonkeyPatch, kind: type[Parrot], problem: str
