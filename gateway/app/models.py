@@ -26,7 +26,7 @@ from gateway.providers.retry import Retrying
 from gateway.providers.windows import is_near
 from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.errors import ConfigError
-from gateway.runtime.plugins import imported
+from gateway.runtime.plugins import contained, imported
 
 _IMPATIENT: Final = 30.0  # seconds: nobody waits longer for attempts at a model while another one could answer
 # Seconds in which a stream must begin while another model could answer. A model that thinks shows thoughts, or at least
@@ -73,7 +73,9 @@ def configured_models(
     table = _price_table(entries)
     needed = {entry.provider: _plugin(entry) for entry in entries if entry.provider not in replaced}
     new: dict[str, Provider] = {
-        name: imported(plugin.create)(host) for name, plugin in needed.items() if name not in there
+        name: contained(f"the provider {name}", partial(imported(plugin.create), host))
+        for name, plugin in needed.items()
+        if name not in there
     }
     made = {name: new.get(name) or there[name] for name in needed}
     ringed = {entry.provider for entry in entries if has_more_than_a_key(entry)} & {*made}

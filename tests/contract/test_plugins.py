@@ -8,13 +8,14 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from pathlib import Path
+from random import Random
 
 import pytest
 from pydantic import BaseModel
 
 from gateway.agent.tools.base import ToolHost, schema
 from gateway.agent.tools.clock import ClockTool
-from gateway.app import plugins, serving
+from gateway.app import models, plugins, serving
 from gateway.app.config import Config
 from gateway.app.config.shape import alternatives, is_section
 from gateway.app.plugins import platforms, providers
@@ -23,6 +24,7 @@ from gateway.domain import platform
 from gateway.domain.adapter import Limits
 from gateway.domain.platform import AdapterSettings, Platform
 from gateway.providers import plugin
+from gateway.providers.plugin import ProviderHost
 from gateway.runtime.errors import ConfigError
 from gateway.runtime.plugins import imported
 from tests.support.fakes import ManualClock
@@ -209,3 +211,10 @@ def test_what_is_wrong_with_an_adapter_is_told(
     with pytest.raises(ConfigError) as caught:
         serving.adapters(Config().replace(adapters={"parrot": AdapterSettings(enabled=True)}))  # type: ignore[arg-type]
     assert str(caught.value) == f"the adapter of the platform parrot{problem}"
+
+
+def test_a_provider_that_cannot_be_made_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "imported", lambda _: lambda: None)
+    host = ProviderHost(clock=ManualClock(), redact=str, count=len, pause=Parrot().aclose)
+    with pytest.raises(ConfigError, match=r"^the provider offline: TypeError: .* takes 0 positional arguments"):
+        models.configured_models(Config(), host, Random(0), {})
