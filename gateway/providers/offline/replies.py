@@ -94,6 +94,9 @@ _WISH: Final = re.compile(
     r"(?P<then>(?:in|at|on|every|each|tomorrow|tonight|today|next|this|daily|weekly)\b.{0,80})$",
     re.I | re.S,
 )
+_WRITE_FILE: Final = re.compile(
+    r"^(?:please )?write (?:me )?(?:a )?file (?:named |called )?(?P<name>[^\s:]+):? (?P<content>.+)", re.I | re.S
+)
 # A document as `files.message` shows one to a model.
 _DOCUMENT: Final = re.compile(
     r"^\[(?P<name>[^\n]{1,300}?), [\d,]+ characters, shown below[^\n]*\n<<<(?P<mark>[^\n]{1,200})\n"
@@ -153,7 +156,9 @@ def _told(said: Asked, name: str, result: str) -> str:
         return "All right, I did not do that."
     if result.startswith("Error: "):
         why = result.removeprefix("Error: ").partition("; ")[0].rstrip(".")
-        return f"That did not work: {_cut(why, _QUOTED)}." if name != "reminders" else f"That time is none. {_REMIND}"
+        if name == "reminders":
+            return f"I could not read that time. {_REMIND}"
+        return f"That did not work: {_cut(why, _QUOTED)}."
     if name == "search_history":
         if not result.startswith("Nothing was found"):
             return f"I found this in what was said:\n\n{shown}"
@@ -162,6 +167,8 @@ def _told(said: Asked, name: str, result: str) -> str:
         return f"I will remind you: {kept['what']}, {kept['when']}."
     if name == "clock":
         return f"It is {result}."
+    if name == "send_file" and (file := _WRITE_FILE.search(said.request)):
+        return f"Here is `{file['name']}`."
     if name == "shell":
         return f"```\n{shown}\n```"
     return shown if name == "memory" else f"The tool `{name}` answered:\n\n{shown}"
@@ -297,8 +304,7 @@ _RULES: Final[tuple[tuple[re.Pattern[str], Rule], ...]] = (
     (_CALL, _call_tool),
     (re.compile(r"\[sent with this message: [^\]]{0,2000}, which you cannot (?:be shown|hear)"),
      lambda *_: Answer(text=_BLIND)),
-    (re.compile(r"^(?:please )?write (?:me )?(?:a )?file (?:named |called )?(?P<name>[^\s:]+):? (?P<content>.+)",
-                re.I | re.S),
+    (_WRITE_FILE,
      lambda said, found: said.use("send_file", name=found["name"], content=found["content"].strip() + "\n")),
     (re.compile(r"^(?:please )?(?:say|repeat|echo)(?: after me)?:? (?P<what>.+)", re.I | re.S),
      lambda said, found: _said(said.request[found.start("what") :].strip(" \n“”\"'"))),
