@@ -46,6 +46,7 @@ from gateway.turns.reminders import ReminderSweep
 log = structlog.get_logger(__name__)
 
 DRAIN_SECONDS = 30.0  # running turns may finish that long after a stop was asked for; the next start does the rest
+_REPEATED = "gateway.app.jobs:repeated"
 _SWEEP_SECONDS = 60.0
 _MOST_HOOKS = 1_000  # that are counted
 _LOOK_AGAIN = 0.02  # seconds between two looks at whether everything has settled
@@ -59,8 +60,9 @@ _LAST_WORDS = 5.0  # seconds for messages that are being delivered when the gate
 class Gateway(Struct, kw_only=True):
     """The running program, all of which is `run`. `close` are foreign resources, closed last. `leaves_questions`: the
     person who reads is gone when the input ends, so questions that are open then are left for the next start; else
-    they count as a no. `beside`: platforms whose end is not waited for: the program ends with the others. `reconfigure`
-    has the parts keep to other settings, of those that `reload` lists."""
+    they count as a no. `beside`: platforms whose end is not waited for: the program ends with the others. `hasty`: a
+    person waits for the first answer, so nothing is loaded before it that can come later. `reconfigure` has the parts
+    keep to other settings, of those that `reload` lists."""
 
     store: Store
     reception: Reception
@@ -91,6 +93,7 @@ class Gateway(Struct, kw_only=True):
     close: Sequence[Callable[[], Awaitable[None]]] = ()
     leaves_questions: bool = False
     beside: Collection[str] = ()
+    hasty: bool = False
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _grace: float = DRAIN_SECONDS
     _failed: bool = False
@@ -138,6 +141,8 @@ class Gateway(Struct, kw_only=True):
         await self.metering.models.learn_windows()
         if not await ended_before(self._recover, self._stop):
             return
+        if not self.hasty:
+            imported(_REPEATED)
         if self.mcp.servers:  # nobody waits for them
             self.background.start(self.mcp.serve(), name="mcp")
         self._keep_serving()
@@ -156,7 +161,8 @@ class Gateway(Struct, kw_only=True):
             task.cancel()
 
     async def _repeat(self) -> None:
-        """Do all that is repeated. Its library is loaded when the first job is due, beside whoever talks by then."""
+        """Do all that is repeated. In a `hasty` gateway its library is loaded when the first job is due, beside whoever
+        talks by then."""
         jobs: dict[str, tuple[Callable[[], Awaitable[object]], float]] = {
             "expiry": (self.expiry.sweep, _SWEEP_SECONDS),
             "reminders": (self.reminders.sweep, LOOK_FOR_REMINDERS),
@@ -168,8 +174,9 @@ class Gateway(Struct, kw_only=True):
             jobs["embeddings"] = (self.embeddings.look, LOOK_FOR_VECTORS)
         if (backups := self.health.backups) is not None:
             jobs["backup"] = (backups.look, _SWEEP_SECONDS)
-        await self.clock.sleep(min(seconds for _, seconds in jobs.values()))
-        repeated = await asyncio.to_thread(imported, "gateway.app.jobs:repeated")
+        if self.hasty:
+            await self.clock.sleep(min(seconds for _, seconds in jobs.values()))
+        repeated = await asyncio.to_thread(imported, _REPEATED)
         with repeated(jobs, self.background):
             await asyncio.Event().wait()
 

@@ -1,5 +1,5 @@
-"""Work that is repeated for as long as the gateway serves. Its library takes a tenth of the start, so this module is
-imported when the first job is due."""
+"""Work that is repeated for as long as the gateway serves. Its library takes a tenth of a start, so where a person
+waits for the first answer this module is imported when the first job is due."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ async def serve_shell(
     parts = Parts(counter=counter, pace=_PACE, told=print) if watched else Parts(counter=counter)
     gateway = build(config, [adapter, *beside], parts)
     running.append(gateway)
-    gateway.leaves_questions = watched
+    gateway.leaves_questions, gateway.hasty = watched, True
     gateway.beside = [each.name for each in beside]
     if call.question is not None and not (sys.stdin and sys.stdin.isatty()):
         gateway.approvals.nobody_is_left()  # before it is asked: a quick model asks back before the input has ended
