@@ -125,7 +125,7 @@ def cost() -> str:
 def soak() -> str:
     """Memory, the store's size and waits over a long time."""
     found = kept()
-    stores = {name: found[f"soak on {name}"] for name in ("sqlite", "redis")}
+    stores = {name: found[f"soak on {name}"] for name in ("sqlite", "redis") if f"soak on {name}" in found}
     names = {"sqlite": ("SQLite", _OURS), "redis": ("Redis", _OTHER)}
 
     def of(key: str, factor: float = 1, more: str = "") -> list[_Curve]:
@@ -136,7 +136,7 @@ def soak() -> str:
 
     p95 = [
         _Curve(name=f"{one.name}, p95", colour=colour, points=one.points)
-        for one, colour in zip(of("p95", 1_000), (_FAINT, "#9db3dc"), strict=True)
+        for one, colour in zip(of("p95", 1_000), (_FAINT, "#9db3dc"), strict=False)
     ]
     charts = [
         _Chart(title="Memory of a process, MB", below="messages", curves=of("memory")),
