@@ -125,7 +125,9 @@ def noted(message: Message, **changes: Any) -> Message:
 
 def wire(message: Mapping[str, Any]) -> dict[str, Any]:
     """The message as a provider may see it: every key but the host's."""
-    return {key: value for key, value in message.items() if key != HOST}
+    seen = {**message}
+    seen.pop(HOST, None)
+    return seen
 
 
 def noted_tokens(messages: Iterable[Message]) -> int:

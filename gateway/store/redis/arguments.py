@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from typing import Final
 
 from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import Message, note_of, noted, noted_tokens
@@ -114,10 +115,14 @@ def calls(made: Sequence[LedgerEntry], session_id: str, key: SessionKey) -> Argu
     return [str(len(documents)), *chain.from_iterable(documents)]
 
 
+_CHANGED: Final = tuple(name for name in PATCHED if name != "expires_at")
+_changed: Final = SESSION.some(_CHANGED)
+
+
 def _patch(patch: Patch, new_tokens: int) -> Arguments:
     """Tokens and cost to add, when, expiry, buckets to add, fields to set."""
     used = USAGE.facts(patch.usage) if patch.usage else {}
-    changed = {name: SESSION.fact(name, getattr(patch, name)) for name in PATCHED if name != "expires_at"}
+    changed = dict(zip(_CHANGED, _changed(patch), strict=True))
     return [
         str(new_tokens),
         number(patch.cost_usd) if patch.cost_usd else "0",

@@ -172,7 +172,10 @@ def intents_from(text: str) -> tuple[ToolIntent, ...]:
 
 def unkept_note(message: Message) -> dict[str, Any]:
     """The host's note of a message, without the facts that a store keeps beside the note."""
-    return {name: value for name, value in note_of(message).items() if name not in ("id", "tokens", "at")}
+    note: dict[str, Any] = {**note_of(message)}
+    for kept in ("id", "tokens", "at"):
+        note.pop(kept, None)
+    return note
 
 
 _ASKED = ("token", "call", "number", "person", "question", "shown_as", "asked_at", "expires_at", "labels")

@@ -79,10 +79,7 @@ class Shape(Generic[T]):
         self._class = made_of
         self._parts = parts
         self._forms = forms
-        self._values = attrgetter(*kinds)
-        written = [(place, form.write) for place, form in enumerate(forms.values()) if form.write]
-        self._texts = [place for place, write in written if write is storable]
-        self._written = [each for each in written if each[1] is not storable]
+        self._own = self.some(tuple(kinds))
         self._reads = [(name, form.read) for name, form in forms.items() if form.read]
         self._numbers = [(name, form.number) for name, form in forms.items() if form.number]
         self._needed = [name for name, kind in kinds.items() if not _may_lack(kind)]
@@ -92,10 +89,15 @@ class Shape(Generic[T]):
     def some(self, names: Sequence[str]) -> Callable[[Any], list[Fact]]:
         """A function that gives the facts of these fields of an object that has them."""
         values = attrgetter(*names)
-        written = [(place, write) for place, name in enumerate(names) if (write := self._forms[name].write)]
+        made = [(place, write) for place, name in enumerate(names) if (write := self._forms[name].write)]
+        texts = [place for place, write in made if write is storable]
+        written = [each for each in made if each[1] is not storable]
 
         def facts(value: Any) -> list[Fact]:
             row = list(values(value))
+            for place in texts:
+                if row[place] is not None and not row[place].isascii():
+                    row[place] = storable(row[place])
             for place, write in written:
                 if row[place] is not None:
                     row[place] = write(row[place])
@@ -111,13 +113,7 @@ class Shape(Generic[T]):
 
     def row(self, value: T) -> list[Fact]:
         """A fact for each of `names`."""
-        row = list(self._values(value))
-        for place in self._texts:
-            if row[place] is not None and not row[place].isascii():
-                row[place] = storable(row[place])
-        for place, write in self._written:
-            if row[place] is not None:
-                row[place] = write(row[place])
+        row = self._own(value)
         for name, part in self._parts.items():
             row += part.row(getattr(value, name))
         return row
@@ -137,10 +133,7 @@ class Shape(Generic[T]):
         for name, part in self._parts.items():
             given[name] = part.of_row(row[first:])
             first += len(part.names)
-        for name, read in self._reads:
-            if given.get(name) is not None:
-                given[name] = read(given[name])
-        return self._class(**given)
+        return self._made(given)
 
     def of_texts(self, texts: Mapping[str, Any]) -> T:
         """The inverse of `facts`; numbers may be texts, and facts of other names are passed over."""
@@ -150,6 +143,9 @@ class Shape(Generic[T]):
                 given[name] = number(given[name])
         for name, part in self._parts.items():
             given[name] = part.of_texts(texts)
+        return self._made(given)
+
+    def _made(self, given: dict[str, Any]) -> T:
         for name, read in self._reads:
             if given.get(name) is not None:
                 given[name] = read(given[name])

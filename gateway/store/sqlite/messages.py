@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import apsw
 
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import HOST, HostNote, Message, note_of, noted
+from gateway.domain.message import HOST, HostNote, Message, note_of, noted, wire
 from gateway.runtime.errors import StoreError
 from gateway.store.records import Found
-from gateway.store.shared.documents import dumps, loads
+from gateway.store.shared.documents import dumps, loads, unkept_note
 from gateway.store.sqlite.connection import Connection, Row, change, many, one
 
 MESSAGE_COLUMNS: Final = "m.id, m.body, m.note, m.tokens, m.at"
@@ -114,11 +114,8 @@ def message_id(number: int) -> str:
 
 def message_columns(message: Message) -> tuple[str, str | None]:
     """(body, note): the message as a provider sees it, and the host's note without the facts that have columns."""
-    body: dict[str, Any] = {**message}
-    note = {**body.pop(HOST, {})}
-    for kept in ("id", "tokens", "at"):
-        note.pop(kept, None)
-    return dumps(body), dumps(note) if note else None
+    note = unkept_note(message)
+    return dumps(wire(message)), dumps(note) if note else None
 
 
 def message_of(body: str, note: str | None) -> Message:
