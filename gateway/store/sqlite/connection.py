@@ -21,6 +21,8 @@ APPLICATION_ID: Final = 0x4C674174  # "LgAt": marks a file as Legato's
 BUSY_MS: Final = 5_000  # a backup tool or a shell may hold the file for a moment
 _WAL_PAGES: Final = 4_000  # 16 MB of log before it is folded back into the file
 _WAL_BYTES: Final = 64 * 1024 * 1024  # what is left of the log file after a burst
+_LOG_AHEAD: Final = 256  # pages of the log that are made before they are needed
+_LOG_PAGE: Final = 4_096 + 24  # bytes of a page and its header there
 _CACHE_KIB: Final = 16 * 1024
 _FILES: Final = 12  # that four connections hold open: the file, its log and its index each
 
@@ -112,6 +114,45 @@ class Connection(apsw.Connection):
     stored: tuple[tuple[int, str, Message], ...] = ()
 
 
+class LogFile:
+    """The hook of a connection's log file: keeps the file longer than what is written to it, and folds the log back
+    into the store as SQLite's own hook does.
+
+    A commit that makes a file longer waits for the file system's journal, too: where others write to the same disk,
+    many times as long as one that writes over what is there. SQLite stops reading a log at its first page that is not
+    of the present round (its format, "WAL file format"), so pages of zeros are no part of it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = f"{path}-wal"
+        self._pages = 0  # in the log after the last commit
+        self._room = 0  # in the file
+
+    def __call__(self, connection: apsw.Connection, name: str, pages: int) -> int:
+        """After a commit: the log has so many `pages` now."""
+        if pages + _LOG_AHEAD > self._room or pages < self._pages:  # it may have been cut off
+            with suppress(OSError):  # a full disk is told of by the commit that meets it
+                self._room = _lengthen(self._path, pages + _LOG_AHEAD)
+        self._pages = pages
+        if pages >= _WAL_PAGES:
+            with suppress(apsw.Error):  # the next commit tries it again
+                connection.wal_checkpoint(name)
+        return apsw.SQLITE_OK
+
+
+def _lengthen(path: str, pages: int) -> int:
+    """Write zeros behind a log file, twice as many as are missing, unless it has so many pages; return those it has."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(descriptor).st_size
+        if (room := size // _LOG_PAGE) >= pages:
+            return room
+        more = bytes((pages - room + _LOG_AHEAD) * _LOG_PAGE)
+        return (size + os.pwrite(descriptor, more, size)) // _LOG_PAGE
+    finally:
+        os.close(descriptor)
+
+
 def check_ours(connection: apsw.Connection, path: Path) -> None:
     """Raises StoreUnavailable for another program's file."""
     version, application = connection.pragma("user_version"), connection.pragma("application_id")
@@ -140,13 +181,13 @@ def connect_writer(path: Path) -> Connection:
         "journal_mode = WAL",
         "synchronous = FULL",
         "foreign_keys = OFF",
-        f"wal_autocheckpoint = {_WAL_PAGES}",
         f"journal_size_limit = {_WAL_BYTES}",
         f"cache_size = -{_CACHE_KIB}",
         "temp_store = MEMORY",
         "secure_delete = ON",  # what is deleted is overwritten: nothing that was forgotten is left in the file
     ):
         connection.execute(f"PRAGMA {pragma}").fetchall()
+    connection.set_wal_hook(LogFile(path))
     return connection
 
 
