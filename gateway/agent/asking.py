@@ -75,7 +75,7 @@ class Asking(Struct, kw_only=True):
         unpaid: SpendCapReached | None = None
         self._absence = self.metering.models.absence(home) or self._absence
         for candidate in (candidates := self._candidates(conversation, home)):
-            spec = self.metering.models.learned.of(candidate, conversation.session.key)
+            spec = self.metering.models.learned.of(candidate, conversation.stored.session.key)
             stands_in = spec.place != home.place
             if spec.place != conversation.spec.place:
                 await change_model(conversation, spec)
@@ -110,7 +110,8 @@ class Asking(Struct, kw_only=True):
         home, self._told = self._home or conversation.spec, True
         absence = self._absence if self.fitting.details or not self._absence else NOT_AVAILABLE
         again = self.metering.models.away_for(home) if absence else 0.0
-        conversation.announced, sentence = told(conversation.announced, conversation.spec, home, absence, again)
+        marks, sentence = told(conversation.fresh.announced, conversation.spec, home, absence, again)
+        conversation.announce(marks)
         if sentence:
             await self.observer.tell(sentence)
 
@@ -191,7 +192,8 @@ class Asking(Struct, kw_only=True):
         text, completed, bound = "", None, Bound(max_tokens)
         asked_at = self.clock.monotonic()
         prompt_tokens = conversation.prompt_tokens()
-        call = self.metering.call(spec, request, conversation.session, "turn", prompt_tokens=prompt_tokens, least=least)
+        session = conversation.stored.session
+        call = self.metering.call(spec, request, session, "turn", prompt_tokens=prompt_tokens, least=least)
         enter = partial(self._enter, conversation)
         with self.metering.attempts(spec, request, prompt_tokens, enter) as see:
             async with call as events:
@@ -231,9 +233,8 @@ class Asking(Struct, kw_only=True):
         self, conversation: Conversation, request: ModelRequest, usage: CanonicalUsage, asked_at: float
     ) -> None:
         """Note what an answer used, for the ledger and for all who estimate the next request."""
-        spec, models, counted = conversation.spec, self.metering.models, conversation.counted_tokens()
-        conversation.sent(request, usage, asked_at)
-        conversation.reported(usage)
+        spec, models = conversation.spec, self.metering.models
+        counted = conversation.answered(request, usage, asked_at)
         models.learned.fits(spec, usage.prompt_tokens)
         self._enter(conversation, models.entry(self.clock.now(), "turn", spec, usage))
         if usage.prompt_tokens:
@@ -258,8 +259,8 @@ class Asking(Struct, kw_only=True):
 def _prompt(conversation: Conversation, *, out_of_steps: bool) -> Sequence[Message]:
     # Behind the cached prefix and not stored, because only this call needs it.
     now: list[Message] = [{"role": "user", "content": OUT_OF_STEPS}] if out_of_steps else []
-    whole = chain(conversation.messages, conversation.fresh, now)
-    return prompt(conversation.session.system_prompt, whole, conversation.spec, conversation.aside())
+    whole = chain(conversation.stored.messages, conversation.fresh.messages, now)
+    return prompt(conversation.stored.session.system_prompt, whole, conversation.spec, conversation.aside())
 
 
 def message_of(completed: Completed) -> Message:

@@ -87,7 +87,7 @@ class Compactor(Struct, frozen=True, kw_only=True):
         An automatic compaction publishes a prepared one, if there is one. If it saves less than a tenth, it changes
         nothing.
         """
-        if conversation.fresh:
+        if conversation.fresh.messages:
             # The engine may fold any message away, so every message must be stored first.
             await self.writer.record_step(conversation)
         messages = conversation.all()
@@ -99,7 +99,7 @@ class Compactor(Struct, frozen=True, kw_only=True):
             await conversation.engine.load(prepared.engine_state)
         else:
             kept = len(messages) - keep
-            flush = self.flushes.before_compaction(conversation.session, messages, conversation.flushed)
+            flush = self.flushes.before_compaction(conversation.stored.session, messages, conversation.fresh.flushed)
             try:
                 result, outcome = await (engine or conversation.engine).compress(
                     messages[:kept], current_tokens=tokens, focus_topic=focus, force=trigger in _FORCED
@@ -136,7 +136,7 @@ class Compactor(Struct, frozen=True, kw_only=True):
         request = conversation.overhead + noted_tokens(transcript)
         return Compaction(
             at=self.clock.now(),
-            parent_id=conversation.session.id,
+            parent_id=conversation.stored.session.id,
             child_id="",
             trigger=trigger,
             messages_before=len(report.before),
@@ -151,14 +151,14 @@ class Compactor(Struct, frozen=True, kw_only=True):
     async def _note_flushed(self, conversation: Conversation, flush: Started | None, prepared: Prepared | None) -> None:
         """Note how far the memory has read the conversation, once its findings are kept."""
         if flush is not None:
-            conversation.flushed = max(conversation.flushed, await self.flushes.ended(flush))
+            conversation.flush(await self.flushes.ended(flush))
         elif prepared is not None and prepared.findings is not None:
             await self.flushes.publish(prepared.findings)
-            conversation.flushed = max(conversation.flushed, prepared.findings.through)
+            conversation.flush(prepared.findings.through)
 
     async def _prepared(self, conversation: Conversation, trigger: Trigger) -> Prepared | None:
         if trigger == "manual":  # for the present transcript, perhaps with a topic
-            self.preparations.forget(conversation.session)
+            self.preparations.forget(conversation.stored.session)
             return None
         return await self.preparations.take(conversation)
 

@@ -1,9 +1,9 @@
-"""`Conversation`: a session in the memory of a running turn."""
+"""`Conversation`: a session in the memory of a running turn, as it is stored and as the turn has changed it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from gateway.domain.message import Message, note_of, noted, noted_tokens, same, 
 from gateway.domain.session import Session, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, usage_of
 from gateway.providers.base import ModelRequest, ModelSpec
+from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.records import Patch, StepRecord
 
@@ -35,12 +36,47 @@ BLOCKED_MARK: Final = "compaction-blocked"  # in `announced`: it was said that c
 RESCUED_MARK: Final = "compaction-rescued"  # the same: that the built-in engine helps out
 
 
-class Conversation(Struct, kw_only=True):
-    """The stored messages (`messages`), the turn's own that are not stored yet (`fresh`), and everything that the next
-    request needs. Its token figures never walk the transcript."""
+class Stored(Struct, frozen=True, kw_only=True):
+    """A session as the store has it, and its transcript, which has `tokens` by our own count."""
 
     session: Session
-    messages: list[Message]
+    messages: tuple[Message, ...]
+    tokens: int
+
+
+class Fresh(Struct, frozen=True, kw_only=True):
+    """What a turn has changed and no record holds yet: new messages, items of the lane that are in them, and the
+    session's facts as they are now. `flushed`: how many messages, from the first on, memory has been given."""
+
+    messages: tuple[Message, ...] = ()
+    absorbed: tuple[str, ...] = ()
+    todos: tuple[Todo, ...]
+    announced: tuple[str, ...]
+    tools: tuple[str, ...]
+    reported_tokens: int
+    reported_messages: int
+    flushed: int
+
+
+def opened(session: Session, messages: tuple[Message, ...]) -> tuple[Stored, Fresh]:
+    """Return a session with its transcript, and that nothing is fresh."""
+    fresh = Fresh(
+        todos=session.todos,
+        announced=session.announced,
+        tools=session.tools,
+        reported_tokens=session.last_prompt_tokens,
+        reported_messages=session.reported_messages,
+        flushed=session.flushed_messages,
+    )
+    return Stored(session=session, messages=messages, tokens=session.transcript_tokens), fresh
+
+
+class Conversation(Struct, kw_only=True):
+    """What is `stored`, what is `fresh`, and everything else that the next request needs. Others read it, and change
+    it by its methods alone. Its token figures never walk the transcript."""
+
+    stored: Stored
+    fresh: Fresh
     engine: GuardedEngine
     spec: ModelSpec
     counter: TokenCounter
@@ -49,55 +85,30 @@ class Conversation(Struct, kw_only=True):
     schema_tokens: int = 0  # of these, those of tool schemas
     prefix: Prefix = field(default_factory=Prefix)
     references: References = field(default_factory=References)
-    fresh: list[Message] = field(default_factory=list)
+    ledger: list[LedgerEntry] = field(default_factory=list)  # calls that no record holds yet, also by the engine
     quotes: Quotes | None = None
-    ledger: list[LedgerEntry] = field(default_factory=list)
-    absorbed: list[str] = field(default_factory=list)
-    todos: tuple[Todo, ...] = ()
-    announced: tuple[str, ...] = ()
-    tools: tuple[str, ...] = ()
-    reported_tokens: int = 0
-    reported_messages: int = 0
-    stored_tokens: int = 0
-    flushed: int = 0  # how many messages, from the first on, memory has been given
-
-    def __post_init__(self) -> None:
-        self.adopt(self.session, self.messages)
-
-    def adopt(self, session: Session, messages: list[Message]) -> None:
-        """Go on in `session` with its stored transcript `messages`; that list now belongs to the conversation. Nothing
-        may be fresh."""
-        self.session = session
-        self.messages = messages
-        self.todos = session.todos
-        self.announced = session.announced
-        self.tools = session.tools
-        self.reported_tokens = session.last_prompt_tokens
-        self.reported_messages = session.reported_messages
-        self.stored_tokens = session.transcript_tokens
-        self.flushed = session.flushed_messages
 
     @property
     def length(self) -> int:
         """The number of messages, fresh ones included."""
-        return len(self.messages) + len(self.fresh)
+        return len(self.stored.messages) + len(self.fresh.messages)
 
     def all(self) -> list[Message]:
         """Return the whole transcript as a new list."""
-        return [*self.messages, *self.fresh]
+        return [*self.stored.messages, *self.fresh.messages]
 
     def newest_first(self) -> Iterator[Message]:
         """Return the transcript from its end without a copy, because a copy of a long one is not free."""
-        return chain(reversed(self.fresh), reversed(self.messages))
+        return chain(reversed(self.fresh.messages), reversed(self.stored.messages))
 
     def files_at(self, *, before: int = 0) -> list[int]:
         """Return the positions of the messages that refer to kept files, in a request where so many messages come
         `before`. Only new messages are walked."""
-        stored = self.references.among(self.session.ref, self.messages)
-        fresh = references_in(self.fresh)
+        kept = self.stored
+        stored, fresh = self.references.among(kept.session.ref, kept.messages), references_in(self.fresh.messages)
         if not stored and not fresh:
             return []
-        return [before + at for at in (*stored, *(len(self.messages) + position for position in fresh))]
+        return [before + at for at in (*stored, *(len(kept.messages) + position for position in fresh))]
 
     def aside(self) -> Aside | None:
         """Return the present turn's quotes and the position of their message; None without quotes, or where a
@@ -107,10 +118,6 @@ class Conversation(Struct, kw_only=True):
             if quotes and same(message, quotes.message):
                 return Aside(self.length - back, quotes.text)
         return None
-
-    def add(self, message: Message, at: float) -> None:
-        """Append a message, which is measured once for ever."""
-        self.fresh.append(noted(message if "tokens" in note_of(message) else self.measured(message), at=at))
 
     def measured(self, message: Message) -> Message:
         """Return the message with its tokens, identifiers and standing instructions. It may be called in a thread."""
@@ -125,34 +132,21 @@ class Conversation(Struct, kw_only=True):
         aside = self.counter.takes_long(size)
         return await asyncio.to_thread(self.measured, message) if aside else self.measured(message)
 
-    def show(self, tools: tuple[str, ...], schema_tokens: int) -> None:
-        """Show the model these tools from now on. The provider's last report is changed as if the old prompt had been
-        the new one."""
-        more = schema_tokens - self.schema_tokens
-        if more and self.reported_tokens:
-            change = self.calibration.correct(self.spec.name, abs(more))
-            self.reported_tokens = max(1, self.reported_tokens + (change if more > 0 else -change))
-        self.tools, self.schema_tokens = tools, schema_tokens
-        self.overhead += more
-
-    def transcript_tokens(self) -> int:
-        """Return our own count of the transcript, fresh messages included."""
-        return self.stored_tokens + noted_tokens(self.fresh)
-
     def counted_tokens(self) -> int:
         """Return our own count of the next request: system prompt, tool schemas, transcript and quotes."""
-        return self.overhead + self.transcript_tokens() + (self.quotes.tokens if self.quotes else 0)
+        fresh, quotes = noted_tokens(self.fresh.messages), self.quotes.tokens if self.quotes else 0
+        return self.overhead + self.stored.tokens + fresh + quotes
 
     def prompt_tokens(self) -> int:
         """Return the best estimate of the next request: the provider's last report plus the messages since; without a
         report our own count, corrected by the model's usual reports."""
-        if not self.reported_tokens:
+        stored, fresh = self.stored.messages, self.fresh
+        if not fresh.reported_tokens:
             return self.calibration.correct(self.spec.name, self.counted_tokens())
-        since = self.messages[self.reported_messages :]
-        since += self.fresh[max(0, self.reported_messages - len(self.messages)) :]
+        since = stored[fresh.reported_messages :] + fresh.messages[max(0, fresh.reported_messages - len(stored)) :]
         if not since:
-            return self.reported_tokens
-        return self.reported_tokens + self.calibration.correct(self.spec.name, noted_tokens(since))
+            return fresh.reported_tokens
+        return fresh.reported_tokens + self.calibration.correct(self.spec.name, noted_tokens(since))
 
     async def too_long(self, text: str) -> str | None:
         """Return the reason why no answer to a message of this text fits the window; None if one does. A long text is
@@ -175,57 +169,111 @@ class Conversation(Struct, kw_only=True):
             "Send it in parts, or only the part that matters."
         )
 
-    def reported(self, usage: CanonicalUsage) -> None:
-        """Take the provider's count of the request just made, which held everything up to here."""
-        if not (tokens := usage.prompt_tokens):
-            return
-        self.calibration.learn(self.spec.name, reported=tokens, counted=self.counted_tokens())
-        self.reported_tokens = tokens
-        self.reported_messages = self.length
+    # -- what a turn changes ----------------------------------------------------------------
 
-    def sent(self, request: ModelRequest, usage: CanonicalUsage, at: float) -> None:
-        """Note that the model answered `request`, which held everything up to here. `at`: when it was sent, on the
-        monotonic clock."""
+    def add(self, message: Message, at: float) -> None:
+        """Append a message, which is measured once for ever."""
+        message = noted(message if "tokens" in note_of(message) else self.measured(message), at=at)
+        self.fresh = replace(self.fresh, messages=(*self.fresh.messages, message))
+
+    def reword(self, change: Callable[[Message], Message]) -> None:
+        """Put other messages in the place of fresh ones."""
+        self.fresh = replace(self.fresh, messages=tuple(map(change, self.fresh.messages)))
+
+    def absorb(self, items: Iterable[str]) -> None:
+        """Note that the conversation holds the messages of these items of the lane."""
+        self.fresh = replace(self.fresh, absorbed=(*self.fresh.absorbed, *items))
+
+    def announce(self, marks: tuple[str, ...]) -> None:
+        """Note what the person has been told: the session's marks are these from now on."""
+        self.fresh = replace(self.fresh, announced=marks)
+
+    def quote(self, quotes: Quotes | None) -> None:
+        """Let these quotes stand in the turn's requests."""
+        self.quotes = quotes
+
+    def flush(self, through: int) -> None:
+        """Note that memory has been given the messages before this position."""
+        self.fresh = replace(self.fresh, flushed=max(self.fresh.flushed, through))
+
+    def after_tools(self, todos: tuple[Todo, ...], tools: tuple[str, ...]) -> None:
+        """Go on with the list and the tools that calls of tools have left."""
+        self.fresh = replace(self.fresh, todos=todos, tools=tools)
+
+    def show(self, tools: tuple[str, ...], schema_tokens: int) -> None:
+        """Show the model these tools from now on. The provider's last report is changed as if the old prompt had been
+        the new one."""
+        more, reported = schema_tokens - self.schema_tokens, self.fresh.reported_tokens
+        if more and reported:
+            change = self.calibration.correct(self.spec.name, abs(more))
+            reported = max(1, reported + (change if more > 0 else -change))
+        self.fresh = replace(self.fresh, tools=tools, reported_tokens=reported)
+        self.overhead, self.schema_tokens = self.overhead + more, schema_tokens
+
+    def answer_by(self, spec: ModelSpec) -> None:
+        """Go on with another model, or with another window of the same."""
+        self.spec = spec
+
+    def answered(self, request: ModelRequest, usage: CanonicalUsage, at: float) -> int:
+        """Note that the model answered `request`, which held everything up to here, and what the provider counted.
+        `at`: when it was sent, on the monotonic clock. Returns our own count of it."""
+        tokens, counted = usage.prompt_tokens, self.counted_tokens()
+        session, length = self.stored.session, len(self.stored.messages) + len(self.fresh.messages)
         self.prefix.sent = Sent(
-            session=self.session.ref,
+            session=session.ref,
             spec=self.spec,
-            system_prompt=self.session.system_prompt,
+            system_prompt=session.system_prompt,
             tools=request.tools,
             tool_choice=request.tool_choice,
-            count=self.length,
-            tokens=usage.prompt_tokens or self.prompt_tokens(),
+            count=length,
+            tokens=tokens or self.prompt_tokens(),
             at=at,
             caches=self.prefix.caches(self.spec, usage),
-            aside=self.aside(),
+            aside=self.aside() if self.quotes else None,
         )
+        if tokens:
+            self.calibration.learn(self.spec.name, reported=tokens, counted=counted)
+            self.fresh = replace(self.fresh, reported_tokens=tokens, reported_messages=length)
+        return counted
+
+    # -- what is stored ---------------------------------------------------------------------
 
     def record(self, at: float, expires_at: float | None, engine_state: Mapping[str, Any]) -> StepRecord:
         """Return everything that is not stored yet as one record."""
+        session, fresh, ledger = self.stored.session, self.fresh, tuple(self.ledger)
         patch = Patch(
             at=at,
-            usage=usage_of(self.ledger),
-            cost_usd=sum([entry.cost_usd or 0.0 for entry in self.ledger]),
-            last_prompt_tokens=self.reported_tokens,
-            reported_messages=self.reported_messages,
+            usage=usage_of(ledger),
+            cost_usd=sum([entry.cost_usd or 0.0 for entry in ledger]),
+            last_prompt_tokens=fresh.reported_tokens,
+            reported_messages=fresh.reported_messages,
             engine_state=engine_state,
-            todos=self.todos,
-            announced=self.announced,
-            tools=self.tools if self.tools != self.session.tools else None,
+            todos=fresh.todos,
+            announced=fresh.announced,
+            tools=fresh.tools if fresh.tools != session.tools else None,
             expires_at=expires_at,
-            flushed_messages=self.flushed if self.flushed != self.session.flushed_messages else None,
+            flushed_messages=fresh.flushed if fresh.flushed != session.flushed_messages else None,
         )
         return StepRecord(
-            messages=tuple(self.fresh),
+            messages=fresh.messages,
             patch=patch,
-            ledger=tuple(self.ledger),
-            absorbed=tuple(self.absorbed),
-            after=len(self.messages),
+            ledger=ledger,
+            absorbed=fresh.absorbed,
+            after=len(self.stored.messages),
         )
 
-    def stored(self, messages: Sequence[Message]) -> None:
-        """Note that the last record is durable; `messages` are the fresh ones with their ids."""
-        self.stored_tokens = self.transcript_tokens()
-        self.messages.extend(messages)
-        self.fresh.clear()
-        self.ledger.clear()
-        self.absorbed.clear()
+    def settle(self, record: StepRecord, messages: Sequence[Message]) -> None:
+        """Note that a record is durable; `messages` are its own with their ids. What came since stays fresh."""
+        stored, fresh = self.stored, self.fresh
+        tokens = stored.tokens + noted_tokens(record.messages)
+        self.stored = replace(stored, messages=(*stored.messages, *messages), tokens=tokens)
+        left, absorbed = fresh.messages[len(record.messages) :], fresh.absorbed[len(record.absorbed) :]
+        self.fresh = replace(fresh, messages=left, absorbed=absorbed)
+        del self.ledger[: len(record.ledger)]
+
+    def adopt(self, session: Session, messages: tuple[Message, ...], overhead: int, schema_tokens: int) -> None:
+        """Go on in `session`, with its transcript and the tokens of its prompt. No message may be fresh."""
+        absorbed = self.fresh.absorbed
+        self.stored, fresh = opened(session, messages)
+        self.fresh = replace(fresh, absorbed=absorbed)
+        self.overhead, self.schema_tokens = overhead, schema_tokens

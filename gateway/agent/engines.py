@@ -110,7 +110,7 @@ class Engines(Struct, frozen=True, kw_only=True):
         None where it is not."""
         if conversation.engine.is_ours:
             return None
-        held = self._make(conversation.session, conversation.spec, conversation.ledger.append, make=self.builtin)
+        held = self._make(conversation.stored.session, conversation.spec, conversation.ledger.append, make=self.builtin)
         await self._start(held, "preparation")
         return held.engine
 

@@ -59,7 +59,7 @@ class Fitting(Struct, kw_only=True):
         """Note that a compaction begins, and tell the person if it may take a while."""
         self.observer.phase("compacting")
         if not self.compactor.is_prepared(conversation):
-            await self.observer.tell(feedback.compressing(conversation.session.compaction_count + 1))
+            await self.observer.tell(feedback.compressing(conversation.stored.session.compaction_count + 1))
 
     async def tell(self, outcome: Outcome) -> None:
         """Tell the person what they should know of a compaction's outcome."""
@@ -71,7 +71,7 @@ class Fitting(Struct, kw_only=True):
         if not self.automatic:
             return None
         tokens, engine = conversation.prompt_tokens(), conversation.engine
-        first = not conversation.reported_tokens
+        first = not conversation.fresh.reported_tokens
         if await engine.wants(tokens):
             return "preflight" if first else "threshold"
         if is_emergency(tokens, conversation.spec.context_length):
@@ -99,15 +99,15 @@ class Fitting(Struct, kw_only=True):
         report = None if engine is None else await self.compactor.run(conversation, trigger, engine=engine)
         if report is None or not report.changed:
             return None
-        if RESCUED_MARK not in conversation.announced:
-            conversation.announced = (*conversation.announced, RESCUED_MARK)
+        if RESCUED_MARK not in conversation.fresh.announced:
+            conversation.announce((*conversation.fresh.announced, RESCUED_MARK))
             await self.observer.tell(feedback.RESCUED.format(name=conversation.engine.engine.name))
         return report
 
     async def _tell_of_block(self, conversation: Conversation) -> None:
         """Say once that automatic compaction does not help any more."""
-        if BLOCKED_MARK not in conversation.announced:
-            conversation.announced = (*conversation.announced, BLOCKED_MARK)
+        if BLOCKED_MARK not in conversation.fresh.announced:
+            conversation.announce((*conversation.fresh.announced, BLOCKED_MARK))
             await self.observer.tell(feedback.BLOCKED)
 
     # -- after a refusal --------------------------------------------------------------------
@@ -126,7 +126,7 @@ class Fitting(Struct, kw_only=True):
         )
         log.info("overflow_met", model=spec.name, because=error.because, action=todo.action, limit=todo.limit)
         self._overflows += 1
-        conversation.quotes = None  # the least that the request can do without
+        conversation.quote(None)  # the least that the request can do without
         if todo.action == "lower_output":
             return todo.max_tokens
         compacts = todo.action != "give_up" and self.automatic
@@ -159,7 +159,7 @@ class Fitting(Struct, kw_only=True):
         the model's window."""
         spec, learned = conversation.spec, self.metering.models.learned
         if isinstance(error, ContextOverflow) and error.lasting:
-            known = learned.meet(spec, conversation.session.key, limit)
+            known = learned.meet(spec, conversation.stored.session.key, limit)
             if known != spec:
                 await change_model(conversation, spec := known)
         if limit is None or limit >= spec.context_length:
@@ -173,5 +173,5 @@ class Fitting(Struct, kw_only=True):
 
 async def change_model(conversation: Conversation, spec: ModelSpec) -> None:
     """Go on with another model, or with another window of the same."""
-    conversation.spec = spec
+    conversation.answer_by(spec)
     await adopt(conversation.engine, spec)

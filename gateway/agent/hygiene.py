@@ -49,7 +49,7 @@ class Hygiene:
             context_length=conversation.spec.context_length,
         ):
             return False
-        tried_at = _tried_at(conversation.announced)
+        tried_at = _tried_at(conversation.fresh.announced)
         return not tried_at or conversation.length >= tried_at + max(self.rules.min_messages, tried_at // 10)
 
     async def run(self, conversation: Conversation, compactor: Compactor) -> HygieneResult:
@@ -61,11 +61,11 @@ class Hygiene:
         except TimeoutError:
             failure = f"it took longer than {self.rules.timeout:g} seconds"
             log.warning("hygiene_timed_out")
-            conversation.announced = _with_mark(conversation.announced, length)
+            conversation.announce(_with_mark(conversation.fresh.announced, length))
             return HygieneResult(failure=failure)
         if report.changed:
             return HygieneResult(report=report)
-        conversation.announced = _with_mark(conversation.announced, length)
+        conversation.announce(_with_mark(conversation.fresh.announced, length))
         failure = report.outcome.error or "nothing could be compressed"
         return HygieneResult(failure=failure, technical=report.outcome.aborted)
 

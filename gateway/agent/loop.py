@@ -16,7 +16,7 @@ from gateway.agent.conversation import Conversation
 from gateway.agent.fitting import Fitting
 from gateway.agent.quotes import Holding, Quoting, marked
 from gateway.agent.steps import ToolSteps, close_open_calls
-from gateway.domain.message import assistant, is_request, note_of, noted, text_of
+from gateway.domain.message import Message, assistant, is_request, note_of, noted, text_of
 from gateway.domain.turn import TurnSettings
 from gateway.domain.usage import CanonicalUsage
 from gateway.runtime.clock import Clock
@@ -51,7 +51,7 @@ class Agent(Struct, frozen=True, kw_only=True):
         """Carry the turn to its final text; the person's message is already in `conversation`.
 
         An earlier process may have left tool calls without a result, and `intents`. The final assistant message is left
-        in `conversation.fresh`, for the end of the turn to store.
+        in `conversation.fresh.messages`, for the end of the turn to store.
         Raises ProviderError, and UserError when the window cannot be met.
         """
         try:
@@ -62,7 +62,7 @@ class Agent(Struct, frozen=True, kw_only=True):
             await self.asking.use_own_model(conversation)
 
     async def _run(self, conversation: Conversation, intents: Collection[ToolIntent]) -> str:
-        if not conversation.tools:  # the session's first turn, which a person expects to have its tools
+        if not conversation.fresh.tools:  # the session's first turn, which a person expects to have its tools
             await self.servers_tried()
         self.steps.offer(conversation)
         await self.steps.resume(conversation, intents)
@@ -71,8 +71,8 @@ class Agent(Struct, frozen=True, kw_only=True):
             self.steps.offer(conversation)
             await self.fitting.fit(conversation)
             if step == 1 and self.quoting is not None:
-                conversation.quotes = await self.quoting.find(conversation, self.holding)
-                conversation.announced = marked(conversation.announced, conversation.quotes)
+                conversation.quote(await self.quoting.find(conversation, self.holding))
+                conversation.announce(marked(conversation.fresh.announced, conversation.quotes))
             completed = await self.asking.answer(conversation, step, last=step == self.settings.max_steps)
             if not completed.tool_calls:
                 return completed.text
@@ -105,10 +105,11 @@ class Agent(Struct, frozen=True, kw_only=True):
             return remarks
         try:
             another = metering.short_answer(conversation.spec, conversation.prompt_tokens())
-            news, marks = await metering.warnings(conversation.session, conversation.announced, another=another)
+            session, announced = conversation.stored.session, conversation.fresh.announced
+            news, marks = await metering.warnings(session, announced, another=another)
         except StoreUnavailable:
             return remarks  # a warning is not worth the turn that it follows
-        conversation.announced = marks
+        conversation.announce(marks)
         return [*remarks, *news]
 
 
@@ -116,9 +117,13 @@ def _withheld(conversation: Conversation) -> bool:
     """Put a sentence in place of a person's words that a model refused, so that the next request is not refused
     again. Their words stay in the note, where a search and /retry find them. False: they are stored already, and
     stored messages do not change."""
-    said = [at for at, message in enumerate(conversation.fresh) if is_request(message)]
-    for at in said:
-        message = conversation.fresh[at]
+
+    def withheld(message: Message) -> Message:
+        if not is_request(message):
+            return message
         stub = noted({**message, "content": NOT_SENT}, **{"said": text_of(message), **note_of(message)}, withheld=True)
-        conversation.fresh[at] = noted(conversation.measured(stub), instructions=[])
-    return bool(said)
+        return noted(conversation.measured(stub), instructions=[])
+
+    said = any(map(is_request, conversation.fresh.messages))
+    conversation.reword(withheld)
+    return said

@@ -16,8 +16,7 @@ from gateway.store.records import ToolIntent
 
 
 class TranscriptWriter(Protocol):
-    """Stores the steps of a turn as they happen. Every method takes the stored messages out of `conversation.fresh` and
-    gives them their ids."""
+    """Stores the steps of a turn as they happen. With every method fresh messages become stored ones, with ids."""
 
     async def begin_tools(self, conversation: Conversation, intents: Sequence[ToolIntent]) -> None:
         """Store the step so far and the intents, before any tool runs."""

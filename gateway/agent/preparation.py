@@ -47,7 +47,7 @@ class Prepared(Struct, frozen=True, kw_only=True):
 
     def helps(self, conversation: Conversation) -> bool:
         """Say whether the preparation makes enough room, later messages included."""
-        since = [*conversation.messages[len(self.snapshot) :], *conversation.fresh]
+        since = [*conversation.stored.messages[len(self.snapshot) :], *conversation.fresh.messages]
         after = conversation.overhead + self.tokens + noted_tokens(since)
         expected = conversation.calibration.correct(conversation.spec.name, after)
         return expected < conversation.engine.threshold_tokens
@@ -67,7 +67,7 @@ class _Job(Struct):
 
     def is_of(self, conversation: Conversation) -> bool:
         """Say whether the conversation begins with the snapshot: under one epoch a session only grows."""
-        return self.session.ref == conversation.session.ref and len(conversation.messages) >= self.length
+        return self.session.ref == conversation.stored.session.ref and len(conversation.stored.messages) >= self.length
 
 
 class Preparations(Struct, frozen=True, kw_only=True):
@@ -87,9 +87,9 @@ class Preparations(Struct, frozen=True, kw_only=True):
         wanted = self.compression.enabled and self.compression.background
         if not wanted or not self._pays(conversation):
             return
-        session = conversation.session
-        job = _Job(session=session, length=len(conversation.messages))
-        work = self._prepare(job, tuple(conversation.messages), conversation)
+        session = conversation.stored.session
+        job = _Job(session=session, length=len(conversation.stored.messages))
+        work = self._prepare(job, conversation.stored.messages, conversation)
         if self.background.start_once(work, name=_name(session)):
             self._jobs[session.id] = job
             self._jobs.move_to_end(session.id)
@@ -98,17 +98,17 @@ class Preparations(Struct, frozen=True, kw_only=True):
 
     def is_ready(self, conversation: Conversation) -> bool:
         """Say whether `take` would give a preparation without a wait."""
-        job = self._jobs.get(conversation.session.id)
+        job = self._jobs.get(conversation.stored.session.id)
         return bool(job and job.is_of(conversation) and job.prepared and job.prepared.helps(conversation))
 
     async def take(self, conversation: Conversation) -> Prepared | None:
         """Return the conversation's preparation if it helps, and forget it; a running one is waited for."""
-        job = self._jobs.get(conversation.session.id)
+        job = self._jobs.get(conversation.stored.session.id)
         if job is None:
             return None
         if job.is_of(conversation):
-            await self.background.ended(_name(conversation.session))
-        self.forget(conversation.session)
+            await self.background.ended(_name(conversation.stored.session))
+        self.forget(conversation.stored.session)
         usable = job.is_of(conversation) and job.prepared and job.prepared.helps(conversation)
         return job.prepared if usable else None
 
@@ -124,11 +124,11 @@ class Preparations(Struct, frozen=True, kw_only=True):
             return False
         if conversation.prompt_tokens() < _SOFT_MARK * threshold:
             return False
-        job = self._jobs.get(conversation.session.id)
-        if job is None or job.session.ref != conversation.session.ref:
+        job = self._jobs.get(conversation.stored.session.id)
+        if job is None or job.session.ref != conversation.stored.session.ref:
             return True
         # One is there, or was tried in vain: only enough new text makes another one worth its price.
-        return noted_tokens(conversation.messages[job.length :]) > _TAIL_SHARE * threshold
+        return noted_tokens(conversation.stored.messages[job.length :]) > _TAIL_SHARE * threshold
 
     async def _prepare(self, job: _Job, snapshot: Sequence[Message], conversation: Conversation) -> None:
         try:
@@ -151,8 +151,8 @@ class Preparations(Struct, frozen=True, kw_only=True):
             log.info("preparation_not_kept", error=outcome.error)
             return None
         findings = None
-        if self.flushes.enabled and conversation.flushed < len(snapshot):
-            findings = await self.flushes.find(job.session, snapshot, conversation.flushed, job.calls)
+        if self.flushes.enabled and conversation.fresh.flushed < len(snapshot):
+            findings = await self.flushes.find(job.session, snapshot, conversation.fresh.flushed, job.calls)
         log.info("preparation_ready", before=len(snapshot), after=len(transcript))
         return Prepared(
             snapshot=snapshot,

@@ -64,13 +64,13 @@ def announce(conversation: Conversation, *, automatic: bool) -> list[str]:
     PRESSURE.observe(tokens / window)
     threshold = engine.threshold_tokens if automatic and not engine.automatic_blocked else 0
     reached = marks(tokens, window, threshold)
-    if not reached and not conversation.announced:  # as most often
+    if not reached and not conversation.fresh.announced:  # as most often
         return []
-    said = {mark for mark in conversation.announced if mark.startswith(_PREFIX)}
+    said = {mark for mark in conversation.fresh.announced if mark.startswith(_PREFIX)}
     crossed = reached - said
     if reached != said:
-        others = [mark for mark in conversation.announced if not mark.startswith(_PREFIX)]
-        conversation.announced = (*others, *sorted(reached))
+        others = [mark for mark in conversation.fresh.announced if not mark.startswith(_PREFIX)]
+        conversation.announce((*others, *sorted(reached)))
     if _WINDOW_LOG in crossed:
-        log.info("window_filling", session=conversation.session.id, tokens=tokens, window=window)
+        log.info("window_filling", session=conversation.stored.session.id, tokens=tokens, window=window)
     return sentences(crossed, tokens, window, threshold)

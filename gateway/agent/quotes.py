@@ -123,7 +123,7 @@ def _missing(values: Sequence[str], conversation: Conversation, newest: Message)
     """Return the values that the model does not see anywhere else."""
     if not values:
         return []
-    seen = [conversation.session.system_prompt]
+    seen = [conversation.stored.session.system_prompt]
     for message in conversation.newest_first():
         if message is not newest:
             content = message.get("content")

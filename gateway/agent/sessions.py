@@ -14,7 +14,7 @@ import structlog
 
 from gateway.agent.caps import NEAR_MARK
 from gateway.agent.choices import Choices, Held, choices, held
-from gateway.agent.conversation import BLOCKED_MARK, RESCUED_MARK, Conversation
+from gateway.agent.conversation import BLOCKED_MARK, RESCUED_MARK, Conversation, opened
 from gateway.agent.engines import Engines, EngineSession
 from gateway.agent.fallback import STAND_IN_MARK
 from gateway.agent.hooks import Hooks
@@ -216,9 +216,10 @@ class Sessions:
 
     async def _loaded(self, session: Session, held: EngineSession) -> Conversation:
         overhead, schema_tokens = self._tokens(session, held.spec)
+        stored, fresh = opened(session, await self.store.transcript(session))
         return Conversation(
-            session=session,
-            messages=list(await self.store.transcript(session)),
+            stored=stored,
+            fresh=fresh,
             engine=held.engine,
             spec=held.spec,
             counter=self.counter,
@@ -235,7 +236,7 @@ class Sessions:
     ) -> tuple[list[Message], Outcome]:
         """Return the result of a compaction of these messages without a model: the engine's own extract stands in for
         the summary. Nothing is changed."""
-        held = await self.engines.stand_in(conversation.session, await conversation.engine.dump(), None)
+        held = await self.engines.stand_in(conversation.stored.session, await conversation.engine.dump(), None)
         tokens = conversation.prompt_tokens()
         return await held.engine.compress(messages, current_tokens=tokens, focus_topic=focus, force=True)
 
@@ -252,7 +253,7 @@ class Sessions:
         """Open the continuation that holds `transcript`, under the id that the compaction names if it names
         one, move `conversation` into it and tell the engine. Raises SessionConflict, with nothing
         changed, if somebody else moved the key."""
-        parent = conversation.session
+        parent = conversation.stored.session
         now = self.clock.now()
         child = replace(
             parent,
@@ -268,20 +269,24 @@ class Sessions:
             message_count=0,
             compaction_count=parent.compaction_count + 1,
             engine_state=await conversation.engine.dump(),
-            todos=conversation.todos,
+            todos=conversation.fresh.todos,
             flushed_messages=_flushed(conversation, transcript),
-            tools=conversation.tools,
+            tools=conversation.fresh.tools,
             last_active_at=now,
-            announced=_kept_marks(conversation.announced, compaction.trigger),
+            announced=_kept_marks(conversation.fresh.announced, compaction.trigger),
         )
         child = await self._prompted(child)
         compaction = replace(compaction, child_id=child.id)
         child = await self.store.continue_session(
-            lease, parent.ref, Opening(session=child, transcript=transcript), len(conversation.messages), compaction
+            lease,
+            parent.ref,
+            Opening(session=child, transcript=transcript),
+            len(conversation.stored.messages),
+            compaction,
         )
         # The conversation first, for an orderly end of the turn: an engine may be slow, and a /stop may come meanwhile.
-        conversation.adopt(child, list(await self.store.transcript(child)))
-        conversation.overhead, conversation.schema_tokens = self._tokens(child, self.models.of(child))
+        overhead, schema_tokens = self._tokens(child, self.models.of(child))
+        conversation.adopt(child, await self.store.transcript(child), overhead, schema_tokens)
         await self.engines.move(parent, child, "compression", spec=conversation.spec)
         log.info(
             "compacted", trigger=compaction.trigger, before=compaction.tokens_before, after=compaction.tokens_after
@@ -408,7 +413,7 @@ def _value(found: Held | None) -> str | None:
 def _flushed(conversation: Conversation, transcript: Sequence[Message]) -> int:
     """Return the number of a continuation's messages that memory has read: all but those at the end that it did not
     read in the parent."""
-    waiting = {note_of(message).get("id") for message in conversation.messages[conversation.flushed :]}
+    waiting = {note_of(message).get("id") for message in conversation.stored.messages[conversation.fresh.flushed :]}
     left = next((n for n, each in enumerate(reversed(transcript)) if note_of(each).get("id") not in waiting), None)
     return 0 if left is None else len(transcript) - left
 

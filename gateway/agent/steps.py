@@ -44,8 +44,8 @@ class ToolSteps:
 
     def offer(self, conversation: Conversation) -> None:
         """Look up the present tools: some come and go while the turn runs."""
-        if self._offer.version != self.toolbox.version or self._offer.order != conversation.tools:
-            self._offer = self.toolbox.offer(conversation.tools, self.caller, conversation.spec.context_length)
+        if self._offer.version != self.toolbox.version or self._offer.order != conversation.fresh.tools:
+            self._offer = self.toolbox.offer(conversation.fresh.tools, self.caller, conversation.spec.context_length)
             self._tools = ToolRuntime(self._offer, self.clock, self.traced)
         conversation.show(self._offer.order, self._offer.tokens)
 
@@ -79,7 +79,9 @@ class ToolSteps:
     async def resume(self, conversation: Conversation, intents: Collection[ToolIntent]) -> None:
         """Complete the calls that an earlier process left without a result. Those whose intents wait had not begun; the
         others may have taken effect and are not run again."""
-        if conversation.fresh and conversation.fresh[-1]["role"] == "user":  # as with every new message
+        if (
+            conversation.fresh.messages and conversation.fresh.messages[-1]["role"] == "user"
+        ):  # as with every new message
             return
         calls = _open_calls(conversation.newest_first())
         if not calls:
@@ -105,20 +107,20 @@ class ToolSteps:
         asked: Mapping[str, Question],
     ) -> None:
         context = ToolContext(
-            session=conversation.session,
+            session=conversation.stored.session,
             clock=self.clock,
             recall=self.recall,
             around=self.around,
             files=self.files,
-            memory=TurnMemory(self.memories, conversation.session, conversation.messages),
+            memory=TurnMemory(self.memories, conversation.stored.session, conversation.stored.messages),
             reminders=self.reminders,
             admin=self.caller.admin,
-            todos=conversation.todos,
+            todos=conversation.fresh.todos,
             hidden=self._offer.hidden,
         )
 
         def add(result: Message) -> None:
-            conversation.todos, conversation.tools = context.todos, (*self._offer.order, *context.found)
+            conversation.after_tools(context.todos, (*self._offer.order, *context.found))
             conversation.add(result, self.clock.now())
 
         gate = Gate(
@@ -140,7 +142,7 @@ class ToolSteps:
             )
         finally:
             # Finished results are recorded in the order of the calls, even after a cancellation.
-            conversation.todos, conversation.tools = context.todos, (*self._offer.order, *context.found)
+            conversation.after_tools(context.todos, (*self._offer.order, *context.found))
             gate.keep()
         self.points("turn.tools_ran")
         await self.writer.record_step(conversation)

@@ -58,7 +58,7 @@ class Tracing(Struct, frozen=True, kw_only=True):
 
     async def invoke(self, agent: Agent, conversation: Conversation, intents: Collection[ToolIntent] = ()) -> str:
         """As `Agent.run`, in a span."""
-        spec, session = conversation.spec, conversation.session
+        spec, session = conversation.spec, conversation.stored.session
         attributes = {
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.agent.name": _AGENT,

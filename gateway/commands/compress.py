@@ -95,7 +95,7 @@ async def compress(ctx: CommandContext) -> Answer | str:
     outcome = report.outcome
     if (outcome.aborted or outcome.fallback) and not ctx.pairing.access.sees_details(ctx.inbound.source):
         outcome = replace(outcome, error=None)
-    count = conversation.session.compaction_count if report.changed else 0
+    count = conversation.stored.session.compaction_count if report.changed else 0
     text = _described(report.before, report.after, report.tokens_before, report.tokens_after, outcome, count)
     # The summariser's calls and the engine's new state are stored with the answer.
     return Answer(text=text, conversation=conversation)

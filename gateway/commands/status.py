@@ -91,18 +91,18 @@ async def context(ctx: CommandContext) -> str:
 
 async def shares_of(ctx: CommandContext, conversation: Conversation) -> WindowShares:
     """What fills the window. The tokens are the provider's where it reported any."""
-    summary = noted_tokens(summaries_in(conversation.messages))
+    summary = noted_tokens(summaries_in(conversation.stored.messages))
     pins = (await ctx.store.pins(ctx.key)).rules
     pinned = pins_tokens(ctx, pins)
-    prompt = ctx.counter.message({"role": "system", "content": conversation.session.system_prompt})
-    memory = ctx.counter.text(snapshot_in(conversation.session.system_prompt))
+    prompt = ctx.counter.message({"role": "system", "content": conversation.stored.session.system_prompt})
+    memory = ctx.counter.text(snapshot_in(conversation.stored.session.system_prompt))
     rows = [
         ("system prompt", prompt - pinned - memory),
         *([("memory", memory)] if memory else []),
         *([(f"pins ({len(pins)})", pinned)] if pins else []),
         ("tools", conversation.overhead - prompt),
         *([("summary", summary)] if summary else []),
-        ("conversation", conversation.transcript_tokens() - summary),
+        ("conversation", conversation.stored.tokens - summary),
     ]
     used = conversation.prompt_tokens()
     return WindowShares(
@@ -111,8 +111,8 @@ async def shares_of(ctx: CommandContext, conversation: Conversation) -> WindowSh
         parts=_summing_to(used, rows),
         threshold=int((await conversation.engine.status()).get("threshold_tokens") or 0),
         automatic=ctx.automatic,
-        messages=len(conversation.messages),
-        compactions=conversation.session.compaction_count,
+        messages=len(conversation.stored.messages),
+        compactions=conversation.stored.session.compaction_count,
     )
 
 
@@ -135,7 +135,7 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
         *(f"  {name:<14}{tokens:>10,}" for name, tokens in shares.parts),
         f"{counted(shares.messages, 'message')}, {history}.",
     ]
-    if (brought := quoted(conversation.announced)) is not None:
+    if (brought := quoted(conversation.fresh.announced)) is not None:
         quotes, tokens = counted(brought[0], "quote"), brought[1]
         lines.append(f"Beside your last message I read {quotes} from earlier in this chat (~{tokens:,} tokens).")
     if threshold and ctx.automatic:
@@ -144,7 +144,7 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
         lines.append(f"I compress it {f'at {threshold:,} tokens, about {left:,} from now' if left else now}.")
     elif threshold:
         lines.append("I do not compress it by myself here; /compress does it now.")
-    return "\n".join([*lines, *await said_of_chat(ctx, conversation.session)])
+    return "\n".join([*lines, *await said_of_chat(ctx, conversation.stored.session)])
 
 
 @command(

@@ -145,7 +145,7 @@ class TurnObserver:
         if self._draft is not None:
             self._draft.show(so_far)
         if self._stream is not None:
-            source, session = self.item.inbound.source, self.conversation.session if self.conversation else None
+            source, session = self.item.inbound.source, self.conversation.stored.session if self.conversation else None
             reply = Outbound(
                 id=self.reply_id,
                 key=self.item.key,

@@ -79,14 +79,14 @@ class TurnRecorder(Struct, frozen=True, kw_only=True):
         """End the item, with everything that is not stored yet and the rows to be shown."""
 
         async def write() -> TurnEnd:
-            ref = conversation.session.ref if conversation else None
+            ref = conversation.stored.session.ref if conversation else None
             record = await self._record(conversation) if conversation else None
             end = await self._insist(
                 "finish_turn",
                 lambda: self.store.finish_turn(self.lease, ref, self.item, record, outcome, outbound),
             )
-            if conversation is not None:
-                conversation.stored(end.messages)
+            if conversation is not None and record is not None:
+                conversation.settle(record, end.messages)
             return end
 
         return await unbroken(write())
@@ -101,7 +101,8 @@ class TurnRecorder(Struct, frozen=True, kw_only=True):
     async def _append(self, conversation: Conversation, step: _Append) -> None:
         async def write() -> None:
             record = await self._record(conversation)
-            conversation.stored(await self._insist("append", lambda: step(conversation.session.ref, record)))
+            ref = conversation.stored.session.ref
+            conversation.settle(record, await self._insist("append", lambda: step(ref, record)))
 
         await unbroken(write())
 

@@ -27,7 +27,7 @@ _SLACK: Final = 120.0  # seconds by which the clocks of two processes may differ
 async def reminded(store: Store, conversation: Conversation) -> list[Message]:
     """The messages that reminders showed under the conversation's key since its newest request, oldest first, as far as
     it does not hold them yet. A store that does not answer costs them and not the turn."""
-    key = conversation.session.key
+    key = conversation.stored.session.key
     try:
         if not await store.has_reminders(key):
             return []
@@ -55,7 +55,7 @@ async def _since(store: Store, conversation: Conversation) -> float:
     newest = next(filter(is_request, conversation.newest_first()), None)
     if newest is not None:
         return note_of(newest).get("at", 0.0)
-    session = conversation.session
+    session = conversation.stored.session
     before = next((each for each in await store.sessions(session.key, 2) if each.id != session.id), None)
     if before is None:
         return 0.0

@@ -66,14 +66,14 @@ class Steering(Struct, kw_only=True):
     async def put_aside(self, conversation: Conversation, stopped_at: float) -> bool:
         """Add the messages for this turn that came before a person stopped it (seconds since the epoch): they are kept
         without an answer. Whether there were any."""
-        before = len(conversation.absorbed)
+        before = len(conversation.fresh.absorbed)
         async with aclosing(self._messages(conversation, await self._waiting(conversation))) as messages:
             async for parts, said, _ in messages:
                 if parts[0].accepted_at > stopped_at:
                     break
                 message = await conversation.measured_aside(without_files(self.item.key, said, NOT_FETCHED))
                 self._take(conversation, parts, message)
-        return len(conversation.absorbed) > before
+        return len(conversation.fresh.absorbed) > before
 
     async def _waiting(self, conversation: Conversation) -> list[InboxItem]:
         """The lane's items that are not in this turn yet."""
@@ -82,7 +82,7 @@ class Steering(Struct, kw_only=True):
         except StoreUnavailable as error:
             log.warning("steering_skipped", error=str(error))  # the items wait in the lane all the same
             return []
-        self._taken.update(conversation.absorbed)  # the parts of the turn's own message are in the lane still
+        self._taken.update(conversation.fresh.absorbed)  # the parts of the turn's own message are in the lane still
         return [item for item in waiting if item.id not in self._taken] if waiting else []
 
     async def _messages(
@@ -108,7 +108,7 @@ class Steering(Struct, kw_only=True):
         for each in (*before, message):
             conversation.add(each, self.clock.now())
         taken = [part.id for part in parts]
-        conversation.absorbed += taken
+        conversation.absorb(taken)
         self._taken.update(taken)
 
     async def _may_talk(self, source: Source) -> bool:

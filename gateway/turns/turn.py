@@ -268,7 +268,7 @@ class Turns(Struct, kw_only=True):
             return await self._turn(recorder, conversation, journal, None, reminders=begins.reminders)
         if parts:
             said = joined(said, [part.inbound for part in parts])
-            conversation.absorbed += [part.id for part in parts]
+            conversation.absorb(part.id for part in parts)
         text = readable(said)
         if refusal := await conversation.too_long(text) if text.strip() else EMPTY:
             shown: list[tuple[OutboundKind, str]] = [("error", refusal)]
@@ -353,7 +353,7 @@ class Turns(Struct, kw_only=True):
         meanwhile, at least its words are added."""
         if said is None:
             return await observer.begin()
-        key = conversation.session.key
+        key = conversation.stored.session.key
         message, before = without_files(key, said, NOT_FETCHED), list[Message]()
         try:
             await observer.begin()
@@ -370,9 +370,9 @@ class Turns(Struct, kw_only=True):
 
     async def _tell_of_rules(self, observer: TurnObserver, conversation: Conversation, message: Message) -> None:
         """Tell of the rules that a message takes back. Those that are pinned stay."""
-        rules = ended([*conversation.messages, *conversation.fresh], message)[-_RULES_TOLD:]
+        rules = ended([*conversation.stored.messages, *conversation.fresh.messages], message)[-_RULES_TOLD:]
         if rules:
-            pinned = [each.text for each in (await self.store.pins(conversation.session.key)).rules]
+            pinned = [each.text for each in (await self.store.pins(conversation.stored.session.key)).rules]
             told = [
                 RULE_PINNED.format(rule=each.text, number=pinned.index(each.text) + 1)
                 if each.text in pinned
@@ -430,7 +430,7 @@ class Turns(Struct, kw_only=True):
             session = await self.sessions.open(recorder.lease, item.inbound.source)
             conversation = await self.sessions.conversation(session)
             close_open_calls(conversation, self.clock.now())
-            conversation.absorbed += [part.id for part in parts]
+            conversation.absorb(part.id for part in parts)
         text = UNREADABLE if item.inbound.kind == "unreadable" else DEAD.format(attempts=item.attempts - 1)
         return Ending(
             outcome="dead",
@@ -443,7 +443,7 @@ class Turns(Struct, kw_only=True):
         """Store the ending, and send what it shows."""
         item, conversation = recorder.item, ending.conversation
         rows = await self.approvals.withdrawn(item) if ending.has_asked else []
-        session_id = conversation.session.id if conversation else None
+        session_id = conversation.stored.session.id if conversation else None
         # Where there is no reply, the first sentence takes the place of what was shown of it.
         kinds = [kind for kind, _ in ending.shown]
         at = kinds.index("reply") if "reply" in kinds else 0

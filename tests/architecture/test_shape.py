@@ -151,3 +151,25 @@ def test_nothing_is_left_for_later():
         if mark in path.read_text()
     ]
     assert found == []
+
+
+# What a turn changes
+
+
+def bases(node):
+    while isinstance(node, ast.Attribute):
+        node = node.value
+        yield node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def test_a_conversation_is_changed_by_its_own_methods_alone():
+    """`Conversation` is held by many: who wants to know what changes it reads one file."""
+    assigned = [
+        f"{name_of(path)}:{target.lineno}"
+        for path in modules("gateway")
+        for node in ast.walk(parsed(path))
+        for target in (node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)])
+        for each in (target.elts if isinstance(target, ast.Tuple) else [target])
+        if "conversation" in bases(each)
+    ]
+    assert assigned == []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from gateway.agent.conversation import Conversation
+from gateway.agent.conversation import Conversation, opened
 from gateway.agent.hygiene import Hygiene
 from gateway.agent.models import Calibration
 from gateway.context.compressor import Compressor
@@ -80,9 +80,10 @@ def _conversation(length: int) -> tuple[Conversation, Compressor]:
         message_count=len(transcript),
         transcript_tokens=sum(note_of(message)["tokens"] for message in transcript),
     )
+    stored, fresh = opened(session, tuple(transcript))
     conversation = Conversation(
-        session=session,
-        messages=transcript,
+        stored=stored,
+        fresh=fresh,
         engine=GuardedEngine(engine, log=_Silent()),
         spec=ModelSpec(provider="offline", name="bench", context_length=WINDOW),
         counter=counter,

@@ -82,7 +82,7 @@ class FileIntake:
     ) -> Message:
         """The user's message for the conversation's model, files and all; `alive` is called after each file. Raises
         StoreUnavailable."""
-        spec, key = conversation.spec, conversation.session.key
+        spec, key = conversation.spec, conversation.stored.session.key
         reader = Reader(
             window=spec.context_length,
             sees=self._view.sees(spec),
@@ -147,7 +147,7 @@ class FileIntake:
         form = got.reading.sound
         if self._dictation is not None and got.kept is not None and form is not None and form not in reader.sounds:
             charge = conversation.ledger.append
-            spoken = await self._dictation.write_down(conversation.session, got.kept, content, form, charge)
+            spoken = await self._dictation.write_down(conversation.stored.session, got.kept, content, form, charge)
             got = replace(got, spoken=spoken)
         if got.spoken is not None:
             await show(got.attachment.ref, got.spoken.told(_WHAT.get(got.attachment.kind, "recording")))

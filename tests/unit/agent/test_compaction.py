@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gateway.agent.asking import _distinct
 from gateway.agent.compaction import Compactor, Trigger, reconcile
-from gateway.agent.conversation import Conversation
+from gateway.agent.conversation import Conversation, opened
 from gateway.agent.memory.flush import Started
 from gateway.agent.models import Calibration
 from gateway.agent.steps import close_open_calls
@@ -24,7 +24,7 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.message import HOST, Message, assistant, note_of, noted, same, text_of, tool_result, user, wire
 from gateway.domain.session import Compaction, Session
 from gateway.domain.usage import CanonicalUsage
-from gateway.providers.base import ModelSpec
+from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.runtime.points import ignore_points
 from gateway.runtime.tokens import TokenCounter
 from tests.support.fakes import ManualClock
@@ -107,7 +107,7 @@ def test_a_message_used_twice_is_a_reference_once() -> None:
 def test_what_is_added_is_counted_and_searched_once_for_ever() -> None:
     talk = conversation(stored(user("hello")))
     talk.add(user("see src/a.py"), 5.0)
-    assert note_of(talk.fresh[0]) == {
+    assert note_of(talk.fresh.messages[0]) == {
         "tokens": COUNTER.message(user("see src/a.py")),
         "identifiers": ["src/a.py"],
         "instructions": [],
@@ -147,10 +147,9 @@ class Writer:
         raise AssertionError("a compaction runs no tools")
 
     async def record_step(self, conversation: Conversation) -> None:
-        self.steps.append(list(conversation.fresh))
-        start = len(conversation.messages)
-        fresh = [{**m, HOST: {**note_of(m), "id": f"f{start + i}"}} for i, m in enumerate(conversation.fresh)]
-        conversation.stored(fresh)  # type: ignore[arg-type]
+        record, start = conversation.record(2.0, None, {}), len(conversation.stored.messages)
+        self.steps.append(list(record.messages))
+        conversation.settle(record, [noted(each, id=f"f{start + i}") for i, each in enumerate(record.messages)])
 
     async def continue_(
         self, conversation: Conversation, transcript: Sequence[Message], compaction: Compaction
@@ -170,9 +169,10 @@ def conversation(messages: list[Message], keep: int = 1) -> Conversation:
         transcript_tokens=sum(note_of(message).get("tokens", 0) for message in messages),
         message_count=len(messages),
     )
+    known, fresh = opened(session, tuple(messages))
     return Conversation(
-        session=session,
-        messages=messages,
+        stored=known,
+        fresh=fresh,
         engine=GuardedEngine(Keeping(keep), log=structlog.get_logger()),
         spec=ModelSpec(provider="openai", name="m", context_length=10_000),
         counter=COUNTER,
@@ -285,32 +285,45 @@ async def test_a_result_that_is_far_longer_than_the_conversation_changes_nothing
 def test_the_estimate_is_what_was_reported_plus_what_was_added_since() -> None:
     talk = conversation(stored(user(LONG)))
     counted = talk.counted_tokens()
-    assert talk.prompt_tokens() == counted == 100 + talk.stored_tokens
+    assert talk.prompt_tokens() == counted == 100 + talk.stored.tokens
     talk.add(user("one"), 1.0)
-    talk.reported(CanonicalUsage(input_tokens=900, cache_read_tokens=100))
+    talk.answered(ModelRequest(messages=[]), CanonicalUsage(input_tokens=900, cache_read_tokens=100), 1.0)
     assert talk.prompt_tokens() == 1_000
     talk.add(assistant("two"), 2.0)
-    added = note_of(talk.fresh[-1])["tokens"]
+    added = note_of(talk.fresh.messages[-1])["tokens"]
     assert talk.prompt_tokens() == 1_000 + talk.calibration.correct("m", added)
-    talk.stored([*talk.fresh])
+    talk.settle(talk.record(3.0, None, {}), talk.fresh.messages)
     assert talk.prompt_tokens() == 1_000 + talk.calibration.correct("m", added)
     assert talk.length == 3
-    assert talk.fresh == []
+    assert talk.fresh.messages == ()
+
+
+def test_what_comes_while_a_record_is_written_stays_fresh() -> None:
+    talk = conversation(stored(user("hello")))
+    talk.add(user("one"), 1.0)
+    talk.absorb(["7"])
+    record, before = talk.record(2.0, None, {}), talk.counted_tokens()
+    talk.add(user("two"), 2.0)
+    talk.absorb(["8"])
+    talk.settle(record, record.messages)
+    assert [text_of(each) for each in talk.stored.messages] == ["hello", "one"]
+    assert ([text_of(each) for each in talk.fresh.messages], talk.fresh.absorbed) == (["two"], ("8",))
+    assert talk.counted_tokens() == before + note_of(talk.fresh.messages[0])["tokens"]
 
 
 def test_a_provider_that_reports_nothing_teaches_nothing() -> None:
     talk = conversation(stored(user(LONG)))
     before = talk.prompt_tokens()
-    talk.reported(CanonicalUsage(output_tokens=50))
+    talk.answered(ModelRequest(messages=[]), CanonicalUsage(output_tokens=50), 1.0)
     assert talk.prompt_tokens() == before
 
 
 def test_calls_without_a_result_get_one_and_answered_ones_do_not() -> None:
     talk = conversation(stored(user("go"), assistant(None, [call("x"), call("y")]), tool_result("x", "done")))
     close_open_calls(talk, 1.0)
-    assert [message.get("tool_call_id") for message in talk.fresh] == ["y"]
+    assert [message.get("tool_call_id") for message in talk.fresh.messages] == ["y"]
     close_open_calls(talk, 1.0)
-    assert len(talk.fresh) == 1
+    assert len(talk.fresh.messages) == 1
 
 
 @given(st.lists(st.sampled_from(["", "a", "b", "call_0", "a_1"]), max_size=8))

@@ -36,7 +36,10 @@ def test_more_is_never_less_due(messages: int, used: int, more: int, added: int)
 @given(sizes, tokens)
 def test_switched_off_it_is_never_due(messages: int, used: int) -> None:
     spec = ModelSpec(provider="test", name="m", context_length=1)
-    full = cast(Conversation, SimpleNamespace(length=messages, prompt_tokens=lambda: used, spec=spec, announced=()))
+    full = cast(
+        Conversation,
+        SimpleNamespace(length=messages, prompt_tokens=lambda: used, spec=spec, fresh=SimpleNamespace(announced=())),
+    )
     assert not Hygiene(HygieneRules(), ManualClock(), enabled=False).due(full)
 
 
