@@ -69,7 +69,9 @@ from gateway.domain.views import ShowsStore
 from gateway.people.access import Access
 from gateway.people.approvals import Approvals
 from gateway.people.pairing import Pairing
+from gateway.people.people import People
 from gateway.people.reminders import Reminders
+from gateway.people.sweep import ReminderSweep
 from gateway.people.welcome import Welcome
 from gateway.providers.base import Embeds, Provider
 from gateway.providers.plugin import ProviderHost
@@ -87,7 +89,6 @@ from gateway.store.port import Store
 from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
 from gateway.turns.reception import Reception
-from gateway.turns.reminders import ReminderSweep
 from gateway.turns.turn import Turns
 from gateway.turns.turn_files import TurnFiles
 
@@ -129,7 +130,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     tools = _tool_parts(base, parts)
     sessions = _sessions(base, models, tools, parts)
     forgetter = _forgetter(base, sessions)
-    people = _people_parts(base)
+    people = _people(base)
     commands = _commands(base, models, tools, forgetter, people)
     reception = _reception(base, people, commands)
     turns = _turns(base, models, tools, forgetter, people, commands)
@@ -180,8 +181,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         turns.steps = partial(turns.steps, limits=changed.tools)
         sessions.write_with(prompts)
         people.approvals.seconds = changed.tools.approval_deadline
-        access = Access.of(changed.access, base.limits)
-        people.pairing.access = people.approvals.access = people.reminders.access = access
+        people.keep_to(Access.of(changed.access, base.limits))
         commands.context = partial(commands.context, chats=_chats_in_words(changed))
         watchdog.alerts.to = changed.alerts.chat
         operator.config = changed
@@ -195,9 +195,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         forgetter=forgetter,
         embeddings=models.embeddings,
         expiry=Expiry(store=base.store, clock=base.clock),
-        reminders=people.sweep,
-        welcome=people.welcome,
-        approvals=people.approvals,
+        people=people,
         metering=models.metering,
         running_turns=base.running_turns,
         background=base.background,
@@ -467,17 +465,7 @@ def _forgetter(base: _Base, sessions: Sessions) -> Forgetter:
     )
 
 
-class _PeopleParts(Struct, frozen=True, kw_only=True):
-    """The parts for people: access, approvals and reminders. `sweep` looks for those that are due."""
-
-    approvals: Approvals
-    pairing: Pairing
-    welcome: Welcome
-    reminders: Reminders
-    sweep: ReminderSweep
-
-
-def _people_parts(base: _Base) -> _PeopleParts:
+def _people(base: _Base) -> People:
     config, store, outbox, clock = base.config, base.store, base.outbox, base.clock
     access = Access.of(config.access, base.limits)
     approvals = Approvals(
@@ -493,7 +481,7 @@ def _people_parts(base: _Base) -> _PeopleParts:
         rules=config.reminders,
         zone=config.sessions.expiry.timezone or machine_zone(),
     )
-    return _PeopleParts(
+    return People(
         approvals=approvals,
         pairing=pairing,
         welcome=Welcome(pairing=pairing, outbox=outbox),
@@ -503,17 +491,14 @@ def _people_parts(base: _Base) -> _PeopleParts:
 
 
 def _commands(
-    base: _Base, models: _ModelParts, tools: _ToolParts, forgetter: Forgetter, people: _PeopleParts
+    base: _Base, models: _ModelParts, tools: _ToolParts, forgetter: Forgetter, people: People
 ) -> CommandRunner:
     store, outbox, clock = base.store, base.outbox, base.clock
     context = partial(
         CommandContext,
         store=store,
         sessions=forgetter.sessions,
-        approvals=people.approvals,
-        reminders=people.reminders.of,
-        pairing=people.pairing,
-        welcome=people.welcome,
+        people=people,
         metering=models.metering,
         search=models.embeddings.search if models.embeddings else store.search,
         running_turns=base.running_turns,
@@ -530,7 +515,7 @@ def _commands(
     return CommandRunner(registry=all_commands(), context=context)
 
 
-def _reception(base: _Base, people: _PeopleParts, commands: CommandRunner) -> Reception:
+def _reception(base: _Base, people: People, commands: CommandRunner) -> Reception:
     return Reception(
         store=base.store,
         outbox=base.outbox,
@@ -551,17 +536,14 @@ def _turns(
     models: _ModelParts,
     tools: _ToolParts,
     forgetter: Forgetter,
-    people: _PeopleParts,
+    people: People,
     commands: CommandRunner,
 ) -> Turns:
     config, clock, sessions = base.config, base.clock, forgetter.sessions
     return Turns(
         store=base.store,
         sessions=sessions,
-        pairing=people.pairing,
-        approvals=people.approvals,
-        reminders=people.reminders,
-        schedules=people.sweep,
+        people=people,
         metering=models.metering,
         search=models.embeddings.search if models.embeddings else base.store.search,
         commands=commands,

@@ -25,8 +25,9 @@ from gateway.app.readers import Readers
 from gateway.app.watchdog import Watchdog
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter
-from gateway.people.approvals import Approvals
-from gateway.people.welcome import LOOK_EVERY, Welcome
+from gateway.people.people import People
+from gateway.people.sweep import LOOK_EVERY as LOOK_FOR_REMINDERS
+from gateway.people.welcome import LOOK_EVERY
 from gateway.providers.base import KeepsBodies
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
@@ -40,8 +41,6 @@ from gateway.store.port import Remembers, Store
 from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
 from gateway.turns.reception import Reception
-from gateway.turns.reminders import LOOK_EVERY as LOOK_FOR_REMINDERS
-from gateway.turns.reminders import ReminderSweep
 
 log = structlog.get_logger(__name__)
 
@@ -72,9 +71,7 @@ class Gateway(Struct, kw_only=True):
     forgetter: Forgetter
     embeddings: Embeddings | None
     expiry: Expiry
-    reminders: ReminderSweep
-    welcome: Welcome
-    approvals: Approvals
+    people: People
     metering: Metering
     running_turns: RunningTurns
     background: Background
@@ -135,7 +132,7 @@ class Gateway(Struct, kw_only=True):
 
     async def _serve(self) -> None:
         self.store.on_signal(self.running_turns.deliver)
-        self.store.on_decided(self.approvals.heard)
+        self.store.on_decided(self.people.approvals.heard)
         self.store.on_rows(self.outbox.look)
         self.store.on_left(self._take_over)
         await self.metering.models.learn_windows()
@@ -147,8 +144,8 @@ class Gateway(Struct, kw_only=True):
             self.background.start(self.mcp.serve(), name="mcp")
         self._keep_serving()
         await self.expiry.sweep()
-        await self.reminders.sweep()
-        await self.welcome.look()
+        await self.people.sweep.sweep()
+        await self.people.welcome.look()
         if self.watched:
             self.background.start(self._watch(), name="watchdog")
         reading = self.readers.begin()
@@ -165,8 +162,8 @@ class Gateway(Struct, kw_only=True):
         talks by then."""
         jobs: dict[str, tuple[Callable[[], Awaitable[object]], float]] = {
             "expiry": (self.expiry.sweep, _SWEEP_SECONDS),
-            "reminders": (self.reminders.sweep, LOOK_FOR_REMINDERS),
-            "welcome": (self.welcome.look, LOOK_EVERY),
+            "reminders": (self.people.sweep.sweep, LOOK_FOR_REMINDERS),
+            "welcome": (self.people.welcome.look, LOOK_EVERY),
             "orders": (self.orders.look, LOOK_FOR_ORDERS),
             "rest": (self.rest, _REST_EVERY),
         }
@@ -231,9 +228,9 @@ class Gateway(Struct, kw_only=True):
         """Return when everything accepted here is answered and shown, or cannot be shown now."""
         await self.reception.bypassed_ended()  # among them may be an answer to a question
         if not self.leaves_questions:
-            self.approvals.nobody_is_left()
+            self.people.approvals.nobody_is_left()
         while True:
-            left = self.running_turns.waiting() if self.leaves_questions else self.approvals.left()
+            left = self.running_turns.waiting() if self.leaves_questions else self.people.approvals.left()
             if left and left == self.lanes.active and not self.outbox.in_flight:
                 self.stop(grace=0)
                 return

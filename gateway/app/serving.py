@@ -216,7 +216,8 @@ async def serve_shell(
     gateway.leaves_questions, gateway.hasty = watched, True
     gateway.beside = [each.name for each in beside]
     if call.question is not None and not (sys.stdin and sys.stdin.isatty()):
-        gateway.approvals.nobody_is_left()  # before it is asked: a quick model asks back before the input has ended
+        # Before it is asked: a quick model asks back before the input has ended.
+        gateway.people.approvals.nobody_is_left()
     loop = asyncio.get_running_loop()
     for number in asked_to_end():
         loop.add_signal_handler(number, gateway.stop)

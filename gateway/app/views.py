@@ -171,7 +171,7 @@ class StoreViews(Struct, frozen=True, kw_only=True):
 
     async def reminders(self, source: Source) -> Sequence[Coming]:
         ctx = self._context(source)
-        own = ctx.reminders(ctx.item)
+        own = ctx.people.reminders.of(ctx.item)
         zone = await own.zone()
         open_ = [each for each in await own.listed() if each.is_open]
         return [
@@ -249,9 +249,9 @@ class StoreViews(Struct, frozen=True, kw_only=True):
 
     async def role(self, source: Source) -> Literal["reader", "person", "admin"]:
         ctx = self._context(source)
-        if ctx.pairing.access.is_admin(source):
+        if ctx.people.pairing.access.is_admin(source):
             return "admin"
-        return "person" if await ctx.pairing.lets_in(source) else "reader"
+        return "person" if await ctx.people.pairing.lets_in(source) else "reader"
 
     def _context(self, source: Source) -> CommandContext:
         """The context of a command that the person gives at this moment, beside their lane."""

@@ -27,7 +27,7 @@ async def deny(ctx: CommandContext) -> str:
 
 async def _decide(ctx: CommandContext, verdict: Verdict) -> str:
     """Answer the one open question, the one with a number, or all of them."""
-    approvals = ctx.approvals
+    approvals = ctx.people.approvals
     there = await approvals.answerable(ctx.inbound.source)
     if not there:
         return _NONE

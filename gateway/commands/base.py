@@ -24,10 +24,7 @@ from gateway.domain.chat import Attachment, Inbound, Outbound, OutboundKind, Ses
 from gateway.domain.command import CommandCall, Parameter, Proposal
 from gateway.domain.message import Message
 from gateway.domain.session import EndReason, Session
-from gateway.people.approvals import Approvals
-from gateway.people.pairing import Pairing
-from gateway.people.reminders import PersonReminders
-from gateway.people.welcome import Welcome
+from gateway.people.people import People
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionNotFound
 from gateway.runtime.tokens import TokenCounter
@@ -131,10 +128,7 @@ class CommandContext(Struct, frozen=True, kw_only=True):
     registry: CommandRegistry
     store: Store
     sessions: Sessions
-    approvals: Approvals
-    reminders: Callable[[InboxItem], PersonReminders]
-    pairing: Pairing
-    welcome: Welcome
+    people: People
     metering: Metering
     search: Callable[[str, SessionKey | None, int], Awaitable[list[Passage]]]
     running_turns: RunningTurns

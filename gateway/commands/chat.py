@@ -190,7 +190,7 @@ def _refuse_others(ctx: CommandContext) -> None:
 
 def _may_choose(ctx: CommandContext) -> bool:
     source = ctx.inbound.source
-    return source.chat_type == "direct" or ctx.pairing.access.is_admin(source)
+    return source.chat_type == "direct" or ctx.people.pairing.access.is_admin(source)
 
 
 async def _choose(ctx: CommandContext, what: What, value: str | None, provider: str = "") -> None:

@@ -93,7 +93,7 @@ async def compress(ctx: CommandContext) -> Answer | str:
     assert ctx.compress is not None, "a lane's command is given the compactor"
     report = await ctx.compress(conversation, asked.focus, kept)
     outcome = report.outcome
-    if (outcome.aborted or outcome.fallback) and not ctx.pairing.access.sees_details(ctx.inbound.source):
+    if (outcome.aborted or outcome.fallback) and not ctx.people.pairing.access.sees_details(ctx.inbound.source):
         outcome = replace(outcome, error=None)
     count = conversation.stored.session.compaction_count if report.changed else 0
     text = _described(report.before, report.after, report.tokens_before, report.tokens_after, outcome, count)

@@ -161,7 +161,7 @@ def _may(ctx: CommandContext, request: Message) -> bool:
 def _owns_part(ctx: CommandContext) -> bool:
     """Say whether only a part of the conversation is the caller's to forget."""
     source = ctx.inbound.source
-    return is_shared(ctx.key, source) and not ctx.pairing.access.is_admin(source)
+    return is_shared(ctx.key, source) and not ctx.people.pairing.access.is_admin(source)
 
 
 async def _answered(ctx: CommandContext, contents: Contents, reply_to: str) -> Exchange:

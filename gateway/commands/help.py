@@ -19,7 +19,7 @@ async def start(ctx: CommandContext) -> str:
 @command("help", "About", "list the commands", bypass=True, elsewhere=("commands", "menu", "settings"))
 async def help_(ctx: CommandContext) -> str:
     """The commands for this person, one line each, in groups."""
-    admin = ctx.pairing.access.is_admin(ctx.inbound.source)
+    admin = ctx.people.pairing.access.is_admin(ctx.inbound.source)
     commands = [each for each in ctx.registry.commands if admin or each.audience != "admins"]
     blocks = ["Just write to me. Commands begin with a slash:"]
     for group in get_args(Group):

@@ -38,7 +38,7 @@ _LOOKED_UP: Final = 500  # conversations whose person is looked up
 async def insights(ctx: CommandContext) -> str:
     """Add up the last days by model and purpose: of this conversation, or of everybody for an admin who is alone."""
     days = _days(ctx.argument)
-    everybody = ctx.pairing.access.sees_details(ctx.inbound.source)
+    everybody = ctx.people.pairing.access.sees_details(ctx.inbound.source)
     read = partial(ctx.store.usage, ctx.clock.now() - days * _DAY, key=None if everybody else ctx.key)
     models = await read("model")
     if not models:

@@ -19,7 +19,7 @@ _REMOVAL: Final = re.compile(r"(?:remove|delete|rm)\s+([^\s:]+):(\S+)", re.IGNOR
 @command("pair [code]", "About", "let a person in (admins)", audience="admins")
 async def pair(ctx: CommandContext) -> str:
     """Let a person in, show one out, or list the guests and those who ask."""
-    pairing = ctx.pairing
+    pairing = ctx.people.pairing
     if not pairing.access.is_admin(ctx.inbound.source):
         raise UserError("Only an admin lets people in; access.admins of the configuration names them.")
     if not ctx.argument:
@@ -39,7 +39,7 @@ async def pair(ctx: CommandContext) -> str:
     verdict, guest = await pairing.confirm(ctx.argument)
     if guest is None:
         raise UserError(refused(verdict, words))
-    await ctx.welcome.greet()
+    await ctx.people.welcome.greet()
     return f"Let in: {named(guest)}. /pair remove {guest.platform}:{guest.user} shows them out again."
 
 

@@ -60,7 +60,7 @@ async def schedule(ctx: CommandContext) -> str:
 @command("reminders [cancel n]", "What I remember", "list what is to come", elsewhere=("schedules",), bypass="bare")
 async def reminders(ctx: CommandContext) -> str:
     """List the reminders of the conversation, or change one."""
-    own, argument = ctx.reminders(ctx.item), ctx.argument.strip()
+    own, argument = ctx.people.reminders.of(ctx.item), ctx.argument.strip()
     if argument.lower() in ("", "list"):
         return await _listed(own)
     called = _CALLS.fullmatch(argument)
@@ -75,7 +75,7 @@ async def reminders(ctx: CommandContext) -> str:
 @command("timezone [city]", "What I remember", "show or set your time zone", elsewhere=("tz",))
 async def timezone(ctx: CommandContext) -> str:
     """Show or set the time zone of the person."""
-    own = ctx.reminders(ctx.item)
+    own = ctx.people.reminders.of(ctx.item)
     name = await own.set_zone(ctx.argument) if ctx.argument.strip() else await own.zone()
     told = f"Your time zone is {name}; there it is {written(own.now(), name, said=name)}."
     mine = [each for each in await own.listed() if each.is_open and each.belongs_to(ctx.inbound.source)]
@@ -85,7 +85,7 @@ async def timezone(ctx: CommandContext) -> str:
 
 
 async def _added(ctx: CommandContext, kind: ReminderKind) -> str:
-    own, argument = ctx.reminders(ctx.item), ctx.argument.strip()
+    own, argument = ctx.people.reminders.of(ctx.item), ctx.argument.strip()
     if not argument:
         raise UserError(_HOW_TO.format(verb="say" if kind == "say" else "answer", examples=_examples(kind)))
     zone = await own.zone()

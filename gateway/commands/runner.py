@@ -63,7 +63,7 @@ class CommandRunner(Struct, kw_only=True):
             except (SessionConflict, StoreUnavailable):
                 raise
             except Exception as error:
-                details = context.pairing.access.sees_details(item.inbound.source)
+                details = context.people.pairing.access.sees_details(item.inbound.source)
                 answer = Answer(kind="error", text=sentence_for(error, details=details))
         if item.inbound.attachments and answer.then is None:
             return replace(answer, text=f"{answer.text}\n{FILES_LEFT}")

@@ -45,7 +45,7 @@ async def status(ctx: CommandContext) -> str:
     waiting = await ctx.store.waiting(ctx.key, 100)
     session = await ctx.present()
     lines = [_running(turn, ctx.clock.monotonic()) if turn else await _elsewhere(ctx)]
-    if asked := [each for each in await ctx.approvals.answerable(ctx.inbound.source) if each.key == ctx.key]:
+    if asked := [each for each in await ctx.people.approvals.answerable(ctx.inbound.source) if each.key == ctx.key]:
         lines.append(f"I wait for your /approve or /deny:\n{listed(asked)}")
     if waiting:
         lines.append(f"Waiting: {counted(len(waiting), 'message')}.")
@@ -56,7 +56,7 @@ async def status(ctx: CommandContext) -> str:
         lines.append(f"This session: {counted(session.message_count, 'message')}, model {model}, id {session.id}.")
         if session.compaction_count:
             lines.append(f"Compressed {_times(session.compaction_count)}; nothing that was said is lost.")
-    if ctx.pairing.access.sees_details(ctx.inbound.source):
+    if ctx.people.pairing.access.sees_details(ctx.inbound.source):
         lines += [f"MCP server {name} is {note}." for name, note in ctx.mcp.absent()]
     return "\n".join(lines)
 
@@ -209,7 +209,7 @@ async def whoami(ctx: CommandContext) -> str:
     """Say how the gateway sees the caller."""
     source = ctx.inbound.source
     name = f" ({source.user_name})" if source.user_name else ""
-    admin = ", and an admin" if ctx.pairing.access.is_admin(source) else ""
+    admin = ", and an admin" if ctx.people.pairing.access.is_admin(source) else ""
     chat = source.chat if source.renamed is None else f"{source.renamed} (before: {source.chat})"
     places = ", ".join(f"{source.platform}:{each}" for each in names(source))
     return (

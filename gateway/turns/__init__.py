@@ -12,8 +12,8 @@
                   observer        what others see of it
                   turn_files      the files that its tools may read and send
                   notices         notices of the gateway's own troubles
+                  reminded        what reminders said since the last message
     by the clock  expiry          sessions whose time is over
-                  reminders       reminders that are due (reminded: their words in the conversation)
 
 `app/build.py` puts them together, and `app/gateway.py` starts and ends them.
 """

@@ -47,9 +47,9 @@ from gateway.domain.command import CommandCall
 from gateway.domain.message import Message, note_of
 from gateway.domain.session import Session
 from gateway.domain.turn import BusyMode, TurnRules
-from gateway.people.approvals import Approvals, TurnQuestions
-from gateway.people.pairing import Pairing
-from gateway.people.reminders import Reminders, row_of_run
+from gateway.people.approvals import TurnQuestions
+from gateway.people.people import People
+from gateway.people.reminders import row_of_run
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict, StoreUnavailable, UserError
 from gateway.runtime.metrics import Histogram
@@ -65,7 +65,6 @@ from gateway.turns.observer import TurnObserver
 from gateway.turns.parts import following, joined, patience
 from gateway.turns.recorder import TurnRecorder
 from gateway.turns.reminded import reminded
-from gateway.turns.reminders import ReminderSweep
 from gateway.turns.steering import NOT_FETCHED, Steering
 from gateway.turns.turn_files import TurnFiles
 
@@ -123,10 +122,7 @@ class Turns(Struct, kw_only=True):
 
     store: Store
     sessions: Sessions
-    pairing: Pairing
-    approvals: Approvals
-    reminders: Reminders
-    schedules: ReminderSweep
+    people: People
     metering: Metering
     search: Callable[[str, SessionKey | None, int], Awaitable[list[Passage]]]
     commands: CommandRunner
@@ -159,7 +155,7 @@ class Turns(Struct, kw_only=True):
         try:
             ending = await self._ending(recorder)
             if item.inbound.kind == "schedule":
-                shown = await self.schedules.judged(item, ending.outcome, ending.shown)
+                shown = await self.people.sweep.judged(item, ending.outcome, ending.shown)
                 ending = replace(ending, shown=shown)
             return await self._finish(recorder, ending)
         except SessionConflict:
@@ -187,7 +183,7 @@ class Turns(Struct, kw_only=True):
         if item.inbound.kind == "forget":
             await self.forgetter.forget_person(recorder.lease, item)
             return Ending(outcome="answered")
-        if not await self.pairing.lets_in(item.inbound.source):
+        if not await self.people.pairing.lets_in(item.inbound.source):
             return await self._shut_out(item)
         if (call := item.inbound.command) is not None:
             return await self._command(recorder, call)
@@ -250,7 +246,7 @@ class Turns(Struct, kw_only=True):
                 async with observer.asking():
                     return await questions.answer(_CONFIRMED) == "approved"
         if (asked := questions.known.get(_CONFIRMED)) is not None:
-            await self.approvals.decide(asked, "denied", None)
+            await self.people.approvals.decide(asked, "denied", None)
         return False
 
     # -- 3. a message -----------------------------------------------------------------------
@@ -442,7 +438,7 @@ class Turns(Struct, kw_only=True):
     async def _finish(self, recorder: TurnRecorder, ending: Ending) -> InboxItem | None:
         """Store the ending, and send what it shows."""
         item, conversation = recorder.item, ending.conversation
-        rows = await self.approvals.withdrawn(item) if ending.has_asked else []
+        rows = await self.people.approvals.withdrawn(item) if ending.has_asked else []
         session_id = conversation.stored.session.id if conversation else None
         # Where there is no reply, the first sentence takes the place of what was shown of it.
         kinds = [kind for kind, _ in ending.shown]
@@ -493,12 +489,12 @@ class Turns(Struct, kw_only=True):
     def _questions(self, recorder: TurnRecorder, journal: TurnJournal, labels: Labels = LABELS) -> TurnQuestions:
         known = {each.call: each for each in journal.approvals}
         return TurnQuestions(
-            approvals=self.approvals, lease=recorder.lease, item=recorder.item, known=known, labels=labels
+            approvals=self.people.approvals, lease=recorder.lease, item=recorder.item, known=known, labels=labels
         )
 
     def _metering(self, inbound: Inbound) -> Metering:
         """Return the meter of a turn; a prompt that ran by the clock has a budget of its own."""
-        budget, metering = self.reminders.rules.budget_usd, self.metering.answering(inbound.source.user)
+        budget, metering = self.people.reminders.rules.budget_usd, self.metering.answering(inbound.source.user)
         if inbound.kind != "schedule" or budget is None:
             return metering
         account, ends = f"schedule {inbound.event_id}", self.clock.now() + _RUN_REMEMBERED
@@ -513,7 +509,7 @@ class Turns(Struct, kw_only=True):
             takes_messages=_TAKES[self.rules.busy(item.inbound.source)],
             alive=observer.alive,
             show=observer.tell_once,
-            lets_in=self.pairing.lets_in,
+            lets_in=self.people.pairing.lets_in,
             shut_out=partial(self.running_turns.deliver, item.key, "stop"),
         )
 
@@ -524,7 +520,7 @@ class Turns(Struct, kw_only=True):
         questions: TurnQuestions,
         steering: Steering,
     ) -> Agent:
-        item, access = recorder.item, self.pairing.access
+        item, access = recorder.item, self.people.pairing.access
         metering = self._metering(item.inbound)
         fitting = self.fitting(
             compactor=self.compactor(writer=recorder),
@@ -540,7 +536,7 @@ class Turns(Struct, kw_only=True):
             recall=lambda words, limit: self.search(words, item.key, limit),
             around=lambda message_id, reach: self.store.around(item.key, message_id, reach),
             files=TurnFiles(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
-            reminders=self.reminders.of(item),
+            reminders=self.people.reminders.of(item),
         )
         return self.agent(
             fitting=fitting,

@@ -423,7 +423,7 @@ async def test_a_question_outlives_a_conversation_that_is_too_long_at_the_restar
 async def test_a_turn_whose_lane_was_lost_takes_no_news_from_the_one_that_has_it(tmp_path: Path) -> None:
     """Both may wait in one process for a while, and the older one ends first."""
     async with scene(tmp_path).open() as live:
-        approvals, key = live.gateway.approvals, SessionKey(platform="fake", chat="c")
+        approvals, key = live.gateway.people.approvals, SessionKey(platform="fake", chat="c")
         older, newer = approvals.listening(key), approvals.listening(key)
         older.__enter__()
         wait = newer.__enter__()

@@ -246,7 +246,7 @@ async def test_an_admin_lets_somebody_in_from_a_shell_while_the_gateway_runs(
         status, out, _ = await legato(tmp_path, "access", "confirm", code_in(bot.shown(his)[0]))
         told = f"Let in: telegram:{bob.id} “Bob”. The gateway tells them within ten seconds, or as soon as it runs.\n"
         assert (status, out) == (0, told)
-        await bot.gateway.welcome.pairing.book()  # a stranger is looked up once a second: that second is over
+        await bot.gateway.people.welcome.pairing.book()  # a stranger is looked up once a second: that second is over
         telegram.people.say(his, bob, "hello!")  # he does not wait for it, and is told all the same, first
         await bot.until(lambda: bot.shown(his)[1:] == [WELCOME, "echo: hello!"])
         _, out, _ = await legato(tmp_path, "access", "list")
@@ -279,9 +279,9 @@ async def test_who_was_let_in_elsewhere_is_told_so_once(tmp_path: Path) -> None:
     async with running(tmp_path, adapter=FakeAdapter("public", Limits()), config=config) as live:
         await elsewhere.open()
         await lets_in(live, "bob")
-        await live.gateway.welcome.look()
+        await live.gateway.people.welcome.look()
         await live.adapter.until(lambda: live.adapter.shown("bob")[1:] == [WELCOME])
-        await live.gateway.welcome.look()
+        await live.gateway.people.welcome.look()
         await lets_in(live, "ben")
     async with running(tmp_path, adapter=FakeAdapter("public", Limits()), config=config) as live:
         await live.adapter.until(lambda: live.adapter.shown("ben"))
@@ -300,13 +300,13 @@ async def test_a_crash_between_a_greeting_and_its_note_greets_nobody_twice(tmp_p
     async with running(tmp_path, adapter=platform, config=config) as live:
         await platform.receive(platform.inbound("hello?", user="bob", chat="bob"))
         await platform.until(lambda: platform.shown("bob"))
-        pairing, store = live.gateway.welcome.pairing, live.store
+        pairing, store = live.gateway.people.welcome.pairing, live.store
         await live.ask(f"/pair {code_in(platform.shown('bob')[0])}")
         book = await guest_book(store)
         assert [guest.greeted for guest in book.guests] == [True]
         forgotten = tuple(replace(guest, greeted=False) for guest in book.guests)
         assert await set_guest_book(store, replace(book, guests=forgotten, version=book.version + 1))
-        await live.gateway.welcome.look()
+        await live.gateway.people.welcome.look()
         await live.quiet()
         assert platform.shown("bob")[1:] == [WELCOME]
         assert [guest.greeted for guest in (await pairing.book()).guests] == [True]
