@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
+from functools import partial
 
 import structlog
 
@@ -118,18 +119,13 @@ class Outbox:
         self._background = background
         self._points = points
         self._wake = asyncio.Event()
-        self._in_flight = 0
+        self.in_flight = 0  # chats that are being delivered to right now
         self._failing: dict[ChatAddress, int] = {}  # how many sends in a row failed
         # A platform whose ambiguous sends are always repeated gets one message at a time, so that a crash
         # repeats one message and not one of every chat.
         self._one_by_one = {
             name: asyncio.Lock() for name, adapter in adapters.items() if adapter.limits.ambiguous_retries is None
         }
-
-    @property
-    def in_flight(self) -> int:
-        """Return how many chats are being delivered to right now."""
-        return self._in_flight
 
     def compose(
         self,
@@ -150,8 +146,11 @@ class Outbox:
         not repeat its notices: the store keeps each id once.
         """
         limits = self._limits.get(to.platform, _UNKNOWN)
-        return [
-            Outbound(
+        if not parts:
+            parts = [text] if limits.text_units is None else split_text(text, limits.text_units, limits.unit)
+        rows = list[Outbound]()
+        for number, part in enumerate(parts):
+            row = Outbound(
                 id=self._id_of(key, kind, part, answers, number) if number or not first_id else first_id,
                 key=key,
                 to=to,
@@ -161,8 +160,8 @@ class Outbox:
                 answers=answers,
                 created_at=self._clock.now(),
             )
-            for number, part in enumerate(parts or split_text(text, limits.text_units, limits.unit))
-        ]
+            rows.append(row)
+        return rows
 
     async def written(
         self,
@@ -271,7 +270,7 @@ class Outbox:
     def deliver(self, claimed: Iterable[Outbound]) -> None:
         """Send rows that a store step has just claimed for this worker. Returns at once."""
         for row in claimed:
-            self._in_flight += 1
+            self.in_flight += 1
             self._background.start(self._drain_chat(row), name=f"outbox {row.to.platform} {row.id}")
 
     async def emit(self, rows: list[Outbound]) -> None:
@@ -335,7 +334,7 @@ class Outbox:
                     # A bug in an adapter, which may have sent the row. The chat must not hang for ever.
                     await self._retry(following, ambiguous=True)
             finally:
-                self._in_flight -= 1
+                self.in_flight -= 1
                 if waits:  # most often nothing does, and `serve` need not look
                     self._wake.set()
 
@@ -347,7 +346,7 @@ class Outbox:
             ISOLATION_ABORTS.count(row.to.platform)
             return await self._refuse(row, "the message's chat is not its conversation's chat")
         adapter = self._adapters[row.to.platform]  # no other platform's rows are claimed here
-        is_edited = self._editor(row) is not None
+        is_edited = row.platform_message_id is not None and row.to.platform in self._editors
         if row.edits is not None and not is_edited:
             return await self._mark_sent(row, None)  # the message to be changed cannot be, or was never shown
         allowed = adapter.limits.ambiguous_retries
@@ -357,12 +356,13 @@ class Outbox:
                 return await self._lose(row)
             if (contact := self._contacts.get(adapter.name)) is not None and (wait := contact.wait()):
                 return await self._retry(row, wait, counted=False)
-        alone: AbstractAsyncContextManager[object] = self._one_by_one.get(adapter.name) or nullcontext()
+        if (alone := self._one_by_one.get(adapter.name)) is None:
+            return await self._send(adapter, row)
         async with alone:
             return await self._send(adapter, row)
 
     async def _send(self, adapter: Adapter, row: Outbound) -> Outbound | None:
-        if wait := await self.pacing.wait(row):
+        if row.to.platform in self.pacing.rated and (wait := await self.pacing.wait(row)):
             # Put off, not kept in hand: a process killed with it would leave a row that seems begun.
             return await self._retry(row, wait, counted=False)
         self._points("outbox.before_send")
@@ -394,10 +394,6 @@ class Outbox:
         self._points("outbox.marked")
         return following
 
-    def _editor(self, row: Outbound) -> CanEdit | None:
-        """The adapter that edits the row's message, if the row has one already."""
-        return self._editors.get(row.to.platform) if row.platform_message_id is not None else None
-
     async def _call(self, adapter: Adapter, row: Outbound) -> str:
         """The platform's id of the message; every attempt is counted here."""
         outcome = "broken_off"
@@ -426,9 +422,9 @@ class Outbox:
 
     async def _show(self, adapter: Adapter, row: Outbound) -> str:
         most = self._tokens.get(adapter.name, -1)
-        if any(len(button.token.encode()) > most for line in row.buttons for button in line):
+        if row.buttons and any(len(button.token.encode()) > most for line in row.buttons for button in line):
             row = replace(row, buttons=())
-        if row.platform_message_id is not None and (editor := self._editor(row)) is not None:
+        if row.platform_message_id is not None and (editor := self._editors.get(adapter.name)) is not None:
             await editor.edit(row, row.platform_message_id)
             return row.platform_message_id
         allowed = adapter.limits.ambiguous_retries
@@ -457,7 +453,8 @@ class Outbox:
     # The fate of a row is insisted on: a message whose fate is forgotten would be shown twice.
 
     async def _mark_sent(self, row: Outbound, platform_id: str | None) -> Outbound | None:
-        return await insist(lambda: self._store.mark_sent(row.id, platform_id), clock=self._clock, what="mark_sent")
+        step = partial(self._store.mark_sent, row.id, platform_id)
+        return await insist(step, clock=self._clock, what="mark_sent")
 
     async def _refuse(self, row: Outbound, reason: str, *, gone: bool = False, told: bool = False) -> Outbound | None:
         """`told`: the chat is told, unless the row is such a sentence itself."""

@@ -52,20 +52,15 @@ class Access(Struct, frozen=True, kw_only=True):
 
     def allows(self, source: Source) -> bool:
         """Say whether this person may talk here."""
-        return self._is_trusted(source) or self._named(source, self.allow) or self._named(source, self.admins)
+        return self._named(source, self.allow) or self._named(source, self.admins)
 
     def is_admin(self, source: Source) -> bool:
         """Say whether this person may give admin commands."""
-        return self._is_trusted(source) or self._named(source, self.admins)
+        return self._named(source, self.admins)
 
     def sees_details(self, source: Source) -> bool:
         """Say whether this person may read the gateway's own troubles in full: an admin, where nobody reads along."""
-        trusted = self._is_trusted(source)
-        return trusted or (source.chat_type == "direct" and self._named(source, self.admins))
-
-    def _is_trusted(self, source: Source) -> bool:
-        operator = self.operators.get(source.platform, source.user)
-        return source.platform in self.trusted and source.user == operator
+        return self._named(source, self.admins if source.chat_type == "direct" else frozenset())
 
     def admins_on(self, platform: str) -> list[str]:
         """Return the ids of a platform's admins who are named for all of the platform."""
@@ -75,6 +70,9 @@ class Access(Struct, frozen=True, kw_only=True):
         )
 
     def _named(self, source: Source, entries: Set[str]) -> bool:
+        """Say whether an entry names this person. The person of a trusted platform needs none."""
+        if source.platform in self.trusted and source.user == self.operators.get(source.platform, source.user):
+            return True
         chats = (source.chat, *([source.renamed] if source.renamed else []), *source.within, "*")
         for user in (source.user, *source.roles, "*") if entries else ():
             person = f"{source.platform}:{user}"

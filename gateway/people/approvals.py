@@ -155,20 +155,25 @@ class Approvals(Struct, kw_only=True):
 
     async def answerable(self, source: Source) -> list[Approval]:
         """The open questions that a person may answer in a chat: their own, else, for an admin, everybody's."""
+        asked = await self.store.approvals(source.address)
+        if not asked:
+            return []
         admin = self.access.is_admin(source)
-        found = [each for each in await self.store.approvals(source.address) if each.key.thread == source.thread]
-        there = [each for each in found if each.is_open and each.may_be_answered_by(source, admin=admin)]
+        found = [each for each in asked if each.is_open and each.key.thread == source.thread]
+        there = [each for each in found if each.may_be_answered_by(source, admin=admin)]
         return [each for each in there if each.person == source.user] or there
 
     async def command_in(self, inbound: Inbound) -> str | None:
         """The name of the command that a plain y or n stands for, if a question waits for the person who says it."""
+        if inbound.own is not None:  # as the words of a reply are, behind the line that quotes
+            return await self._command_in_reply(inbound)
         command = _word(inbound)
         if command is None:
             return None
         there = await self.answerable(inbound.source)
         return command if any(each.person == inbound.source.user for each in there) else None
 
-    async def command_in_reply(self, inbound: Inbound) -> str | None:
+    async def _command_in_reply(self, inbound: Inbound) -> str | None:
         """The command that a y or n stands for in a reply to the question itself; a reply to anything else is none."""
         word = command_meant(inbound.own or "") if inbound.kind == "message" and not inbound.attachments else None
         if word is None or inbound.reply_to is None:

@@ -54,10 +54,15 @@ class Quota(Struct, kw_only=True):
 
     def left(self, key: SessionKey, now: float) -> int:
         """Return how many more times are allowed at `now` (monotonic)."""
-        return self.most - sum(now - at < self.seconds for at in self._taken.get(key, ()))
+        taken = self._taken.get(key)
+        while taken and now - taken[0] >= self.seconds:
+            taken.popleft()
+        return self.most - len(taken or ())
 
     def take(self, key: SessionKey, now: float) -> None:
         """Count one time."""
         if len(self._taken) > _REMEMBERED:
-            self._taken = {other: taken for other, taken in self._taken.items() if now - taken[-1] < self.seconds}
+            self._taken = {
+                other: taken for other, taken in self._taken.items() if taken and now - taken[-1] < self.seconds
+            }
         self._taken.setdefault(key, deque(maxlen=self.most)).append(now)

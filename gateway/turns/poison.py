@@ -45,9 +45,11 @@ class PoisonGuard:
             raise
         except Exception as error:
             return await (self._one_by_one(batch) if len(batch) > 1 else self._broke(batch[0], error))
-        self._stored += "new" in [each.status for each in accepted]
-        for each in accepted if self._troubles else ():
+        is_new = False
+        for each in accepted:
+            is_new |= each.status == "new"
             self._troubles.pop(each.event_id, None)
+        self._stored += is_new
         return accepted
 
     async def _one_by_one(self, batch: Sequence[Inbound]) -> Sequence[Accepted]:

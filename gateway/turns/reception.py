@@ -11,6 +11,8 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
+from operator import attrgetter
 from typing import Final
 
 import structlog
@@ -50,6 +52,8 @@ _FULL_FOR = 1.0
 # Commands beside the lanes that are answered in a minute: as many messages as a group on Telegram is shown in one. More
 # answers would only hold up everything else that the chat is to be shown.
 _ANSWERED, _MINUTE = 20, 60.0
+_NEWS: Final = ("left", "joined", "renamed")  # what a platform tells about a chat; nobody said it
+_BYPASSES: Final = attrgetter("bypass")
 _SHARES: Final = 4  # where several people share a lane, nobody's messages take more than one place in so many
 
 FULL = "Too many messages are waiting here already, so I take no more for now; send it again when I have answered some."
@@ -95,7 +99,9 @@ class Reception(Struct, kw_only=True):
         they learn nothing unless they may ask to be let in. Raises StoreUnavailable: then hand the batch over again;
         the messages that were taken are known by then."""
         self.points("accept.before")
-        arrivals, too_many = self._within_quota(adapter, await self._arrivals(batch))
+        arrivals, too_many = await self._arrivals(batch), list[Arrival]()
+        if not adapter.limits.pauses_when_full and any(map(_BYPASSES, arrivals)):
+            arrivals, too_many = self._within_quota(arrivals)
         cap = self.rules.turns.lane_cap
         share = max(1, cap // _SHARES)
         if self._crowded or len(arrivals) > share:
@@ -103,15 +109,18 @@ class Reception(Struct, kw_only=True):
             too_many += beyond
         receipts = await self.store.accept(arrivals, cap=cap) if arrivals else []
         self.points("accept.after")
-        # Before anything that may fail: the store gives out such an item only once.
-        said = {receipt.event_id: self.run_bypassed(receipt.item) for receipt in receipts if receipt.item is not None}
+        said = dict[str, Awaitable[str]]()
+        for receipt in receipts:  # before anything that may fail: the store gives out such an item only once
+            if receipt.item is not None:
+                said[receipt.event_id] = self.run_bypassed(receipt.item)
         until = self.clock.monotonic() + _AFTERWARDS
         status = dict[str, Accepted]()
         for arrival in too_many:
             status[arrival.inbound.event_id] = await self._turned_away(adapter, arrival)
         for arrival, receipt in zip(arrivals, receipts, strict=True):
-            self._albums.forget(arrival)
-            if receipt.status == "new" and self._is_counted(arrival):
+            if arrival.inbound.part_of is not None:
+                self._albums.forget(arrival)
+            if arrival.bypass and receipt.status == "new" and self._is_counted(arrival):
                 self._answered.take(arrival.key, self.clock.monotonic())
             if receipt.waiting < share:
                 self._crowded.discard(arrival.key)
@@ -137,9 +146,12 @@ class Reception(Struct, kw_only=True):
             self.heard_at[batch[0].source.platform] = now
         arrivals: list[Arrival] = []
         for read in batch:
-            if await self._is_about_the_chat(read):
+            if read.kind in _NEWS:
+                await self._take_note(read)
                 continue
-            inbound = self._as_typed(await self._at_home(read))
+            inbound = await self._at_home(read)
+            if inbound.kind == "press":
+                inbound = self._as_typed(inbound)
             if inbound.kind == "withdrawn":
                 if not self._amends_one_of(arrivals, inbound):
                     await self._amends(inbound)
@@ -150,16 +162,20 @@ class Reception(Struct, kw_only=True):
                 if self._amends_one_of(arrivals, inbound) or await self._amends(inbound):
                     continue
                 inbound = _corrected(inbound)
-            arrival = self.arrival(await self._as_answer(replace(inbound, only_as_part=False)))
+            if (command := await self.approvals.command_in(inbound)) is not None:
+                inbound = replace(inbound, text=f"/{command}", own=None)
+            arrival = self.arrival(replace(inbound, only_as_part=False) if inbound.only_as_part else inbound)
             if not inbound.only_as_part or await self._is_part(arrival, arrivals):
-                arrivals += [*self._albums.before(arrival, now), arrival]
+                if inbound.part_of is not None:
+                    arrivals += self._albums.before(arrival, now)
+                arrivals.append(arrival)
             else:
                 self._albums.keep(arrival, now)
         return arrivals
 
-    async def _is_about_the_chat(self, told: Inbound) -> bool:
-        """Say whether this message tells that the bot left a chat or came back, or that a chat has another name now.
-        The news is noted at once. No note is made when the bot leaves a stranger: nothing is kept of strangers."""
+    async def _take_note(self, told: Inbound) -> None:
+        """Note at once that the bot left a chat or came back, or that a chat has another name now. No note is made
+        when the bot leaves a stranger: nothing is kept of strangers."""
         platform, chat = told.source.platform, told.source.chat
         if told.kind == "renamed":
             log.info("chat_renamed", platform=platform, before=told.text, after=chat)
@@ -168,11 +184,10 @@ class Reception(Struct, kw_only=True):
             inbound = await self._at_home(told)
             if await self.pairing.lets_in(inbound.source):
                 await self.store.close_chat(inbound.source.address, told.text)
-        elif told.kind == "joined":
+        else:
             inbound = await self._at_home(told)
             if await self.store.open_chat(inbound.source.address):
                 await self.outbox.tell_withheld(self.arrival(inbound))
-        return told.kind in ("left", "joined", "renamed")
 
     def _amends_one_of(self, arrivals: list[Arrival], inbound: Inbound) -> bool:
         """Give a message of the same batch its new words, and say whether there was one."""
@@ -220,14 +235,6 @@ class Reception(Struct, kw_only=True):
         told = self.pairing.way_in() if inbound.command is not None else NOT_YOURS if inbound.kind == "press" else ""
         return Accepted(event_id=inbound.event_id, status="refused", told=told)
 
-    async def _as_answer(self, inbound: Inbound) -> Inbound:
-        """A message, or the command that its y or n stands for."""
-        if inbound.own is None:
-            command = await self.approvals.command_in(inbound)
-        else:  # as the words of a reply are, behind the line that quotes
-            command = await self.approvals.command_in_reply(inbound)
-        return inbound if command is None else replace(inbound, text=f"/{command}", own=None)
-
     def arrival(self, inbound: Inbound) -> Arrival:
         """Return a message with its key and its place: in the lane, or past the lane."""
         call = inbound.command
@@ -244,7 +251,7 @@ class Reception(Struct, kw_only=True):
     def _as_typed(self, inbound: Inbound) -> Inbound:
         """The press of a button that stands for a command with a proposed value, as if the presser had typed it: with
         their rights alone."""
-        typed = replace(inbound, kind="message") if inbound.kind == "press" and inbound.text.startswith("/") else None
+        typed = replace(inbound, kind="message") if inbound.text.startswith("/") else None
         call = typed.command if typed is not None else None
         command = self.commands.registry.get(call.name) if call is not None and call.argument else None
         return typed if typed is not None and command is not None and command.proposals is not None else inbound
@@ -292,17 +299,15 @@ class Reception(Struct, kw_only=True):
                     await self._while_busy(arrival)
         return Accepted(event_id=receipt.event_id, status=receipt.status)
 
-    def _within_quota(self, adapter: Adapter, arrivals: Sequence[Arrival]) -> tuple[list[Arrival], list[Arrival]]:
+    def _within_quota(self, arrivals: Sequence[Arrival]) -> tuple[list[Arrival], list[Arrival]]:
         """Arrivals to be stored, and those of a flood of commands that no lane bounds, because they do not wait in
         one. An adapter that stops reading while a lane is full needs no such limit."""
-        if adapter.limits.pauses_when_full or not any(map(self._is_counted, arrivals)):
-            return list(arrivals), []
-        now, coming = self.clock.monotonic(), Counter[SessionKey]()
+        now, coming = self.clock.monotonic(), dict[SessionKey, int]()
         taken: list[Arrival] = []
         too_many: list[Arrival] = []
         for arrival in arrivals:
-            if self._is_counted(arrival):
-                coming[arrival.key] += 1
+            if arrival.bypass and self._is_counted(arrival):
+                coming[arrival.key] = coming.get(arrival.key, 0) + 1
                 if coming[arrival.key] > self._answered.left(arrival.key, now):
                     too_many.append(arrival)
                     continue
@@ -329,9 +334,9 @@ class Reception(Struct, kw_only=True):
         return [each for each in arrivals if each.inbound.event_id not in too_many], [*too_many.values()]
 
     def _is_counted(self, arrival: Arrival) -> bool:
-        """Say whether this is a command beside the lane that only shows something. Commands that decide or stop
-        something are never counted."""
-        call = arrival.inbound.command if arrival.bypass else None
+        """Say whether a command beside the lane only shows something. Commands that decide or stop something are never
+        counted."""
+        call = arrival.inbound.command
         command = self.commands.registry.get(call.name) if call else None
         return command is not None and not command.urgent
 
@@ -430,7 +435,7 @@ class Reception(Struct, kw_only=True):
         """Carry out, beside the lane, a press or a command that must reach a running turn. Gives the sentence that
         the person is told, as soon as it is known."""
         said: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        task = self.background.start(self._bypass(item, said), name=f"command {item.key} {item.id}")
+        task = self.background.start(self._bypass(item, said), name=f"command {item.key.text} {item.id}")
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
         return said
@@ -459,7 +464,7 @@ class Reception(Struct, kw_only=True):
         rows += answer.again
         with suppress(SessionConflict):  # another process took this one for dead, and has answered
             answered = await insist(
-                lambda: self.store.finish_bypassed(item, rows),
+                partial(self.store.finish_bypassed, item, rows),
                 clock=self.clock,
                 what="finish_bypassed",
                 failed=lambda error: tell_of_outage(self.outbox, item, error),

@@ -323,7 +323,7 @@ async def running(
         yield live
     finally:
         if was_killed():
-            gateway.outbox._in_flight = 0  # what the dead process was sending is nobody's any more
+            gateway.outbox.in_flight = 0  # what the dead process was sending is nobody's any more
         gateway.stop()
         while isinstance(clock, ManualClock) and not serving.done():
             await clock.advance(1.0)  # what still runs is given its last seconds, and time runs ahead of no thread
