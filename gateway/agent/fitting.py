@@ -76,7 +76,7 @@ class Fitting(Struct, kw_only=True):
             return "preflight" if first else "threshold"
         if is_emergency(tokens, conversation.spec.context_length):
             return "emergency"
-        if engine.automatic_blocked and tokens >= engine.threshold_tokens:
+        if tokens >= engine.threshold_tokens and engine.automatic_blocked:
             await self._tell_of_block(conversation)
         return "preflight" if first and await engine.wants_preflight(conversation.all()) else None
 
@@ -126,7 +126,7 @@ class Fitting(Struct, kw_only=True):
         )
         log.info("overflow_met", model=spec.name, because=error.because, action=todo.action, limit=todo.limit)
         self._overflows += 1
-        conversation.quote(None)  # the least that the request can do without
+        conversation.drop_quotes()
         if todo.action == "lower_output":
             return todo.max_tokens
         compacts = todo.action != "give_up" and self.automatic

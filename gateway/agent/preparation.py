@@ -120,9 +120,9 @@ class Preparations(Struct, frozen=True, kw_only=True):
     def _pays(self, conversation: Conversation) -> bool:
         engine = conversation.engine
         threshold = engine.threshold_tokens
-        if not engine.supports_background or engine.automatic_blocked or threshold <= 0:
+        if threshold <= 0 or conversation.prompt_tokens() < _SOFT_MARK * threshold:
             return False
-        if conversation.prompt_tokens() < _SOFT_MARK * threshold:
+        if not engine.supports_background or engine.automatic_blocked:
             return False
         job = self._jobs.get(conversation.stored.session.id)
         if job is None or job.session.ref != conversation.stored.session.ref:

@@ -62,14 +62,15 @@ def announce(conversation: Conversation, *, automatic: bool) -> list[str]:
     """Return the sentences that are due now, and note on the conversation that they were said."""
     engine, tokens, window = conversation.engine, conversation.prompt_tokens(), conversation.spec.context_length
     PRESSURE.observe(tokens / window)
-    threshold = engine.threshold_tokens if automatic and not engine.automatic_blocked else 0
-    reached = marks(tokens, window, threshold)
-    if not reached and not conversation.fresh.announced:  # as most often
+    threshold, announced = engine.threshold_tokens, conversation.fresh.announced
+    if not announced and tokens < LOGGED * window and tokens < NEARLY * threshold:  # as most often
         return []
-    said = {mark for mark in conversation.fresh.announced if mark.startswith(_PREFIX)}
+    threshold = threshold if automatic and not engine.automatic_blocked else 0
+    reached = marks(tokens, window, threshold)
+    said = {mark for mark in announced if mark.startswith(_PREFIX)}
     crossed = reached - said
     if reached != said:
-        others = [mark for mark in conversation.fresh.announced if not mark.startswith(_PREFIX)]
+        others = [mark for mark in announced if not mark.startswith(_PREFIX)]
         conversation.announce((*others, *sorted(reached)))
     if _WINDOW_LOG in crossed:
         log.info("window_filling", session=conversation.stored.session.id, tokens=tokens, window=window)

@@ -14,6 +14,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import asdict
+
 from gateway.context.engine import Outcome
 from gateway.context.measured import NOTHING, MeasuredEngine, positive
 from gateway.context.plan import carry_out
@@ -54,15 +56,16 @@ class Compressor(MeasuredEngine):
         super()._clean_slate()
         self._summariser.cooldown = Cooldown()
 
-    def should_compress(self, prompt_tokens: int | None = None) -> bool:
+    @property
+    def _held_back(self) -> bool:
         # After a refusal of the summariser's key or quota a pass would only be called off again.
-        return super().should_compress(prompt_tokens) and not self._summariser.refused
+        return super()._held_back or self._summariser.refused
 
     def get_status(self) -> dict[str, Any]:
         return {**super().get_status(), "summariser_resting_until": self._summariser.resting_until}
 
     def dump_state(self) -> dict[str, Any]:
-        return {**super().dump_state(), "cooldown": self._summariser.cooldown.dump()}
+        return {**super().dump_state(), "cooldown": asdict(self._summariser.cooldown)}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         super().load_state(state)

@@ -176,7 +176,7 @@ class GuardedEngine:
     async def tool_schemas(self) -> list[dict[str, Any]]:
         """`get_tool_schemas`, without schemas that are no functions or lack a name."""
         schemas = await self._try("get_tool_schemas")
-        if not isinstance(schemas, list | tuple):
+        if not schemas or not isinstance(schemas, list | tuple):
             return []
         whole = map(_wrapped, schemas)
         return [schema for schema in whole if _is_schema(schema) and (self._ours or _is_json(schema))]

@@ -11,7 +11,10 @@ for the answer). `update_from_response` learns the tokenizer's ratio if the usag
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final
+
+from msgspec.structs import asdict
 
 from gateway.context.engine import ContextEngine, Outcome
 from gateway.context.plan import Plan, make_plan, shortened, total_tokens
@@ -24,6 +27,7 @@ from gateway.runtime.tokens import TokenCounter
 NOTHING: Final = "Nothing to compress: too little stands before the newest messages, which stay as they are."
 NO_GAIN: Final = "Compressing now would not make the conversation shorter."
 _COUNTERS: Final = ("last_prompt_tokens", "last_completion_tokens", "last_total_tokens", "compression_count")
+_counted: Final = attrgetter(*_COUNTERS)
 
 
 class MeasuredEngine(ContextEngine):
@@ -107,7 +111,12 @@ class MeasuredEngine(ContextEngine):
 
     def should_compress(self, prompt_tokens: int | None = None) -> bool:
         tokens = self.last_prompt_tokens if prompt_tokens is None else prompt_tokens
-        return bool(self.threshold_tokens) and tokens >= self.threshold_tokens and not self._strikes.blocked
+        return bool(self.threshold_tokens) and tokens >= self.threshold_tokens and not self._held_back
+
+    @property
+    def _held_back(self) -> bool:
+        """Say whether no pass may begin by itself, however full the window is."""
+        return self._strikes.blocked
 
     def has_content_to_compress(self, messages: Sequence[Message]) -> bool:
         plan = self._plan(messages, None, force=True)
@@ -120,9 +129,9 @@ class MeasuredEngine(ContextEngine):
         return {
             "version": 1,
             "model": self._model,  # by which a switch is noticed
-            **{name: getattr(self, name) for name in _COUNTERS},
-            "strikes": self._strikes.dump(),
-            "corrections": {model: correction.dump() for model, correction in self._corrections.items()},
+            **dict(zip(_COUNTERS, _counted(self), strict=True)),
+            "strikes": asdict(self._strikes),
+            "corrections": dict(zip(self._corrections, map(asdict, self._corrections.values()), strict=True)),
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:

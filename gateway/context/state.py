@@ -15,10 +15,9 @@ Correction: providers count tokens differently than our tokenizer does; their ra
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from msgspec import Meta, Struct, ValidationError, convert
-from msgspec.structs import asdict
 
 from gateway.context.policy import EFFECTIVE_SAVING
 from gateway.runtime.errors import ProviderRateLimited, ProviderRejected, ProviderUnavailable, QuotaExceeded
@@ -42,15 +41,11 @@ _REFUSALS: Final = (401, 402, 403)
 
 
 class _Kept(Struct, frozen=True, kw_only=True):
-    """A part of the state; its fields are JSON-able."""
-
-    def dump(self) -> dict[str, Any]:
-        """Return the JSON-able form."""
-        return asdict(self)
+    """A part of the state; its fields are JSON-able, and `asdict` gives them."""
 
     @classmethod
     def load(cls, state: object) -> Self:
-        """Return the part that was dumped as `state`; a fresh part if `state` is anything else."""
+        """Return the part with the fields of `state`; a fresh part if `state` is anything else."""
         if not isinstance(state, Mapping) or not state.keys() >= {*cls.__struct_fields__}:
             return cls()
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
 from gateway.context.policy import (
     TAIL_OVERRUN,
@@ -144,7 +145,7 @@ def test_a_malformed_ratio_starts_afresh(state: object) -> None:
 
 def test_a_ratio_survives_a_restart() -> None:
     learned = Correction().observed(1_000, 1_200)
-    assert Correction.load(learned.dump()) == learned
+    assert Correction.load(asdict(learned)) == learned
 
 
 @pytest.mark.parametrize("overhead", [0, 3_000, 5_500, 8_000])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
 from gateway.context.engine import Outcome
 from gateway.context.feedback import compressing, remarks, summarize_manual_compression
@@ -59,7 +60,7 @@ def test_time_outs_climb_the_ladder() -> None:
 
 
 def test_a_cooldown_survives_a_restart_but_not_a_clock_set_back() -> None:
-    cooldown = Cooldown.load(Cooldown().after("timeout", 5_000.0).dump())
+    cooldown = Cooldown.load(asdict(Cooldown().after("timeout", 5_000.0)))
     assert cooldown.active(5_001.0)
     assert not cooldown.active(100.0)
 
@@ -90,7 +91,7 @@ def test_a_pass_is_judged_by_the_next_real_prompt() -> None:
 
 def test_strikes_survive_a_restart() -> None:
     strikes = Strikes(count=2, awaiting=True)
-    assert Strikes.load(strikes.dump()) == strikes
+    assert Strikes.load(asdict(strikes)) == strikes
     assert Strikes.load({"count": "many", "awaiting": 1}) == Strikes()
 
 
