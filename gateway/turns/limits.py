@@ -57,18 +57,14 @@ class TurnTime(Struct, kw_only=True):
 
     def alive(self) -> None:
         """Something happened: inactivity counts from here."""
-        self.turn.alive_at = self.clock.monotonic()
+        self.turn.alive_at = now = self.clock.monotonic()
         if self._limit is not None:
-            self._limit.extend(min(self.inactivity, self._left))
+            self._limit.extend(min(self.inactivity, self.turn.started_at + self.deadline - now))
 
     def patient(self) -> None:
         """The turn waits for a person: no sign of life is due before the deadline."""
         if self._limit is not None:
-            self._limit.extend(self._left)
-
-    @property
-    def _left(self) -> float:
-        return self.turn.started_at + self.deadline - self.clock.monotonic()
+            self._limit.extend(self.turn.started_at + self.deadline - self.clock.monotonic())
 
     def why_ended(self) -> tuple[ItemOutcome, str]:
         """Return the outcome of a turn that its limits cut short, and a sentence about the end."""

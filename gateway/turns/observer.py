@@ -81,7 +81,9 @@ class TurnObserver:
                 self.time.over()
                 if self._stands_in is not None:
                     self._stands_in.cancel()
-                await self._drafted()
+                self.lease = None
+                if self._draft is not None:
+                    await self._draft.end()
                 await self._typing(False)
 
     async def begin(self) -> None:
@@ -141,7 +143,8 @@ class TurnObserver:
         """Show the reply as it grows, where the platform can."""
         self.time.alive()
         self._spoken = True
-        self._open_draft()
+        if self._draft is None:
+            self._open_draft()
         if self._draft is not None:
             self._draft.show(so_far)
         if self._stream is not None:
@@ -169,12 +172,6 @@ class TurnObserver:
     def _open_draft(self) -> None:
         if self._draft is None and self.lease is not None:
             self._draft, self.lease = self.outbox.draft(self.lease, self.item, self.reply_id), None
-
-    async def _drafted(self) -> None:
-        """Show no more of the reply; the shown part is on record then."""
-        self.lease = None
-        if self._draft is not None:
-            await self._draft.end()
 
     # -- a long wait ------------------------------------------------------------------------
 

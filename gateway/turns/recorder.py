@@ -7,6 +7,7 @@ for; the person is told once. No write is broken off by a /stop, so the store an
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from msgspec import Struct
@@ -44,12 +45,12 @@ class TurnRecorder(Struct, frozen=True, kw_only=True):
     async def open_session(self) -> Session:
         """The key's session, a new one if it has none."""
         source = self.item.inbound.source
-        return await self._insist("open_session", lambda: self.sessions.open(self.lease, source))
+        return await self._insist("open_session", partial(self.sessions.open, self.lease, source))
 
     async def follow(self, session: Session) -> Session:
         """The session as its chat wants it to be now."""
         source = self.item.inbound.source
-        return await self._insist("follow", lambda: self.sessions.follow(self.lease, session, source))
+        return await self._insist("follow", partial(self.sessions.follow, self.lease, session, source))
 
     async def begin_tools(self, conversation: Conversation, intents: Sequence[ToolIntent]) -> None:
         """Store the step so far and the intents, before any tool runs."""
@@ -83,7 +84,7 @@ class TurnRecorder(Struct, frozen=True, kw_only=True):
             record = await self._record(conversation) if conversation else None
             end = await self._insist(
                 "finish_turn",
-                lambda: self.store.finish_turn(self.lease, ref, self.item, record, outcome, outbound),
+                partial(self.store.finish_turn, self.lease, ref, self.item, record, outcome, outbound),
             )
             if conversation is not None and record is not None:
                 conversation.settle(record, end.messages)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from operator import itemgetter
 from typing import Final, Literal
 
 import structlog
@@ -256,7 +257,7 @@ class Turns(Struct, kw_only=True):
         begins = await self.store.beginning(item)
         journal = begins.journal or TurnJournal(session_id="")
         begun = begins.journal is not None and journal.begun
-        parts = [] if begun else await self._parts(item)
+        parts = [] if begun or item.inbound.part_of is None else await self._parts(item)
         session = await self._session(recorder, begins.tip, resumed=begun)
         self.points("turn.session_opened")
         conversation = await self.sessions.conversation(session)
@@ -311,7 +312,9 @@ class Turns(Struct, kw_only=True):
         try:
             async with observer.limits():
                 await self._add_message(observer, conversation, said, reminders=reminders)
-                await self._clean(observer, conversation, agent.fitting)
+                # A compaction would take calls that wait for their results for lost: the loop makes room behind them.
+                if self.hygiene.due(conversation) and not has_open_calls(conversation):
+                    await self._clean(observer, conversation, agent.fitting)
                 outcome: ItemOutcome = "answered"
                 reply = await self.invoke(agent, conversation, journal.intents)
                 asides = f"\n\n{questions.footer}" if questions.footer else ""
@@ -378,10 +381,7 @@ class Turns(Struct, kw_only=True):
             await observer.tell_once("rules", "\n".join(told))
 
     async def _clean(self, observer: TurnObserver, conversation: Conversation, fitting: Fitting) -> None:
-        """Compact before the turn where its own loop would come too late. A compaction would take calls that wait
-        for their results for lost, so then the loop makes room behind them."""
-        if not self.hygiene.due(conversation) or has_open_calls(conversation):
-            return
+        """Compact before the turn where its own loop would come too late."""
         await fitting.begin(conversation)
         result = await self.hygiene.run(conversation, fitting.compactor)
         if result.failure:
@@ -441,7 +441,7 @@ class Turns(Struct, kw_only=True):
         rows = await self.people.approvals.withdrawn(item) if ending.has_asked else []
         session_id = conversation.stored.session.id if conversation else None
         # Where there is no reply, the first sentence takes the place of what was shown of it.
-        kinds = [kind for kind, _ in ending.shown]
+        kinds = list(map(itemgetter(0), ending.shown))
         at = kinds.index("reply") if "reply" in kinds else 0
         for number, (kind, text) in enumerate(ending.shown):
             first_id = ending.reply_id if number == at else None
@@ -487,15 +487,15 @@ class Turns(Struct, kw_only=True):
         )
 
     def _questions(self, recorder: TurnRecorder, journal: TurnJournal, labels: Labels = LABELS) -> TurnQuestions:
-        known = {each.call: each for each in journal.approvals}
+        known = {each.call: each for each in journal.approvals} if journal.approvals else {}
         return TurnQuestions(
             approvals=self.people.approvals, lease=recorder.lease, item=recorder.item, known=known, labels=labels
         )
 
-    def _metering(self, inbound: Inbound) -> Metering:
-        """Return the meter of a turn; a prompt that ran by the clock has a budget of its own."""
-        budget, metering = self.people.reminders.rules.budget_usd, self.metering.answering(inbound.source.user)
-        if inbound.kind != "schedule" or budget is None:
+    def _within_budget(self, metering: Metering, inbound: Inbound) -> Metering:
+        """Return the meter of a prompt that ran by the clock, which has a budget of its own."""
+        budget = self.people.reminders.rules.budget_usd
+        if budget is None:
             return metering
         account, ends = f"schedule {inbound.event_id}", self.clock.now() + _RUN_REMEMBERED
         return metering.within(Cap(name="schedule", account=account, limit=millionths(budget), resets_at=ends))
@@ -521,7 +521,9 @@ class Turns(Struct, kw_only=True):
         steering: Steering,
     ) -> Agent:
         item, access = recorder.item, self.people.pairing.access
-        metering = self._metering(item.inbound)
+        metering = self.metering.answering(item.inbound.source.user)
+        if item.inbound.kind == "schedule":
+            metering = self._within_budget(metering, item.inbound)
         fitting = self.fitting(
             compactor=self.compactor(writer=recorder),
             metering=metering,
