@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -41,6 +42,7 @@ from gateway.runtime.structs import replace
 
 _EMPTY_RETRIES = 1  # an empty answer is asked for once more
 OUT_OF_STEPS = "You have used all tool calls of this turn. Answer now with what you know."
+_OUT_OF_STEPS: Final[Sequence[Message]] = ({"role": "user", "content": OUT_OF_STEPS},)
 NO_WORDS_LEFT = "I used all the steps I have for one message without finishing. Ask me to go on and I will."
 
 ENDED_EARLY: Mapping[StopReason, str] = {
@@ -171,7 +173,8 @@ class Asking(Struct, kw_only=True):
             # Only text was asked for; calls of a model that ignores this would never get a result.
             said = completed.text if completed.text.strip() else NO_WORDS_LEFT
             completed = replace(completed, text=said, tool_calls=())
-        completed = replace(completed, tool_calls=_distinct(completed.tool_calls))
+        if completed.tool_calls:
+            completed = replace(completed, tool_calls=_distinct(completed.tool_calls))
         conversation.add(await conversation.measured_aside(message_of(completed)), self.clock.now())
         self.partial_text = ""
         return completed
@@ -179,20 +182,30 @@ class Asking(Struct, kw_only=True):
     async def _call(
         self, conversation: Conversation, max_tokens: int | None, step: int, *, last: bool, least: int | None
     ) -> Completed:
-        spec = conversation.spec
+        spec, session = conversation.spec, conversation.stored.session
         request = ModelRequest(
-            messages=_prompt(conversation, out_of_steps=last and step > 1),
+            messages=prompt(
+                session.system_prompt,
+                # What only this call needs stands behind the cached prefix, and is not stored.
+                chain(
+                    conversation.stored.messages,
+                    conversation.fresh.messages,
+                    _OUT_OF_STEPS if last and step > 1 else (),
+                ),
+                spec,
+                conversation.aside() if conversation.quotes else None,
+            ),
             files_at=conversation.files_at(before=BEFORE),
             tools=await self.steps.schemas(conversation),
             max_tokens=max_tokens,
             tool_choice="none" if last else "auto",
             pausing=self.observer.pausing,
         )
-        self._told = False
+        # Where the own model answers, as ever, there is nothing to tell.
+        self._told = not conversation.fresh.announced and self._home is not None and spec.place == self._home.place
         text, completed, bound = "", None, Bound(max_tokens)
         asked_at = self.clock.monotonic()
         prompt_tokens = conversation.prompt_tokens()
-        session = conversation.stored.session
         call = self.metering.call(spec, request, session, "turn", prompt_tokens=prompt_tokens, least=least)
         enter = partial(self._enter, conversation)
         with self.metering.attempts(spec, request, prompt_tokens, enter) as see:
@@ -254,13 +267,6 @@ class Asking(Struct, kw_only=True):
         if room is None or extended > MOST_EXTENSIONS:
             raise UserError(NO_ROOM)
         return room
-
-
-def _prompt(conversation: Conversation, *, out_of_steps: bool) -> Sequence[Message]:
-    # Behind the cached prefix and not stored, because only this call needs it.
-    now: list[Message] = [{"role": "user", "content": OUT_OF_STEPS}] if out_of_steps else []
-    whole = chain(conversation.stored.messages, conversation.fresh.messages, now)
-    return prompt(conversation.stored.session.system_prompt, whole, conversation.spec, conversation.aside())
 
 
 def message_of(completed: Completed) -> Message:

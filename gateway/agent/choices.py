@@ -70,13 +70,12 @@ def folder_of(place: str) -> str:
 
 async def choices(store: Documents, key: SessionKey, chat_type: ChatType, named: Sequence[str]) -> Choices:
     """Return the choices made for a conversation. Raises StoreUnavailable."""
-    where = choosing(key, chat_type, named)
-    notes = [await store.notes(folder_of(place)) for place in where]
-    found: dict[What, dict[str, Choice]] = {what: {} for what in WHATS}
-    for place, noted in zip(where, notes, strict=True):
+    found: dict[What, dict[str, Choice]] = {}
+    for place in choosing(key, chat_type, named):
+        noted = await store.notes(folder_of(place))
         for what in WHATS:
             if what in noted and (made := _read(noted[what])) is not None:
-                found[what][place] = made
+                found.setdefault(what, {})[place] = made
     return Choices(**found)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -32,6 +33,7 @@ class Quotes(Struct, frozen=True, kw_only=True):
     tokens: int
 
 
+_COST: Final = attrgetter("cost_usd")
 BLOCKED_MARK: Final = "compaction-blocked"  # in `announced`: it was said that compaction does not help any more
 RESCUED_MARK: Final = "compaction-rescued"  # the same: that the built-in engine helps out
 
@@ -188,9 +190,13 @@ class Conversation(Struct, kw_only=True):
         """Note what the person has been told: the session's marks are these from now on."""
         self.fresh = replace(self.fresh, announced=marks)
 
-    def quote(self, quotes: Quotes | None) -> None:
-        """Let these quotes stand in the turn's requests."""
-        self.quotes = quotes
+    def quote(self, quotes: Quotes | None, marks: tuple[str, ...]) -> None:
+        """Let these quotes stand in the turn's requests; they are among the session's marks."""
+        self.quotes, self.fresh = quotes, replace(self.fresh, announced=marks)
+
+    def drop_quotes(self) -> None:
+        """Let no quotes stand in the turn's requests any more: they are the least that it can do without."""
+        self.quotes = None
 
     def flush(self, through: int) -> None:
         """Note that memory has been given the messages before this position."""
@@ -244,7 +250,7 @@ class Conversation(Struct, kw_only=True):
         patch = Patch(
             at=at,
             usage=usage_of(ledger),
-            cost_usd=sum([entry.cost_usd or 0.0 for entry in ledger]),
+            cost_usd=sum(filter(None, map(_COST, ledger)), 0.0),
             last_prompt_tokens=fresh.reported_tokens,
             reported_messages=fresh.reported_messages,
             engine_state=engine_state,

@@ -64,15 +64,18 @@ class Agent(Struct, frozen=True, kw_only=True):
     async def _run(self, conversation: Conversation, intents: Collection[ToolIntent]) -> str:
         if not conversation.fresh.tools:  # the session's first turn, which a person expects to have its tools
             await self.servers_tried()
-        self.steps.offer(conversation)
-        await self.steps.resume(conversation, intents)
+        new = conversation.fresh.messages
+        if not new or new[-1]["role"] != "user":  # it goes on with a turn that an earlier process began
+            self.steps.offer(conversation)
+            await self.steps.resume(conversation, intents)
         for step in range(1, self.settings.max_steps + 1):
             await self.steer(conversation)
             self.steps.offer(conversation)
             await self.fitting.fit(conversation)
             if step == 1 and self.quoting is not None:
-                conversation.quote(await self.quoting.find(conversation, self.holding))
-                conversation.announce(marked(conversation.fresh.announced, conversation.quotes))
+                quotes = await self.quoting.find(conversation, self.holding)
+                if quotes is not None or conversation.fresh.announced:
+                    conversation.quote(quotes, marked(conversation.fresh.announced, quotes))
             completed = await self.asking.answer(conversation, step, last=step == self.settings.max_steps)
             if not completed.tool_calls:
                 return completed.text
@@ -101,7 +104,7 @@ class Agent(Struct, frozen=True, kw_only=True):
     async def remarks(self, conversation: Conversation) -> list[str]:
         """Return the lines about the reply, with the news of spend caps that are nearly used up; each is told once."""
         metering, remarks = self.asking.metering, [*self.asking.remarks]
-        if not any(entry.cost_usd for entry in self.asking.spent) or not metering.has_caps:
+        if not metering.has_caps or not any(entry.cost_usd for entry in self.asking.spent):
             return remarks
         try:
             another = metering.short_answer(conversation.spec, conversation.prompt_tokens())

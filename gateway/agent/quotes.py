@@ -70,7 +70,8 @@ class Quoting(Struct, frozen=True, kw_only=True):
         newest = next(filter(is_request, conversation.newest_first()), None)
         if newest is None:
             return None
-        missing = _missing(_named(newest), conversation, newest)
+        named = _named(newest)
+        missing = _missing(named, conversation, newest) if named else []
         if not missing:
             return None
         try:
@@ -121,8 +122,6 @@ def _names(value: str) -> bool:
 
 def _missing(values: Sequence[str], conversation: Conversation, newest: Message) -> list[str]:
     """Return the values that the model does not see anywhere else."""
-    if not values:
-        return []
     seen = [conversation.stored.session.system_prompt]
     for message in conversation.newest_first():
         if message is not newest:

@@ -100,16 +100,16 @@ class Sessions:
         A prompt is compared when its persona is another one, and once after the configuration was read. A session
         without a message takes its snapshot of the memory now: facts from before /new may have been added since."""
         placed = replace(session, places=names(source))
-        chosen = await self.choices(placed)
+        chosen = await choices(self.store, placed.key, placed.chat_type, placed.places)
         changes: SessionChanges = {"places": placed.places} if placed.places != session.places else {}
         model, chosen_at = self._model(placed, chosen)
         if (session.model, session.model_chosen_at) != (model, chosen_at):
             changes |= {"model": model, "model_chosen_at": chosen_at}
-        persona = _value(self.persona(placed, chosen))
-        empty = session.message_count == 0
+        persona = self._persona(placed, chosen)
+        empty, followed = session.message_count == 0, self._followed.get(session.id, _UNKNOWN)
         if empty:
             await self.flushes.before_opening(session)
-        if empty or self._followed.get(session.id, _UNKNOWN) != persona:
+        if empty or followed != persona:
             memory = await self.memories.snapshot(session) if empty else snapshot_in(session.system_prompt)
             prompt = self._prompt(session, await self.store.pins(session.key), persona, memory)
             if differ(prompt, session.system_prompt):
@@ -119,7 +119,8 @@ class Sessions:
         if changes:
             log.info("session_follows", session=session.id, changed=sorted(changes))
             session = await self.store.update_session(lease, session.ref, **changes)
-        self._note_followed(session, persona)
+        if followed != persona:
+            self._note_followed(session, persona)
         return session
 
     def _note_followed(self, session: Session, persona: str | None) -> None:
@@ -135,6 +136,13 @@ class Sessions:
         """Return the persona of a session's chat, if it has one of its own."""
         named = session.places or names_of(session.key)
         return held(chosen.persona, self.prompts.personas, session.key.platform, named)
+
+    def _persona(self, session: Session, chosen: Choices) -> str | None:
+        """Return the same as it may stand in a prompt: a person's text cannot imitate other parts of it."""
+        if not chosen.persona and not self.prompts.personas:  # as nearly everywhere
+            return None
+        found = self.persona(session, chosen)
+        return found and (bent(found.value) if found.choice else found.value)
 
     def model(self, session: Session, chosen: Choices) -> Held | None:
         """Return the model of a session's chat, if it has one of its own. A choice at another provider is void."""
@@ -186,7 +194,7 @@ class Sessions:
         key."""
         chosen = await self.choices(session)
         model, chosen_at = self._model(session, chosen)
-        persona = _value(self.persona(session, chosen))
+        persona = self._persona(session, chosen)
         self._note_followed(session, persona)
         pins, memory = await self.store.pins(session.key), await self.memories.snapshot(session)
         prompt = self._prompt(session, pins, persona, memory)
@@ -295,7 +303,7 @@ class Sessions:
 
     async def prompt_with(self, session: Session, pins: Pins, *, memory: str | None = None) -> str:
         """Return the system prompt of the session with these pins, and with this memory (None: as it shows it now)."""
-        persona = _value(self.persona(session, await self.choices(session)))
+        persona = self._persona(session, await self.choices(session))
         shown = snapshot_in(session.system_prompt) if memory is None else memory
         return self._prompt(session, pins, persona, shown)
 
@@ -403,11 +411,6 @@ class Sessions:
 
     def _count_prompt(self, system_prompt: str) -> int:
         return self.counter.message({"role": "system", "content": system_prompt})
-
-
-def _value(found: Held | None) -> str | None:
-    """Return a persona as it may stand in a prompt: a person's text cannot imitate other parts of it."""
-    return found and (bent(found.value) if found.choice else found.value)
 
 
 def _flushed(conversation: Conversation, transcript: Sequence[Message]) -> int:

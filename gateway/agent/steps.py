@@ -79,10 +79,6 @@ class ToolSteps:
     async def resume(self, conversation: Conversation, intents: Collection[ToolIntent]) -> None:
         """Complete the calls that an earlier process left without a result. Those whose intents wait had not begun; the
         others may have taken effect and are not run again."""
-        if (
-            conversation.fresh.messages and conversation.fresh.messages[-1]["role"] == "user"
-        ):  # as with every new message
-            return
         calls = _open_calls(conversation.newest_first())
         if not calls:
             return
@@ -183,6 +179,7 @@ def _open_calls(newest_first: Iterable[Message]) -> list[ToolCall]:
             answered.add(message.get("tool_call_id", ""))
             continue
         if message["role"] == "assistant" and not note_of(message).get("summary"):
-            return [call for call in message.get("tool_calls", ()) if call["id"] not in answered]
+            calls = message.get("tool_calls")
+            return [call for call in calls if call["id"] not in answered] if calls else []
         return []
     return []

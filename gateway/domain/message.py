@@ -88,7 +88,8 @@ class Message(TypedDict):
 
 def user(text: str, **note: Any) -> Message:
     """A user message with an optional host note."""
-    return _with_note({"role": "user", "content": text}, note)
+    message: Message = {"role": "user", "content": text}
+    return noted(message, **note) if note else message
 
 
 def assistant(text: str | None, tool_calls: Sequence[ToolCall] = (), **note: Any) -> Message:
@@ -96,18 +97,13 @@ def assistant(text: str | None, tool_calls: Sequence[ToolCall] = (), **note: Any
     message: Message = {"role": "assistant", "content": text}
     if tool_calls:
         message["tool_calls"] = list(tool_calls)
-    return _with_note(message, note)
+    return noted(message, **note) if note else message
 
 
 def tool_result(call_id: str, text: str, **note: Any) -> Message:
     """The result of one tool call."""
-    return _with_note({"role": "tool", "tool_call_id": call_id, "content": text}, note)
-
-
-def _with_note(message: Message, note: Mapping[str, Any]) -> Message:
-    if note:
-        message["_legato"] = HostNote(**note)  # type: ignore[typeddict-item]
-    return message
+    message: Message = {"role": "tool", "tool_call_id": call_id, "content": text}
+    return noted(message, **note) if note else message
 
 
 def note_of(message: Mapping[str, Any]) -> HostNote:

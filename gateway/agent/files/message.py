@@ -64,7 +64,8 @@ class Reader(Struct, frozen=True, kw_only=True):
 
 def without_files(key: SessionKey, inbound: Inbound, problem: str) -> Message:
     """The message for a turn that cannot have its files."""
-    lost = [Received(attachment=file, problem=problem) for file in inbound.attachments]
+    files = inbound.attachments
+    lost = [Received(attachment=file, problem=problem) for file in files] if files else ()
     return with_files(key, inbound, lost, None)
 
 
@@ -106,13 +107,14 @@ def with_files(key: SessionKey, inbound: Inbound, files: Sequence[Received], rea
 
 def _origin(key: SessionKey, inbound: Inbound, files: Sequence[Received]) -> dict[str, str]:
     """Return the host's note on a message beside its files: the message's origin, and whose words it holds."""
-    facts = {
-        "event": inbound.event_id,
-        "place": inbound.place,
-        "person": inbound.source.user or None,
-        "own": None if inbound.own is None else spoken(key, inbound.source, _own(inbound, files)),
-    }
-    return {name: fact for name, fact in facts.items() if fact is not None}
+    origin = {"event": inbound.event_id}
+    if inbound.place is not None:
+        origin["place"] = inbound.place
+    if inbound.source.user:
+        origin["person"] = inbound.source.user
+    if inbound.own is not None:
+        origin["own"] = spoken(key, inbound.source, _own(inbound, files))
+    return origin
 
 
 def _own(inbound: Inbound, files: Sequence[Received]) -> str:

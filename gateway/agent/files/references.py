@@ -40,11 +40,12 @@ def digest_in(part: Any) -> str | None:
 
 def references_in(messages: Sequence[Message], start: int = 0) -> list[int]:
     """The positions, from `start` on, of the messages that refer to kept files."""
-    return [
-        position
-        for position in range(start, len(messages))
-        if type(content := messages[position].get("content")) is list and any(map(digest_in, content))
-    ]
+    found: list[int] = []
+    for position in range(start, len(messages)):
+        content = messages[position].get("content")
+        if type(content) is list and any(map(digest_in, content)):
+            found.append(position)
+    return found
 
 
 class References:

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import structlog
+from msgspec import Struct
 
 from gateway.agent.tools.arguments import parsed
 from gateway.agent.tools.base import NeedsApproval, Question, Result, ToolContext
@@ -60,13 +61,12 @@ class Gate(Protocol):
         """Return when the call may take effect, and that is on record. Raises ToolDenied."""
 
 
-class ToolRuntime:
+class ToolRuntime(Struct, frozen=True):
     """Runs calls of the tools on offer, and of the context engine's own."""
 
-    def __init__(self, offer: Offer, clock: Clock, traced: Traced = untraced) -> None:
-        self._offer = offer
-        self._clock = clock
-        self._traced = traced
+    offer: Offer
+    clock: Clock
+    traced: Traced = untraced
 
     def intents(self, calls: Sequence[ToolCall], asked: Collection[str] = ()) -> list[ToolIntent]:
         """The calls whose effects must not be repeated after a crash, and those that a person is asked about: while
@@ -80,7 +80,7 @@ class ToolRuntime:
     def repeatable(self, call: ToolCall, *, begun: bool = False) -> bool:
         """Say whether the call may simply be run again. One that has `begun`, with an intent on record, may have had
         an effect even if its tool is gone by now."""
-        tool = self._offer.get(call["function"]["name"])
+        tool = self.offer.get(call["function"]["name"])
         return not begun if tool is None else tool.read_only or tool.idempotent
 
     def questions(self, calls: Sequence[ToolCall], *, admin: bool) -> dict[str, Question]:
@@ -91,11 +91,11 @@ class ToolRuntime:
 
     def _question(self, call: ToolCall, admin: bool) -> Question | None:
         name = call["function"]["name"]
-        tool = self._offer.asking(name)
+        tool = self.offer.asking(name)
         if tool is None or (tool.admins_only and not admin):
             return None
         try:
-            text = tool.question(self._offer.arguments(name, call["function"]["arguments"]))
+            text = tool.question(self.offer.arguments(name, call["function"]["arguments"]))
             return Question(text, tool.setting) if text else None
         except Exception:
             return None  # it raises again when the call comes to run, and the call fails with it
@@ -118,7 +118,7 @@ class ToolRuntime:
             result = await self._result(call, context, engine_tools, allowed=allowed)
             name = call["function"]["name"]
             results[call["id"]] = await outputs.result(
-                call["id"], name, self._offer.get(name), result.text, result.pictures
+                call["id"], name, self.offer.get(name), result.text, result.pictures
             )
 
         waiting = [call for call in calls if call["id"] not in results]
@@ -142,15 +142,15 @@ class ToolRuntime:
                 await outputs.fit(results, [call["id"]])
 
     def _independent(self, call: ToolCall) -> bool:
-        tool = self._offer.get(call["function"]["name"])
-        return tool is None or (tool.read_only and self._offer.asking(tool.name) is None)
+        tool = self.offer.get(call["function"]["name"])
+        return tool is None or (tool.read_only and self.offer.asking(tool.name) is None)
 
     async def _result(
         self, call: ToolCall, context: ToolContext, engine_tools: Mapping[str, EngineTool], *, allowed: bool
     ) -> Result:
         name = call["function"]["name"]
         try:
-            with self._traced(call) as told:
+            with self.traced(call) as told:
                 result = await self._run(name, call, context, engine_tools, allowed=allowed)
                 told(result.text)
                 return result
@@ -168,17 +168,17 @@ class ToolRuntime:
         if engine_tool is not None:
             arguments = parsed(call["function"]["arguments"])
             return await self._timed(name, _ENGINE_SECONDS, engine_tool(name, arguments))
-        tool = self._offer.get(name)
+        tool = self.offer.get(name)
         if tool is None:
-            raise ToolError(self._offer.why_not(name))
-        arguments = self._offer.arguments(name, call["function"]["arguments"])
-        if (asking := self._offer.asking(name)) is not None:
+            raise ToolError(self.offer.why_not(name))
+        arguments = self.offer.arguments(name, call["function"]["arguments"])
+        if (asking := self.offer.asking(name)) is not None:
             _check(asking, arguments, admin=context.admin, allowed=allowed)
         return await self._timed(name, tool.timeout, tool.run(arguments, context))
 
     async def _timed(self, name: str, seconds: float, work: Awaitable[object]) -> Result:
         try:
-            async with self._clock.limit(seconds):
+            async with self.clock.limit(seconds):
                 result = await work
         except TimeoutError:
             raise ToolError(f"{name} did not finish within {seconds:g} seconds.") from None
