@@ -1,5 +1,6 @@
 """The agent: a loop of model calls and tools over one conversation.
 
+    the room      agents          the parts below that outlive a turn, and the makers of those that do not
     a turn        loop            fit the window, ask the model, run its tools, store the step, again
                   ports           what the loop needs of the rooms above
                   conversation    the session, while its turn runs

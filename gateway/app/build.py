@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from tzlocal import get_localzone_name
 
+from gateway.agent.agents import Agents
 from gateway.agent.compaction import Compactor
 from gateway.agent.embeddings import Embeddings
 from gateway.agent.engines import Engines
@@ -126,14 +127,11 @@ class Parts(Struct, frozen=True, kw_only=True):
 def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -> Gateway:
     """Wire a gateway. Call it inside a running event loop. Raises ConfigError."""
     base = _base(config, adapters, parts)
-    models = _model_parts(base, parts)
-    tools = _tool_parts(base, parts)
-    sessions = _sessions(base, models, tools, parts)
-    forgetter = _forgetter(base, sessions)
+    agents, closers = _agents(base, parts)
     people = _people(base)
-    commands = _commands(base, models, tools, forgetter, people)
+    commands = _commands(base, agents, people)
     reception = _reception(base, people, commands)
-    turns = _turns(base, models, tools, forgetter, people, commands)
+    turns = _turns(base, agents, people, commands)
     _connect(base, reception)
     worker = base.ids.new("w")
     lanes = Lanes(
@@ -151,7 +149,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     readers = Readers(
         adapters=base.adapters, accounts=accounts, reception=reception, background=base.background, clock=base.clock
     )
-    health = _health(base, models, reception, lanes, readers)
+    health = _health(base, agents, reception, lanes, readers)
     if parts.backups is not None:
         health.backups = parts.backups(store=base.store, clock=base.clock, worker=worker)
     operator = OperatorView(
@@ -159,27 +157,29 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     )
     _show_store(base, commands, operator, parts.aside)
     watchdog = _watchdog(base, health, readers, parts.supervisor or Supervisor())
-    close = [*models.close, tools.pages.aclose, *base.close]
+    close = [*closers, *base.close]
+
+    models, toolbox = agents.metering.models, agents.sessions.toolbox
 
     async def reconfigure(changed: Config) -> None:
         """Whatever may fail comes first."""
         new = replace(base, config=changed)
         async with AsyncExitStack() as undo:
-            metering, closers = _metering(new, parts, there=models.metering.models.servers)
-            for each in closers:
+            metering, opened = _metering(new, parts, there=models.servers)
+            for each in opened:
                 undo.push_async_callback(each)
-            own, prompts = _own_tools(new, tools.pages, parts), _prompts(changed)
-            metering.models.learned = models.metering.models.learned
+            own, prompts = _own_tools(new, parts), _prompts(changed)
+            metering.models.learned = models.learned
             await metering.models.learn_windows()
-            tools.toolbox.register(OWN, own)
+            toolbox.register(OWN, own)
             undo.pop_all()
-        close.extend(closers)
+        close.extend(opened)
         base.redact.learn(changed.secrets())
-        models.metering.models.become(metering.models)
-        models.metering.caps, models.metering.chats = metering.caps, metering.chats
-        tools.toolbox.rules = _tool_rules(new)
-        turns.steps = partial(turns.steps, limits=changed.tools)
-        sessions.write_with(prompts)
+        models.become(metering.models)
+        agents.metering.caps, agents.metering.chats = metering.caps, metering.chats
+        toolbox.rules = _tool_rules(new)
+        agents.keep_to(changed.tools)
+        agents.sessions.write_with(prompts)
         people.approvals.seconds = changed.tools.approval_deadline
         people.keep_to(Access.of(changed.access, base.limits))
         commands.context = partial(commands.context, chats=_chats_in_words(changed))
@@ -191,19 +191,15 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         reception=reception,
         lanes=lanes,
         outbox=base.outbox,
-        sessions=sessions,
-        forgetter=forgetter,
-        embeddings=models.embeddings,
+        agents=agents,
         expiry=Expiry(store=base.store, clock=base.clock),
         people=people,
-        metering=models.metering,
         running_turns=base.running_turns,
         background=base.background,
         adapters=base.adapters,
         clock=base.clock,
         accounts=accounts,
         worker=worker,
-        mcp=tools.mcp,
         readers=readers,
         orders=Orders(store=base.store, outbox=base.outbox, clock=base.clock),
         health=health,
@@ -217,7 +213,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
 
 class _Base(Struct, frozen=True, kw_only=True):
     """The parts that nearly all others are given. `limits` has the platforms whose turns run here, with an adapter
-    or without."""
+    or without; `pages` is the process that reads pages of the web and files."""
 
     config: Config
     rules: TurnRules
@@ -233,6 +229,7 @@ class _Base(Struct, frozen=True, kw_only=True):
     outbox: Outbox
     running_turns: RunningTurns
     tracing: Tracing | None
+    pages: WorkerProcess
     close: Sequence[Callable[[], Awaitable[None]]]
 
 
@@ -244,6 +241,8 @@ def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
     limits = {**parts.also_runs, **{adapter.name: adapter.limits for adapter in adapters}}
     redact = Redactor(config.secrets())
     tracing, close = _tracing(config, parts, clock, redact)
+    # A page takes longer than a reply, which must not wait for it: so this is a process of its own.
+    pages = WorkerProcess(clock=clock, seconds=_PAGE_SECONDS)
     return _Base(
         config=config,
         rules=TurnRules(
@@ -274,7 +273,8 @@ def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
         ),
         running_turns=RunningTurns(),
         tracing=tracing,
-        close=close,
+        pages=pages,
+        close=[pages.aclose, *close],
     )
 
 
@@ -292,13 +292,72 @@ def _tracing(
     return module.Tracing(tracer=tracer, clock=clock, redact=redact, contents=config.otel.contents), close
 
 
-class _ModelParts(Struct, frozen=True, kw_only=True):
-    """The models, their costs, and the one that writes voice messages down. `close` ends their connections."""
-
-    metering: Metering
-    dictation: Dictation | None
-    embeddings: Embeddings | None
-    close: Sequence[Callable[[], Awaitable[None]]]
+def _agents(base: _Base, parts: Parts) -> tuple[Agents, list[Callable[[], Awaitable[None]]]]:
+    """What agents are made of, and what closes the connections to their models."""
+    config, store, clock, counter, redact = base.config, base.store, base.clock, base.counter, base.redact
+    metering, closers = _metering(base, parts)
+    toolbox = Toolbox(_own_tools(base, parts), rules=_tool_rules(base), count=counter.schemas)
+    sessions = _sessions(base, metering, toolbox, parts)
+    mcp = McpServers(
+        settings=config.tools.mcp,
+        toolbox=toolbox,
+        lists=ToolLists(folder=config.home / "mcp"),
+        clock=clock,
+        redact=redact,
+    )
+    agents = Agents(
+        sessions=sessions,
+        forgetter=Forgetter(
+            store=store,
+            sessions=sessions,
+            remembered=sessions.memories,
+            counter=counter,
+            redact=redact,
+            clock=clock,
+            adapters=list(base.adapters.values()),
+        ),
+        metering=metering,
+        embeddings=_embeddings(base, metering),
+        files=FileIntake(
+            store=store,
+            adapters=base.adapters,
+            view=metering.view,
+            counter=counter,
+            clock=clock,
+            quotas=FileQuotas(store=store, settings=config.files),
+            aside=base.pages,
+            dictation=_dictation(base, metering, closers),
+        ),
+        hygiene=Hygiene(config.hygiene, clock, enabled=config.compression.enabled),
+        mcp=mcp,
+        agent=partial(
+            Agent,
+            quoting=Quoting(counter=counter, clock=clock, redact=redact) if config.context.recall else None,
+            servers_tried=mcp.first_tried,
+            settings=config.turns,
+            clock=clock,
+        ),
+        fitting=partial(Fitting, automatic=config.compression.enabled),
+        steps=partial(
+            ToolSteps,
+            toolbox=toolbox,
+            memories=sessions.memories,
+            limits=config.tools,
+            clock=clock,
+            points=base.points,
+            traced=base.tracing.tool if base.tracing else untraced,
+        ),
+        compactor=partial(
+            Compactor,
+            clock=clock,
+            points=base.points,
+            preparations=sessions.preparations,
+            flushes=sessions.flushes,
+            rescuer=sessions.engines.rescuer,
+        ),
+        invoke=base.tracing.invoke if base.tracing else Agent.run,
+    )
+    return agents, closers
 
 
 def _metering(
@@ -332,17 +391,15 @@ def _metering(
     return metering, closers
 
 
-def _model_parts(base: _Base, parts: Parts) -> _ModelParts:
+def _dictation(base: _Base, metering: Metering, closers: list[Callable[[], Awaitable[None]]]) -> Dictation | None:
     config, clock = base.config, base.clock
-    metering, closers = _metering(base, parts)
     transcriber = configured_transcriber(config, clock)
-    dictation = None
-    if transcriber is not None:
-        closers.append(transcriber.aclose)
-        dictation = Dictation(
-            store=base.store, transcriber=transcriber, settings=config.transcription, metering=metering, clock=clock
-        )
-    return _ModelParts(metering=metering, dictation=dictation, embeddings=_embeddings(base, metering), close=closers)
+    if transcriber is None:
+        return None
+    closers.append(transcriber.aclose)
+    return Dictation(
+        store=base.store, transcriber=transcriber, settings=config.transcription, metering=metering, clock=clock
+    )
 
 
 def _embeddings(base: _Base, metering: Metering) -> Embeddings | None:
@@ -364,37 +421,14 @@ def _embeddings(base: _Base, metering: Metering) -> Embeddings | None:
     )
 
 
-class _ToolParts(Struct, frozen=True, kw_only=True):
-    """The tools of the model. `pages` is the process that reads pages of the web."""
-
-    toolbox: Toolbox
-    mcp: McpServers
-    pages: WorkerProcess
-
-
-def _tool_parts(base: _Base, parts: Parts) -> _ToolParts:
-    config, clock, redact = base.config, base.clock, base.redact
-    # A page takes longer than a reply, which must not wait for it: so this is a process of its own.
-    pages = WorkerProcess(clock=clock, seconds=_PAGE_SECONDS)
-    toolbox = Toolbox(_own_tools(base, pages, parts), rules=_tool_rules(base), count=base.counter.schemas)
-    mcp = McpServers(
-        settings=config.tools.mcp,
-        toolbox=toolbox,
-        lists=ToolLists(folder=config.home / "mcp"),
-        clock=clock,
-        redact=redact,
-    )
-    return _ToolParts(toolbox=toolbox, mcp=mcp, pages=pages)
-
-
-def _own_tools(base: _Base, pages: WorkerProcess, parts: Parts) -> list[Tool]:
+def _own_tools(base: _Base, parts: Parts) -> list[Tool]:
     config = base.config
     host = ToolHost(
         sections=[each for _, each in config.tools if isinstance(each, Section)],
         clock=base.clock,
         redact=base.redact,
         home=config.home.absolute(),
-        aside=pages,
+        aside=base.pages,
     )
     return [*configured_tools(host), *parts.tools]
 
@@ -409,14 +443,14 @@ def _tool_rules(base: _Base) -> list[Rule]:
     return [rule for rule in (offered, PlaceRule(lists=config.by_place("tools"))) if rule.says_something]
 
 
-def _sessions(base: _Base, models: _ModelParts, tools: _ToolParts, parts: Parts) -> Sessions:
+def _sessions(base: _Base, metering: Metering, toolbox: Toolbox, parts: Parts) -> Sessions:
     config, store, clock = base.config, base.store, base.clock
     builtin = builtin_engines(config.compression, counter=base.counter, clock=clock, redact=base.redact)
     registry = EngineRegistry(builtin, config.at(config.plugins.dir), config.home / "engines")
     engines = Engines(
         factory=parts.engine or registry.factory(config.context.engine),
         builtin=builtin[Compressor.name],
-        metering=models.metering,
+        metering=metering,
         clock=clock,
         home=config.home / "engines",
     )
@@ -424,7 +458,7 @@ def _sessions(base: _Base, models: _ModelParts, tools: _ToolParts, parts: Parts)
         store=store, clock=clock, redact=base.redact, settings=config.memory, zone=config.sessions.expiry.zone
     )
     flushes = Flushes(
-        memories=memories, metering=models.metering, background=base.background, clock=clock, holder=base.ids.new("f")
+        memories=memories, metering=metering, background=base.background, clock=clock, holder=base.ids.new("f")
     )
     preparations = Preparations(
         engines=engines,
@@ -439,29 +473,17 @@ def _sessions(base: _Base, models: _ModelParts, tools: _ToolParts, parts: Parts)
         store=store,
         engines=engines,
         preparations=preparations,
-        models=models.metering.models,
+        models=metering.models,
         prompts=_prompts(config),
         memories=memories,
         flushes=flushes,
         hooks=Hooks(store=store, engines=engines, clock=clock, points=base.points, background=base.background),
         counter=base.counter,
-        toolbox=tools.toolbox,
+        toolbox=toolbox,
         policy=config.sessions.expiry,
         clock=clock,
         ids=base.ids,
         points=base.points,
-    )
-
-
-def _forgetter(base: _Base, sessions: Sessions) -> Forgetter:
-    return Forgetter(
-        store=base.store,
-        sessions=sessions,
-        remembered=sessions.memories,
-        counter=base.counter,
-        redact=base.redact,
-        clock=base.clock,
-        adapters=list(base.adapters.values()),
     )
 
 
@@ -490,23 +512,17 @@ def _people(base: _Base) -> People:
     )
 
 
-def _commands(
-    base: _Base, models: _ModelParts, tools: _ToolParts, forgetter: Forgetter, people: People
-) -> CommandRunner:
+def _commands(base: _Base, agents: Agents, people: People) -> CommandRunner:
     store, outbox, clock = base.store, base.outbox, base.clock
     context = partial(
         CommandContext,
         store=store,
-        sessions=forgetter.sessions,
+        sessions=agents.sessions,
+        agents=agents,
         people=people,
-        metering=models.metering,
-        search=models.embeddings.search if models.embeddings else store.search,
         running_turns=base.running_turns,
         clock=clock,
-        counter=base.counter,
         files=lambda item: TurnFiles(item=item, store=store, outbox=outbox, clock=clock),
-        forgetter=forgetter,
-        mcp=tools.mcp,
         redact=base.redact,
         chats=_chats_in_words(base.config),
         automatic=base.config.compression.enabled,
@@ -531,73 +547,24 @@ def _reception(base: _Base, people: People, commands: CommandRunner) -> Receptio
     )
 
 
-def _turns(
-    base: _Base,
-    models: _ModelParts,
-    tools: _ToolParts,
-    forgetter: Forgetter,
-    people: People,
-    commands: CommandRunner,
-) -> Turns:
-    config, clock, sessions = base.config, base.clock, forgetter.sessions
+def _turns(base: _Base, agents: Agents, people: People, commands: CommandRunner) -> Turns:
     return Turns(
         store=base.store,
-        sessions=sessions,
+        agents=agents,
         people=people,
-        metering=models.metering,
-        search=models.embeddings.search if models.embeddings else base.store.search,
         commands=commands,
-        forgetter=forgetter,
-        files=FileIntake(
-            store=base.store,
-            adapters=base.adapters,
-            view=models.metering.view,
-            counter=base.counter,
-            clock=clock,
-            quotas=FileQuotas(store=base.store, settings=config.files),
-            aside=tools.pages,
-            dictation=models.dictation,
-        ),
-        hygiene=Hygiene(config.hygiene, clock, enabled=config.compression.enabled),
-        preparations=sessions.preparations,
-        agent=partial(
-            Agent,
-            quoting=Quoting(counter=base.counter, clock=clock, redact=base.redact) if config.context.recall else None,
-            servers_tried=tools.mcp.first_tried,
-            settings=config.turns,
-            clock=clock,
-        ),
-        fitting=partial(Fitting, automatic=config.compression.enabled),
-        steps=partial(
-            ToolSteps,
-            toolbox=tools.toolbox,
-            memories=sessions.memories,
-            limits=config.tools,
-            clock=clock,
-            points=base.points,
-            traced=base.tracing.tool if base.tracing else untraced,
-        ),
-        compactor=partial(
-            Compactor,
-            clock=clock,
-            points=base.points,
-            preparations=sessions.preparations,
-            flushes=sessions.flushes,
-            rescuer=sessions.engines.rescuer,
-        ),
         running_turns=base.running_turns,
         outbox=base.outbox,
         adapters=base.adapters,
         background=base.background,
         rules=base.rules,
-        clock=clock,
-        began=clock.monotonic(),
+        clock=base.clock,
+        began=base.clock.monotonic(),
         points=base.points,
-        invoke=base.tracing.invoke if base.tracing else Agent.run,
     )
 
 
-def _health(base: _Base, models: _ModelParts, reception: Reception, lanes: Lanes, readers: Readers) -> Health:
+def _health(base: _Base, agents: Agents, reception: Reception, lanes: Lanes, readers: Readers) -> Health:
     return Health(
         store=base.store,
         adapters=base.adapters,
@@ -605,7 +572,7 @@ def _health(base: _Base, models: _ModelParts, reception: Reception, lanes: Lanes
         reception=reception,
         lanes=lanes,
         running_turns=base.running_turns,
-        models=models.metering.models,
+        models=agents.metering.models,
         metrics=Metrics(),
         clock=base.clock,
         background=base.background,

@@ -9,12 +9,9 @@ from functools import partial
 import structlog
 from msgspec import Struct, field
 
-from gateway.agent.embeddings import LOOK_FOR_VECTORS, Embeddings
-from gateway.agent.forgetting import Forgetter
-from gateway.agent.mcp.servers import McpServers
-from gateway.agent.metering import Metering
+from gateway.agent.agents import Agents
+from gateway.agent.embeddings import LOOK_FOR_VECTORS
 from gateway.agent.running import RunningTurns
-from gateway.agent.sessions import Sessions
 from gateway.app.accounts import AccountLeases
 from gateway.app.config import Config
 from gateway.app.health import Health
@@ -28,7 +25,6 @@ from gateway.domain.adapter import Adapter
 from gateway.people.people import People
 from gateway.people.sweep import LOOK_EVERY as LOOK_FOR_REMINDERS
 from gateway.people.welcome import LOOK_EVERY
-from gateway.providers.base import KeepsBodies
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.heap import give_back
@@ -37,7 +33,7 @@ from gateway.runtime.plugins import imported
 from gateway.runtime.redaction import Redactor
 from gateway.runtime.tasks import Background, best_effort, ended_before
 from gateway.store.insist import insist
-from gateway.store.port import Remembers, Store
+from gateway.store.port import Store
 from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
 from gateway.turns.reception import Reception
@@ -67,19 +63,15 @@ class Gateway(Struct, kw_only=True):
     reception: Reception
     lanes: Lanes
     outbox: Outbox
-    sessions: Sessions
-    forgetter: Forgetter
-    embeddings: Embeddings | None
+    agents: Agents
     expiry: Expiry
     people: People
-    metering: Metering
     running_turns: RunningTurns
     background: Background
     adapters: Mapping[str, Adapter]
     clock: Clock
     accounts: AccountLeases
     worker: str
-    mcp: McpServers
     readers: Readers
     orders: Orders
     health: Health
@@ -135,13 +127,13 @@ class Gateway(Struct, kw_only=True):
         self.store.on_decided(self.people.approvals.heard)
         self.store.on_rows(self.outbox.look)
         self.store.on_left(self._take_over)
-        await self.metering.models.learn_windows()
+        await self.agents.metering.models.learn_windows()
         if not await ended_before(self._recover, self._stop):
             return
         if not self.hasty:
             imported(_REPEATED)
-        if self.mcp.servers:  # nobody waits for them
-            self.background.start(self.mcp.serve(), name="mcp")
+        if self.agents.mcp.servers:  # nobody waits for them
+            self.background.start(self.agents.mcp.serve(), name="mcp")
         self._keep_serving()
         await self.expiry.sweep()
         await self.people.sweep.sweep()
@@ -167,8 +159,8 @@ class Gateway(Struct, kw_only=True):
             "orders": (self.orders.look, LOOK_FOR_ORDERS),
             "rest": (self.rest, _REST_EVERY),
         }
-        if self.embeddings is not None:
-            jobs["embeddings"] = (self.embeddings.look, LOOK_FOR_VECTORS)
+        if self.agents.embeddings is not None:
+            jobs["embeddings"] = (self.agents.embeddings.look, LOOK_FOR_VECTORS)
         if (backups := self.health.backups) is not None:
             jobs["backup"] = (backups.look, _SWEEP_SECONDS)
         if self.hasty:
@@ -213,14 +205,11 @@ class Gateway(Struct, kw_only=True):
             self.reception.run_bypassed(item)
         if owed := await insist(partial(self.store.pending_hooks, _MOST_HOOKS), clock=self.clock, what="pending_hooks"):
             log.info("hooks_owed", count=len(owed))
-            self.sessions.hooks.pay()  # one may be slow: nobody has to wait for the hooks of yesterday
+            self.agents.sessions.hooks.pay()  # one may be slow: nobody has to wait for the hooks of yesterday
 
     async def rest(self) -> None:
-        """Forget the conversations in which nothing was said for a while: they are read again when it is."""
-        engines = self.sessions.engines.rest()
-        freed = self.store.rest() if isinstance(self.store, Remembers) else 0
-        servers = self.sessions.models.servers.values()
-        freed += sum(server.rest() for server in servers if isinstance(server, KeepsBodies))
+        """Have the agents rest, and give the memory back where it is worth it."""
+        engines, freed = self.agents.rest()
         if freed > _WORTH_GIVING_BACK or engines > _MANY_ENGINES:
             await asyncio.to_thread(give_back)
 

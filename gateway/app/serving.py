@@ -112,7 +112,7 @@ def _adapter(
 
     async def model_of(source: Source) -> str:
         gateway = running[0]
-        models = gateway.metering.models
+        models = gateway.agents.metering.models
         with suppress(StoreUnavailable):
             tip = await gateway.store.tip(gateway.reception.rules.key(source))
             if tip is not None and models.is_chosen(tip):

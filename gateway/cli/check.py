@@ -106,9 +106,9 @@ async def probed(setup: Setup) -> AsyncGenerator[Finding, None]:
 
 async def _all_findings(setup: Setup, gateway: Gateway, served: Sequence[Adapter]) -> AsyncIterator[Finding]:
     settings = setup.config
-    models, access, database = gateway.metering.models, settings.access, settings.database
+    models, access, database = gateway.agents.metering.models, settings.access, settings.database
     files, public = of_files(setup, os.environ), any(not each.limits.trusted for each in served)
-    known, tools = gateway.sessions.toolbox.installed, settings.tools
+    known, tools = gateway.agents.sessions.toolbox.installed, settings.tools
     lists = {f"offered for {whom}": names for whom, names in tools.offered.items()} | {"admins_only": tools.admins_only}
     for finding in (
         *files,
@@ -117,7 +117,7 @@ async def _all_findings(setup: Setup, gateway: Gateway, served: Sequence[Adapter
         *of_offered(tools.offered, [*platforms()]),
     ):
         yield finding
-    yield of_engine(gateway.sessions.engines.factory())
+    yield of_engine(gateway.agents.sessions.engines.factory())
     await models.learn_windows()
     async for finding in findings(
         gateway.store,
@@ -125,17 +125,17 @@ async def _all_findings(setup: Setup, gateway: Gateway, served: Sequence[Adapter
         served,
         threshold=settings.compression.threshold,
         caching=caching_note(models.main),
-        spending=gateway.metering.note(),
+        spending=gateway.agents.metering.note(),
         people=may_talk(access.allow, access.admins, pairing=access.pairing) if public else None,
         database=database,
     ):
         yield finding
-    async for finding in gateway.mcp.probe():
+    async for finding in gateway.agents.mcp.probe():
         yield finding
     if (transcriber := configured_transcriber(settings, gateway.clock)) is not None:
         yield await of_transcription(transcriber)
-    if gateway.embeddings is not None:
-        yield await of_embeddings(gateway.embeddings)
+    if gateway.agents.embeddings is not None:
+        yield await of_embeddings(gateway.agents.embeddings)
 
 
 async def findings(

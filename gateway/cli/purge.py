@@ -104,8 +104,8 @@ async def carry_out(settings: Config, purge: Purge) -> tuple[dict[str, int], str
     gateway = build(settings, [], Parts(store=store))
     await store.open()
     try:
-        went = await _purge(store, gateway.forgetter, purge, SystemClock(), SystemIds())
-        engines = gateway.forgetter.sessions.engines
+        went = await _purge(store, gateway.agents.forgetter, purge, SystemClock(), SystemIds())
+        engines = gateway.agents.forgetter.sessions.engines
         name = engines.out_of_reach
         return went, _ENGINE.format(engine=name, folder=engines.home / name) if name and went else ""
     finally:

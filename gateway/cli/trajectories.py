@@ -135,7 +135,7 @@ async def _summariser(config: Config, counter: TokenCounter) -> _Summariser:
     clock = SystemClock()
     store = configured_store(config, clock=clock, waits=False)
     gateway = build(config, [], Parts(store=store, clock=clock))
-    models = gateway.metering.models
+    models = gateway.agents.metering.models
     await models.learn_windows()
     helpers = models.helpers("compression", models.main)
     if config.budgets and any(not providers()[spec.provider].free for spec in helpers):

@@ -10,11 +10,9 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from gateway.agent.agents import Agents
 from gateway.agent.compaction import CompactionReport
 from gateway.agent.conversation import Conversation
-from gateway.agent.forgetting import Forgetter
-from gateway.agent.mcp.servers import McpServers
-from gateway.agent.metering import Metering
 from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions, opened_by
 from gateway.agent.tools.base import Files
@@ -27,9 +25,8 @@ from gateway.domain.session import EndReason, Session
 from gateway.people.people import People
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionNotFound
-from gateway.runtime.tokens import TokenCounter
 from gateway.store.port import Store
-from gateway.store.records import InboxItem, Lease, Passage
+from gateway.store.records import InboxItem, Lease
 
 Group = Literal["Conversation", "While I work", "What I remember", "Sessions", "About"]
 Run = Callable[["CommandContext"], Awaitable["Answer | str"]]
@@ -128,15 +125,11 @@ class CommandContext(Struct, frozen=True, kw_only=True):
     registry: CommandRegistry
     store: Store
     sessions: Sessions
+    agents: Agents
     people: People
-    metering: Metering
-    search: Callable[[str, SessionKey | None, int], Awaitable[list[Passage]]]
     running_turns: RunningTurns
     clock: Clock
-    counter: TokenCounter
     files: Callable[[InboxItem], Files]
-    forgetter: Forgetter
-    mcp: McpServers
     redact: Callable[[str], str]
     chats: Mapping[str, Mapping[str, str]]  # what config.yaml says of single places: by key, then by place
     automatic: bool  # whether conversations are compressed unasked

@@ -48,7 +48,7 @@ async def _models_to_use(ctx: CommandContext) -> list[Proposal]:
 )
 async def model(ctx: CommandContext) -> Answer | str:
     """Show or switch the chat's model; budgets follow its window from the next message on."""
-    models, session = ctx.metering.models, await ctx.present()
+    models, session = ctx.sessions.models, await ctx.present()
     home = _home(ctx)
     if ctx.argument:
         _refuse_others(ctx)
@@ -133,7 +133,7 @@ async def persona(ctx: CommandContext) -> str:
     if text.lower() in _OFF:
         await _choose(ctx, "persona", None)
         return "From your next message on, I have the persona of config.yaml again."
-    if refusal := _refusal(ctx, text, ctx.metering.models.of(await _session(ctx))):
+    if refusal := _refusal(ctx, text, ctx.sessions.models.of(await _session(ctx))):
         raise UserError(refusal)
     await _choose(ctx, "persona", text)
     return "From your next message on, this is my persona in all sessions of this chat. /persona off takes it back."
@@ -141,7 +141,7 @@ async def persona(ctx: CommandContext) -> str:
 
 async def said_of_chat(ctx: CommandContext, present: Session) -> list[str]:
     """Return the choices that hold in this chat alone, a line each, with their sources."""
-    models, session = ctx.metering.models, _seen(ctx, present)
+    models, session = ctx.sessions.models, _seen(ctx, present)
     chosen = await ctx.sessions.choices(session)
     lines, model, persona = [], ctx.sessions.model(session, chosen), ctx.sessions.persona(session, chosen)
     home, name = models.home(session).name, models.of(session).name
@@ -179,7 +179,7 @@ def _seen(ctx: CommandContext, session: Session) -> Session:
 
 def _home(ctx: CommandContext) -> ModelSpec:
     """The model that is configured here."""
-    return ctx.metering.models.home_of(ctx.key.platform, names(ctx.inbound.source))
+    return ctx.sessions.models.home_of(ctx.key.platform, names(ctx.inbound.source))
 
 
 def _refuse_others(ctx: CommandContext) -> None:
@@ -206,7 +206,7 @@ def _refusal(ctx: CommandContext, text: str, spec: ModelSpec) -> str | None:
         return f"A persona has at most {LONGEST_PERSONA:,} characters, and this has {len(text):,}; shorten it."
     if ctx.redact(text) != text:
         return "It seems to hold a credential, and a persona goes to the model with every message; leave that out."
-    tokens, room = ctx.counter.text(text), int(PINS_SHARE * spec.context_length)
+    tokens, room = ctx.sessions.counter.text(text), int(PINS_SHARE * spec.context_length)
     if tokens > room:
         return f"A persona may take {room:,} tokens of this model's window, and this takes {tokens:,}; shorten it."
     return None
@@ -215,7 +215,7 @@ def _refusal(ctx: CommandContext, text: str, spec: ModelSpec) -> str | None:
 async def _offered(ctx: CommandContext, home: ModelSpec) -> tuple[list[str], str]:
     """The names of the provider's models, and a sentence where its server does not say them just now."""
     try:
-        return [each.name for each in await ctx.metering.models.offered(home)], ""
+        return [each.name for each in await ctx.sessions.models.offered(home)], ""
     except (ProviderError, TimeoutError):
         return [], "The provider does not say just now which models it has."
 

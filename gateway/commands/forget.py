@@ -71,19 +71,19 @@ async def forget(ctx: CommandContext) -> str:
     argument = ctx.argument.strip().lower()
     if argument == "everything":
         return await _everything(ctx)
-    contents, listed = await ctx.forgetter.contents(ctx.key), await ctx.forgetter.kept_list(ctx.key)
+    contents, listed = await ctx.agents.forgetter.contents(ctx.key), await ctx.agents.forgetter.kept_list(ctx.key)
     if argument == "all" and listed is None:
         return await _everything(ctx)
     chosen, held = await _chosen(ctx, contents, listed)
     if isinstance(chosen, str):
         return chosen
     ids = {name for exchange in chosen for name in exchange.ids}
-    deed = await ctx.forgetter.deed(contents, ctx.key, deed_of(ctx.item), ids, ctx.item.id, held=held)
+    deed = await ctx.agents.forgetter.deed(contents, ctx.key, deed_of(ctx.item), ids, ctx.item.id, held=held)
     assert ctx.confirm is not None, "a lane's command is given a way to ask"
     if not await ctx.confirm(_question(ctx, chosen, deed), _LABELS):
         return _KEPT
     of_list = listed is not None and held is None and _NUMBERS.fullmatch(argument) is not None
-    told = _with_copies(ctx, _told(await ctx.forgetter.do(ctx.owned(), contents, deed, of_list=of_list)))
+    told = _with_copies(ctx, _told(await ctx.agents.forgetter.do(ctx.owned(), contents, deed, of_list=of_list)))
     waiting = await ctx.store.waiting(ctx.key, _MOST_WAITING) if held is not None else ()
     later = [each for each in waiting if held is not None and held.holds(each.inbound.text)]
     return f"{told} {_WAITING.format(waiting=counted(len(later), 'later message'))}" if later else told
@@ -91,13 +91,13 @@ async def forget(ctx: CommandContext) -> str:
 
 async def _everything(ctx: CommandContext) -> str:
     """All that the bot holds of a person on this platform."""
-    elsewhere = await ctx.forgetter.talks_elsewhere(ctx.item)
+    elsewhere = await ctx.agents.forgetter.talks_elsewhere(ctx.item)
     assert ctx.confirm is not None, "a lane's command is given a way to ask"
     places = f"here and in {counted(len(elsewhere), 'other conversation')}" if elsewhere else "here"
     if not await ctx.confirm(_EVERYTHING.format(places=places), _LABELS):
         return _KEPT
-    await ctx.forgetter.ask_elsewhere(ctx.item, elsewhere)
-    told = _with_copies(ctx, _told(await ctx.forgetter.forget_person(ctx.owned(), ctx.item)))
+    await ctx.agents.forgetter.ask_elsewhere(ctx.item, elsewhere)
+    told = _with_copies(ctx, _told(await ctx.agents.forgetter.forget_person(ctx.owned(), ctx.item)))
     if not elsewhere:
         return told
     return (
@@ -135,7 +135,7 @@ async def _of_list(ctx: CommandContext, contents: Contents, argument: str, words
     """The exchanges that are meant of the list shown last. Where all are, everything goes that holds the words."""
     picked = list(ids) if argument == "all" else _picked(ids, argument)
     chosen = _theirs(ctx, [_held(contents.history.exchange_of(each)) for each in picked])
-    held = await ctx.forgetter.holding(contents, ctx.item, words, own=_owns_part(ctx)) if words else None
+    held = await ctx.agents.forgetter.holding(contents, ctx.item, words, own=_owns_part(ctx)) if words else None
     if held is None or not held.whole or (argument != "all" and len(picked) < len(held.exchanges)):
         return chosen, None
     return held.exchanges, held
@@ -177,12 +177,12 @@ async def _answered(ctx: CommandContext, contents: Contents, reply_to: str) -> E
 
 async def _found(ctx: CommandContext, contents: Contents, words: str) -> str:
     """A numbered list of the exchanges that hold the words, newest first, which is remembered."""
-    held = await ctx.forgetter.holding(contents, ctx.item, words, own=_owns_part(ctx))
+    held = await ctx.agents.forgetter.holding(contents, ctx.item, words, own=_owns_part(ctx))
     if not held:  # who looks whether words are gone leaves them nowhere
-        await ctx.forgetter.forget_line(ctx.owned(), contents, ctx.item)
+        await ctx.agents.forgetter.forget_line(ctx.owned(), contents, ctx.item)
         return f"{_NONE} {_OTHERS}" if held.others else _NONE
     shown = held.exchanges[:_MOST]
-    await ctx.forgetter.keep_list(ctx.key, words, [each.ids[0] for each in shown])
+    await ctx.agents.forgetter.keep_list(ctx.key, words, [each.ids[0] for each in shown])
     lines = [] if held.whole else [_SOME_WORDS]
     lines += [_line(ctx, f"{number}.", each) for number, each in enumerate(shown, 1)]
     if held.whole:

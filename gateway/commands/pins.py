@@ -75,7 +75,7 @@ async def _add(ctx: CommandContext, text: str) -> str:
         if shared:
             text = " ".join(text.split())  # a line of its own might read as somebody else's rule
         rules = (*pins.rules, Pin(text=text, at=ctx.clock.now(), by=speaker(ctx.inbound.source) if shared else ""))
-        models = ctx.metering.models
+        models = ctx.sessions.models
         home = models.home_of(ctx.key.platform, names(ctx.inbound.source))
         if refusal := _refusal(ctx, rules, models.of(present) if present else home):
             raise UserError(f"I did not pin that: {refusal}")
@@ -132,7 +132,7 @@ def _refusal(ctx: CommandContext, rules: Sequence[Pin], spec: ModelSpec) -> str 
 
 def pins_tokens(ctx: CommandContext, rules: Sequence[Pin]) -> int:
     """The tokens that these rules take of a prompt."""
-    return ctx.counter.text(pinned(rules)) if rules else 0
+    return ctx.sessions.counter.text(pinned(rules)) if rules else 0
 
 
 def pins_room(spec: ModelSpec) -> int:

@@ -52,12 +52,12 @@ async def status(ctx: CommandContext) -> str:
     if session is None:
         lines.append("No session yet; your next message starts one.")
     else:
-        model = ctx.metering.models.of(session).name
+        model = ctx.sessions.models.of(session).name
         lines.append(f"This session: {counted(session.message_count, 'message')}, model {model}, id {session.id}.")
         if session.compaction_count:
             lines.append(f"Compressed {_times(session.compaction_count)}; nothing that was said is lost.")
     if ctx.people.pairing.access.sees_details(ctx.inbound.source):
-        lines += [f"MCP server {name} is {note}." for name, note in ctx.mcp.absent()]
+        lines += [f"MCP server {name} is {note}." for name, note in ctx.agents.mcp.absent()]
     return "\n".join(lines)
 
 
@@ -94,8 +94,8 @@ async def shares_of(ctx: CommandContext, conversation: Conversation) -> WindowSh
     summary = noted_tokens(summaries_in(conversation.stored.messages))
     pins = (await ctx.store.pins(ctx.key)).rules
     pinned = pins_tokens(ctx, pins)
-    prompt = ctx.counter.message({"role": "system", "content": conversation.stored.session.system_prompt})
-    memory = ctx.counter.text(snapshot_in(conversation.stored.session.system_prompt))
+    prompt = ctx.sessions.counter.message({"role": "system", "content": conversation.stored.session.system_prompt})
+    memory = ctx.sessions.counter.text(snapshot_in(conversation.stored.session.system_prompt))
     rows = [
         ("system prompt", prompt - pinned - memory),
         *([("memory", memory)] if memory else []),
@@ -170,7 +170,7 @@ async def usage(ctx: CommandContext) -> str:
         lines += [f"  {total.label}: {total_line([total])}" for total in day]
     lines += _estimated(await ctx.store.usage(ctx.clock.now() - _DAY, "purpose", key=ctx.key))
     now = ctx.clock.now()
-    metering = ctx.metering.answering(ctx.inbound.source.user)
+    metering = ctx.agents.metering.answering(ctx.inbound.source.user)
     lines += [_left(standing, now) for standing in await metering.standings(ctx.key, session)]
     return "\n".join(lines)
 
@@ -230,7 +230,7 @@ async def recall(ctx: CommandContext) -> str:
     """Find original messages of the caller's own conversations, compacted or not."""
     if not ctx.argument:
         raise UserError("Say what to look for, for example: /recall train tickets")
-    hits = await ctx.search(ctx.argument, ctx.key, _MOST_HITS)
+    hits = await ctx.agents.search(ctx.argument, ctx.key, _MOST_HITS)
     # The same words may have been said again, or be stored again by /retry.
     found = list({speaker_of(each.hit, {}) + text_of(each.hit.message): each for each in reversed(hits)}.values())
     if not found:

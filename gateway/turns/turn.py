@@ -10,7 +10,7 @@ How a message comes into its lane is told in `reception`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from operator import itemgetter
@@ -19,22 +19,18 @@ from typing import Final, Literal
 import structlog
 from msgspec import Struct, field
 
+from gateway.agent.agents import Agents
 from gateway.agent.asking import Asking
 from gateway.agent.caps import millionths
-from gateway.agent.compaction import CompactionReport, Compactor
+from gateway.agent.compaction import CompactionReport
 from gateway.agent.conversation import Conversation
-from gateway.agent.files.intake import FileIntake
 from gateway.agent.files.message import without_files
 from gateway.agent.fitting import Fitting
-from gateway.agent.forgetting import Forgetter
-from gateway.agent.hygiene import Hygiene
 from gateway.agent.loop import Agent
 from gateway.agent.metering import Metering
-from gateway.agent.preparation import Preparations
 from gateway.agent.pressure import announce
 from gateway.agent.running import RunningTurn, RunningTurns
-from gateway.agent.sessions import Sessions
-from gateway.agent.steps import ToolSteps, close_open_calls, has_open_calls
+from gateway.agent.steps import close_open_calls, has_open_calls
 from gateway.agent.tools.base import Question
 from gateway.agent.tools.offer import Caller
 from gateway.commands.runner import CommandRunner, sentence_for
@@ -43,7 +39,7 @@ from gateway.context.standing import ended
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter
 from gateway.domain.approval import LABELS, Labels
-from gateway.domain.chat import Inbound, Outbound, OutboundKind, SessionKey, readable
+from gateway.domain.chat import Inbound, Outbound, OutboundKind, readable
 from gateway.domain.command import CommandCall
 from gateway.domain.message import Message, note_of
 from gateway.domain.session import Session
@@ -59,7 +55,7 @@ from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
 from gateway.store.port import Store
-from gateway.store.records import MOST_ATTEMPTS, Cap, InboxItem, ItemOutcome, Lease, Passage, ToolIntent, TurnJournal
+from gateway.store.records import MOST_ATTEMPTS, Cap, InboxItem, ItemOutcome, Lease, TurnJournal
 from gateway.turns.limits import STOPPED, TurnTime
 from gateway.turns.notices import Throttle
 from gateway.turns.observer import TurnObserver
@@ -117,24 +113,13 @@ class Ending(Struct, frozen=True, kw_only=True):
 
 
 class Turns(Struct, kw_only=True):
-    """The parts that every turn needs. `agent`, `fitting`, `steps` and `compactor` build those of one turn; `invoke`
-    runs its agent. `began`: when this process did (monotonic). Only `_outages` changes: when each key was last told
-    that the store is away."""
+    """The parts that every turn needs. `began`: when this process did (monotonic). Only `_outages` changes: when each
+    key was last told that the store is away."""
 
     store: Store
-    sessions: Sessions
+    agents: Agents
     people: People
-    metering: Metering
-    search: Callable[[str, SessionKey | None, int], Awaitable[list[Passage]]]
     commands: CommandRunner
-    forgetter: Forgetter
-    files: FileIntake
-    hygiene: Hygiene
-    preparations: Preparations
-    agent: partial[Agent]
-    fitting: partial[Fitting]
-    steps: partial[ToolSteps]
-    compactor: partial[Compactor]
     running_turns: RunningTurns
     outbox: Outbox
     adapters: Mapping[str, Adapter]
@@ -143,7 +128,6 @@ class Turns(Struct, kw_only=True):
     clock: Clock
     points: Points
     began: float
-    invoke: Callable[[Agent, Conversation, Collection[ToolIntent]], Awaitable[str]] = Agent.run
     _outages: Throttle = field(default_factory=Throttle)
 
     # -- 1. the lane has come to an item ----------------------------------------------------
@@ -151,7 +135,12 @@ class Turns(Struct, kw_only=True):
     async def run(self, lease: Lease, item: InboxItem) -> InboxItem | None:
         """Bring one item to its end. Returns the lane's next item, already claimed."""
         recorder = TurnRecorder(
-            store=self.store, sessions=self.sessions, outbox=self.outbox, clock=self.clock, lease=lease, item=item
+            store=self.store,
+            sessions=self.agents.sessions,
+            outbox=self.outbox,
+            clock=self.clock,
+            lease=lease,
+            item=item,
         )
         try:
             ending = await self._ending(recorder)
@@ -182,7 +171,7 @@ class Turns(Struct, kw_only=True):
         if item.inbound.kind == "expiry":
             return await self._expire(recorder)
         if item.inbound.kind == "forget":
-            await self.forgetter.forget_person(recorder.lease, item)
+            await self.agents.forgetter.forget_person(recorder.lease, item)
             return Ending(outcome="answered")
         if not await self.people.pairing.lets_in(item.inbound.source):
             return await self._shut_out(item)
@@ -226,7 +215,7 @@ class Turns(Struct, kw_only=True):
             async with observer.limits():
                 await observer.begin()
                 observer.phase("compacting")
-                compactor = self.compactor(writer=recorder)
+                compactor = self.agents.compactor(writer=recorder)
                 return await compactor.run(conversation, "manual", focus=focus, keep=keep)
         except TimeoutError:
             raise UserError(COMPACTION_STOPPED) from None
@@ -260,7 +249,7 @@ class Turns(Struct, kw_only=True):
         parts = [] if begun or item.inbound.part_of is None else await self._parts(item)
         session = await self._session(recorder, begins.tip, resumed=begun)
         self.points("turn.session_opened")
-        conversation = await self.sessions.conversation(session)
+        conversation = await self.agents.sessions.conversation(session)
         if begun:  # the conversation holds the message already
             return await self._turn(recorder, conversation, journal, None, reminders=begins.reminders)
         if parts:
@@ -286,7 +275,7 @@ class Turns(Struct, kw_only=True):
 
     async def _session(self, recorder: TurnRecorder, present: Session | None, *, resumed: bool) -> Session:
         """The key's session. One whose time is over ends here, in the same way as by the sweep."""
-        if present is not None and (resumed or not self.sessions.is_due(present)):
+        if present is not None and (resumed or not self.agents.sessions.is_due(present)):
             return await recorder.follow(present)
         if present is not None:
             await self._put_away(recorder, present)
@@ -313,10 +302,10 @@ class Turns(Struct, kw_only=True):
             async with observer.limits():
                 await self._add_message(observer, conversation, said, reminders=reminders)
                 # A compaction would take calls that wait for their results for lost: the loop makes room behind them.
-                if self.hygiene.due(conversation) and not has_open_calls(conversation):
+                if self.agents.hygiene.due(conversation) and not has_open_calls(conversation):
                     await self._clean(observer, conversation, agent.fitting)
                 outcome: ItemOutcome = "answered"
-                reply = await self.invoke(agent, conversation, journal.intents)
+                reply = await self.agents.invoke(agent, conversation, journal.intents)
                 asides = f"\n\n{questions.footer}" if questions.footer else ""
                 shown = [("reply", reply + asides + agent.footer())]
             for text in await agent.remarks(conversation):
@@ -358,7 +347,7 @@ class Turns(Struct, kw_only=True):
             await observer.begin()
             if said.attachments:
                 observer.phase("fetching files")
-                message = await self.files.message(conversation, said, observer.alive, observer.tell_once)
+                message = await self.agents.files.message(conversation, said, observer.alive, observer.tell_once)
             message = await conversation.measured_aside(message)
             before = await reminded(self.store, conversation) if reminders else []
             if note_of(message).get("instructions"):
@@ -383,7 +372,7 @@ class Turns(Struct, kw_only=True):
     async def _clean(self, observer: TurnObserver, conversation: Conversation, fitting: Fitting) -> None:
         """Compact before the turn where its own loop would come too late."""
         await fitting.begin(conversation)
-        result = await self.hygiene.run(conversation, fitting.compactor)
+        result = await self.agents.hygiene.run(conversation, fitting.compactor)
         if result.failure:
             fitting.compact_no_more()
             unspoken = result.technical and not fitting.details
@@ -397,20 +386,20 @@ class Turns(Struct, kw_only=True):
     async def _expire(self, recorder: TurnRecorder) -> Ending:
         """End the session named by the sweep, if it is still open and still due."""
         session = await self.store.session(recorder.item.inbound.text)
-        if session.ended_at is None and self.sessions.is_due(session):
+        if session.ended_at is None and self.agents.sessions.is_due(session):
             await self._put_away(recorder, session)
         elif session.ended_at is None:
-            due = self.sessions.policy.deadline(session.last_active_at) if session.message_count else None
+            due = self.agents.sessions.policy.deadline(session.last_active_at) if session.message_count else None
             await self.store.update_session(recorder.lease, session.ref, expires_at=due)
         return Ending(outcome="answered")
 
     async def _put_away(self, recorder: TurnRecorder, session: Session) -> None:
         """End a session whose time is over, and tell its chat. The notice comes first, under an id made of the
         session's own: after a crash in between it is neither forgotten nor repeated."""
-        if self.sessions.policy.notify:
+        if self.agents.sessions.policy.notify:
             rows = self.outbox.rows(recorder.item, "notice", PUT_AWAY, first_id=f"o_{session.id}")
             await insist(lambda: self.outbox.emit(rows), clock=self.clock, what="put_away")
-        await self.sessions.end(recorder.lease, session, "expired")
+        await self.agents.sessions.end(recorder.lease, session, "expired")
 
     # -- 5. the end of an item --------------------------------------------------------------
 
@@ -423,8 +412,8 @@ class Turns(Struct, kw_only=True):
         if journal is None or not journal.begun:  # its other parts would only do the same again
             parts = following(item, await self.store.waiting(item.key, self.rules.turns.lane_cap))
         if journal is not None or parts:
-            session = await self.sessions.open(recorder.lease, item.inbound.source)
-            conversation = await self.sessions.conversation(session)
+            session = await self.agents.sessions.open(recorder.lease, item.inbound.source)
+            conversation = await self.agents.sessions.conversation(session)
             close_open_calls(conversation, self.clock.now())
             conversation.absorb(part.id for part in parts)
         text = UNREADABLE if item.inbound.kind == "unreadable" else DEAD.format(attempts=item.attempts - 1)
@@ -453,7 +442,7 @@ class Turns(Struct, kw_only=True):
             TURNS.observe(took, item.key.platform, ending.outcome)
         self.outbox.deliver(end.outbound)
         if conversation is not None and ending.outcome == "answered":
-            self.preparations.consider(conversation)
+            self.agents.sessions.preparations.consider(conversation)
         return end.next
 
     # -- 6. the parts of one turn -----------------------------------------------------------
@@ -504,7 +493,7 @@ class Turns(Struct, kw_only=True):
         return Steering(
             item=item,
             store=self.store,
-            files=self.files,
+            files=self.agents.files,
             clock=self.clock,
             takes_messages=_TAKES[self.rules.busy(item.inbound.source)],
             alive=observer.alive,
@@ -521,26 +510,26 @@ class Turns(Struct, kw_only=True):
         steering: Steering,
     ) -> Agent:
         item, access = recorder.item, self.people.pairing.access
-        metering = self.metering.answering(item.inbound.source.user)
+        metering = self.agents.metering.answering(item.inbound.source.user)
         if item.inbound.kind == "schedule":
             metering = self._within_budget(metering, item.inbound)
-        fitting = self.fitting(
-            compactor=self.compactor(writer=recorder),
+        fitting = self.agents.fitting(
+            compactor=self.agents.compactor(writer=recorder),
             metering=metering,
             observer=observer,
             details=access.sees_details(item.inbound.source),
         )
-        steps = self.steps(
+        steps = self.agents.steps(
             caller=Caller(source=item.inbound.source, admin=access.is_admin(item.inbound.source)),
             writer=recorder,
             observer=observer,
             questions=questions,
-            recall=lambda words, limit: self.search(words, item.key, limit),
+            recall=lambda words, limit: self.agents.search(words, item.key, limit),
             around=lambda message_id, reach: self.store.around(item.key, message_id, reach),
             files=TurnFiles(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
             reminders=self.people.reminders.of(item),
         )
-        return self.agent(
+        return self.agents.agent(
             fitting=fitting,
             asking=Asking(
                 metering=metering,

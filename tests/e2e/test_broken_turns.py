@@ -124,7 +124,7 @@ async def test_a_hook_that_cannot_be_called_does_not_keep_back_the_others(tmp_pa
         await eventually(lambda: [told[0] for told in heard].count("end") == 3)
         heard.clear()
         store.broken = True
-        assert await live.gateway.sessions.hooks.look()
+        assert await live.gateway.agents.sessions.hooks.look()
         await eventually(lambda: len({told[1] for told in heard if told[0] == "end"}) == 2)
         store.broken = False
 
@@ -139,7 +139,7 @@ async def test_a_hook_that_was_called_since_it_was_found_owed_is_not_called_agai
         ended = [session for session in await live.store.sessions(None, 10) if session.ended_at is not None]
         owed = [replace(session, hook="pending") for session in ended]
         monkeypatch.setattr(live.store, "pending_hooks", AsyncMock(return_value=owed))
-        assert await live.gateway.sessions.hooks.look()
+        assert await live.gateway.agents.sessions.hooks.look()
         assert len([told for told in heard if told[0] == "end"]) == 1
 
 

@@ -204,7 +204,7 @@ async def test_a_cheaper_model_answers_where_a_cap_leaves_no_room_and_says_so_on
         assert told.count(CHEAPER.format(model="cheap", home="dear")) == 1
         tip = await live.tip()
         assert tip is not None
-        (standing,) = await live.gateway.metering.standings(tip.key, tip)
+        (standing,) = await live.gateway.agents.metering.standings(tip.key, tip)
         assert standing.spent <= standing.cap.limit
 
 
@@ -231,7 +231,7 @@ async def test_what_a_killed_turn_may_have_cost_stays_counted(tmp_path: Path) ->
         await live.adapter.until(lambda: live.adapter.shown("c", "reply"))
         tip = await live.tip()
         assert tip is not None
-        (standing,) = await live.gateway.metering.standings(tip.key, tip)
+        (standing,) = await live.gateway.agents.metering.standings(tip.key, tip)
         assert standing.spent >= 2 * 100_000  # the call that was killed, and its repetition
 
 
@@ -290,11 +290,11 @@ async def test_fifty_shortened_turns_at_once_stay_within_a_cap(tmp_path: Path) -
     async with running(tmp_path, config=config, model=model) as live:
         events = [await live.tell("hi", chat=f"c{number}") for number in range(50)]
         await gate.until_waiting()
-        await eventually(lambda: len(live.gateway.metering._waiting) + gate.waiting == 50)
+        await eventually(lambda: len(live.gateway.agents.metering._waiting) + gate.waiting == 50)
         gate.open()
         answers = [(await live.answer(event)).text for event in events]
         rooms = [request.max_tokens or 0 for request in model.requests]
-        (standing,) = await live.gateway.metering.standings(SessionKey(platform="fake", chat="c"), None)
+        (standing,) = await live.gateway.agents.metering.standings(SessionKey(platform="fake", chat="c"), None)
     assert answers.count("yes") == len(rooms) == 4
     assert rooms[:3] == [8_192] * 3
     assert LEAST_OUTPUT <= rooms[3] < 8_192

@@ -326,7 +326,7 @@ async def test_a_cap_that_was_met_is_told(tmp_path: Path) -> None:
     async with world_for(tmp_path, model=priced, budgets=Caps(daily_usd=1)) as world:
 
         async def asks() -> None:
-            world.live.gateway.metering.caps = Caps(daily_usd=0.000001)
+            world.live.gateway.agents.metering.caps = Caps(daily_usd=0.000001)
             assert "spend cap" in await world.live.ask("hello")
             await world.live.quiet()
 

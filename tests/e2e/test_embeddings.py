@@ -29,8 +29,8 @@ def searching(server: EmbeddingServer, **more: Any) -> SearchSettings:
 
 async def embedded(live: Live) -> None:
     """Every message has its vector."""
-    assert live.gateway.embeddings is not None
-    await live.gateway.embeddings.look()
+    assert live.gateway.agents.embeddings is not None
+    await live.gateway.agents.embeddings.look()
 
 
 def _files(folder: Path) -> list[Path]:

@@ -246,7 +246,7 @@ async def test_a_smaller_window_is_compacted_for_first_and_is_not_kept(tmp_path:
         assert tip.compaction_count == 1
         assert sum(len(str(message)) for message in model.requests[-1].messages) < 4 * 8_000
         assert "of 32,000 tokens" in await live.ask("/context")
-        assert (await live.gateway.sessions.engines.of(tip)).engine.threshold_tokens == 16_000
+        assert (await live.gateway.agents.sessions.engines.of(tip)).engine.threshold_tokens == 16_000
         assert await live.ask("and then?") == "small: and then?"
         model.script = by_name()
         await clock.advance(61)
@@ -297,5 +297,5 @@ async def test_the_price_is_that_of_the_model_that_answered(tmp_path: Path) -> N
         assert (total.label, total.cost_usd) == ("cheap", 0.001)
         tip = await live.tip()
         assert tip is not None
-        (standing,) = await live.gateway.metering.standings(tip.key, tip)
+        (standing,) = await live.gateway.agents.metering.standings(tip.key, tip)
         assert standing.spent == 1_000

@@ -101,7 +101,7 @@ async def test_a_smaller_window_is_met_by_a_compaction_before_the_call(start: St
         assert live.model.specs[-1].context_length == 8_000
         assert (tip := await live.tip()) is not None
         assert tip.compaction_count == 1
-        sent = sum(live.gateway.sessions.counter.message(each) for each in live.model.requests[0].messages)
+        sent = sum(live.gateway.agents.sessions.counter.message(each) for each in live.model.requests[0].messages)
         assert sent < 8_000
 
 
@@ -130,7 +130,7 @@ class Listing:
 async def listing(folder: Path) -> AsyncIterator[Live]:
     """A gateway whose provider lists its models."""
     async with running(folder) as live:
-        live.gateway.metering.models.servers = {"offline": Listing()}
+        live.gateway.agents.metering.models.servers = {"offline": Listing()}
         yield live
 
 
@@ -138,7 +138,7 @@ async def test_a_model_is_picked_with_a_button_by_who_may_choose_it(tmp_path: Pa
     long = OfferedModel(name="n" * 80)
     adapter = Buttoned()
     async with running(tmp_path, config=settings(tmp_path), adapter=adapter) as live:
-        live.gateway.metering.models.servers = {"offline": Listing((*LISTED, long))}
+        live.gateway.agents.metering.models.servers = {"offline": Listing((*LISTED, long))}
         await live.ask("/model")
         (shown,) = [row for row in adapter.sent if row.text.startswith("Your first session")]
         tokens = [button.token for line in shown.buttons for button in line]
@@ -203,7 +203,7 @@ async def test_a_silent_list_is_not_asked_at_every_message(tmp_path: Path) -> No
         await live.ask("/model small-2")
     down = Listing(None)
     async with listing(tmp_path) as live:
-        live.gateway.metering.models.servers = {"offline": down}
+        live.gateway.agents.metering.models.servers = {"offline": down}
         assert await live.ask("hello") == "echo: hello"
         assert await live.ask("hello") == "echo: hello"
         assert down.asked == ["fake"]
@@ -212,7 +212,7 @@ async def test_a_silent_list_is_not_asked_at_every_message(tmp_path: Path) -> No
 async def test_a_silent_list_refuses_no_model(tmp_path: Path) -> None:
     async with listing(tmp_path) as live:
         await live.ask("hello")
-        live.gateway.metering.models.servers = {"offline": Listing(None)}
+        live.gateway.agents.metering.models.servers = {"offline": Listing(None)}
         silence = "The provider does not say just now which models it has."
         window = "32,000 tokens of window; I assume that, because nobody tells it"
         assert (await live.ask("/model other")).endswith(f"now uses other ({window}). {silence}")

@@ -33,7 +33,7 @@ def wants(tool: str, **arguments: Any) -> Say:
 
 async def ready(live: Live) -> None:
     """Return when all servers can be used."""
-    await eventually(lambda: all(server.ready for server in live.gateway.mcp.servers))
+    await eventually(lambda: all(server.ready for server in live.gateway.agents.mcp.servers))
 
 
 def results(model: FakeModel) -> list[str]:
@@ -92,7 +92,7 @@ async def test_a_server_that_never_starts_holds_nobody_up(tmp_path: Path, monkey
     async with running(tmp_path, config=config(tmp_path, **servers), adapter=adapter) as live:
         assert await live.ask("hello") == "echo: hello"
         await eventually(lambda: pids_in(noted))
-        await live.gateway.mcp.servers[1].settled.wait()
+        await live.gateway.agents.mcp.servers[1].settled.wait()
         status = await live.ask("/status")
         assert "MCP server mute is being started." in status
         assert "MCP server gone is not usable: it ended with exit code 9" in status

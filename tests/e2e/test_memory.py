@@ -273,8 +273,8 @@ async def test_the_end_of_a_session_fills_memory_and_leaves_no_trace_in_it(tmp_p
         (request,) = model.flushes
         assert [tool["function"]["name"] for tool in request.tools] == ["memory"]
         # Somebody read the session before its flush ended, and comes with that only now.
-        live.gateway.sessions.flushes.at_end(replace(ended, flushed_messages=0))
-        await eventually(lambda: not live.gateway.sessions.flushes._running)
+        live.gateway.agents.sessions.flushes.at_end(replace(ended, flushed_messages=0))
+        await eventually(lambda: not live.gateway.agents.sessions.flushes._running)
         assert len(model.flushes) == 1
 
 

@@ -163,7 +163,7 @@ async def test_a_provider_of_another_api_is_made_once_and_closed_at_the_end(tmp_
                 await reloader.reload()
                 assert await live.ask("two") == "from afar"
                 assert server.requests[-1]["model"] == name
-            models, closing = live.gateway.metering.models, len(live.gateway.close)
+            models, closing = live.gateway.agents.metering.models, len(live.gateway.close)
             first = models.servers["anthropic"]
             written.config = written.config.replace(model=at(server.url, "claude-c"))
             await reloader.reload()

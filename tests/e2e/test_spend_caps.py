@@ -92,7 +92,7 @@ async def test_many_chats_at_once_never_overrun_the_whole_bots_day(tmp_path: Pat
     async with running(tmp_path, config=config, model=model) as live:
         events = [await live.tell("hi", chat=f"c{number}") for number in range(30)]
         await gate.until_waiting()
-        await eventually(lambda: len(live.gateway.metering._waiting) + gate.waiting == 30)
+        await eventually(lambda: len(live.gateway.agents.metering._waiting) + gate.waiting == 30)
         assert 0 < gate.waiting < 30
         gate.open()
         answers = [(await live.answer(event)).text for event in events]
@@ -119,7 +119,7 @@ async def test_a_compaction_that_cannot_be_paid_is_made_by_rule(tmp_path: Path) 
         assert "spend cap of $2.00" in (compaction.error or "")
         assert model.summaries == 0
         # The continuation goes on spending from the same cap.
-        (standing,) = await live.gateway.metering.standings(session.key, session)
+        (standing,) = await live.gateway.agents.metering.standings(session.key, session)
         assert standing.spent == sum(round(t.cost_usd * 1e6) for t in await live.store.usage(0.0, "model"))
 
 
@@ -130,13 +130,13 @@ async def test_what_was_broken_off_stays_counted_at_its_worst_case(tmp_path: Pat
     async with running(tmp_path, config=config, model=model) as live:
         await live.tell("hi")
         await gate.until_waiting()
-        (standing,) = await live.gateway.metering.standings((await _tip(live)).key, None)
+        (standing,) = await live.gateway.agents.metering.standings((await _tip(live)).key, None)
         reserved = standing.spent
         await live.ask("/stop")
         await live.quiet()
     assert reserved > 10_000
     async with running(tmp_path, config=config, model=FakeModel(costs(100))) as live:
-        (standing,) = await live.gateway.metering.standings((await _tip(live)).key, None)
+        (standing,) = await live.gateway.agents.metering.standings((await _tip(live)).key, None)
         assert standing.spent == reserved
 
 
@@ -214,7 +214,11 @@ async def test_check_says_which_caps_there_are(tmp_path: Path) -> None:
     providers = {"openai": FakeModel(costs(10))}
     gateway = bootstrap.build(capped(tmp_path, daily_usd=2), [], bootstrap.Parts(providers=providers))
     found = findings(
-        gateway.store, gateway.metering.models, threshold=0.5, caching="off", spending=gateway.metering.note()
+        gateway.store,
+        gateway.agents.metering.models,
+        threshold=0.5,
+        caching="off",
+        spending=gateway.agents.metering.note(),
     )
     (line,) = [finding async for finding in found if finding.what == "spend caps"]
     assert line.detail.startswith("$2.00 a day in all; days begin at 00:00 UTC")

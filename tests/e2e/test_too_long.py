@@ -177,7 +177,7 @@ async def test_a_limit_per_minute_is_that_of_one_call(tmp_path: Path) -> None:
         assert model.specs[-1].context_length == WINDOW
         tip = await live.tip()
         assert tip is not None
-        assert (await live.gateway.sessions.engines.of(tip)).engine.threshold_tokens == WINDOW // 2
+        assert (await live.gateway.agents.sessions.engines.of(tip)).engine.threshold_tokens == WINDOW // 2
 
 
 async def test_an_unstated_or_larger_limit_changes_nothing_about_the_window(tmp_path: Path) -> None:
@@ -336,7 +336,7 @@ async def test_hygiene_fires_after_a_switch_to_a_smaller_model(tmp_path: Path) -
             return {"tiny": 4_000}.get(model)
 
     async with running(tmp_path, engine=engine_of(RecordingEngine, [])) as live:
-        live.gateway.metering.models.windows = Windows()
+        live.gateway.agents.metering.models.windows = Windows()
         await filled(live, 5)
         assert "tiny (4,000 tokens of window)" in await live.ask("/model tiny")
         assert await live.ask("hello") == "echo: hello"

@@ -47,17 +47,17 @@ async def test_the_order_outlives_a_restart_and_what_comes_later_stands_behind(t
     async with running(tmp_path, config=config, model=model) as live:
         await live.ask("one")
         assert names(model.requests[-1]) == ["clock", "todo"]
-        live.gateway.sessions.toolbox.register("later", [Payment()])
+        live.gateway.agents.sessions.toolbox.register("later", [Payment()])
         await live.ask("two")
         assert names(model.requests[-1]) == ["clock", "todo", "pay"]
-        live.gateway.sessions.toolbox.withdraw("later")
+        live.gateway.agents.sessions.toolbox.withdraw("later")
         await live.ask("three")
         assert names(model.requests[-1]) == ["clock", "todo", "pay"], "the prompt stays as it is"
     async with running(tmp_path, config=config, model=model) as live:
         await live.ask("four")
         assert names(model.requests[-1]) == ["clock", "todo"]
-        live.gateway.sessions.toolbox.withdraw("legato")
-        live.gateway.sessions.toolbox.register("first", [Payment()])
+        live.gateway.agents.sessions.toolbox.withdraw("legato")
+        live.gateway.agents.sessions.toolbox.register("first", [Payment()])
         await live.ask("five")
         assert names(model.requests[-1]) == ["clock", "todo", "pay"]
         tip = await live.tip()

@@ -142,7 +142,7 @@ async def test_failures_are_named_by_their_class(tmp_path: Path, monkeypatch: py
 async def test_nothing_is_wrapped_where_it_is_off(tmp_path: Path) -> None:
     model = ModelSettings(provider="openai", name="a-model", base_url="http://127.0.0.1:9/v1")
     async with running(tmp_path, config=config_in(tmp_path, model=model)) as live:
-        assert type(live.gateway.metering.models.providers["openai"]) is FakeModel
+        assert type(live.gateway.agents.metering.models.providers["openai"]) is FakeModel
 
 
 def test_a_program_without_it_loads_nothing_of_it(tmp_path: Path) -> None:

@@ -264,7 +264,7 @@ BUGS: Final = (
     Bug(
         name="a session ends though somebody spoke meanwhile",
         file="gateway/turns/turn.py",
-        old="if session.ended_at is None and self.sessions.is_due(session):",
+        old="if session.ended_at is None and self.agents.sessions.is_due(session):",
         new="if session.ended_at is None:",
         tests=("tests/e2e/test_session_ends.py", "tests/e2e/test_hooks.py"),
     ),

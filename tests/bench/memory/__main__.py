@@ -98,7 +98,7 @@ async def _ask(live: Live, model: FakeModel, life: Life, counted: Figures) -> No
         counted.found += value in prompt or value in result
         lines = [line for line in f"{prompt}\n{result}".splitlines() if "(no longer true" not in line]
         counted.stale += any(old in line for line in lines for old in life.former)
-    counted.snapshots.append(live.gateway.metering.counter.text(prompt))
+    counted.snapshots.append(live.gateway.agents.metering.counter.text(prompt))
 
 
 def _result(requests: Sequence[ModelRequest]) -> str:

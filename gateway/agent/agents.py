@@ -1,0 +1,60 @@
+"""What agents are made of and work with, as long as the program runs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection
+from functools import partial
+
+from msgspec import Struct
+
+from gateway.agent.compaction import Compactor
+from gateway.agent.conversation import Conversation
+from gateway.agent.embeddings import Embeddings
+from gateway.agent.files.intake import FileIntake
+from gateway.agent.fitting import Fitting
+from gateway.agent.forgetting import Forgetter
+from gateway.agent.hygiene import Hygiene
+from gateway.agent.loop import Agent
+from gateway.agent.mcp.servers import McpServers
+from gateway.agent.metering import Metering
+from gateway.agent.sessions import Sessions
+from gateway.agent.steps import ToolSteps
+from gateway.agent.tools.outputs import OutputLimits
+from gateway.domain.chat import SessionKey
+from gateway.providers.base import KeepsBodies
+from gateway.store.port import Remembers
+from gateway.store.records import Passage, ToolIntent
+
+
+class Agents(Struct, kw_only=True):
+    """`agent`, `fitting`, `steps` and `compactor` build the parts of one turn; `invoke` runs its agent. `embeddings`
+    are None where searches go by words alone."""
+
+    sessions: Sessions
+    forgetter: Forgetter
+    metering: Metering
+    embeddings: Embeddings | None
+    files: FileIntake
+    hygiene: Hygiene
+    mcp: McpServers
+    agent: partial[Agent]
+    fitting: partial[Fitting]
+    steps: partial[ToolSteps]
+    compactor: partial[Compactor]
+    invoke: Callable[[Agent, Conversation, Collection[ToolIntent]], Awaitable[str]] = Agent.run
+
+    async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Passage]:
+        """Find what was said, also by what was meant where there are vectors. Raises StoreUnavailable."""
+        return await (self.embeddings or self.sessions.store).search(words, key, limit)
+
+    def keep_to(self, limits: OutputLimits) -> None:
+        """Keep the tools' output to other limits, from the next turn on."""
+        self.steps = partial(self.steps, limits=limits)
+
+    def rest(self) -> tuple[int, int]:
+        """Forget the conversations in which nothing was said for a while: they are read again when it is. Returns how
+        many engines went, and the bytes that are free by that."""
+        engines, store = self.sessions.engines.rest(), self.sessions.store
+        servers = self.metering.models.servers.values()
+        freed = sum(each.rest() for each in servers if isinstance(each, KeepsBodies))
+        return engines, freed + (store.rest() if isinstance(store, Remembers) else 0)
