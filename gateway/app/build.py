@@ -56,7 +56,7 @@ from gateway.app.readers import Readers
 from gateway.app.store import configured_store
 from gateway.app.views import OperatorView, StoreViews
 from gateway.app.watchdog import Watchdog
-from gateway.commands.base import CommandContext
+from gateway.commands.base import CommandContext, Program
 from gateway.commands.runner import CommandRunner
 from gateway.context.compressor import Compressor
 from gateway.context.engine import ContextEngine
@@ -129,7 +129,13 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     base = _base(config, adapters, parts)
     agents, closers = _agents(base, parts)
     people = _people(base)
-    commands = _commands(base, agents, people)
+    program = Program(
+        registry=all_commands(),
+        chats=_chats_in_words(config),
+        automatic=config.compression.enabled,
+        started_at=base.clock.now(),
+    )
+    commands = _commands(base, program, agents, people)
     reception = _reception(base, people, commands)
     turns = _turns(base, agents, people, commands)
     _connect(base, reception)
@@ -182,7 +188,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         agents.sessions.write_with(prompts)
         people.approvals.seconds = changed.tools.approval_deadline
         people.keep_to(Access.of(changed.access, base.limits))
-        commands.context = partial(commands.context, chats=_chats_in_words(changed))
+        program.chats = _chats_in_words(changed)
         watchdog.alerts.to = changed.alerts.chat
         operator.config = changed
 
@@ -512,10 +518,11 @@ def _people(base: _Base) -> People:
     )
 
 
-def _commands(base: _Base, agents: Agents, people: People) -> CommandRunner:
+def _commands(base: _Base, program: Program, agents: Agents, people: People) -> CommandRunner:
     store, outbox, clock = base.store, base.outbox, base.clock
     context = partial(
         CommandContext,
+        program=program,
         store=store,
         sessions=agents.sessions,
         agents=agents,
@@ -524,11 +531,8 @@ def _commands(base: _Base, agents: Agents, people: People) -> CommandRunner:
         clock=clock,
         files=lambda item: TurnFiles(item=item, store=store, outbox=outbox, clock=clock),
         redact=base.redact,
-        chats=_chats_in_words(base.config),
-        automatic=base.config.compression.enabled,
-        started_at=clock.now(),
     )
-    return CommandRunner(registry=all_commands(), context=context)
+    return CommandRunner(registry=program.registry, context=context)
 
 
 def _reception(base: _Base, people: People, commands: CommandRunner) -> Reception:

@@ -257,8 +257,7 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         """The context of a command that the person gives at this moment, beside their lane."""
         key, inbound = self.rules.key(source), Inbound(event_id="", source=source, text="")
         item = InboxItem(id="", key=key, inbound=inbound, accepted_at=self.clock.now(), attempts=1)
-        parts: Any = {"lease": None, "compress": None, "confirm": None, "registry": self.runner.registry}
-        return self.runner.context(item=item, argument="", **parts)
+        return self.runner.context(item=item, argument="", lane=None)
 
 
 async def _newest(

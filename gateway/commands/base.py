@@ -114,15 +114,32 @@ class Answer(Struct, frozen=True, kw_only=True):
     choices: tuple[Proposal, ...] = ()
 
 
+class HeldLane(Struct, frozen=True, kw_only=True):
+    """The lane that a command runs in. `confirm` asks a person, who may say no, while the lane waits; `compress`
+    compacts a conversation about a topic, all but its last so many messages."""
+
+    lease: Lease
+    confirm: Confirm
+    compress: Compress
+
+
+class Program(Struct, kw_only=True):
+    """What the bot tells of itself. `chats`: what config.yaml says of single places, by key, then by place.
+    `automatic`: conversations are compressed unasked. `started_at`: in seconds since the epoch."""
+
+    registry: CommandRegistry
+    chats: Mapping[str, Mapping[str, str]]
+    automatic: bool
+    started_at: float
+
+
 class CommandContext(Struct, frozen=True, kw_only=True):
     """One call of a command, and all that a command may use."""
 
     item: InboxItem
     argument: str
-    lease: Lease | None  # None: the command bypasses its lane and must not touch sessions
-    confirm: Confirm | None  # asks a person, who may say no; the lane waits
-    compress: Compress | None  # compacts a conversation about a topic, all but its last so many messages
-    registry: CommandRegistry
+    lane: HeldLane | None  # None: the command bypasses its lane and must not touch sessions
+    program: Program
     store: Store
     sessions: Sessions
     agents: Agents
@@ -131,9 +148,6 @@ class CommandContext(Struct, frozen=True, kw_only=True):
     clock: Clock
     files: Callable[[InboxItem], Files]
     redact: Callable[[str], str]
-    chats: Mapping[str, Mapping[str, str]]  # what config.yaml says of single places: by key, then by place
-    automatic: bool  # whether conversations are compressed unasked
-    started_at: float  # seconds since the epoch
 
     @property
     def key(self) -> SessionKey:
@@ -150,10 +164,10 @@ class CommandContext(Struct, frozen=True, kw_only=True):
         """The id of the session that this item opens, at every attempt."""
         return opened_by(self.item)
 
-    def owned(self) -> Lease:
-        """The lease of the lane that this command runs in."""
-        assert self.lease is not None, "a bypassing command does not own its lane"
-        return self.lease
+    def owned(self) -> HeldLane:
+        """The lane that this command runs in."""
+        assert self.lane is not None, "a bypassing command does not own its lane"
+        return self.lane
 
     async def present(self) -> Session | None:
         """The session that the conversation is in."""
@@ -173,7 +187,7 @@ class CommandContext(Struct, frozen=True, kw_only=True):
     ) -> None:
         """End the present session and go on in a new one, which begins with these messages of `origin`."""
         await self.sessions.switch(
-            self.owned(), present, origin, messages, reason, title=title, session_id=self.session_id
+            self.owned().lease, present, origin, messages, reason, title=title, session_id=self.session_id
         )
 
     async def opened_before(self) -> Session | None:

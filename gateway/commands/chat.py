@@ -73,7 +73,7 @@ async def model(ctx: CommandContext) -> Answer | str:
     chosen_at = None if name == home.name else home.provider
     await _choose(ctx, "model", name if chosen_at else None, provider=home.provider)
     if session is not None:
-        await ctx.store.update_session(ctx.owned(), session.ref, model=name, model_chosen_at=chosen_at)
+        await ctx.store.update_session(ctx.owned().lease, session.ref, model=name, model_chosen_at=chosen_at)
     there = "This session now uses" if session else "This chat will use"
     told = f"{there} {name} ({_window(models, spec)})."
     return " ".join([told, *([silent] if silent else []), *await _to_be_compressed(ctx)])
@@ -96,7 +96,7 @@ def _window(models: Models, spec: ModelSpec) -> str:
 async def _to_be_compressed(ctx: CommandContext) -> list[str]:
     """Say that the conversation is too long for its new model, where it is."""
     session = await ctx.present()
-    if session is None or not ctx.automatic:
+    if session is None or not ctx.program.automatic:
         return []
     conversation = await ctx.sessions.glance(session)
     threshold = int((await conversation.engine.status()).get("threshold_tokens") or 0)
@@ -153,7 +153,7 @@ async def said_of_chat(ctx: CommandContext, present: Session) -> list[str]:
         brief = one_line(persona.value)
         brief = brief if len(brief) <= _BRIEF else brief[: _BRIEF - 1] + "…"
         lines.append(f"Persona: “{brief}”, {_origin(ctx, persona)}.")
-    for key, by_place in ctx.chats.items():
+    for key, by_place in ctx.program.chats.items():
         if found := narrowest(by_place, ctx.key.platform, session.places):
             lines.append(f"{key}: {found.value}, from config.yaml for {found.place}.")
     return lines

@@ -90,8 +90,7 @@ async def compress(ctx: CommandContext) -> Answer | str:
         return _NOTHING
     if asked.preview:
         return await _preview(ctx, conversation, messages, kept, asked)
-    assert ctx.compress is not None, "a lane's command is given the compactor"
-    report = await ctx.compress(conversation, asked.focus, kept)
+    report = await ctx.owned().compress(conversation, asked.focus, kept)
     outcome = report.outcome
     if (outcome.aborted or outcome.fallback) and not ctx.people.pairing.access.sees_details(ctx.inbound.source):
         outcome = replace(outcome, error=None)

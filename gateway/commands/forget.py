@@ -79,11 +79,10 @@ async def forget(ctx: CommandContext) -> str:
         return chosen
     ids = {name for exchange in chosen for name in exchange.ids}
     deed = await ctx.agents.forgetter.deed(contents, ctx.key, deed_of(ctx.item), ids, ctx.item.id, held=held)
-    assert ctx.confirm is not None, "a lane's command is given a way to ask"
-    if not await ctx.confirm(_question(ctx, chosen, deed), _LABELS):
+    if not await ctx.owned().confirm(_question(ctx, chosen, deed), _LABELS):
         return _KEPT
     of_list = listed is not None and held is None and _NUMBERS.fullmatch(argument) is not None
-    told = _with_copies(ctx, _told(await ctx.agents.forgetter.do(ctx.owned(), contents, deed, of_list=of_list)))
+    told = _with_copies(ctx, _told(await ctx.agents.forgetter.do(ctx.owned().lease, contents, deed, of_list=of_list)))
     waiting = await ctx.store.waiting(ctx.key, _MOST_WAITING) if held is not None else ()
     later = [each for each in waiting if held is not None and held.holds(each.inbound.text)]
     return f"{told} {_WAITING.format(waiting=counted(len(later), 'later message'))}" if later else told
@@ -92,12 +91,11 @@ async def forget(ctx: CommandContext) -> str:
 async def _everything(ctx: CommandContext) -> str:
     """All that the bot holds of a person on this platform."""
     elsewhere = await ctx.agents.forgetter.talks_elsewhere(ctx.item)
-    assert ctx.confirm is not None, "a lane's command is given a way to ask"
     places = f"here and in {counted(len(elsewhere), 'other conversation')}" if elsewhere else "here"
-    if not await ctx.confirm(_EVERYTHING.format(places=places), _LABELS):
+    if not await ctx.owned().confirm(_EVERYTHING.format(places=places), _LABELS):
         return _KEPT
     await ctx.agents.forgetter.ask_elsewhere(ctx.item, elsewhere)
-    told = _with_copies(ctx, _told(await ctx.agents.forgetter.forget_person(ctx.owned(), ctx.item)))
+    told = _with_copies(ctx, _told(await ctx.agents.forgetter.forget_person(ctx.owned().lease, ctx.item)))
     if not elsewhere:
         return told
     return (
@@ -179,7 +177,7 @@ async def _found(ctx: CommandContext, contents: Contents, words: str) -> str:
     """A numbered list of the exchanges that hold the words, newest first, which is remembered."""
     held = await ctx.agents.forgetter.holding(contents, ctx.item, words, own=_owns_part(ctx))
     if not held:  # who looks whether words are gone leaves them nowhere
-        await ctx.agents.forgetter.forget_line(ctx.owned(), contents, ctx.item)
+        await ctx.agents.forgetter.forget_line(ctx.owned().lease, contents, ctx.item)
         return f"{_NONE} {_OTHERS}" if held.others else _NONE
     shown = held.exchanges[:_MOST]
     await ctx.agents.forgetter.keep_list(ctx.key, words, [each.ids[0] for each in shown])

@@ -20,7 +20,7 @@ async def start(ctx: CommandContext) -> str:
 async def help_(ctx: CommandContext) -> str:
     """The commands for this person, one line each, in groups."""
     admin = ctx.people.pairing.access.is_admin(ctx.inbound.source)
-    commands = [each for each in ctx.registry.commands if admin or each.audience != "admins"]
+    commands = [each for each in ctx.program.registry.commands if admin or each.audience != "admins"]
     blocks = ["Just write to me. Commands begin with a slash:"]
     for group in get_args(Group):
         own = [(_usage(command), _text(command)) for command in commands if command.group == group]

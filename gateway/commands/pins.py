@@ -79,7 +79,7 @@ async def _add(ctx: CommandContext, text: str) -> str:
         home = models.home_of(ctx.key.platform, names(ctx.inbound.source))
         if refusal := _refusal(ctx, rules, models.of(present) if present else home):
             raise UserError(f"I did not pin that: {refusal}")
-        await ctx.sessions.set_pins(ctx.owned(), present, Pins(rules=rules, set_by=item.id))
+        await ctx.sessions.set_pins(ctx.owned().lease, present, Pins(rules=rules, set_by=item.id))
         known.append(text)
     number = len(known)
     whom = " to everybody here" if is_shared(ctx.key, ctx.inbound.source) else ""
@@ -97,7 +97,7 @@ async def _remove(ctx: CommandContext, which: str) -> str:
                 raise UserError(f"There is no pin number {number}; /pin lists them.")
         left = tuple(rule for number, rule in enumerate(pins.rules, 1) if numbers and number not in numbers)
         present = await ctx.present()
-        await ctx.sessions.set_pins(ctx.owned(), present, Pins(rules=left, set_by=ctx.item.id))
+        await ctx.sessions.set_pins(ctx.owned().lease, present, Pins(rules=left, set_by=ctx.item.id))
     gone = f"Took pin {', '.join(map(str, numbers))} away." if numbers else "Took all pins away."
     return f"{gone} Left are:\n{_listed(ctx, left)}" if left else f"{gone} Nothing is pinned now."
 

@@ -8,7 +8,7 @@ from functools import partial
 import structlog
 from msgspec import Struct
 
-from gateway.commands.base import Answer, CommandContext, CommandRegistry, Compress, Confirm
+from gateway.commands.base import Answer, CommandContext, CommandRegistry, HeldLane
 from gateway.domain.command import CommandCall, Proposal
 from gateway.runtime.errors import (
     ConfigError,
@@ -20,7 +20,7 @@ from gateway.runtime.errors import (
     StoreUnavailable,
 )
 from gateway.runtime.structs import replace
-from gateway.store.records import InboxItem, Lease
+from gateway.store.records import InboxItem
 
 log = structlog.get_logger(__name__)
 
@@ -40,23 +40,14 @@ class CommandRunner(Struct, kw_only=True):
         self,
         item: InboxItem,
         call: CommandCall,
-        lease: Lease | None = None,
-        compress: Compress | None = None,
-        confirm: Confirm | None = None,
+        lane: HeldLane | None = None,
     ) -> Answer:
         """Run the command of a call. Raises SessionConflict, StoreUnavailable."""
         command = self.registry.get(call.name)
         if command is None:
             answer = Answer(kind="error", text=self.registry.unknown(call.name))
         else:
-            context = self.context(
-                item=item,
-                argument=call.argument,
-                lease=lease,
-                compress=compress,
-                confirm=confirm,
-                registry=self.registry,
-            )
+            context = self.context(item=item, argument=call.argument, lane=lane)
             try:
                 said = await command.run(context)
                 answer = said if isinstance(said, Answer) else Answer(text=said)
@@ -74,10 +65,7 @@ class CommandRunner(Struct, kw_only=True):
         command = self.registry.get(call.name)
         if command is None or command.proposals is None:
             return ()
-        context = self.context(
-            item=item, argument=call.argument, lease=None, compress=None, confirm=None, registry=self.registry
-        )
-        found = await command.proposals(context)
+        found = await command.proposals(self.context(item=item, argument=call.argument, lane=None))
         typed = call.argument.lower()
         return [each for each in found if typed in each.label.lower() or typed in each.value.lower()]
 

@@ -36,7 +36,7 @@ async def new(ctx: CommandContext) -> str:
     if await ctx.opened_before() is None:
         if present is None or present.message_count == 0:
             return "This is already a fresh session."
-        await ctx.sessions.reset(ctx.owned(), present, session_id=ctx.session_id)
+        await ctx.sessions.reset(ctx.owned().lease, present, session_id=ctx.session_id)
     return "Started a fresh session. The one before is kept: /sessions lists it, /resume goes back."
 
 
@@ -133,7 +133,7 @@ async def title(ctx: CommandContext) -> str:
         return "This session has no name yet; /title <name> gives it one."
     if not name:
         return f"This session is “{await heading(ctx.store, present)}”. /title <name> changes that."
-    await ctx.store.update_session(ctx.owned(), present.ref, title=name)
+    await ctx.store.update_session(ctx.owned().lease, present.ref, title=name)
     return f"This session is now “{name}”."
 
 

@@ -110,7 +110,7 @@ async def shares_of(ctx: CommandContext, conversation: Conversation) -> WindowSh
         used=used,
         parts=_summing_to(used, rows),
         threshold=int((await conversation.engine.status()).get("threshold_tokens") or 0),
-        automatic=ctx.automatic,
+        automatic=ctx.program.automatic,
         messages=len(conversation.stored.messages),
         compactions=conversation.stored.session.compaction_count,
     )
@@ -138,7 +138,7 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
     if (brought := quoted(conversation.fresh.announced)) is not None:
         quotes, tokens = counted(brought[0], "quote"), brought[1]
         lines.append(f"Beside your last message I read {quotes} from earlier in this chat (~{tokens:,} tokens).")
-    if threshold and ctx.automatic:
+    if threshold and ctx.program.automatic:
         left = max(0, threshold - used)
         now = f"with your next message (at {threshold:,})"
         lines.append(f"I compress it {f'at {threshold:,} tokens, about {left:,} from now' if left else now}.")
@@ -221,7 +221,7 @@ async def whoami(ctx: CommandContext) -> str:
 @command("version", "About", "which Legato this is", audience="person", bypass=True)
 async def version(ctx: CommandContext) -> str:
     """Say which Legato this is, and since when it runs."""
-    since = moment(ctx.started_at, ctx.sessions.policy.zone)
+    since = moment(ctx.program.started_at, ctx.sessions.policy.zone)
     return f"Legato {__version__}, running since {since}."
 
 

@@ -33,6 +33,7 @@ from gateway.agent.running import RunningTurn, RunningTurns
 from gateway.agent.steps import close_open_calls, has_open_calls
 from gateway.agent.tools.base import Question
 from gateway.agent.tools.offer import Caller
+from gateway.commands.base import HeldLane
 from gateway.commands.runner import CommandRunner, sentence_for
 from gateway.context import feedback
 from gateway.context.standing import ended
@@ -178,7 +179,7 @@ class Turns(Struct, kw_only=True):
         if (call := item.inbound.command) is not None:
             return await self._command(recorder, call)
         if (implied := self.commands.registry.implied(item)) is not None:
-            answer = await self.commands.answer(item, implied, recorder.lease)
+            answer = await self.commands.answer(item, implied, self._held(recorder))
             await self.outbox.tell(item, answer.text)
         return await self._converse(recorder, item.inbound)
 
@@ -198,12 +199,16 @@ class Turns(Struct, kw_only=True):
     # -- 2. a command -----------------------------------------------------------------------
 
     async def _command(self, recorder: TurnRecorder, call: CommandCall) -> Ending:
-        item, compress, asks = recorder.item, partial(self._compress, recorder), partial(self._confirm, recorder)
-        answer = await self.commands.answer(item, call, recorder.lease, compress, asks)
+        item = recorder.item
+        answer = await self.commands.answer(item, call, self._held(recorder))
         if answer.then is not None:
             files = (*item.inbound.attachments, *answer.files)
             return await self._converse(recorder, replace(item.inbound, text=answer.then, attachments=files))
         return Ending(outcome="answered", shown=[(answer.kind, answer.text)], conversation=answer.conversation)
+
+    def _held(self, recorder: TurnRecorder) -> HeldLane:
+        compress, confirm = partial(self._compress, recorder), partial(self._confirm, recorder)
+        return HeldLane(lease=recorder.lease, compress=compress, confirm=confirm)
 
     async def _compress(
         self, recorder: TurnRecorder, conversation: Conversation, focus: str | None, keep: int
