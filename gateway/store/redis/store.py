@@ -729,7 +729,8 @@ class RedisStore(Store):
         return await self._outbox.mark(outbound_id, "refused", storable(reason), *flags(gone, keeps), *row)
 
     async def next_due(self) -> float | None:
-        return self._process.time.until(self._process.agenda.next_due())
+        due = self._process.agenda.next_due()
+        return None if due is None else max(0.0, due - self._process.time.now())
 
     # -- chats in which nothing can be shown any more ---------------------------------------
 

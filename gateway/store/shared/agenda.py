@@ -7,7 +7,8 @@ later are rows with a time of their own (retries), and rows of a process that is
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct
@@ -28,7 +29,10 @@ class Advance(Struct, frozen=True, kw_only=True):
 
 def rows_to_send(advances: Iterable[Advance]) -> tuple[Outbound, ...]:
     """The rows that were claimed."""
-    return tuple([advance.claimed for advance in advances if advance.claimed is not None])
+    return tuple(filter(None, map(_CLAIMED, advances)))
+
+
+_CLAIMED: Final[Callable[[Advance], Outbound | None]] = attrgetter("claimed")
 
 
 class Agenda:

@@ -30,10 +30,6 @@ class SteadyTime:
             self._ahead = self._clock.now() - self._clock.monotonic()
         return self._ahead + self._clock.monotonic()
 
-    def until(self, moment: float | None) -> float | None:
-        """Seconds until a moment, 0.0 if the moment has come; None stays None."""
-        return None if moment is None else max(0.0, moment - self.now())
-
     def learn(self, now: float) -> None:
         """The server says that the time is `now`, at least."""
         ahead = now - self._clock.monotonic()

@@ -7,12 +7,11 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 import apsw
-from msgspec import Struct
 
 from gateway.domain.chat import SessionKey
 from gateway.runtime.errors import SessionConflict
 from gateway.runtime.structs import replace
-from gateway.store.records import MOST_HEARD, Acceptance, Arrival, Fate, InboxItem, ItemOutcome, Receipt, SignalKind
+from gateway.store.records import MOST_HEARD, Arrival, Fate, InboxItem, ItemOutcome, Receipt, SignalKind
 from gateway.store.shared.documents import ERASED, inbound_json, item_from
 from gateway.store.shared.platforms import chat_name
 from gateway.store.sqlite import outbox
@@ -23,40 +22,41 @@ _COLUMNS: Final = "id, key, inbound, accepted_at, attempts"
 _QUEUED: Final = "outcome IS NULL AND bypass = 0 AND absorbed_by IS NULL"
 
 
-class Arrived(Struct, frozen=True, kw_only=True):
-    """The fate of an Arrival. `claimed`: its lane was idle, and its first attempt is counted."""
-
-    receipt: Receipt
-    item: InboxItem | None = None
-    claimed: bool = False
-
-
-def accept(connection: apsw.Connection, arrivals: Sequence[Arrival], cap: int, idle: Collection[str]) -> list[Arrived]:
-    """Store new events. The first new event of each lane of `idle`, which is empty, is claimed."""
+def accept(
+    connection: apsw.Connection, arrivals: Sequence[Arrival], cap: int, idle: Collection[str]
+) -> tuple[list[Receipt], list[InboxItem]]:
+    """Store new events, and return the new items of lanes. The first of each lane of `idle`, which is empty, is
+    claimed: its first attempt is counted."""
     lengths = dict.fromkeys(idle, 0)  # each lane is counted once: nothing leaves it meanwhile
-    result: list[Arrived] = []
+    receipts, queued, full = list[Receipt](), list[InboxItem](), list[int]()
     for arrival in arrivals:
-        lane = arrival.key.text
+        event, lane = arrival.inbound.event_id, arrival.key.text
         if not arrival.bypass and lane not in lengths:
             lengths[lane] = _length(connection, lane, cap)
         waiting = 0 if arrival.bypass else lengths[lane]
         if waiting >= cap:
-            result.append(_without_room(arrival, "full", waiting))
+            full.append(len(receipts))
+            receipts.append(Receipt(event_id=event, status="full", waiting=waiting))
             continue
-        arrived = _accept(connection, arrival, lane, waiting, claims=not waiting and lane in idle)
-        if arrived.item is not None and not arrival.bypass:
+        attempts = int(arrival.bypass or (not waiting and lane in idle))
+        stored = _insert(connection, arrival, attempts=attempts)
+        if stored is None:
+            receipts.append(Receipt(event_id=event, status="duplicate"))
+            continue
+        number, reopened = stored
+        item = InboxItem(
+            id=str(number), key=arrival.key, inbound=arrival.inbound, accepted_at=arrival.at, attempts=attempts
+        )
+        own = item if arrival.bypass else None
+        receipts.append(Receipt(event_id=event, status="new", waiting=waiting, item=own, reopened=reopened))
+        if not arrival.bypass:
             lengths[lane] += 1
-        result.append(arrived)
-    full = [place for place, arrived in enumerate(result) if arrived.receipt.status == "full"]
-    known = _known(connection, [arrivals[place] for place in full]) if full else set()
+            queued.append(item)
+    known = _known(connection, [arrivals[place] for place in full]) if full else ()
     for place in full:
         if _event(arrivals[place]) in known:
-            result[place] = _without_room(arrivals[place], "duplicate", result[place].receipt.waiting)
-    return result
-
-
-def _without_room(arrival: Arrival, status: Acceptance, waiting: int) -> Arrived:
-    return Arrived(receipt=Receipt(event_id=arrival.inbound.event_id, status=status, waiting=waiting))
+            receipts[place] = replace(receipts[place], status="duplicate")
+    return receipts, queued
 
 
 def _event(arrival: Arrival) -> tuple[str, str]:
@@ -75,28 +75,6 @@ def _known(connection: apsw.Connection, arrivals: Sequence[Arrival]) -> Collecti
             (events,),
         )
     }
-
-
-def _accept(connection: apsw.Connection, arrival: Arrival, lane: str, waiting: int, *, claims: bool) -> Arrived:
-    event_id = arrival.inbound.event_id
-    attempts = 1 if claims or arrival.bypass else 0
-    number = _insert(connection, arrival, lane, attempts=attempts)
-    if number is None:
-        return Arrived(receipt=Receipt(event_id=event_id, status="duplicate"))
-    reopened = _reopen(connection, arrival)
-    item = InboxItem(
-        id=str(number), key=arrival.key, inbound=arrival.inbound, accepted_at=arrival.at, attempts=attempts
-    )
-    own = item if arrival.bypass else None
-    receipt = Receipt(event_id=event_id, status="new", waiting=waiting, item=own, reopened=reopened)
-    return Arrived(receipt=receipt, item=item, claimed=claims)
-
-
-def _reopen(connection: apsw.Connection, arrival: Arrival) -> bool:
-    """Open a chat that a message came from, and say whether it was closed. The gateway's own request says nothing of
-    the chat."""
-    own = arrival.inbound.is_own_request
-    return not own and outbox.reopen(connection, chat_name(arrival.inbound.source.address))
 
 
 def amend(connection: apsw.Connection, arrival: Arrival) -> bool:
@@ -118,20 +96,22 @@ def amend(connection: apsw.Connection, arrival: Arrival) -> bool:
 
 def record_refused(connection: apsw.Connection, arrival: Arrival) -> bool:
     """Keep an event as refused; False: the event was known already."""
-    if _insert(connection, arrival, arrival.key.text, attempts=0, outcome="refused") is None:
-        return False
-    _reopen(connection, arrival)
-    return True
+    return _insert(connection, arrival, attempts=0, outcome="refused") is not None
 
 
 def _insert(
-    connection: apsw.Connection, arrival: Arrival, lane: str, *, attempts: int, outcome: ItemOutcome | None = None
-) -> int | None:
+    connection: apsw.Connection, arrival: Arrival, *, attempts: int, outcome: ItemOutcome | None = None
+) -> tuple[int, bool] | None:
+    """Store an event that is new, and open the chat that it came from. Return its number, and whether the chat was
+    closed. The gateway's own request says nothing of the chat."""
+    chat, lane = chat_name(arrival.inbound.source.address), arrival.key.text
     row = one(
         connection,
         "INSERT INTO inbox(platform, event_id, key, inbound, accepted_at, bypass, attempts, outcome, ended_at)"
-        " VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (platform, event_id) DO NOTHING RETURNING id",
+        " VALUES (?2,?3,?4,?5,?6,?7,?8,?9,?10) ON CONFLICT (platform, event_id) DO NOTHING"
+        f" RETURNING id, {outbox.OF_CHAT}",
         (
+            chat,
             arrival.inbound.source.platform,
             arrival.inbound.event_id,
             lane,
@@ -143,7 +123,11 @@ def _insert(
             None if outcome is None else arrival.at,
         ),
     )
-    return None if row is None else int(row[0])
+    if row is None:
+        return None
+    number, is_closed, is_sent_to = row
+    tells = (is_closed or is_sent_to) and not arrival.inbound.is_own_request
+    return number, bool(tells and outbox.reopen(connection, chat))
 
 
 def _length(connection: apsw.Connection, lane: str, cap: int) -> int:

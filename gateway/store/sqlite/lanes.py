@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 from itertools import islice
@@ -25,7 +25,7 @@ from gateway.domain.chat import Inbound, SessionKey
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict
 from gateway.runtime.structs import replace
-from gateway.store.records import ATTEMPT_PAUSES, SUSPECT_ATTEMPTS, Claim, InboxItem, Lease, attempt_pause
+from gateway.store.records import ATTEMPT_PAUSES, SUSPECT_ATTEMPTS, Arrival, Claim, InboxItem, Lease, attempt_pause
 from gateway.store.shared.platforms import Platforms
 
 _FENCES_PER_GENERATION = 1 << 40
@@ -92,14 +92,17 @@ class Lanes:
 
     # -- accepting --------------------------------------------------------------------------
 
-    def reserve(self, keys: Collection[SessionKey]) -> list[SessionKey]:
-        """Set aside the lanes that are idle and may be claimed at once; returns their keys."""
-        reserved = []
-        for key in keys:
-            if key not in self._lanes and self._claimed < self._concurrency and key.platform in self._runs:
+    def reserve(self, arrivals: Iterable[Arrival]) -> dict[str, SessionKey]:
+        """Set aside the lanes that are idle and may be claimed at once; returns their keys, by text form."""
+        reserved: dict[str, SessionKey] = {}
+        for arrival in arrivals:
+            key = arrival.key
+            if arrival.bypass or key in self._lanes or self._claimed >= self._concurrency:
+                continue
+            if key.platform in self._runs:
                 self._lanes[key] = Lane(key, Phase.RESERVED)
                 self._claimed += 1
-                reserved.append(key)
+                reserved[key.text] = key
         return reserved
 
     def claimed(self, item: InboxItem) -> None:
@@ -116,9 +119,9 @@ class Lanes:
             self._ready.put_nowait(lane)
         lane.queue.append(item)
 
-    def unreserve(self, keys: Collection[SessionKey]) -> None:
+    def unreserve(self, reserved: Mapping[str, SessionKey]) -> None:
         """Lanes that were set aside and not used are idle again."""
-        for key in keys:
+        for key in reserved.values():
             lane = self._lanes.get(key)
             if lane is not None and lane.phase is Phase.RESERVED:
                 self._leave(lane)
@@ -129,7 +132,7 @@ class Lanes:
         """Wait for a lane with work. Safe to cancel. The caller must grant it, or claim its head."""
         lane: Lane | None = None
         while lane is None or self._set_aside(lane):
-            lane = self._due_suspect() or await self._next()
+            lane = await (self._next() if self._suspects else self._ready.get())
         if lane.head is None:
             lane.phase = Phase.CLAIMING
             self._claimed += 1
@@ -138,9 +141,13 @@ class Lanes:
         return lane
 
     async def _next(self) -> Lane | None:
-        """The next lane that is made ready. None: a suspect's time has come first."""
-        if self._suspect is not None or not self._suspects:
+        """The next lane that is made ready, or the suspect whose time has come. None: such a time came meanwhile."""
+        if self._suspect is not None:
             return await self._ready.get()
+        due = next((lane for lane in self._suspects if self._pause(lane) <= 0.0), None)
+        if due is not None:
+            self._suspects.remove(due)
+            return due
         with suppress(TimeoutError):
             async with self._clock.limit(max(0.0, min(map(self._pause, self._suspects)))):
                 return await self._ready.get()
@@ -149,15 +156,6 @@ class Lanes:
     def _pause(self, lane: Lane) -> float:
         """In how many seconds the lane's first item may be tried."""
         return self._began + attempt_pause(lane.queue[0].attempts, self._pauses) - self._clock.monotonic()
-
-    def _due_suspect(self) -> Lane | None:
-        if not self._suspects:
-            return None
-        due = next((lane for lane in self._suspects if self._pause(lane) <= 0.0), None)
-        if due is None or self._suspect is not None:
-            return None
-        self._suspects.remove(due)
-        return due
 
     def _set_aside(self, lane: Lane) -> bool:
         """Say whether the lane must wait, for another process, for another suspect to end, or for its time."""
@@ -170,12 +168,11 @@ class Lanes:
             return True
         return False
 
-    def _cleared(self, lane: Lane) -> None:
-        """The lane's head is no longer tried: after a suspect, the next suspect may be."""
-        if lane is self._suspect:
-            self._suspect = None
-            if self._suspects:
-                self._ready.put_nowait(self._suspects.popleft())
+    def _clear(self) -> None:
+        """The suspect is no longer tried: the next one may be."""
+        self._suspect = None
+        if self._suspects:
+            self._ready.put_nowait(self._suspects.popleft())
 
     def counted(self, lane: Lane, item: InboxItem) -> None:
         """The attempt at the lane's first item is durable."""
@@ -185,7 +182,8 @@ class Lanes:
     def uncounted(self, lane: Lane) -> None:
         """The attempt could not be counted: the lane waits again."""
         self._claimed -= 1
-        self._cleared(lane)
+        if lane is self._suspect:
+            self._clear()
         self._make_ready(lane)
 
     def grant(self, lane: Lane, worker: str) -> Claim:
@@ -202,13 +200,16 @@ class Lanes:
 
     # -- running ----------------------------------------------------------------------------
 
-    def check(self, lease: Lease, item: InboxItem | None = None) -> Lane:
-        """The lane of a lease. Raises SessionConflict if the lease, or the item, is not current."""
+    def check(self, lease: Lease, item: InboxItem | None = None, *, ends: bool = False) -> Lane:
+        """The lane of a lease. Raises SessionConflict if the lease, or the item, is not current. `ends`: this is the
+        lease's last operation, which is on its way."""
         lane = self._lanes.get(lease.key)
         if lane is None or lane.fence != lease.fence or lane.phase is not Phase.RUNNING:
             raise SessionConflict(f"Worker {lease.worker} does not run this lane any more.")
         if lane.head is None or (item is not None and lane.head.id != item.id):
             raise SessionConflict("This item is not the one its lane runs.")
+        if ends:
+            lane.phase = Phase.ENDING
         return lane
 
     def recorded(self, lease: Lease) -> None:
@@ -220,12 +221,8 @@ class Lanes:
     def absorbed(self, key: SessionKey, ids: Collection[str]) -> None:
         """Queued items went into the running turn."""
         lane = self._lanes.get(key)
-        if lane is not None and ids:
+        if lane is not None:
             lane.queue = deque(item for item in lane.queue if item.id not in ids)
-
-    def ending(self, lane: Lane) -> None:
-        """The lease's last operation is on its way."""
-        lane.phase = Phase.ENDING
 
     def not_ended(self, lane: Lane) -> None:
         """The lease's last operation failed: the lease is good again."""
@@ -233,7 +230,8 @@ class Lanes:
 
     def ended(self, lane: Lane, following: InboxItem | None) -> None:
         """The head is done; `following` is claimed under the same lease, None: the lane is free."""
-        self._cleared(lane)
+        if lane is self._suspect:
+            self._clear()
         lane.head = following
         if following is None:
             self._leave(lane)
@@ -244,7 +242,8 @@ class Lanes:
     def released(self, lane: Lane, *, counted: bool) -> None:
         """The head was given back, its attempt counted or not."""
         assert lane.head is not None
-        self._cleared(lane)
+        if lane is self._suspect:
+            self._clear()
         lane.queue.appendleft(lane.head if counted else replace(lane.head, attempts=lane.head.attempts - 1))
         lane.head = None
         self._leave(lane)

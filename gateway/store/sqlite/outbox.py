@@ -8,6 +8,7 @@ generation was being sent when its process died.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from math import inf
 from typing import Final
 
@@ -58,9 +59,7 @@ _HEAD = (
     f" WHERE lane = ? AND {UNFINISHED} AND state != '{State.STREAMING}' ORDER BY place, seq LIMIT 1"
 )
 _IS_SENT: Final = f"lane = ?1 AND {UNFINISHED} AND state = '{State.SENDING}'"  # the second condition is the index's
-_OF_CHAT: Final = (
-    f"SELECT EXISTS (SELECT 1 FROM closed_chats WHERE lane = ?1), EXISTS (SELECT 1 FROM {_LEFT} WHERE {_IS_SENT})"
-)
+OF_CHAT: Final = f"EXISTS (SELECT 1 FROM closed_chats WHERE lane = ?1), EXISTS (SELECT 1 FROM {_LEFT} WHERE {_IS_SENT})"
 _IN_DOUBT: Final = f"{_WAITS} AND ambiguous > {MOST_DOUBTS}"
 _BESIDE: Final = _HEAD.replace(" ORDER BY", f" AND NOT ({_IN_DOUBT}) ORDER BY")
 _NEXT: Final = "(SELECT coalesce(max(seq), 0) + 1 FROM outbox)"
@@ -89,7 +88,13 @@ _SHOW: Final = (
 def emit(connection: apsw.Connection, outbound: Sequence[Outbound], sender: Sender) -> tuple[Advance, ...]:
     """Store rows in order and advance their chats. A row whose id is known is not stored twice; a streaming row
     gets its final text, and one that was withheld goes out anew."""
-    return advance_all(connection, [_store(connection, row) for row in outbound], sender)
+    lanes: list[str] = []
+    for row in outbound:
+        lane, facts = chat_name(row.to), OUTBOUND.row(row)
+        facts[_STATE] = State.PENDING
+        stored = one(connection, _EMIT, (None, MOST_PLACE if row.unasked else 0, lane, *facts))
+        lanes.append(lane if stored is None else str(stored[0]))
+    return advance_all(connection, lanes, sender)
 
 
 def open_streaming(connection: apsw.Connection, reply: Outbound) -> Outbound:
@@ -131,7 +136,7 @@ def advance_all(
     connection: apsw.Connection, lanes: Iterable[str], sender: Sender, *, reclaim: bool = False
 ) -> tuple[Advance, ...]:
     """`advance` for each chat once, in the order given."""
-    return tuple([advance(connection, lane, sender, reclaim=reclaim) for lane in dict.fromkeys(lanes)])
+    return tuple(map(partial(advance, connection, sender=sender, reclaim=reclaim), dict.fromkeys(lanes)))
 
 
 def advance(
@@ -163,15 +168,15 @@ def advance(
     if state not in WAITING and not (reclaim and orphaned):
         return Advance(chat=lane, due_at=0.0 if orphaned else None)
     change(connection, _CLAIM, (sender.generation, orphaned, seq))
-    head = _placed(connection, OUTBOUND.of_row(row[5:]))
+    head = OUTBOUND.of_row(row[5:])
+    if head.edits is not None and head.platform_message_id is None:
+        head = _placed(connection, head)
     claimed = replace(head, state=State.SENDING, attempts=head.attempts + 1, ambiguous=head.ambiguous + orphaned)
     return Advance(chat=lane, claimed=claimed)
 
 
 def _placed(connection: apsw.Connection, head: Outbound) -> Outbound:
     """Give a row that edits an earlier one the earlier row's message, which is known by now, or never will be."""
-    if head.edits is None or head.platform_message_id is not None:
-        return head
     row = one(
         connection,
         "UPDATE outbox SET platform_message_id = (SELECT platform_message_id FROM outbox WHERE id = ?)"
@@ -183,28 +188,26 @@ def _placed(connection: apsw.Connection, head: Outbound) -> Outbound:
 
 def mark_sent(
     connection: apsw.Connection, outbound_id: str, platform_message_id: str | None, sender: Sender
-) -> Advance | None:
-    """The row is done; advance its chat. None: there was nothing to mark."""
-    row = one(
-        connection,
-        _SHOW,
-        (OUTBOUND.fact("platform_message_id", platform_message_id), sender.now, outbound_id),
-    )
-    return None if row is None else advance(connection, row[0], sender, shown=True)
+) -> tuple[Advance, ...]:
+    """The row is done; advance its chat. Empty: there was nothing to mark."""
+    known = None if platform_message_id is None else storable(platform_message_id)
+    row = one(connection, _SHOW, (known, sender.now, outbound_id))
+    return () if row is None else (advance(connection, row[0], sender, shown=True),)
 
 
 def mark_retry(
     connection: apsw.Connection,
     outbound_id: str,
     seconds: float,
+    sender: Sender,
     *,
-    now: float,
     ambiguous: bool,
     anew: bool,
     counted: bool,
-) -> Advance | None:
+) -> tuple[Advance, ...]:
     """The row waits, and so does its chat, unless the row is much in doubt; with `anew` the row has no message any
-    more. None: the row was not being sent."""
+    more. Empty: the row was not being sent."""
+    now = sender.now
     row = one(
         connection,
         f"UPDATE outbox SET state = '{State.PENDING}', due_at = ?1, put_off_for = ?2,"
@@ -213,7 +216,9 @@ def mark_retry(
         f" WHERE id = ?6 AND state = '{State.SENDING}' RETURNING lane, ambiguous",
         (due := now + seconds, seconds, ambiguous, anew, counted, outbound_id),
     )
-    return None if row is None else Advance(chat=row[0], due_at=now if ambiguous and row[1] > MOST_DOUBTS else due)
+    if row is None:
+        return ()
+    return (Advance(chat=row[0], due_at=now if ambiguous and row[1] > MOST_DOUBTS else due),)
 
 
 def mark_refused(
@@ -225,7 +230,7 @@ def mark_refused(
     *,
     gone: bool,
     keeps: bool,
-) -> Advance | None:
+) -> tuple[Advance, ...]:
     """The row ends unseen; `instead` goes out in its place, before the chat's later rows. With `gone` the later rows
     end unseen, too, unless a message from the chat was accepted since the row was handed out."""
     row = one(
@@ -235,13 +240,13 @@ def mark_refused(
         (keeps or gone, storable(reason), outbound_id),
     )
     if row is None:
-        return None
+        return ()
     lane, place, heard = row
     if gone and not heard:
         note_closed(connection, lane, reason)
     if instead is not None:
         insert(connection, replace(instead, state=State.PENDING), place)
-    return advance(connection, lane, sender)
+    return (advance(connection, lane, sender),)
 
 
 def give_back(connection: apsw.Connection, outbound_ids: Sequence[str]) -> None:
@@ -311,13 +316,6 @@ def listing(
     return [OUTBOUND.of_row(row) for row in rows]
 
 
-def _store(connection: apsw.Connection, outbound: Outbound) -> str:
-    lane, facts = chat_name(outbound.to), OUTBOUND.row(outbound)
-    facts[_STATE] = State.PENDING
-    stored = one(connection, _EMIT, (None, MOST_PLACE if outbound.unasked else 0, lane, *facts))
-    return lane if stored is None else str(stored[0])
-
-
 def insert(connection: apsw.Connection, outbound: Outbound, place: int | None = None) -> None:
     """Write a row as it is. `place` None: behind all rows emitted so far, and what nobody waits for behind all others.
     A known row is left as it is."""
@@ -348,7 +346,7 @@ def note_closed(connection: apsw.Connection, lane: str, why: str) -> None:
 
 def reopen(connection: apsw.Connection, lane: str) -> bool:
     """Open a chat, and say whether it was closed. A row that is being sent there was handed out before (`heard`)."""
-    row = one(connection, _OF_CHAT, (lane,))
+    row = one(connection, f"SELECT {OF_CHAT}", (lane,))
     assert row is not None
     is_closed, is_sent_to = row
     if is_closed:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.reminder import Reminder
-from gateway.store.records import Arrival
+from gateway.store.records import Arrival, InboxItem
 from gateway.store.shared.agenda import Advance
 from gateway.store.shared.documents import reminder_from, reminder_json, storable
 from gateway.store.shared.platforms import Platforms, chat_name
@@ -98,7 +98,7 @@ class Replaced(Struct, frozen=True, kw_only=True):
     """The result of a change. `first`: nobody had changed the reminder since."""
 
     first: bool
-    arrived: Sequence[inbox.Arrived] = ()
+    queued: Sequence[InboxItem] = ()
     advances: tuple[Advance, ...] = ()
 
 
@@ -121,8 +121,8 @@ def replace(
             "UPDATE reminders SET version = ?, open = ?, due_at = ?, reminder = ? WHERE id = ?",
             (each.version, each.is_open, each.due_at, reminder_json(each), each.id),
         )
-    arrived = inbox.accept(connection, arrivals, _NO_CAP, idle)
-    return Replaced(first=True, arrived=arrived, advances=outbox.emit(connection, shown, sender))
+    _, queued = inbox.accept(connection, arrivals, _NO_CAP, idle)
+    return Replaced(first=True, queued=queued, advances=outbox.emit(connection, shown, sender))
 
 
 def rows_of_chat(connection: apsw.Connection, chat: ChatAddress, row_ids: Iterable[str]) -> list[Outbound]:

@@ -89,7 +89,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 Step: TypeAlias = "Callable[Concatenate[SqliteStore, P], Coroutine[Any, Any, T]]"
-RowStep = Callable[[apsw.Connection, Sender], tuple[Advance, ...]]
+RowStep = Callable[..., tuple[Advance, ...]]  # of a connection and `sender`
 
 log = structlog.get_logger(__name__)
 
@@ -222,21 +222,27 @@ class SqliteStore(Store):
     # -- receiving --------------------------------------------------------------------------
 
     async def accept(self, arrivals: Sequence[Arrival], *, cap: int) -> list[Receipt]:
-        reserved = self._lanes.reserve(dict.fromkeys(arrival.key for arrival in arrivals if not arrival.bypass))
-        idle = frozenset([key.text for key in reserved])
-        arrived = await self._database.writer.run(
-            lambda connection: inbox.accept(connection, arrivals, cap, idle),
-            done=partial(self._arrived, reserved),
+        reserved = self._lanes.reserve(arrivals)
+
+        def done(accepted: tuple[list[Receipt], list[InboxItem]]) -> None:
+            self._arrived(reserved, accepted[1])
+
+        receipts, _ = await self._database.writer.run(
+            partial(inbox.accept, arrivals=arrivals, cap=cap, idle=frozenset(reserved)),
+            done=done,
             failed=partial(self._lanes.unreserve, reserved),
         )
-        return [each.receipt for each in arrived]
+        return receipts
 
-    def _arrived(self, reserved: Sequence[SessionKey], arrived: Sequence[inbox.Arrived]) -> None:
-        for each in arrived:
-            if each.item is None or each.receipt.item is not None:
-                continue
-            (self._lanes.claimed if each.claimed else self._lanes.queued)(each.item)
-        self._lanes.unreserve(reserved)
+    def _arrived(self, reserved: dict[str, SessionKey], queued: Iterable[InboxItem]) -> None:
+        """New items are stored, the first of each lane that was set aside as a claimed one."""
+        for item in queued:
+            if reserved.pop(item.key.text, None) is None:
+                self._lanes.queued(item)
+            else:
+                self._lanes.claimed(item)
+        if reserved:
+            self._lanes.unreserve(reserved)
 
     async def refuse(self, arrival: Arrival, notice: Outbound) -> tuple[Outbound, ...]:
         def work(connection: apsw.Connection, sender: Sender) -> tuple[Advance, ...]:
@@ -278,10 +284,9 @@ class SqliteStore(Store):
         )
 
     async def release(self, lease: Lease, *, counted: bool = False) -> None:
-        lane = self._lanes.check(lease)
+        lane = self._lanes.check(lease, ends=True)
         head = lane.head
         assert head is not None
-        self._lanes.ending(lane)
         await self._database.writer.run(
             lambda connection: inbox.uncount(connection, [] if counted else [head]),
             done=lambda _: self._lanes.released(lane, counted=counted),
@@ -339,8 +344,7 @@ class SqliteStore(Store):
         if (ref is None) != (record is None):
             raise ValueError("a turn's end has both a session and a record, or neither")
         step = None if ref is None or record is None else (ref, record)
-        lane = self._lanes.check(lease, item)
-        self._lanes.ending(lane)
+        lane = self._lanes.check(lease, item, ends=True)
         sender = self._sender()
 
         def done(ended: turns.Ended) -> None:
@@ -355,7 +359,7 @@ class SqliteStore(Store):
                 self._lanes.hand_back(lane)
 
         ended = await self._database.writer.run(
-            lambda connection: turns.finish(connection, item, step, outcome, outbound, sender),
+            partial(turns.finish, item=item, step=step, outcome=outcome, outbound=outbound, sender=sender),
             done=done,
             failed=partial(self._lanes.not_ended, lane),
             abandoned=abandoned,
@@ -364,7 +368,7 @@ class SqliteStore(Store):
         return TurnEnd(messages=stored, next=ended.next, outbound=rows_to_send(ended.advances))
 
     async def finish_bypassed(self, item: InboxItem, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
-        return await self._send(lambda connection, sender: turns.finish_bypassed(connection, item, outbound, sender))
+        return await self._send(partial(turns.finish_bypassed, item=item, outbound=outbound))
 
     # -- questions to people ----------------------------------------------------------------
 
@@ -605,11 +609,11 @@ class SqliteStore(Store):
         also: Sequence[Reminder] = (),
     ) -> Changed:
         sender, arrivals = self._sender(), [arrival] if arrival else []
-        reserved = self._lanes.reserve([each.key for each in arrivals])
-        idle = frozenset([key.text for key in reserved])
+        reserved = self._lanes.reserve(arrivals)
+        idle = frozenset(reserved)
 
         def done(replaced: reminding.Replaced) -> None:
-            self._arrived(reserved, replaced.arrived)
+            self._arrived(reserved, replaced.queued)
             self._noted(replaced.advances)
 
         def abandoned(replaced: reminding.Replaced) -> None:
@@ -635,7 +639,7 @@ class SqliteStore(Store):
     # -- delivery ---------------------------------------------------------------------------
 
     async def emit(self, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
-        return await self._send(lambda connection, sender: outbox.emit(connection, outbound, sender))
+        return await self._send(partial(outbox.emit, outbound=outbound))
 
     async def claim_outbound(self, limit: int) -> list[Outbound]:
         unsent, self._unsent = self._unsent[:limit], self._unsent[limit:]
@@ -650,7 +654,7 @@ class SqliteStore(Store):
                 self._process.agenda.wait(chat, now)
 
         claimed = await self._send(
-            lambda connection, sender: outbox.advance_all(connection, chats, sender, reclaim=True),
+            partial(outbox.advance_all, lanes=chats, reclaim=True),
             failed=failed,
             also=unsent,
         )
@@ -660,18 +664,16 @@ class SqliteStore(Store):
         return True  # the file has one owner
 
     async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Outbound | None:
-        return await self._mark(
-            lambda connection, sender: outbox.mark_sent(connection, outbound_id, platform_message_id, sender)
+        claimed = await self._send(
+            partial(outbox.mark_sent, outbound_id=outbound_id, platform_message_id=platform_message_id)
         )
+        return claimed[0] if claimed else None
 
     async def mark_retry(
         self, outbound_id: str, seconds: float, *, ambiguous: bool, anew: bool = False, counted: bool = True
     ) -> None:
-        await self._mark(
-            lambda connection, sender: outbox.mark_retry(
-                connection, outbound_id, seconds, now=sender.now, ambiguous=ambiguous, anew=anew, counted=counted
-            )
-        )
+        step = partial(outbox.mark_retry, outbound_id=outbound_id, seconds=seconds)
+        await self._send(partial(step, ambiguous=ambiguous, anew=anew, counted=counted))
 
     async def mark_refused(
         self,
@@ -682,14 +684,13 @@ class SqliteStore(Store):
         gone: bool = False,
         keeps: bool = False,
     ) -> Outbound | None:
-        return await self._mark(
-            lambda connection, sender: outbox.mark_refused(
-                connection, outbound_id, reason, instead, sender, gone=gone, keeps=keeps
-            )
-        )
+        step = partial(outbox.mark_refused, outbound_id=outbound_id, reason=reason, instead=instead)
+        claimed = await self._send(partial(step, gone=gone, keeps=keeps))
+        return claimed[0] if claimed else None
 
     async def next_due(self) -> float | None:
-        return 0.0 if self._unsent else self._process.time.until(self._process.agenda.next_due())
+        due = 0.0 if self._unsent else self._process.agenda.next_due()
+        return None if due is None else max(0.0, due - self._process.time.now())
 
     # -- chats in which nothing can be shown any more ---------------------------------------
 
@@ -803,7 +804,8 @@ class SqliteStore(Store):
 
     def _appended(self, key: SessionKey, record: StepRecord, appended: Appended) -> None:
         self._process.transcripts.append(appended.session_id, appended.position, appended.messages)
-        self._lanes.absorbed(key, record.absorbed)
+        if record.absorbed:
+            self._lanes.absorbed(key, record.absorbed)
 
     def _opened(self, opened: Opened | None) -> None:
         """A continuation that took over late messages is not cached: its first reader loads it."""
@@ -818,23 +820,14 @@ class SqliteStore(Store):
     ) -> tuple[Outbound, ...]:
         """Run a step that claims rows. If its caller is gone by then, the rows, and those of `also`, are for the next
         caller."""
-        sender = self._sender()
 
         def abandoned(advances: tuple[Advance, ...]) -> None:
             self._unsent += (*also, *rows_to_send(advances))
 
         advances = await self._database.writer.run(
-            lambda connection: work(connection, sender), done=self._noted, failed=failed, abandoned=abandoned
+            partial(work, sender=self._sender()), done=self._noted, failed=failed, abandoned=abandoned
         )
         return rows_to_send(advances)
-
-    async def _mark(self, work: Callable[[apsw.Connection, Sender], Advance | None]) -> Outbound | None:
-        def mark(connection: apsw.Connection, sender: Sender) -> tuple[Advance, ...]:
-            advance = work(connection, sender)
-            return () if advance is None else (advance,)
-
-        claimed = await self._send(mark)
-        return claimed[0] if claimed else None
 
     def _noted(self, advances: tuple[Advance, ...]) -> None:
         """Take up the new state of the heads of chats. A step that began before this process served a platform did not

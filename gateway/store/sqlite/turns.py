@@ -130,7 +130,8 @@ def finish_bypassed(
 
 def _append(connection: apsw.Connection, ref: SessionRef, item: InboxItem, record: StepRecord) -> sessions.Appended:
     appended = sessions.append(connection, ref, item.key, record)
-    inbox.absorb(connection, int(item.id), item.key, record.absorbed)
+    if record.absorbed:
+        inbox.absorb(connection, int(item.id), item.key, record.absorbed)
     return appended
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gateway.domain.chat import ChatAddress, Inbound, Source
 from gateway.runtime.errors import SessionConflict
 from gateway.runtime.structs import replace
-from gateway.store.records import InboxItem, ToolIntent
+from gateway.store.records import Arrival, InboxItem, ToolIntent
 from gateway.store.shared import documents
 from gateway.store.shared.documents import (
     dumps,
@@ -42,30 +42,35 @@ def lanes(concurrency: int = 9, waiting: list[InboxItem] | None = None) -> Lanes
     return made
 
 
+def reserve(board: Lanes, *chats: str) -> list[str]:
+    arrivals = [Arrival(inbound=item(1, chat).inbound, key=key(chat), at=0.0) for chat in chats]
+    return [each.chat for each in board.reserve(arrivals).values()]
+
+
 async def test_a_reserved_lane_is_claimed_by_its_first_item() -> None:
     board = lanes()
-    assert board.reserve([key("1"), key("2")]) == [key("1"), key("2")]
-    assert board.reserve([key("1")]) == []
+    assert reserve(board, "1", "2") == ["1", "2"]
+    assert reserve(board, "1") == []
     board.claimed(item(1, attempts=1))
     board.queued(item(2))
-    board.unreserve([key("1"), key("2")])
+    board.unreserve({"1": key("1"), "2": key("2")})
     lane = await board.next_ready()
     claim = board.grant(lane, "w")
     assert claim.item.id == "1"
     assert [each.id for each in board.waiting(key("1"), 9)] == ["2"]
-    assert board.reserve([key("2")]) == [key("2")]
+    assert reserve(board, "2") == ["2"]
 
 
 async def test_only_so_many_lanes_are_reserved() -> None:
     board = lanes(concurrency=2)
-    assert board.reserve([key("1"), key("2"), key("3")]) == [key("1"), key("2")]
-    board.unreserve([key("1")])
-    assert board.reserve([key("3")]) == [key("3")]
+    assert reserve(board, "1", "2", "3") == ["1", "2"]
+    board.unreserve({"1": key("1")})
+    assert reserve(board, "3") == ["3"]
 
 
 async def test_a_lease_is_good_until_its_last_operation() -> None:
     board = lanes()
-    board.reserve([key("1")])
+    reserve(board, "1")
     board.claimed(item(1, attempts=1))
     lane = await board.next_ready()
     claim = board.grant(lane, "w")
@@ -74,12 +79,12 @@ async def test_a_lease_is_good_until_its_last_operation() -> None:
         board.check(claim.lease, item(2))
     with pytest.raises(SessionConflict):
         board.check(replace(claim.lease, fence=claim.lease.fence - 1))
-    board.ending(lane)
+    board.check(claim.lease, ends=True)
     with pytest.raises(SessionConflict):
         board.check(claim.lease)
     board.not_ended(lane)
     board.check(claim.lease)
-    board.ending(lane)
+    board.check(claim.lease, ends=True)
     board.ended(lane, None)
     with pytest.raises(SessionConflict):
         board.check(claim.lease)
@@ -96,7 +101,7 @@ async def test_an_item_of_an_earlier_process_is_current_once_it_had_begun() -> N
     assert lane.head is None
     board.counted(lane, replace(lane.queue[0], attempts=2))
     claim = board.grant(lane, "w")
-    board.ending(lane)
+    board.check(claim.lease, ends=True)
     board.released(lane, counted=False)
     assert [each.id for each in board.waiting(key("1"), 9)] == ["1", "3"]
     assert (await board.next_ready()).key == key("2")
@@ -105,12 +110,12 @@ async def test_an_item_of_an_earlier_process_is_current_once_it_had_begun() -> N
 
 async def test_what_nobody_was_given_can_be_taken_back() -> None:
     board = lanes()
-    board.reserve([key("1"), key("2")])
+    reserve(board, "1", "2")
     board.claimed(item(1, "1", attempts=1))
     board.claimed(item(2, "2", attempts=1))
     board.grant(await board.next_ready(), "w")
     assert [each.id for each in board.close()] == ["2"]
-    assert board.reserve([key("3")]) == []
+    assert reserve(board, "3") == []
 
 
 async def test_waiting_workers_are_served_in_turn() -> None:
