@@ -26,26 +26,22 @@ Fact = str | int | float | None
 
 class _Form(NamedTuple):
     """The form of a value: `write` makes a fact of a value, and `read` a value of a fact; None: both are the same.
-    `number` makes a number of a text."""
+    `number` makes a number of a text; `empty` is the fact of an empty tuple."""
 
     write: Callable[[Any], Fact] | None
     read: Callable[[Any], Any] | None
     number: type[int | float] | None = None
+    empty: Fact = None
 
 
 def _todos_json(todos: tuple[Todo, ...]) -> str:
-    return dumps([[todo.text, todo.status] for todo in todos]) if todos else _NONE
+    return dumps([[todo.text, todo.status] for todo in todos])
 
 
 def _todos_from(text: str) -> tuple[Todo, ...]:
-    return tuple(Todo(text=what, status=status) for what, status in loads(text)) if text != _NONE else ()
+    return tuple(Todo(text=what, status=status) for what, status in loads(text))
 
 
-def _texts_from(text: str) -> tuple[str, ...]:
-    return tuple(loads(text)) if text != _NONE else ()
-
-
-_NONE: Final = "[]"
 _TEXT: Final = _Form(storable, None)
 _FORMS: Final[dict[Any, _Form]] = {
     int: _Form(None, None, int),
@@ -55,9 +51,9 @@ _FORMS: Final[dict[Any, _Form]] = {
     SessionKey: _Form(attrgetter("text"), SessionKey.parse),
     KeptFile: _Form(file_json, file_from),
     Mapping[str, Any]: _Form(lambda state: dumps(dict(state)), loads),
-    tuple[str, ...]: _Form(lambda texts: dumps(list(texts)) if texts else _NONE, _texts_from),
-    tuple[Todo, ...]: _Form(_todos_json, _todos_from),
-    tuple[tuple[Button, ...], ...]: _Form(lambda rows: buttons_json(rows) if rows else None, buttons_from),
+    tuple[str, ...]: _Form(lambda texts: dumps(list(texts)), lambda text: tuple(loads(text)), empty="[]"),
+    tuple[Todo, ...]: _Form(_todos_json, _todos_from, empty="[]"),
+    tuple[tuple[Button, ...], ...]: _Form(buttons_json, buttons_from),
 }
 
 
@@ -78,78 +74,64 @@ class Shape(Generic[T]):
         forms = {name: _FORMS.get(_kind(kind), _TEXT) for name, kind in kinds.items()}
         self._class = made_of
         self._parts = parts
-        self._forms = forms
-        self._own = self.some(tuple(kinds))
-        self._reads = [(name, form.read) for name, form in forms.items() if form.read]
-        self._numbers = [(name, form.number) for name, form in forms.items() if form.number]
+        self._reads = [(name, form.read, form.empty) for name, form in forms.items() if form.read]
         self._needed = [name for name, kind in kinds.items() if not _may_lack(kind)]
-        self._nothing: dict[str, Any] = {name: None for name in kinds if name not in self._needed}
+        self._own = tuple(kinds)
+        self._forms: dict[str, _Form] = forms | {
+            f"{of}.{name}": form for of, part in parts.items() for name, form in part._forms.items()
+        }
         self.names: tuple[str, ...] = (*kinds, *(name for part in parts.values() for name in part.names))
+        self.row: Callable[[T], list[Fact]] = self.some(tuple(self._forms))  # a fact for each of `names`
 
     def some(self, names: Sequence[str]) -> Callable[[Any], list[Fact]]:
         """A function that gives the facts of these fields of an object that has them."""
         values = attrgetter(*names)
-        made = [(place, write) for place, name in enumerate(names) if (write := self._forms[name].write)]
-        texts = [place for place, write in made if write is storable]
-        written = [each for each in made if each[1] is not storable]
+        made = [(place, form.write, form.empty) for place, form in enumerate(map(self._forms.__getitem__, names))]
+        texts = [place for place, write, _ in made if write is storable]
+        written = [(place, write, empty) for place, write, empty in made if write and write is not storable]
 
         def facts(value: Any) -> list[Fact]:
             row = list(values(value))
             for place in texts:
                 if row[place] is not None and not row[place].isascii():
                     row[place] = storable(row[place])
-            for place, write in written:
+            for place, write, empty in written:
                 if row[place] is not None:
-                    row[place] = write(row[place])
+                    row[place] = write(row[place]) if row[place] != () else empty
             return row
 
         return facts
 
     def fact(self, name: str, value: Any) -> Fact:
         """One field's fact. Raises TypeError for a value that JSON cannot express, such as a strange engine's state."""
-        write = self._forms[name].write
-        fact: Fact = value if value is None or write is None else write(value)
-        return fact
-
-    def row(self, value: T) -> list[Fact]:
-        """A fact for each of `names`."""
-        row = self._own(value)
-        for name, part in self._parts.items():
-            row += part.row(getattr(value, name))
-        return row
+        form = self._forms[name]
+        fact: Fact = value if value is None or form.write is None else form.write(value)
+        return fact if value != () else form.empty
 
     def facts(self, value: T) -> dict[str, Fact]:
-        """The same by name."""
+        """The facts of `row` by name."""
         return dict(zip(self.names, self.row(value), strict=True))
 
     def of_row(self, row: Sequence[Any]) -> T:
         """The inverse of `row`. A field that must not be None has its default instead. Raises TypeError for a field
         without a default."""
-        given: dict[str, Any] = dict(zip(self._forms, row, strict=False))
+        given: dict[str, Any] = dict(zip(self._own, row, strict=False))
         for name in self._needed:
             if given[name] is None:
                 del given[name]
-        first = len(self._forms)
+        for name, read, empty in self._reads:
+            if (fact := given.get(name)) is not None:
+                given[name] = read(fact) if fact != empty else ()
+        first = len(self._own)
         for name, part in self._parts.items():
             given[name] = part.of_row(row[first:])
             first += len(part.names)
-        return self._made(given)
+        return self._class(**given)
 
     def of_texts(self, texts: Mapping[str, Any]) -> T:
         """The inverse of `facts`; numbers may be texts, and facts of other names are passed over."""
-        given = self._nothing | {name: text for name, text in texts.items() if name in self._forms and text is not None}
-        for name, number in self._numbers:
-            if given.get(name) is not None:
-                given[name] = number(given[name])
-        for name, part in self._parts.items():
-            given[name] = part.of_texts(texts)
-        return self._made(given)
-
-    def _made(self, given: dict[str, Any]) -> T:
-        for name, read in self._reads:
-            if given.get(name) is not None:
-                given[name] = read(given[name])
-        return self._class(**given)
+        found = [(texts.get(name), form.number) for name, form in zip(self.names, self._forms.values(), strict=True)]
+        return self.of_row([number(text) if number and text is not None else text for text, number in found])
 
 
 USAGE: Final = Shape(CanonicalUsage)

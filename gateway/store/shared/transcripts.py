@@ -66,7 +66,7 @@ class TranscriptCache:
             return
         self.drop(session_id)
         self._entries[session_id] = _Entry(rewritten)
-        self._extend(session_id, messages)
+        self.append(session_id, 0, messages)
 
     def append(self, session_id: str, position: int, messages: Sequence[Message]) -> None:
         """Messages were stored from `position` on. Nothing happens to a transcript that is not cached; one that would
@@ -79,8 +79,19 @@ class TranscriptCache:
             self.drop(session_id)
             return
         new = messages[known - position :]
-        if new:
-            self._extend(session_id, new)
+        if not new:
+            return
+        entry.messages.extend(new)
+        entry.used = True
+        entry.view = None
+        more = sum(map(size_of, new))
+        entry.size += more
+        self.size += more
+        self._entries.move_to_end(session_id)
+        # The newest transcript stays, even if it alone is over the capacity: its turn is running.
+        while self.size > self._capacity and len(self._entries) > 1:
+            _, oldest = self._entries.popitem(last=False)
+            self.size -= oldest.size
 
     def drop(self, session_id: str) -> None:
         """Forget a transcript."""
@@ -96,20 +107,6 @@ class TranscriptCache:
         for entry in self._entries.values():
             entry.used = False
         return before - self.size
-
-    def _extend(self, session_id: str, new: Sequence[Message]) -> None:
-        entry = self._entries[session_id]
-        entry.messages.extend(new)
-        entry.used = True
-        entry.view = None
-        more = sum(map(size_of, new))
-        entry.size += more
-        self.size += more
-        self._entries.move_to_end(session_id)
-        # The newest transcript stays, even if it alone is over the capacity: its turn is running.
-        while self.size > self._capacity and len(self._entries) > 1:
-            _, oldest = self._entries.popitem(last=False)
-            self.size -= oldest.size
 
 
 def size_of(message: Message) -> int:

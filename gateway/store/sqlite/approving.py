@@ -30,7 +30,7 @@ def of_item(connection: apsw.Connection, item: int) -> tuple[Approval, ...]:
 def of_chat(connection: apsw.Connection, chat: ChatAddress) -> list[Approval]:
     """The questions of a chat."""
     rows = many(connection, f"SELECT {_COLUMNS} FROM approvals WHERE chat = ?", (chat_name(chat),))
-    return list(in_order(map(_read, rows)))
+    return list(in_order(map(_read, rows))) if rows else []
 
 
 def ask(

@@ -32,7 +32,8 @@ P = ParamSpec("P")
 
 Query: TypeAlias = Callable[Concatenate[apsw.Connection, P], T]
 
-_READERS = 3  # connections: for single rows, for long queries, for searches
+# Connections that read: for single rows, for long queries, for searches.
+HERE, _READER, _SEARCHER = range(_READERS := 3)
 _COPY = ".version-"  # and a number: the end of the name of a copy that an upgrade kept
 _ASIDE = ".before-"  # and a time: the same of the folder that a restore kept
 
@@ -115,17 +116,23 @@ class Database:
             raise StoreUnavailable(f"{self._path} is open for reading only.")
         return self._writer
 
-    def look(self, query: Query[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """Run a query of a few rows, here and now."""
-        return self._guarded(0, query, *args, **named)
+    def on(self, reader: int, query: Query[P, T], *args: P.args, **named: P.kwargs) -> T:
+        """Run a query on a connection that reads: on `HERE`, on the event loop, one of a few rows."""
+        if len(self._connections) <= reader:
+            raise StoreUnavailable("The store is closed.")
+        try:
+            return query(self._connections[reader], *args, **named)
+        except apsw.Error as error:
+            # A page that is damaged stays so. Who looks on is told; a gateway would try again for ever.
+            raise unavailable(error, self._path, _nothing if self.is_read_only else self._broken) from error
 
     async def read(self, query: Query[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Run a query of any size in the reader's thread."""
-        return await self._in(self._reader, lambda: self._guarded(1, query, *args, **named))
+        return await self._in(self._reader, lambda: self.on(_READER, query, *args, **named))
 
     async def search(self, query: Query[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Run a search in the searcher's thread."""
-        return await self._in(self._searcher, lambda: self._guarded(2, query, *args, **named))
+        return await self._in(self._searcher, lambda: self.on(_SEARCHER, query, *args, **named))
 
     async def write(self, work: Query[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Run a change that nothing in memory depends on. Raises StoreUnavailable in a store opened for reading."""
@@ -178,15 +185,6 @@ class Database:
             "store_upgraded", path=str(self._path), version=version, to=len(MIGRATIONS), copy=copy and str(copy)
         )
         self._told(f"{self._path} is brought from version {version} to {len(MIGRATIONS)}{kept}.")
-
-    def _guarded(self, index: int, query: Query[P, T], *args: P.args, **named: P.kwargs) -> T:
-        if len(self._connections) <= index:
-            raise StoreUnavailable("The store is closed.")
-        try:
-            return query(self._connections[index], *args, **named)
-        except apsw.Error as error:
-            # A page that is damaged stays so. Who looks on is told; a gateway would try again for ever.
-            raise unavailable(error, self._path, _nothing if self.is_read_only else self._broken) from error
 
     def _written(self, work: Callable[[apsw.Connection], T]) -> T:
         try:

@@ -190,19 +190,23 @@ def absorb(connection: apsw.Connection, item: int, key: SessionKey, absorbed: Se
             raise SessionConflict(f"Item {other} does not wait in this lane any more.")
 
 
-def end(connection: apsw.Connection, item: int, outcome: ItemOutcome, at: float) -> None:
-    """End an item and the items that it absorbed, and drop its signals. Raises SessionConflict if the item had ended
-    before."""
+def end(connection: apsw.Connection, item: int, outcome: ItemOutcome, at: float) -> bool:
+    """End an item and the items that it absorbed, and drop its signals. Say whether it left a journal. Raises
+    SessionConflict if the item had ended before."""
     ended = many(
         connection,
         "UPDATE inbox SET outcome = iif(id = ?1, ?2, ?3), ended_at = ?4"
         " WHERE outcome IS NULL AND id IN (SELECT ?1 UNION ALL SELECT id FROM inbox WHERE outcome IS NULL"
-        " AND absorbed_by = ?1) RETURNING id",
+        " AND absorbed_by = ?1) RETURNING id, EXISTS (SELECT 1 FROM signals WHERE item = ?1),"
+        " EXISTS (SELECT 1 FROM turns WHERE item = ?1)",
         (item, outcome, ABSORBED, at),
     )
-    if (item,) not in ended:
-        raise SessionConflict(f"Item {item} has ended already.")
-    change(connection, "DELETE FROM signals WHERE item = ?", (item,))
+    for number, has_signals, has_journal in ended:
+        if number == item:
+            if has_signals:
+                change(connection, "DELETE FROM signals WHERE item = ?", (item,))
+            return bool(has_journal)
+    raise SessionConflict(f"Item {item} has ended already.")
 
 
 def unfinished(connection: apsw.Connection) -> tuple[list[InboxItem], list[InboxItem]]:

@@ -57,26 +57,29 @@ def refer(
     at: float,
 ) -> tuple[Message, ...]:
     """Put messages at the end of a transcript; messages without an id are stored first."""
-    stored = tuple([_stored(connection, session_id, key, message, at) for message in messages])
-    connection.executemany(
-        "INSERT INTO transcript(session_id, position, message_id) VALUES (?,?,?)",
-        [(session_id, place, message_number(note_of(each)["id"])) for place, each in enumerate(stored, position)],
-    )
-    return stored
+    stored, rows = list[Message](), list[tuple[str, int, int]]()
+    for place, message in enumerate(messages, position):
+        number, kept = _stored(connection, session_id, key, message, at)
+        stored.append(kept)
+        rows.append((session_id, place, number))
+    connection.executemany("INSERT INTO transcript(session_id, position, message_id) VALUES (?,?,?)", rows)
+    return tuple(stored)
 
 
 def store(
     connection: apsw.Connection, session_id: str, key: SessionKey, new: Sequence[Message], at: float
 ) -> list[int]:
     """Store messages that no transcript holds yet; their numbers."""
-    stored = (_stored(connection, session_id, key, message, at) for message in new)
-    return [message_number(note_of(message)["id"]) for message in stored]
+    return [_stored(connection, session_id, key, message, at)[0] for message in new]
 
 
-def _stored(connection: apsw.Connection, session_id: str, key: SessionKey, message: Message, at: float) -> Message:
+def _stored(
+    connection: apsw.Connection, session_id: str, key: SessionKey, message: Message, at: float
+) -> tuple[int, Message]:
+    """A message's number, and the message as stored."""
     note = note_of(message)
     if "id" in note:
-        return message
+        return message_number(note["id"]), message
     assert isinstance(connection, Connection)
     body, extra = message_columns(message)
     at = note.get("at", at)
@@ -88,7 +91,7 @@ def _stored(connection: apsw.Connection, session_id: str, key: SessionKey, messa
     )
     number = connection.last_insert_rowid()
     connection.stored += ((number, lane, message),)
-    return noted(message, id=message_id(number), at=at)
+    return number, noted(message, id=message_id(number), at=at)
 
 
 # -- rows ------------------------------------------------------------------------------------

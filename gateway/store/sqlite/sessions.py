@@ -85,10 +85,27 @@ def ids_of(connection: apsw.Connection, key: SessionKey) -> list[str]:
 
 def append(connection: apsw.Connection, ref: SessionRef, key: SessionKey, record: StepRecord) -> Appended:
     """Add a step to a session: messages, counters, patch, ledger. Raises SessionConflict."""
-    count = _apply(connection, ref, key, record)
-    stored = messages.refer(connection, ref.id, key, count, record.messages, record.patch.at)
+    patch, more = record.patch, len(record.messages)
+    row = one(
+        connection,
+        _APPLY,
+        (
+            more,
+            patch.at,
+            *_patched(patch),
+            noted_tokens(record.messages),
+            patch.cost_usd,
+            *(_UNUSED if patch.usage is None else USAGE.row(patch.usage)),
+            *(ref.id, ref.epoch, key.text, record.after),
+        ),
+    )
+    if row is None:
+        check(connection, ref, key)
+        raise SessionConflict(f"Session {ref.id} holds other messages than this turn knows.")
+    before = int(row[0]) - more
+    stored = messages.refer(connection, ref.id, key, before, record.messages, patch.at)
     record_calls(connection, record.ledger, ref.id, key)
-    return Appended(session_id=ref.id, position=count, messages=stored)
+    return Appended(session_id=ref.id, position=before, messages=stored)
 
 
 def check(connection: apsw.Connection, ref: SessionRef, key: SessionKey) -> int:
@@ -287,29 +304,6 @@ def _take_over(connection: apsw.Connection, parent_id: str, child: Session, snap
         (taken, child.id, count, child.id),
     )
     return by_id(connection, child.id)
-
-
-def _apply(connection: apsw.Connection, ref: SessionRef, key: SessionKey, record: StepRecord) -> int:
-    """Write a step's changes into its session's row, and return how many messages the session had before. Raises
-    SessionConflict."""
-    patch, more = record.patch, len(record.messages)
-    row = one(
-        connection,
-        _APPLY,
-        (
-            more,
-            patch.at,
-            *_patched(patch),
-            noted_tokens(record.messages),
-            patch.cost_usd,
-            *(_UNUSED if patch.usage is None else USAGE.row(patch.usage)),
-            *(ref.id, ref.epoch, key.text, record.after),
-        ),
-    )
-    if row is None:
-        check(connection, ref, key)
-        raise SessionConflict(f"Session {ref.id} holds other messages than this turn knows.")
-    return int(row[0]) - more
 
 
 def record_calls(connection: apsw.Connection, calls: Iterable[LedgerEntry], session_id: str, key: SessionKey) -> None:

@@ -79,7 +79,7 @@ from gateway.store.sqlite import (
     vectors,
 )
 from gateway.store.sqlite.connection import check_undamaged
-from gateway.store.sqlite.database import Database, Query
+from gateway.store.sqlite.database import HERE, Database, Query
 from gateway.store.sqlite.lanes import Lanes
 from gateway.store.sqlite.leases import Leases, Rates
 from gateway.store.sqlite.outbox import Sender
@@ -103,7 +103,7 @@ def _looks(query: Query[P, T]) -> Step[P, T]:
     """The step that looks up a few rows by this query, here and now."""
 
     async def step(store: SqliteStore, /, *args: P.args, **named: P.kwargs) -> T:
-        return store._database.look(query, *args, **named)
+        return store._database.on(HERE, query, *args, **named)
 
     return step
 
@@ -301,7 +301,7 @@ class SqliteStore(Store):
 
     async def heard(self, key: SessionKey, limit: int) -> list[InboxItem]:
         if limit <= _FEW:
-            return self._database.look(inbox.heard, key.text, limit)
+            return self._database.on(HERE, inbox.heard, key.text, limit)
         return await self._database.read(inbox.heard, key.text, limit)
 
     # -- one turn ---------------------------------------------------------------------------
@@ -445,7 +445,7 @@ class SqliteStore(Store):
     tip = _looks(sessions.tip)
 
     async def session(self, session_id: str, key: SessionKey | None = None) -> Session:
-        return self._database.look(sessions.by_id, session_id)
+        return self._database.on(HERE, sessions.by_id, session_id)
 
     async def transcript(self, session: Session) -> tuple[Message, ...]:
         known = self._process.transcripts.get(session.id, session.rewritten) or ()
@@ -460,7 +460,7 @@ class SqliteStore(Store):
             if self._database.is_read_only:  # a gateway tells nothing to a process beside it
                 return known
             # Something may have been appended while the thread read; later appends are told.
-            if len(known) >= self._database.look(sessions.length, session.id):
+            if len(known) >= self._database.on(HERE, sessions.length, session.id):
                 self._process.transcripts.put(session.id, known, session.rewritten)
                 return known
 
@@ -599,7 +599,7 @@ class SqliteStore(Store):
     has_reminders = _looks(reminding.has_any)
 
     async def due_reminders(self, now: float, limit: int) -> list[Reminder]:
-        return self._database.look(reminding.due, now, limit, self._process.sends)
+        return self._database.on(HERE, reminding.due, now, limit, self._process.sends)
 
     async def change_reminder(
         self,
@@ -709,11 +709,11 @@ class SqliteStore(Store):
 
     async def first_name(self, platform: str, chat: str, event_id: str) -> str:
         # An event is known in the whole file, under whatever name it was accepted.
-        first, _ = self._database.look(renaming.names, platform, chat)
+        first, _ = self._database.on(HERE, renaming.names, platform, chat)
         return first or chat
 
     async def later_name(self, platform: str, chat: str) -> str | None:
-        _, later = self._database.look(renaming.names, platform, chat)
+        _, later = self._database.on(HERE, renaming.names, platform, chat)
         return later
 
     # -- what may be spent, and how fast may be sent ----------------------------------------

@@ -108,9 +108,9 @@ def finish(
     appended = None
     if step is not None:
         appended = _append(connection, step[0], item, step[1])
-    inbox.end(connection, int(item.id), outcome, sender.now)
+    has_journal = inbox.end(connection, int(item.id), outcome, sender.now)
     advances = outbox.emit(connection, outbound, sender)
-    dropped = _forget(connection, int(item.id))
+    dropped = _forget(connection, int(item.id)) if has_journal else None
     if dropped is not None:
         advances = (*advances, *outbox.advance_all(connection, [dropped], sender))
     return Ended(
