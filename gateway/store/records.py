@@ -72,11 +72,22 @@ class InboxItem(Struct, frozen=True, kw_only=True):
     attempts: int  # claims of the item, the present one included
 
 
+class Beginning(NamedTuple):
+    """What a turn begins with: the progress of an earlier attempt (None: it recorded nothing), the present session of
+    the item's key, and whether the key has reminders."""
+
+    journal: TurnJournal | None
+    tip: Session | None
+    reminders: bool
+
+
 class Claim(Struct, frozen=True, kw_only=True):
-    """A lane this worker now runs, and the item at its head."""
+    """A lane this worker now runs, and the item at its head. `begins`: what its turn begins with, where the store
+    looked with the claim."""
 
     lease: Lease
     item: InboxItem
+    begins: Beginning | None = None
 
 
 class Receipt(Struct, frozen=True, kw_only=True):
@@ -117,15 +128,6 @@ class TurnJournal(Struct, frozen=True, kw_only=True):
     def begun(self) -> bool:
         """Say whether the transcript holds the messages that the turn began with."""
         return self.steps > 0 or bool(self.intents)
-
-
-class Beginning(NamedTuple):
-    """What a turn begins with: the progress of an earlier attempt (None: it recorded nothing), the present session of
-    the item's key, and whether the key has reminders."""
-
-    journal: TurnJournal | None
-    tip: Session | None
-    reminders: bool
 
 
 class Patch(Struct, frozen=True, kw_only=True):

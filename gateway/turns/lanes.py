@@ -19,9 +19,9 @@ from gateway.runtime.errors import SessionConflict, StoreError, StoreUnavailable
 from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
 from gateway.store.port import InboxStore
-from gateway.store.records import Claim, InboxItem, Lease
+from gateway.store.records import Beginning, Claim, InboxItem, Lease
 
-RunItem = Callable[[Lease, InboxItem], Awaitable[InboxItem | None]]
+RunItem = Callable[[Lease, InboxItem, Beginning | None], Awaitable[InboxItem | None]]
 
 log = structlog.get_logger(__name__)
 
@@ -119,7 +119,7 @@ class Lanes:
                 await self._clock.sleep(_RETRY_SECONDS)
 
     async def _drain(self, claim: Claim) -> None:
-        lease = claim.lease
+        lease, begins = claim.lease, claim.begins
         following: InboxItem | None = claim.item
         counted = False
         try:
@@ -127,10 +127,11 @@ class Lanes:
                 counted = False
                 if rest := self._rest(lease.key):
                     await self._clock.sleep(rest)
+                    begins = None
                 counted = True
                 bind_contextvars(turn=following.id)  # in every line that the turn logs: the context is this task's own
-                following = await self._run(lease, following)
-                counted = False
+                following = await self._run(lease, following, begins)
+                counted, begins = False, None
         except SessionConflict as error:
             # Another process owns the lane, or moved the session: this turn is void.
             log.warning("turn_void", key=str(lease.key), error=str(error))

@@ -56,7 +56,7 @@ from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
 from gateway.store.port import Store
-from gateway.store.records import MOST_ATTEMPTS, Cap, InboxItem, ItemOutcome, Lease, TurnJournal
+from gateway.store.records import MOST_ATTEMPTS, Beginning, Cap, InboxItem, ItemOutcome, Lease, TurnJournal
 from gateway.turns.limits import STOPPED, TurnTime
 from gateway.turns.notices import Throttle
 from gateway.turns.observer import TurnObserver
@@ -133,8 +133,9 @@ class Turns(Struct, kw_only=True):
 
     # -- 1. the lane has come to an item ----------------------------------------------------
 
-    async def run(self, lease: Lease, item: InboxItem) -> InboxItem | None:
-        """Bring one item to its end. Returns the lane's next item, already claimed."""
+    async def run(self, lease: Lease, item: InboxItem, begins: Beginning | None = None) -> InboxItem | None:
+        """Bring one item to its end. Returns the lane's next item, already claimed. `begins`: what its turn begins
+        with, where the store has looked just now."""
         recorder = TurnRecorder(
             store=self.store,
             sessions=self.agents.sessions,
@@ -144,7 +145,7 @@ class Turns(Struct, kw_only=True):
             item=item,
         )
         try:
-            ending = await self._ending(recorder)
+            ending = await self._ending(recorder, begins)
             if item.inbound.kind == "schedule":
                 shown = await self.people.sweep.judged(item, ending.outcome, ending.shown)
                 ending = replace(ending, shown=shown)
@@ -161,7 +162,7 @@ class Turns(Struct, kw_only=True):
             failure = Ending(outcome="failed", shown=[("error", sentence_for(error))])
             return await self._finish(recorder, failure)
 
-    async def _ending(self, recorder: TurnRecorder) -> Ending:
+    async def _ending(self, recorder: TurnRecorder, begins: Beginning | None) -> Ending:
         """Do what the item asks for."""
         item = recorder.item
         if item.attempts > MOST_ATTEMPTS or item.inbound.kind == "unreadable":
@@ -181,7 +182,8 @@ class Turns(Struct, kw_only=True):
         if (implied := self.commands.registry.implied(item)) is not None:
             answer = await self.commands.answer(item, implied, self._held(recorder))
             await self.outbox.tell(item, answer.text)
-        return await self._converse(recorder, item.inbound)
+            begins = None
+        return await self._converse(recorder, item.inbound, begins)
 
     async def _shut_out(self, item: InboxItem) -> Ending:
         """End the item of a person who may not talk here any more; a turn that a crash broke off says so."""
@@ -246,9 +248,9 @@ class Turns(Struct, kw_only=True):
 
     # -- 3. a message -----------------------------------------------------------------------
 
-    async def _converse(self, recorder: TurnRecorder, said: Inbound) -> Ending:
+    async def _converse(self, recorder: TurnRecorder, said: Inbound, begins: Beginning | None = None) -> Ending:
         item = recorder.item
-        begins = await self.store.beginning(item)
+        begins = begins or await self.store.beginning(item)
         journal = begins.journal or TurnJournal(session_id="")
         begun = begins.journal is not None and journal.begun
         parts = [] if begun or item.inbound.part_of is None else await self._parts(item)

@@ -179,6 +179,7 @@ async def test_the_journal_tells_a_resumed_turn_how_far_it_got(bench: Bench) -> 
     claim = await store.claim_next("w")
     found = await store.journal(claim.item)
     assert found is not None
+    assert claim.begins in (None, await store.beginning(claim.item))
     assert (found.session_id, found.steps, found.intents, found.reply) == ("s1", 1, intents, None)
     await store.record_step(claim.lease, session.ref, claim.item, step(tool_result("c1", "unknown")))
     found = await store.journal(claim.item)
@@ -190,7 +191,9 @@ async def test_the_journal_tells_a_resumed_turn_how_far_it_got(bench: Bench) -> 
 
 async def test_a_turn_begins_with_its_journal_session_and_reminders_of_its_own_key(store: Store) -> None:
     await store.add_reminder(reminder("r1", "2"), 9, 9)
-    assert await store.beginning((await claimed(store, "e0", "0")).item) == (None, None, False)
+    claim = await claimed(store, "e0", "0")
+    assert await store.beginning(claim.item) == (None, None, False)
+    assert claim.begins in (None, (None, None, False))
     claim, session = await in_session(store, chat="2")
     assert await store.beginning(claim.item) == (None, session, True)
     await store.record_step(claim.lease, session.ref, claim.item, step(user("x")))

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from gateway.domain.chat import SessionKey
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreError, StoreUnavailable
 from gateway.runtime.structs import replace
-from gateway.store.records import SUSPECT_ATTEMPTS, Claim, InboxItem, Lease, attempts_allowed
+from gateway.store.records import SUSPECT_ATTEMPTS, Beginning, Claim, InboxItem, Lease, attempts_allowed
 from gateway.store.redis.arguments import of_lease
-from gateway.store.redis.partitions import partition_of_key
+from gateway.store.redis.partitions import Places, partition_of_key
+from gateway.store.redis.reading import beginning_from
 from gateway.store.redis.wire import Wire
 from gateway.store.shared.documents import item_from
 
@@ -71,13 +73,16 @@ class ReadyPartitions:
 class Lanes:
     """Claims lanes and gives them back. `held` are the lanes that this process runs, as far as the process knows."""
 
-    def __init__(self, wire: Wire, clock: Clock, pauses: Sequence[float]) -> None:
+    def __init__(self, wire: Wire, places: Places, clock: Clock, pauses: Sequence[float]) -> None:
         self.pauses = pauses
         self._wire = wire
+        self._places = places
         self._clock = clock
         self._began = clock.monotonic()
         self.ready = ReadyPartitions()
         self.held: dict[SessionKey, Claim] = {}
+        self._quiet: dict[SessionKey, str] = {}  # the item of a lane for which no signal was left
+        self._disturbed = 0  # how often a signal was heard, or may have been missed
 
     async def claim_next(self, worker: str) -> Claim:
         """Wait for a lane with work, and claim the lane."""
@@ -99,21 +104,36 @@ class Lanes:
         """Return the most attempts of an item that this process would still try, in the scripts' form."""
         return str(attempts_allowed(self._clock.monotonic() - self._began, self.pauses))
 
+    def disturb(self, key: SessionKey | None = None) -> None:
+        """A signal was left for a lane; or for some, which are not known."""
+        self._disturbed += 1
+        if key is None:
+            self._quiet.clear()
+        else:
+            self._quiet.pop(key, None)
+
+    def is_quiet(self, item: InboxItem) -> bool:
+        """Say whether no signal was left for an item that runs here, as far as this process has heard."""
+        return self._quiet.get(item.key) == item.id
+
     async def _claim(self, partition: int, worker: str) -> Claim | None:
-        suspects = self.ready.take_suspect()
+        suspects, disturbed = self.ready.take_suspect(), self._disturbed
 
         def read(reply: list[Any]) -> tuple[Claim | None, str, str]:
-            fence, facts, following, suspect = reply
-            if not facts:
+            fence, item_id, following, suspect, *more = reply
+            if not item_id:
                 return None, following, suspect
+            facts, begins, signalled = more
             item = item_from(facts)
-            claim = Claim(lease=Lease(key=item.key, worker=worker, fence=int(fence)), item=item)
-            return claim, following, suspect
+            lease = Lease(key=item.key, worker=worker, fence=int(fence))
+            if not signalled and self._disturbed == disturbed:
+                self._quiet[item.key] = item.id
+            return Claim(lease=lease, item=item, begins=self._begins(item, begins)), following, suspect
 
         def done(found: tuple[Claim | None, str, str]) -> None:
             claim, following, suspect = found
             if claim is not None:
-                self.held[claim.lease.key] = claim
+                self.held[claim.lease.key] = Claim(lease=claim.lease, item=claim.item)
             if suspects and (claim is None or claim.item.attempts <= SUSPECT_ATTEMPTS):
                 self.ready.suspect_ended()
             if following:
@@ -135,6 +155,12 @@ class Lanes:
             raise
         return claim
 
+    def _begins(self, item: InboxItem, facts: Sequence[Any]) -> Beginning | None:
+        """What the item's turn begins with; None: that is damaged, and the turn will say so."""
+        with suppress(ValueError, KeyError, TypeError, IndexError):
+            return beginning_from(item, self._places, facts)
+        return None
+
     def give_back(self, lease: Lease) -> None:
         """Release a lane whose claimer is gone."""
         parts = [*of_lease(lease), "0"]
@@ -153,6 +179,7 @@ class Lanes:
         if held is None or held.lease.fence != lease.fence:
             return
         del self.held[lease.key]
+        self._quiet.pop(lease.key, None)
         if held.item.attempts > SUSPECT_ATTEMPTS:
             self.ready.suspect_ended()
         if following is not None:

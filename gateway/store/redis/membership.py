@@ -99,6 +99,11 @@ class Membership:
         self._background.start(self._outbox.look(), name="store rows")
         self._background.start(self._first_beats(), name="store lanes")
 
+    @property
+    def listens(self) -> bool:
+        """Whether the news of other processes arrive."""
+        return self._news.listening.is_set()
+
     def is_sure(self, partition: int) -> bool:
         """Say whether nobody can have taken this process for dead in this partition."""
         heard = self._heard_at.get(partition)
@@ -203,6 +208,7 @@ class Membership:
             self._background.start(self._take_up(), name="store takes up")  # or else a beat sees the overdue rows
 
     def _caught_up(self) -> None:
+        self._lanes.disturb()
         self._background.start(self._hear_missed_signals(), name="store signals")
 
     async def _hear_missed_signals(self) -> None:

@@ -23,6 +23,7 @@ from gateway.domain.wording import utc
 from gateway.store.records import (
     MOST_HEARD,
     Backlog,
+    Beginning,
     Call,
     Fate,
     Found,
@@ -36,7 +37,7 @@ from gateway.store.records import (
 )
 from gateway.store.redis import searching
 from gateway.store.redis.codec import approvals_from, document_in, message_from, number, pairs, row_from, session_from
-from gateway.store.redis.partitions import EVERYWHERE, address_name, partition_of, partition_of_key
+from gateway.store.redis.partitions import EVERYWHERE, Places, address_name, partition_of, partition_of_key
 from gateway.store.redis.wire import Wire
 from gateway.store.shared.documents import ERASED, intents_from, item_from
 from gateway.store.shared.fields import USAGE
@@ -55,7 +56,16 @@ async def signals(wire: Wire, item: InboxItem) -> tuple[SignalKind, ...]:
     return tuple(sorted(left, key=lambda kind: (float(left[kind]), kind)))
 
 
-def journal_from(item: InboxItem, turn: Sequence[str], row: Sequence[str]) -> TurnJournal:
+def beginning_from(item: InboxItem, places: Places, facts: Sequence[Any]) -> Beginning:
+    """What an item's turn begins with, as the scripts give it."""
+    turn, row, fields, reminders = facts
+    tip = session_from(fields) if fields else None
+    if tip is not None:
+        places.note(tip.id, partition_of_key(item.key))
+    return Beginning(_journal_from(item, turn, row) if turn else None, tip, bool(reminders))
+
+
+def _journal_from(item: InboxItem, turn: Sequence[str], row: Sequence[str]) -> TurnJournal:
     """The progress of an unfinished item, and the row of its reply, if there is one."""
     facts = pairs(turn)
     reply = row_from(row) if row else None

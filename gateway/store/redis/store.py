@@ -155,7 +155,8 @@ class RedisStore(Store):
         self._wire = Wire(
             self._endpoint, caller=self._caller, clock=clock, background=self._background, patience=patience
         )
-        self._lanes = Lanes(self._wire, clock, attempt_pauses)
+        self._lanes = Lanes(self._wire, self._places, clock, attempt_pauses)
+        self._process.signal_listeners.append(lambda key, _: self._lanes.disturb(key))
         self._outbox = Outbox(self._wire, self._process, self._places)
         self._spending = Spending(self._wire, clock)
         self._days = reading.DaySums()
@@ -278,10 +279,8 @@ class RedisStore(Store):
     # -- one turn ---------------------------------------------------------------------------
 
     async def beginning(self, item: InboxItem) -> Beginning:
-        partition = partition_of_key(item.key)
-        turn, row, tip, reminders = await self._wire.look(partition, "beginning", item.id, str(item.key))
-        journal = reading.journal_from(item, turn, row) if turn else None
-        return Beginning(journal, self._session(tip, partition) if tip else None, bool(reminders))
+        (facts,) = await self._wire.look(partition_of_key(item.key), "beginning", item.id, str(item.key))
+        return reading.beginning_from(item, self._places, facts)
 
     async def open_reply(self, lease: Lease, item: InboxItem, reply: Outbound) -> Outbound:
         partition = partition_of_key(lease.key)
@@ -423,7 +422,10 @@ class RedisStore(Store):
             partition_of_key(key), "signal", str(key), kind, number(at), read=_whether, done=done
         )
 
-    signals = _reads(reading.signals)
+    async def signals(self, item: InboxItem) -> tuple[SignalKind, ...]:
+        if self._lanes.is_quiet(item) and self._membership.listens:
+            return ()
+        return await reading.signals(self._wire, item)
 
     def on_signal(self, listener: Callable[[SessionKey, SignalKind], None]) -> None:
         self._process.signal_listeners.append(listener)

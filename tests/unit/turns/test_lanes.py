@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Self, cast
 
 from gateway.domain.chat import Inbound, SessionKey, Source
 from gateway.runtime.errors import StoreError, StoreUnavailable
 from gateway.runtime.tasks import Background
 from gateway.store.port import Store
-from gateway.store.records import Claim, InboxItem, Lease
-from gateway.turns.lanes import Lanes
+from gateway.store.records import Beginning, Claim, InboxItem, Lease
+from gateway.turns.lanes import Lanes, RunItem
 from tests.support.fakes import ManualClock
 
 
@@ -52,13 +52,12 @@ class FewClaims:
         self.offer(lease.key.chat)
 
 
-Run = Callable[[Lease, InboxItem], Awaitable[InboxItem | None]]
-
-
 class Running:
     """Lanes that serve a store, on a clock of the test's."""
 
-    def __init__(self, run: Run, *, concurrent: int = 2, rest: Callable[[SessionKey], float] = lambda _: 0.0) -> None:
+    def __init__(
+        self, run: RunItem, *, concurrent: int = 2, rest: Callable[[SessionKey], float] = lambda _: 0.0
+    ) -> None:
         self.store, self.clock = FewClaims(), ManualClock()
         self._background = Background()
         self.lanes = Lanes(
@@ -79,16 +78,16 @@ class Running:
         await self._background.aclose()
 
 
-async def forever(lease: Lease, item: InboxItem) -> InboxItem | None:
+async def forever(lease: Lease, item: InboxItem, begins: Beginning | None) -> InboxItem | None:
     """A turn that never ends."""
     await asyncio.Event().wait()
     return None
 
 
-def noting(ran: list[str]) -> Run:
+def noting(ran: list[str]) -> RunItem:
     """Turns that end at once; their chats are noted."""
 
-    async def run(lease: Lease, item: InboxItem) -> InboxItem | None:
+    async def run(lease: Lease, item: InboxItem, begins: Beginning | None) -> InboxItem | None:
         ran.append(lease.key.chat)
         return None
 
@@ -104,7 +103,7 @@ async def test_a_lane_that_is_claimed_again_before_its_worker_has_left_costs_no_
     """The store frees a lane when its end is durable, some steps before the worker hears of it."""
     leave: dict[str, asyncio.Event] = {}
 
-    async def run(lease: Lease, item: InboxItem) -> InboxItem | None:
+    async def run(lease: Lease, item: InboxItem, begins: Beginning | None) -> InboxItem | None:
         leave[item.id] = asyncio.Event()
         await leave[item.id].wait()
         return None

@@ -123,11 +123,16 @@ local function look(body)
 end
 
 -- A step that writes. It is done once, however often it is sent: the answer is kept until a later call
--- of the caller says that the answer was heard. A copy that arrives after that is old and does nothing.
+-- of the caller says that the answer was heard. A copy that arrives after that is old and does nothing. What is only
+-- read for the answer is not kept with it: `read`, if given, adds that.
 --
 -- The first write is a command that a server without memory refuses: after any other write the server
 -- would let the rest pass.
-local function once(body)
+local function once(body, read)
+  local function given(reply)
+    if read and reply[1] == 'ok' then read(reply) end
+    return reply
+  end
   local answers = P .. 'answers:' .. OWNER
   local heard = tonumber(call('HGET', answers, 'heard') or '-1')
   if tonumber(ANSWERED) > heard then
@@ -139,10 +144,10 @@ local function once(body)
   else
     if tonumber(CALL) <= heard then return { 'stale' } end
     local known = call('HGET', answers, CALL)
-    if known then return cmsgpack.unpack(known) end
+    if known then return given(cmsgpack.unpack(known)) end
     call('HSET', answers, 'heard', heard)
   end
   local reply = answer(body)
   call('HSET', answers, CALL, cmsgpack.pack(reply))
-  return reply
+  return given(reply)
 end

@@ -1,9 +1,5 @@
--- needs: outbox sessions reminders
--- item, lane. Gives {'ok', journal, the row of its reply, the lane's present session (all as fields and values), whether
--- the lane has reminders}.
+-- needs: beginning
+-- item, lane. Gives {'ok', what the item's turn begins with}.
 return look(function()
-  local at, lane = P .. 'turn:' .. take(), take()
-  local reply, tip = call('HGET', at, 'reply'), call('GET', tip_at(lane))
-  return { 'ok', call('HGETALL', at), reply and call('HGETALL', row_at(reply)) or {},
-    tip and call('HGETALL', session_at(tip)) or {}, call('EXISTS', reminders_at(lane)) }
+  return { 'ok', beginning(take(), take(), true) }
 end)

@@ -1,7 +1,8 @@
--- needs: lanes
--- 1 if this process may run a suspect, else 0, and how many attempts the suspect may have had. Claims the lane that has waited longest, of the
--- platforms that this process runs. Gives {'ok', fence and item (or '' and {}), the number of the next lane
--- that waits or '', the number of the oldest suspect or ''}.
+-- needs: lanes beginning
+-- 1 if this process may run a suspect, else 0, and how many attempts the suspect may have had. Claims the lane that has
+-- waited longest, of the platforms that this process runs. Gives {'ok', fence and id of the item (or '' and ''), the
+-- number of the next lane that waits or '', the number of the oldest suspect or '', the item, what its turn begins with,
+-- whether a signal was left for it}.
 local function take_entry(stream)
   local function read()
     return redis.pcall('XREADGROUP', 'GROUP', GROUP, OWNER, 'COUNT', 1, 'STREAMS', stream, '>')
@@ -45,9 +46,16 @@ return once(function()
   elseif platform then
     lane = take_ready(platform)
   end
-  if not lane then return { 'ok', '', {}, (longest_waiting()), (oldest_suspect(allowed)) } end
+  if not lane then return { 'ok', '', '', (longest_waiting()), (oldest_suspect(allowed)) } end
   local head, fence = call('LINDEX', inbox_at(lane), 0), next_number()
   call('HSET', lane_at(lane), 'fence', fence, 'owner', OWNER, 'head', head)
+  call('HINCRBY', item_at(head), 'attempts', 1)
   joined()
-  return { 'ok', fence, begin_item(head), (longest_waiting()), (oldest_suspect(allowed)) }
+  return { 'ok', fence, head, (longest_waiting()), (oldest_suspect(allowed)) }
+end, function(reply)
+  local item = reply[3]
+  if item == '' then return end
+  reply[6] = item_facts(item)
+  reply[7] = beginning(item, reply[6][2] or '', true)
+  reply[8] = call('EXISTS', P .. 'signals:' .. item)
 end)
