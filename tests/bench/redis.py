@@ -1,8 +1,8 @@
 """The same with the store on a Redis server that syncs its file on every write.
 
 The server is a process of its own, one for each number of known sessions; its CPU is shown beside
-that of this process. A message is nine scripts: one accepts it, one claims it, four read, one ends
-the turn before the reply is handed over; then one marks that, and two enter both messages into the
+that of this process. A message is six calls: one accepts it and claims its lane, two read, one ends the
+turn before the reply is handed over; then one marks that, and one enters both messages into the
 index. The bare loop beside it makes as many calls, of a script with a single write, for as many
 chats, each on a connection of its own as the library's client does it, and nothing else.
 Then what a turn costs in a long conversation.
@@ -31,7 +31,7 @@ from tests.support.redis_server import RedisServer
 
 TITLE = "Messages per second and latency; model at 0 ms, Redis with appendfsync always"
 SIZES = (10, 1_000, 10_000, 100_000)
-CALLS = 9  # scripts that a plain message takes
+CALLS = 6  # that a plain message takes
 _SET = "redis.call('SET', KEYS[1], ARGV[1]) return 1"
 
 

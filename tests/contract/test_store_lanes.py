@@ -156,11 +156,45 @@ async def test_beyond_the_concurrency_lanes_wait_unclaimed_but_are_claimed_when_
     assert [(claim.lease.key.chat, claim.item.attempts) for claim in claims] == [("1", 1), ("2", 1), ("3", 1)]
 
 
-async def test_a_waiting_worker_gets_what_arrives(store: Store) -> None:
+async def test_a_waiting_worker_gets_what_arrives(bench: Bench) -> None:
+    store = await bench.open()
     waiter = asyncio.create_task(store.claim_next("w"))
     await asyncio.sleep(0)
-    await put(store, "e1")
-    assert (await waiter).item.inbound.event_id == "e1"
+    await put(store, "e1", "e2")
+    claim = await waiter
+    assert (claim.item.inbound.event_id, claim.item.attempts, claim.lease.worker) == ("e1", 1, "w")
+    assert await store.running(key()) == claim.item
+    assert await store.signals(claim.item) == ()
+    store = await bench.crash(store)
+    again = await store.claim_next("w")
+    assert (again.item, again.begins) == (replace(claim.item, attempts=2), claim.begins)
+    assert (await finish(store, again)).next == (await store.running(key()))
+
+
+async def test_workers_who_wait_share_what_arrives_at_once(store: Store) -> None:
+    waiters = [asyncio.create_task(store.claim_next(worker)) for worker in ("w1", "w2")]
+    await asyncio.sleep(0)
+    await store.accept([arrival("a", "1"), arrival("b", "2"), arrival("c", "3")], cap=9)
+    claims = [await asyncio.wait_for(waiter, 5) for waiter in waiters]
+    claims.append(await store.claim_next("w3"))
+    assert sorted(claim.lease.key.chat for claim in claims) == ["1", "2", "3"]
+    assert [claim.lease.worker for claim in claims] == ["w1", "w2", "w3"]
+
+
+@pytest.mark.parametrize("steps", range(14))
+async def test_a_wait_that_is_cancelled_beside_an_acceptance_claims_nothing(store: Store, steps: int) -> None:
+    waiter = asyncio.create_task(store.claim_next("gone"))
+    await asyncio.sleep(0)
+    accepting = asyncio.create_task(put(store, "e1"))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    waiter.cancel()
+    await asyncio.gather(waiter, return_exceptions=True)
+    await accepting
+    if not waiter.cancelled():  # it had its claim by then
+        await store.release(waiter.result().lease)
+    claim = await store.claim_next("w")
+    assert (claim.item.inbound.event_id, claim.item.attempts, claim.lease.worker) == ("e1", 1, "w")
 
 
 @pytest.mark.parametrize("steps", range(6))

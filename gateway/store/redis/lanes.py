@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from gateway.domain.chat import SessionKey
 from gateway.runtime.clock import Clock
@@ -24,7 +24,8 @@ from gateway.store.shared.documents import item_from
 
 
 class ReadyPartitions:
-    """Partitions to look into, the one whose lane has waited longest first. Used from the event loop only.
+    """Partitions to look into, the one whose lane has waited longest first, and the workers who wait for one. Used from
+    the event loop only.
 
     A partition here means "look there", never more: another process may be quicker. Partitions that are here for a
     suspect are kept back while this process runs a suspect.
@@ -34,12 +35,13 @@ class ReadyPartitions:
         self._rung: dict[int, int] = {}  # partition → the lowest number that was added for it
         self._kept: dict[int, int] = {}  # the same, for suspects
         self._suspect_runs = False
-        self._heard = asyncio.Event()
+        self._waiting: dict[asyncio.Future[Claim | None], str] = {}  # the workers, who came first before the others
+        self._promised = 0  # of them, to whom a lane may be handed
 
     def add(self, partition: int, number: int) -> None:
         """The lane that was scheduled with this number waits in this partition."""
         self._rung[partition] = min(number, self._rung.get(partition, number))
-        self._heard.set()
+        self._wake()
 
     def add_suspect(self, partition: int, number: int) -> None:
         """The same of a suspect."""
@@ -61,13 +63,58 @@ class ReadyPartitions:
         for partition, number in kept.items():
             self.add(partition, number)
 
-    async def next(self) -> tuple[int, int]:
-        """Wait for a partition, and take it out: (partition, its number). Safe to cancel."""
-        while not self._rung:
-            self._heard.clear()
-            await self._heard.wait()
+    def promise(self, most: int) -> int:
+        """Say for how many workers a lane may be claimed: those who wait while no lane does. Each is promised one,
+        until `redeem`."""
+        free = 0 if self._rung else max(0, min(most, len(self._waiting) - self._promised))
+        self._promised += free
+        return free
+
+    def redeem(self, promised: int) -> None:
+        """The lanes were claimed, or will not be."""
+        self._promised -= promised
+
+    def join(self, worker: str) -> asyncio.Future[Claim | None]:
+        """Let a worker wait: until a lane is handed to them, or (None) there is a partition to look into."""
+        waiter: asyncio.Future[Claim | None] = asyncio.get_running_loop().create_future()
+        self._waiting[waiter] = worker
+        return waiter
+
+    def leave(self, waiter: asyncio.Future[Claim | None]) -> Claim | None:
+        """This worker waits no more, and what they were handed just now is another's."""
+        self._waiting.pop(waiter, None)
+        claim = None if waiter.cancelled() else waiter.result()
+        if claim is None and self._rung:
+            self._wake()
+        return claim
+
+    def first(self) -> tuple[asyncio.Future[Claim | None], str] | None:
+        """Take out the worker who has waited longest."""
+        while self._waiting:
+            waiter = next(iter(self._waiting))
+            worker = self._waiting.pop(waiter)
+            if not waiter.done():
+                return waiter, worker
+        return None
+
+    def take(self) -> tuple[int, int] | None:
+        """Take out a partition: (partition, its number)."""
+        if not self._rung:
+            return None
         partition = min(self._rung, key=self._rung.__getitem__)
         return partition, self._rung.pop(partition)
+
+    def _wake(self) -> None:
+        if (found := self.first()) is not None:
+            found[0].set_result(None)
+
+
+class Accepting(NamedTuple):
+    """Items on their way to be accepted. `room`: how many of them workers were promised; `disturbed`: how often a
+    signal had been heard when they were sent."""
+
+    room: int
+    disturbed: int
 
 
 class Lanes:
@@ -87,7 +134,10 @@ class Lanes:
     async def claim_next(self, worker: str) -> Claim:
         """Wait for a lane with work, and claim the lane."""
         while True:
-            partition, number = await self.ready.next()
+            while (found := self.ready.take()) is None:
+                if (handed := await self._handed(worker)) is not None:
+                    return handed
+            partition, number = found
             try:
                 claim = await self._claim(partition, worker)
             except StoreUnavailable:
@@ -95,6 +145,35 @@ class Lanes:
                 raise
             if claim is not None:
                 return claim
+
+    async def _handed(self, worker: str) -> Claim | None:
+        waiter = self.ready.join(worker)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if (claim := self.ready.leave(waiter)) is not None:
+                self.give_back(claim.lease)
+            raise
+
+    def accepting(self, most: int) -> Accepting:
+        """Items are about to be accepted: the workers who wait may run some at once."""
+        return Accepting(room=self.ready.promise(most), disturbed=self._disturbed)
+
+    def accepted(self, accepting: Accepting, item: InboxItem, fence: str, begins: Sequence[Any]) -> None:
+        """A lane was claimed with the acceptance of its item: the worker who has waited longest gets it."""
+        found = self.ready.first()
+        if found is None:
+            self.give_back(Lease(key=item.key, worker="", fence=int(fence)))
+            return
+        waiter, worker = found
+        lease = Lease(key=item.key, worker=worker, fence=int(fence))
+        self._hold(lease, item, quiet=self._disturbed == accepting.disturbed)
+        waiter.set_result(Claim(lease=lease, item=item, begins=self._begins(item, begins)))
+
+    def _hold(self, lease: Lease, item: InboxItem, *, quiet: bool) -> None:
+        self.held[lease.key] = Claim(lease=lease, item=item)
+        if quiet:
+            self._quiet[item.key] = item.id
 
     def begin(self) -> None:
         """This process begins: items that may have killed others wait from now on."""
@@ -119,21 +198,19 @@ class Lanes:
     async def _claim(self, partition: int, worker: str) -> Claim | None:
         suspects, disturbed = self.ready.take_suspect(), self._disturbed
 
-        def read(reply: list[Any]) -> tuple[Claim | None, str, str]:
+        def read(reply: list[Any]) -> tuple[Claim | None, str, str, bool]:
             fence, item_id, following, suspect, *more = reply
             if not item_id:
-                return None, following, suspect
+                return None, following, suspect, False
             facts, begins, signalled = more
             item = item_from(facts)
             lease = Lease(key=item.key, worker=worker, fence=int(fence))
-            if not signalled and self._disturbed == disturbed:
-                self._quiet[item.key] = item.id
-            return Claim(lease=lease, item=item, begins=self._begins(item, begins)), following, suspect
+            return Claim(lease=lease, item=item, begins=self._begins(item, begins)), following, suspect, bool(signalled)
 
-        def done(found: tuple[Claim | None, str, str]) -> None:
-            claim, following, suspect = found
+        def done(found: tuple[Claim | None, str, str, bool]) -> None:
+            claim, following, suspect, signalled = found
             if claim is not None:
-                self.held[claim.lease.key] = Claim(lease=claim.lease, item=claim.item)
+                self._hold(claim.lease, claim.item, quiet=not signalled and self._disturbed == disturbed)
             if suspects and (claim is None or claim.item.attempts <= SUSPECT_ATTEMPTS):
                 self.ready.suspect_ended()
             if following:
@@ -141,12 +218,12 @@ class Lanes:
             if suspect and (claim is not None or not suspects):
                 self.ready.add_suspect(partition, int(suspect))
 
-        def abandoned(found: tuple[Claim | None, str, str]) -> None:
+        def abandoned(found: tuple[Claim | None, str, str, bool]) -> None:
             if found[0] is not None:
                 self.give_back(found[0].lease)
 
         try:
-            claim, _, _ = await self._wire.run(
+            claim, *_ = await self._wire.run(
                 partition, "claim", "1" if suspects else "0", self.allowed(), read=read, done=done, abandoned=abandoned
             )
         except StoreError:

@@ -218,14 +218,21 @@ class RedisStore(Store):
         return [_receipt(each, *next(answers[partition_of_key(each.key)])) for each in arrivals]
 
     def _accept(self, partition: int, batch: Sequence[Arrival], cap: int) -> Job:
-        def done(reply: list[Any]) -> None:
-            numbers = [int(item_id) for status, _, item_id, _ in reply if status == "new"]
-            if numbers:
-                self._lanes.ready.add(partition, min(numbers))
+        accepting = self._lanes.accepting(len(batch))
 
-        flat = (text for each in batch for text in (*arguments.arrival(each), *flags(each.bypass)))
+        def done(reply: list[Any]) -> None:
+            for arrival, (status, ahead, item_id, _, fence, *begins) in zip(batch, reply, strict=True):
+                if fence:
+                    self._lanes.accepted(accepting, _item(arrival, item_id), fence, *begins)
+                elif status == "new" and not ahead and not arrival.bypass:
+                    self._lanes.ready.add(partition, int(item_id))
+
+        flat = [text for each in batch for text in (*arguments.arrival(each), "1" if each.bypass else "0")]
         abandoned = partial(self._accepted_for_nobody, batch)
-        return self._wire.send(partition, "accept", str(cap), str(len(batch)), *flat, done=done, abandoned=abandoned)
+        start = (str(cap), str(accepting.room), str(len(batch)))
+        job = self._wire.send(partition, "accept", *start, *flat, done=done, abandoned=abandoned)
+        job.over.append(lambda _: self._lanes.ready.redeem(accepting.room))
+        return job
 
     def _accepted_for_nobody(self, batch: Sequence[Arrival], reply: list[Any]) -> None:
         """The caller will not see the receipts: its bypass items are for the next caller of `claim_bypassed`."""
@@ -946,8 +953,10 @@ def _opening(lease: Lease, opening: Opening) -> tuple[Session, list[str]]:
     return arguments.opening(opening)
 
 
-def _receipt(arrival: Arrival, status: Any, ahead: int, item_id: str, reopened: int) -> Receipt:
-    item = None
-    if status == "new" and arrival.bypass:
-        item = InboxItem(id=item_id, key=arrival.key, inbound=arrival.inbound, accepted_at=arrival.at, attempts=1)
+def _item(arrival: Arrival, item_id: str) -> InboxItem:
+    return InboxItem(id=item_id, key=arrival.key, inbound=arrival.inbound, accepted_at=arrival.at, attempts=1)
+
+
+def _receipt(arrival: Arrival, status: Any, ahead: int, item_id: str, reopened: int, *_: Any) -> Receipt:
+    item = _item(arrival, item_id) if status == "new" and arrival.bypass else None
     return Receipt(event_id=arrival.inbound.event_id, status=status, waiting=ahead, item=item, reopened=bool(reopened))

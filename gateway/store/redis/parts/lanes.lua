@@ -1,6 +1,7 @@
 -- Lanes: `inbox:<key>` lists the ids of a key's unfinished items in their order, the running one
 -- first. A lane with work is an entry of its platform's stream `ready:<platform>`; the process that
--- claims the lane has the entry in the consumer group under its own name until it lets the lane go.
+-- claims the lane has the entry in the consumer group under its own name until it lets the lane go. A lane that was idle
+-- may be claimed with the acceptance of an item: then it has no entry, and is in `suspect_of:<process>` instead.
 -- `lane:<key>` holds the entry and, while the lane runs, fence, owner and head. A fence is a number of
 -- the partition, so fences only rise.
 
@@ -122,19 +123,35 @@ local function let_go(lane, aged)
   if head then schedule(lane, head, aged) end
 end
 
-local function new_item(lane, platform, event, inbound, at)
+local function new_item(lane, platform, event, inbound, at, attempts)
   local id = next_number()
   call('HSET', P .. 'events:' .. platform, event, id)
-  call('HSET', item_at(id), 'key', lane, 'inbound', inbound, 'at', at, 'attempts', 0)
+  call('HSET', item_at(id), 'key', lane, 'inbound', inbound, 'at', at, 'attempts', attempts or 0)
   if call('RPUSH', P .. 'heard:' .. lane, id) > MOST_HEARD then call('LPOP', P .. 'heard:' .. lane) end
   return id
 end
 
--- Put a new item at the end of its lane. Gives its id, and how many are ahead.
-local function queue_item(lane, platform, event, inbound, at)
-  local id, ahead = new_item(lane, platform, event, inbound, at), call('LLEN', inbox_at(lane))
+-- Run a lane from now on. Gives the fence.
+local function hold(lane, head)
+  local fence = next_number()
+  call('HSET', lane_at(lane), 'fence', fence, 'owner', OWNER, 'head', head)
+  joined()
+  return fence
+end
+
+-- Put a new item at the end of its lane, which is claimed at once if it is idle and `claims`. Gives the item's id, how
+-- many are ahead, and the fence if the lane was claimed.
+local function queue_item(lane, platform, event, inbound, at, claims)
+  local ahead = call('LLEN', inbox_at(lane))
+  claims = claims and ahead == 0
+  local id = new_item(lane, platform, event, inbound, at, claims and 1 or 0)
   count('waiting:' .. platform_of(lane), 1)
   call('RPUSH', inbox_at(lane), id)
+  if claims then
+    call('SADD', P .. 'platforms', platform_of(lane))
+    call('SADD', P .. 'suspect_of:' .. OWNER, lane)
+    return id, ahead, hold(lane, id)
+  end
   if ahead == 0 then schedule(lane) end
   return id, ahead
 end

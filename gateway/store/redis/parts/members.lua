@@ -23,12 +23,25 @@ local function free_lanes_of(owner, platform)
   return true
 end
 
+-- Free the lanes that have no entry, the one whose item came first before the others. Gives whether these were all.
+local function free_others_of(owner)
+  local held, heads = P .. 'suspect_of:' .. owner, {}
+  local lanes = call('SRANDMEMBER', held, MOST)
+  for _, lane in ipairs(lanes) do heads[lane] = tonumber(call('LINDEX', inbox_at(lane), 0) or 0) end
+  table.sort(lanes, function(one, other) return heads[one] < heads[other] end)
+  for _, lane in ipairs(lanes) do
+    call('SREM', held, lane)
+    let_go(lane, true)
+  end
+  return #lanes < MOST
+end
+
 -- Free all claims of a process. Gives whether these were all.
 local function free_all_of(owner)
   for _, platform in ipairs(all_platforms()) do
     if not free_lanes_of(owner, platform) then return false end
   end
-  for _, lane in ipairs(call('SMEMBERS', P .. 'suspect_of:' .. owner)) do let_go(lane, true) end
+  if not free_others_of(owner) then return false end
   local left = call('ZCARD', P .. 'hooks') > 0
   for _, id in ipairs(call('SMEMBERS', P .. 'sending:' .. owner)) do
     left = true

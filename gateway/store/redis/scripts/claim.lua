@@ -47,10 +47,9 @@ return once(function()
     lane = take_ready(platform)
   end
   if not lane then return { 'ok', '', '', (longest_waiting()), (oldest_suspect(allowed)) } end
-  local head, fence = call('LINDEX', inbox_at(lane), 0), next_number()
-  call('HSET', lane_at(lane), 'fence', fence, 'owner', OWNER, 'head', head)
+  local head = call('LINDEX', inbox_at(lane), 0)
+  local fence = hold(lane, head)
   call('HINCRBY', item_at(head), 'attempts', 1)
-  joined()
   return { 'ok', fence, head, (longest_waiting()), (oldest_suspect(allowed)) }
 end, function(reply)
   local item = reply[3]
