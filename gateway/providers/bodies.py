@@ -7,15 +7,18 @@ takes into account are part of the name under which they are kept.
 
 How far the bytes go: as far as two requests in a row were alike, because marks and the messages of a running turn are
 others the next time. Messages of parts, such as pictures, are made for each request: the bytes end before the first.
+
+The schemas of tools, most of a short request, are kept as well, for the same sequence of tools that a codec makes the
+same of.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import islice, takewhile
 from operator import is_
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, NamedTuple, Protocol, Self
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -28,6 +31,7 @@ LONG: Final = 24  # messages; fewer are encoded as quickly as they are compared
 _LOOSE: Final = 8  # messages at the end that are taken for the turn's own
 _OPEN: Final = 2  # entries that a codec looks back at
 _MOST_BYTES: Final = 50_000_000
+_MOST_TOOLS: Final = 64  # offers of tools
 _PER_MESSAGE: Final = 1_500  # bytes that a message takes in memory, nearly
 _PLACE: Final[dict[str, Any]] = {"": ""}  # an entry that stands for the bytes; no text can look like it
 _PLACE_WRITTEN: Final = json_bytes(_PLACE)
@@ -86,6 +90,14 @@ class _Prefix(Struct):
             made[:-_OPEN] = [_PLACE]
 
 
+class _Tools(NamedTuple):
+    """An offer of tools, what a codec made of it, and the JSON of that."""
+
+    given: Sequence[Mapping[str, Any]]
+    made: Any
+    text: bytes
+
+
 class Bodies:
     """Encodes requests, and remembers the beginnings of long ones, the least recently used ones no longer."""
 
@@ -93,6 +105,7 @@ class Bodies:
         self._most = most_bytes
         self._size = 0
         self._prefixes: OrderedDict[Hashable, _Prefix] = OrderedDict()
+        self._tools: dict[int, _Tools] = {}  # by the identity of the offer
 
     def of(
         self,
@@ -106,14 +119,14 @@ class Bodies:
         that JSON cannot express."""
         if len(request.messages) < LONG or len((parted := request.parted())[1]) < LONG:
             body = encode(request)
-            return Body(json_bytes(body), bool(body.get("stream")))
+            return Body(self._written(body, request.tools), bool(body.get("stream")))
         system, others = parted
         prefix = self._grown((name, id(others[0])), others, entries)
         whole = prefix.entries.copy()
         for message in others[prefix.count :]:
             whole.add(message)
         body = encode(replace(request, messages=system), entries=whole)
-        content = json_bytes(body)
+        content = self._written(body, request.tools)
         if prefix.text:
             head, place, tail = content.partition(_PLACE_WRITTEN)
             content = b"".join((head, prefix.text, tail)) if place else content  # a setting may replace all messages
@@ -126,7 +139,22 @@ class Bodies:
             self._size -= self._prefixes.pop(name).size
         for prefix in self._prefixes.values():
             prefix.used = False
+        self._tools.clear()
         return before - self._size
+
+    def _written(self, body: dict[str, Any], tools: Sequence[Mapping[str, Any]]) -> bytes:
+        """A body's JSON. Its tools are those of the request unless a setting replaces them."""
+        if not tools or not (made := body.get("tools")):
+            return json_bytes(body)
+        known = self._tools.get(id(tools))
+        if known is None or known.given is not tools or known.made != made:
+            if len(self._tools) >= _MOST_TOOLS:
+                self._tools.clear()
+            known = self._tools[id(tools)] = _Tools(tools, made, json_bytes(made))
+        names = [*body]
+        at = names.index("tools")
+        head, tail = (json_bytes({name: body[name] for name in part}) for part in (names[:at], names[at + 1 :]))
+        return b"".join((head[:-1], b',"tools":', known.text, b"}" if tail == b"{}" else b"," + tail[1:]))
 
     def _grown(self, name: Hashable, messages: Sequence[Message], entries: Callable[[], Entries]) -> _Prefix:
         """The prefix of these messages, as long as the next request is likely to repeat it."""

@@ -36,6 +36,11 @@ TEXTS = (
 )
 ARGUMENTS = ("{}", '{"a": 1e-7, "b": [1.0, true]}', "no object", '{"a": NaN}', "", '{"text": "\\ud83d"}')
 MODELS = ("gpt-4", "gemini-3-pro", "deepseek-chat")
+OFFERS: tuple[Any, ...] = (
+    (),
+    [{"type": "function", "function": {"name": "f", "parameters": {"messages": [{"": ""}]}}}],
+    [{"type": "function", "function": {"name": "g", "description": "nul \x00", "parameters": {"n": 1e-7}}}],
+)
 HABITS = (chat.Habits(), chat.Habits(signed=True), chat.Habits(attached=False), chat.Habits(reasoning=True))
 
 
@@ -110,10 +115,7 @@ class Talk:
         if chance.random() < 0.1:
             asked = asked[1:]
         self.stored += [noted(each, id=str(chance.random())) for each in fresh]
-        tools = [{"type": "function", "function": {"name": "f", "parameters": {"messages": [{"": ""}]}}}]
-        return ModelRequest(
-            messages=asked, tools=tools if chance.random() < 0.5 else (), max_tokens=chance.choice((None, 9))
-        )
+        return ModelRequest(messages=asked, tools=chance.choice(OFFERS), max_tokens=chance.choice((None, 9)))
 
 
 def of_chat(bodies: Bodies, spec: ModelSpec, request: ModelRequest, chance: random.Random) -> tuple[bytes, bytes]:
