@@ -1,0 +1,154 @@
+"""What the pages and their charts say of what they are given: no server, no browser."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from adapters.web.charts import bar, days, lineage
+from adapters.web.markup import Html, joined
+from adapters.web.pages import Frame, Role, Seen, inside, login, session, side, window
+from gateway.domain.views import Coming, Cost, LineageLink, Memo, Pass, WindowShares, Word
+
+ASSETS = {"page.css": "/page.css", "icon.svg": "/icon.svg", "page.js": "/page.js"}
+NOON = 1_700_000_000.0
+LOST = Word(id="m1", session_id="s1", role="user", text="the gate code", at=NOON)
+PASS = Pass(
+    at=NOON, trigger="auto", messages=(9, 3), tokens=(900, 300), notes="- notes", kept=(), dropped=(LOST,), last=True
+)
+
+
+def frame(role: Role) -> Frame:
+    return Frame(person="anna", csrf="c", role=role, assets=ASSETS, fresh_id="i", stages={})
+
+
+def shares(*parts: int, threshold: int = 75, automatic: bool = True) -> WindowShares:
+    return WindowShares(
+        window=100,
+        used=sum(parts),
+        parts=tuple((f"part {number}", tokens) for number, tokens in enumerate(parts)),
+        threshold=threshold,
+        automatic=automatic,
+        messages=2,
+        compactions=0,
+    )
+
+
+def cost(day: int, usd: float, tokens: int = 10) -> Cost:
+    return Cost(label=str(NOON + 86_400 * day), calls=1, tokens=tokens, usd=usd)
+
+
+def full_window(role: Role) -> Html:
+    memory = [Memo(number=3, text="likes tea", said_at=NOON, said_by="anna")]
+    reminders = [Coming(number=2, text="call Bo", when="tomorrow", made_at=NOON, made_by="anna")]
+    return joined(window(shares(50), [PASS], ["be brief"], memory, reminders, None, frame(role)))
+
+
+def rects(svg: Html) -> list[tuple[str, ...]]:
+    return re.findall(r'<rect x="([\d.]+)" width="([\d.]+)"', svg)
+
+
+def seen(*costs: Cost, budget: float | None = None, problems: tuple[dict[str, str], ...] = ()) -> Seen:
+    report = {"problems": problems, "store": {"oldest_item": None, "kind": "sqlite"}}
+    return Seen(
+        report=report, turns=[], stuck=[], filled=[], costs=(costs, [], []), budget=budget, chains=[], settings=[]
+    )
+
+
+def test_an_empty_window_says_how_it_is_filled() -> None:
+    empty = joined(window(None, [], [], [], [], None, frame("person")))
+    for said in (
+        "The window is empty",
+        "None so far.",
+        "None. /pin sets",
+        "Nothing is remembered yet.",
+        "Nothing waits.",
+    ):
+        assert said in empty
+    assert "<button" not in empty
+
+
+def test_what_fills_the_window_stands_there_with_the_commands_that_change_it() -> None:
+    whole = full_window("person")
+    for said in ("be brief", "likes tea", "call Bo", "the gate code", "9 → 3 messages, ~900 → ~300 tokens (auto)"):
+        assert said in whole
+    commands = set(re.findall(r'name="text" value="([^"]*)"', whole))
+    assert commands >= {"/unpin be brief", "/memory correct 3", "/memory forget 3", "/reminders change 2"}
+    assert commands >= {"/reminders cancel 2", "/compress undo", "/pin the gate code", "/compress", "/title"}
+    assert not re.search("None|Nothing|is empty", whole)
+
+
+def test_a_reader_is_shown_the_same_and_offered_nothing() -> None:
+    read = full_window("reader")
+    assert "likes tea" in read
+    assert "call Bo" in read
+    assert not re.search("<button|<form|<input", read)
+
+
+@pytest.mark.parametrize(
+    ("begins", "whole", "links"),
+    [(0, 2, []), (0, 5, ["?from=2"]), (2, 5, ["?from=0", "?from=4"]), (3, 5, ["?from=1"]), (1, 3, ["?from=0"])],
+)
+def test_a_part_of_a_conversation_leads_to_the_others_and_no_further(begins: int, whole: int, links: list[str]) -> None:
+    html = joined(session([(LOST, Html("a")), (LOST, Html("b"))], begins, whole))
+    assert list(dict.fromkeys(re.findall(r'href="(\?from=\d+)"', html))) == links
+    assert (f"{begins + 1} to {begins + 2} of {whole} messages" in html) is bool(links)
+
+
+@pytest.mark.parametrize(("role", "offered"), [("reader", False), ("person", False), ("admin", True)])
+def test_only_an_admin_is_led_to_the_operators_page(role: Role, offered: bool) -> None:
+    assert ('href="/inside"' in side(frame(role), Html(""))) is offered
+
+
+def test_the_login_offers_the_ways_that_are_set_up() -> None:
+    by_file, by_password = (login(ASSETS, passwords=not file, file=file).decode() for file in ("/run/link", ""))
+    assert ("/run/link" in by_file, "<form" in by_file) == (True, False)
+    assert ("Open the link" in by_password, "<form" in by_password) == (False, True)
+    assert 'role="alert"' not in by_password
+    assert "Wrong name" in login(ASSETS, passwords=True, file="", problem="Wrong name").decode()
+
+
+def test_the_operator_is_told_what_is_wrong_and_what_is_unknown() -> None:
+    trouble: dict[str, str] = {"kind": "model", "text": "it is down", "since": "noon"}
+    well, ill = joined(inside(seen(), "")), joined(inside(seen(problems=(trouble,)), "Done."))
+    assert ("Messages move." in well, "it is down" in well) == (True, False)
+    assert ("Messages move." in ill, "it is down" in ill, "Done." in ill) == (False, True, True)
+    assert '<td>store oldest item</td><td dir="auto">–</td>' in well
+    assert "Nothing is stuck." in well
+
+
+def test_the_operator_sees_todays_cost_beside_the_budget() -> None:
+    assert "No budget is set" in joined(inside(seen(cost(0, 3.0), cost(1, 2.0)), ""))
+    assert "Today: $2.0000 of the $5.00" in joined(inside(seen(cost(0, 3.0), cost(1, 2.0), budget=5.0), ""))
+
+
+def test_the_parts_of_a_bar_stand_side_by_side_and_end_with_it() -> None:
+    assert rects(bar(shares(20, 30))) == [("0.00", "20.00"), ("20.00", "30.00")]
+    assert rects(bar(shares(70, 60, 5))) == [("0.00", "70.00"), ("70.00", "30.00"), ("100.00", "0.00")]
+
+
+def test_a_bar_is_marked_where_compaction_comes_by_itself() -> None:
+    assert 'x1="75.00"' in bar(shares(20))
+    assert "mark" not in bar(shares(20, automatic=False))
+    assert "mark" not in bar(shares(20, threshold=0))
+
+
+def test_days_without_prices_are_shown_by_their_tokens() -> None:
+    free = days([cost(0, 0.0, 50), cost(1, 0.0, 100)], 1.0)
+    assert "The most on a day: 100 tokens" in free
+    assert re.findall(r'y="([\d.]+)" width="314.0" height="([\d.]+)"', free) == [("67.0", "53.0"), ("14.0", "106.0")]
+    assert "mark" not in free, "a budget is in dollars"
+
+
+@pytest.mark.parametrize(("budget", "drawn"), [(None, False), (1.0, True), (2.2, True), (2.3, False)])
+def test_the_budget_is_drawn_where_the_chart_reaches_it(budget: float | None, drawn: bool) -> None:
+    assert ('class="mark"' in days([cost(0, 1.0), cost(1, 2.0)], budget)) is drawn
+
+
+def test_of_a_long_lineage_the_end_is_drawn() -> None:
+    links = [LineageLink(id=f"s{n}", started_at=NOON, messages=n, before=10 * n, after=n) for n in range(9)]
+    drawn = lineage(links)
+    assert re.findall(r"<title>(s\d)", drawn) == [f"s{n}" for n in range(2, 9)]
+    assert re.findall(r"(\d+) → \d+", drawn) == [str(10 * n) for n in range(3, 9)]
+    assert "9 sessions" in drawn
