@@ -87,7 +87,7 @@ class Window(MeasuredEngine):
         """Return the beginning of `notes`, at most `room` tokens; "" where that would say nothing."""
         text = neutralise(notes).strip()
         while room >= _LEAST_KEPT and (size := self._counter.text(text)) > room:
-            text = f"{text[: min(len(text) - 3, len(text) * room // (size + 1))].rstrip('… ')} …"
+            text = f"{text[: min(len(text) - 3, len(text) * room // size)].rstrip('… ')} …"
         return text if room >= _LEAST_KEPT else ""
 
 
