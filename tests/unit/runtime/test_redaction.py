@@ -70,6 +70,7 @@ SAMPLES = {
     "vault": "hv" + "s." + noise(40),
     "age": "AGE-SECRET" + "-KEY-1" + noise(58, "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"),
     "json web token": jwt(),
+    "of two parts": "xy" + "_" + noise(12) + "_" + noise(32),
 }
 
 # Only the part in the middle goes: what stands around it says what it was.
@@ -132,6 +133,7 @@ HARMLESS = [
     "from 10:30:45 to 11:15:00, 192.168.0.1:8080, version 1.2.3-rc.1+build.20240101",
     "MacBook.Pro12.arrived-with-the-usual-cables-and-papers",
     "数据库密码由管理员保管，请勿外传。",
+    "cache_Entry77_" + noise(32, HEX) + " MY_Entry77_" + noise(32, HEX).upper(),
     "-----BEGIN PUBLIC KEY-----\n" + noise(64) + "\n-----END PUBLIC KEY-----",
     "data:image/png;base64," + noise(400),
 ]
