@@ -99,6 +99,13 @@ def test_where_enough_can_go_the_target_is_met_or_nothing_is_done(words: int, ta
     assert metrics.still_over_limit == (metrics.region is None)
 
 
+@pytest.mark.parametrize(("missing", "fits"), [(0, True), (1, False)])
+def test_a_run_of_just_the_target_fits(missing: int, fits: bool) -> None:
+    run = worked(12)
+    _, metrics = compressor(replace(SMALL, target=tokens_of(run) - missing)).compress(run)
+    assert (metrics.skipped_under_target, metrics.region is None) == (fits, fits)
+
+
 async def test_a_summary_may_have_what_a_long_last_turn_leaves_free() -> None:
     run = worked(12)
     run[5]["value"] = "word " * 1_000
