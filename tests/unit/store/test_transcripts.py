@@ -56,6 +56,14 @@ def test_the_least_recently_used_goes_first_and_the_newest_stays() -> None:
     assert cache.size == sum(map(size_of, said(0, 99)))
 
 
+def test_a_transcript_that_grows_outlives_those_that_do_not() -> None:
+    cache = TranscriptCache(6 * EACH)
+    for name in "ab":
+        cache.put(name, said(0, 3))
+    cache.append("a", 3, said(3, 1))
+    assert (cache.get("a"), cache.get("b")) == (tuple(said(0, 4)), None)
+
+
 @pytest.mark.parametrize("sign", [" ", "a", "\u754c", "\U0001f600"])
 def test_a_long_message_takes_its_room_however_few_tokens_it_has(sign: str) -> None:
     cache = TranscriptCache(1_000_000)
