@@ -6,7 +6,7 @@ import re
 import pytest
 from importlinter import cli
 
-from tests.support.source_tree import ROOT, modules, name_of, parsed
+from tests.support.source_tree import ROOT, modules, name_of, nodes, parsed
 
 WHERE_IMPORTS_MAY_WAIT = {
     "gateway/__main__.py",
@@ -60,8 +60,8 @@ def test_the_check_for_late_imports_sees_them(code):
     assert imports_inside_functions(ast.parse(code)) != []
 
 
-def imported_by(tree):
-    for node in ast.walk(tree):
+def imported_by(path):
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and node.module:
             yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
         elif isinstance(node, ast.Import):
@@ -75,7 +75,7 @@ def test_a_wire_format_is_found_by_its_entry_point_and_imported_by_nobody():
     found = [
         f"{name_of(path)}: {name}"
         for path in modules("gateway", "adapters")
-        for name in imported_by(parsed(path))
+        for name in imported_by(path)
         for package, folder in packages.items()
         if f"{name}.".startswith(f"{package}.") and path.parent != folder
     ]
@@ -87,13 +87,11 @@ def test_only_one_module_prints() -> None:
     found = {
         name_of(path)
         for path in modules("gateway", "adapters")
-        for node in ast.walk(parsed(path))
+        for node in nodes(path)
         if isinstance(node, ast.Call)
         and getattr(node.func, "id", getattr(node.func, "attr", "")) in ("print", "echo", "write")
         and ast.unparse(node.func) in ("print", "typer.echo", "sys.stdout.write")
     }
     assert found == {"gateway/cli/streams.py"}
-    use_it = {
-        name_of(path) for path in modules("gateway", "adapters") if "gateway.cli.streams" in imported_by(parsed(path))
-    }
+    use_it = {name_of(path) for path in modules("gateway", "adapters") if "gateway.cli.streams" in imported_by(path)}
     assert use_it == {"gateway/__main__.py", "gateway/cli/printing.py"}

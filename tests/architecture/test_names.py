@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from gateway.app.plugins import platforms, providers
 from gateway.domain.notes import SECTIONS, SUMMARY_REQUEST
-from tests.support.source_tree import modules, name_of, parsed
+from tests.support.source_tree import modules, name_of, nodes
 
 VENDORS = re.compile("telegram|discord|slack_|whatsapp|openai|anthropic|openrouter|claude|gemini|deepseek|ollama", re.I)
 # Patterns of credentials and tables of vendors are data about the world; wire formats and exports are somebody's.
@@ -27,10 +27,10 @@ NAMED = {
 }
 
 
-def said(tree: ast.Module) -> Iterator[tuple[str, bool]]:
+def said(whole: Sequence[ast.AST]) -> Iterator[tuple[str, bool]]:
     """Every name and every text that is no docstring; whether it is a text."""
-    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    prose = {id(node.value) for node in whole if isinstance(node, ast.Expr)}
+    for node in whole:
         match node:
             case ast.Constant(value=str(text)) if id(node) not in prose:
                 yield text, True
@@ -42,17 +42,17 @@ def said(tree: ast.Module) -> Iterator[tuple[str, bool]]:
                 yield name, False
 
 
-def names_in(tree: ast.Module) -> set[str]:
+def names_in(whole: Sequence[ast.AST]) -> set[str]:
     """The vendors that are named in some way, and the plug-ins whose very name is a text."""
     plugins = {*platforms(), *providers()}
-    return {word for word, is_text in said(tree) if VENDORS.search(word) or (is_text and word in plugins)}
+    return {word for word, is_text in said(whole) if VENDORS.search(word) or (is_text and word in plugins)}
 
 
 def test_the_gateway_names_nobody() -> None:
     found = {
         name_of(path): names
         for path in modules("gateway")
-        if not WHERE_THEY_ARE_KNOWN.match(name_of(path)) and (names := names_in(parsed(path)))
+        if not WHERE_THEY_ARE_KNOWN.match(name_of(path)) and (names := names_in(nodes(path)))
     }
     assert found == NAMED
 
@@ -69,18 +69,19 @@ def test_the_gateway_names_nobody() -> None:
     ],
 )
 def test_the_check_sees_a_name(code: str) -> None:
-    assert names_in(ast.parse(code))
+    assert names_in(list(ast.walk(ast.parse(code))))
 
 
 def test_a_docstring_may_say_where_a_fact_comes_from() -> None:
-    assert not names_in(ast.parse("'''As Telegram has it.'''\nx = 1\n'''OpenAI, too.'''"))
+    code = "'''As Telegram has it.'''\nx = 1\n'''OpenAI, too.'''"
+    assert not names_in(list(ast.walk(ast.parse(code))))
 
 
 PLACE = "gateway/domain/notes.py"
 
 
-def literals(tree):
-    return [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+def literals(path):
+    return [node.value for node in nodes(path) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
 
 
 def test_the_headings_of_notes_and_the_marker_of_their_request_are_written_once():
@@ -89,7 +90,7 @@ def test_the_headings_of_notes_and_the_marker_of_their_request_are_written_once(
         f"{name_of(path)}: {word}"
         for path in modules("gateway", "adapters")
         if name_of(path) != PLACE
-        for text in literals(parsed(path))
+        for text in literals(path)
         for word in words
         if word in text
     }

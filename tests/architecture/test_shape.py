@@ -2,7 +2,7 @@
 
 import ast
 
-from tests.support.source_tree import modules, name_of, parsed
+from tests.support.source_tree import modules, name_of, nodes, parsed
 
 BANNED_NAMES = {"util", "utils", "helper", "helpers", "manager", "managers", "handler", "handlers", "misc", "common"}
 # Rooms that contain foreign code or own the tasks and threads of others; nowhere else is every error caught.
@@ -47,8 +47,8 @@ def functions_of(node):
     return [inner for inner in node.body if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
-def classes_of(trees):
-    return [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+def classes_of(paths):
+    return [node for path in paths for node in nodes(path) if isinstance(node, ast.ClassDef)]
 
 
 def documented_methods(classes):
@@ -83,7 +83,7 @@ def undocumented(tree, documented, own_classes):
 
 def test_every_public_name_is_documented():
     paths = list(modules("gateway", "adapters"))
-    classes = classes_of(parsed(path) for path in paths)
+    classes = classes_of(paths)
     documented, own = documented_methods(classes), {node.name for node in classes}
     found = [
         f"{name_of(path)}:{line} {name}" for path in paths for line, name in undocumented(parsed(path), documented, own)
@@ -101,9 +101,9 @@ def test_the_check_for_docstrings_sees_what_is_missing():
 # Errors
 
 
-def broad_catches(tree):
+def broad_catches(whole):
     """Lines of handlers that catch everything and do not raise it again at their end."""
-    for node in ast.walk(tree):
+    for node in whole:
         if not isinstance(node, ast.ExceptHandler):
             continue
         caught = "BaseException" if node.type is None else ast.unparse(node.type)
@@ -116,7 +116,7 @@ def test_all_errors_are_caught_only_where_foreign_code_is_contained():
     found = {
         name_of(path): lines
         for path in modules("gateway", "adapters")
-        if name_of(path) not in WHERE_ALL_IS_CAUGHT and (lines := list(broad_catches(parsed(path))))
+        if name_of(path) not in WHERE_ALL_IS_CAUGHT and (lines := list(broad_catches(nodes(path))))
     }
     assert found == {}
 
@@ -124,15 +124,15 @@ def test_all_errors_are_caught_only_where_foreign_code_is_contained():
 def test_the_check_for_broad_catches_sees_them():
     code = "try: a\nexcept {}: b"
     assert [
-        bool(list(broad_catches(ast.parse(code.format(kind)))))
+        bool(list(broad_catches(ast.walk(ast.parse(code.format(kind))))))
         for kind in ("Exception", "(OSError, Exception)", "OSError")
     ] == [
         True,
         True,
         False,
     ]
-    assert list(broad_catches(ast.parse("try: a\nexcept: b"))) == [2]
-    assert list(broad_catches(ast.parse("try: a\nexcept BaseException:\n    b\n    raise"))) == []
+    assert list(broad_catches(ast.walk(ast.parse("try: a\nexcept: b")))) == [2]
+    assert list(broad_catches(ast.walk(ast.parse("try: a\nexcept BaseException:\n    b\n    raise")))) == []
 
 
 def test_nothing_is_left_for_later():
