@@ -149,14 +149,15 @@ class Asking(Struct, kw_only=True):
                 completed = replace(completed, tool_calls=())
                 if not completed.text.strip():
                     raise ContentRefused("The model declined to answer.")
-            if lacks_room(completed) and not (last and completed.text.strip()):
+            said = completed.text.strip()
+            if (last and said) or ((said or completed.tool_calls) and not completed.cut_call):
+                return await self._kept(conversation, completed, shortened, last=last)
+            if lacks_room(completed):
                 if shortened is not None:
                     raise shortened
                 extended, least = extended + 1, None
                 max_tokens = self._more_room(conversation, completed, max_tokens, extended)
                 continue
-            if completed.text.strip() or completed.tool_calls:
-                return await self._kept(conversation, completed, shortened, last=last)
             empty += 1
             if empty > _EMPTY_RETRIES:
                 raise EmptyAnswer

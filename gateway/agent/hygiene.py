@@ -43,14 +43,14 @@ class Hygiene:
 
         A transcript that a pass could not shrink must grow by a tenth before the next try.
         """
-        if not self._enabled or not self.rules.due(
-            messages=conversation.length,
-            tokens=conversation.prompt_tokens(),
-            context_length=conversation.spec.context_length,
-        ):
+        rules, length = self.rules, conversation.length
+        if not self._enabled or length < rules.min_messages:
+            return False
+        full = rules.threshold * conversation.spec.context_length
+        if length < rules.max_messages and conversation.prompt_tokens() < full:
             return False
         tried_at = _tried_at(conversation.fresh.announced)
-        return not tried_at or conversation.length >= tried_at + max(self.rules.min_messages, tried_at // 10)
+        return not tried_at or length >= tried_at + max(rules.min_messages, tried_at // 10)
 
     async def run(self, conversation: Conversation, compactor: Compactor) -> HygieneResult:
         """Compact once, within the deadline. A compaction that fails raises nothing."""

@@ -68,7 +68,7 @@ class Quoting(Struct, frozen=True, kw_only=True):
         """The quotes for the newest message of a person; None where nothing is missing or nothing was found. A store
         that does not answer costs the quotes and not the turn."""
         newest = next(filter(is_request, conversation.newest_first()), None)
-        if newest is None:
+        if newest is None or not note_of(newest).get("identifiers"):  # by far most of them
             return None
         named = _named(newest)
         missing = _missing(named, conversation, newest) if named else []
@@ -106,8 +106,7 @@ class Quoting(Struct, frozen=True, kw_only=True):
 def _named(message: Message) -> list[str]:
     """The identifiers of a message that name something. The name of a file that comes with it names that file alone."""
     note = note_of(message)
-    found = note.get("identifiers")
-    values = [value for value in found if _names(value)] if found else []
+    values = [value for value in note.get("identifiers", ()) if _names(value)]
     if not values or "files" not in note:
         return values
     words = "\n".join([note.get("said", ""), *(str(file.get("words") or "") for file in note["files"])])

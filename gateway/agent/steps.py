@@ -51,15 +51,13 @@ class ToolSteps:
 
     async def schemas(self, conversation: Conversation) -> list[dict[str, Any]]:
         """Return the schemas of the tools on offer, and of the engine's."""
-        engine = await self._engine_schemas(conversation)
-        return [*self._offer.schemas, *engine.values()] if engine else self._offer.schemas
+        if not conversation.engine.may_have_tools:
+            return self._offer.schemas
+        return [*self._offer.schemas, *(await self._engine_schemas(conversation)).values()]
 
     async def _engine_schemas(self, conversation: Conversation) -> dict[str, dict[str, Any]]:
         """Return the engine's tools by name, without names of ours: an API refuses two tools of one name."""
-        schemas = await conversation.engine.tool_schemas()
-        if not schemas:  # as of most engines
-            return {}
-        named = {schema["function"]["name"]: schema for schema in schemas}
+        named = {schema["function"]["name"]: schema for schema in await conversation.engine.tool_schemas()}
         return {name: schema for name, schema in named.items() if name not in self._offer.offered}
 
     async def run(self, conversation: Conversation, calls: Sequence[ToolCall], step: int) -> None:

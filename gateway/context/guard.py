@@ -57,6 +57,8 @@ class GuardedEngine:
         self._hung: set[str] = set()  # methods that overran their limit
         self._ours = is_ours(engine)  # spares copies, threads and limits
         self._blocking: BlockingModel | None = None
+        schemas = getattr(self._state("get_tool_schemas"), "__func__", None)
+        self.may_have_tools = schemas is not ContextEngine.get_tool_schemas  # which gives none, as with most engines
         self._thread = OwnThread()
         weakref.finalize(self, self._thread.end)
         self.system_prompt = ""  # of the session, for engines that want it in front of the messages

@@ -222,7 +222,10 @@ def find(text: str, *, names: bool = True) -> list[str]:
 
 def _with_numbers(text: str, places: list[tuple[int, str]]) -> list[tuple[int, str]]:
     """Add the days, grouped numbers, measures and codes of a text, in the place of what stands inside them."""
-    whole = [*_DAY.finditer(text)] if _may_name_days(text) else []
+    may_name_days = (
+        _DAY_BY_NUMBERS.search(text) or _BEFORE_DAY.search(text) or not _MONTH.isdisjoint(_BEHIND_DAY.findall(text))
+    )
+    whole = [*_DAY.finditer(text)] if may_name_days else []
     # Most texts with a number have none of these: nothing is made for them.
     grouped, measures = [*_GROUPED.finditer(text)], [*_MEASURE.finditer(text)]
     covered: set[int] = set()
@@ -246,13 +249,6 @@ def _with_numbers(text: str, places: list[tuple[int, str]]) -> list[tuple[int, s
 def _is_grouped(value: str) -> bool:
     """Say whether numbers in groups are one value, and no date or reckoning."""
     return value[0].isalpha() or (sum(map(str.isdigit, value)) >= _LEAST_DIGITS and _DATED.fullmatch(value) is None)
-
-
-def _may_name_days(text: str) -> bool:
-    """Say whether a text with numbers may name days."""
-    return bool(
-        _DAY_BY_NUMBERS.search(text) or _BEFORE_DAY.search(text) or not _MONTH.isdisjoint(_BEHIND_DAY.findall(text))
-    )
 
 
 def _fields(text: str) -> Iterator[tuple[int, str]]:

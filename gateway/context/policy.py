@@ -80,12 +80,6 @@ class HygieneRules(Section):
                 f"({self.max_messages:,}) must be above hygiene.min_messages ({self.min_messages:,})",
             )
 
-    def due(self, *, messages: int, tokens: int, context_length: int) -> bool:
-        """Say whether a transcript of this size must be compacted before the next turn."""
-        if messages < self.min_messages:
-            return False
-        return tokens >= self.threshold * context_length or messages >= self.max_messages
-
 
 class Budgets(Struct, frozen=True, kw_only=True):
     """The most that each part of a compacted transcript may take on one model.

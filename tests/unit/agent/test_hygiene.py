@@ -20,27 +20,26 @@ sizes = st.integers(0, 10_000)
 tokens = st.integers(0, 300_000)
 
 
+def due(messages: int, used: int, window: int, *, enabled: bool = True) -> bool:
+    spec, fresh = ModelSpec(provider="test", name="m", context_length=window), SimpleNamespace(announced=())
+    talk = SimpleNamespace(length=messages, prompt_tokens=lambda: used, spec=spec, fresh=fresh)
+    return Hygiene(HygieneRules(), ManualClock(), enabled=enabled).due(cast(Conversation, talk))
+
+
 @given(sizes, tokens, st.integers(1, 200_000))
 def test_due_is_a_share_of_the_window_or_a_hard_count(messages: int, used: int, window: int) -> None:
-    due = HygieneRules().due(messages=messages, tokens=used, context_length=window)
-    assert due == (messages >= 4 and (used >= 0.85 * window or messages >= 5_000))
+    assert due(messages, used, window) == (messages >= 4 and (used >= 0.85 * window or messages >= 5_000))
 
 
 @given(sizes, tokens, sizes, tokens)
 def test_more_is_never_less_due(messages: int, used: int, more: int, added: int) -> None:
-    rules = HygieneRules()
-    if rules.due(messages=messages, tokens=used, context_length=100_000):
-        assert rules.due(messages=messages + more, tokens=used + added, context_length=100_000)
+    if due(messages, used, 100_000):
+        assert due(messages + more, used + added, 100_000)
 
 
 @given(sizes, tokens)
 def test_switched_off_it_is_never_due(messages: int, used: int) -> None:
-    spec = ModelSpec(provider="test", name="m", context_length=1)
-    full = cast(
-        Conversation,
-        SimpleNamespace(length=messages, prompt_tokens=lambda: used, spec=spec, fresh=SimpleNamespace(announced=())),
-    )
-    assert not Hygiene(HygieneRules(), ManualClock(), enabled=False).due(full)
+    assert not due(messages, used, 1, enabled=False)
 
 
 def told(tokens: int, *, threshold: int = 100_000) -> list[str]:
