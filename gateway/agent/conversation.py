@@ -272,7 +272,7 @@ class Conversation(Struct, kw_only=True):
         """Note that a record is durable; `messages` are its own with their ids. What came since stays fresh."""
         stored, fresh = self.stored, self.fresh
         tokens = stored.tokens + noted_tokens(record.messages)
-        self.stored = replace(stored, messages=(*stored.messages, *messages), tokens=tokens)
+        self.stored = replace(stored, messages=stored.messages + tuple(messages), tokens=tokens)
         left, absorbed = fresh.messages[len(record.messages) :], fresh.absorbed[len(record.absorbed) :]
         self.fresh = replace(fresh, messages=left, absorbed=absorbed)
         del self.ledger[: len(record.ledger)]
