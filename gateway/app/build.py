@@ -53,7 +53,9 @@ from gateway.app.models import configured_models, configured_transcriber
 from gateway.app.orders import Orders
 from gateway.app.plugins import all_commands, configured_tools, platforms
 from gateway.app.readers import Readers
+from gateway.app.reload import InForce
 from gateway.app.store import configured_store
+from gateway.app.upkeep import Upkeep
 from gateway.app.views import OperatorView, StoreViews
 from gateway.app.watchdog import Watchdog
 from gateway.commands.base import CommandContext, Program
@@ -162,12 +164,11 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         store=base.store, health=health, outbox=base.outbox, clock=base.clock, redact=base.redact, config=base.config
     )
     _show_store(base, commands, operator, parts.aside)
-    watchdog = _watchdog(base, health, readers, parts.supervisor or Supervisor())
+    watchdog = _watchdog(base, health, readers, parts.supervisor)
     close = [*closers, *base.close]
-
     models, toolbox = agents.metering.models, agents.sessions.toolbox
 
-    async def reconfigure(changed: Config) -> None:
+    async def take_up(changed: Config) -> None:
         """Whatever may fail comes first."""
         new = replace(base, config=changed)
         async with AsyncExitStack() as undo:
@@ -194,26 +195,25 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
 
     return Gateway(
         store=base.store,
-        reception=reception,
+        agents=agents,
+        people=people,
+        readers=readers,
         lanes=lanes,
         outbox=base.outbox,
-        agents=agents,
-        expiry=Expiry(store=base.store, clock=base.clock),
-        people=people,
         running_turns=base.running_turns,
         background=base.background,
-        adapters=base.adapters,
         clock=base.clock,
-        accounts=accounts,
-        worker=worker,
-        readers=readers,
-        orders=Orders(store=base.store, outbox=base.outbox, clock=base.clock),
-        health=health,
+        upkeep=Upkeep(
+            expiry=Expiry(store=base.store, clock=base.clock),
+            people=people,
+            agents=agents,
+            orders=Orders(store=base.store, outbox=base.outbox, clock=base.clock),
+            health=health,
+            background=base.background,
+            clock=base.clock,
+        ),
         watchdog=watchdog,
-        redact=base.redact,
-        reconfigure=reconfigure,
-        watched=parts.supervisor is not None,
-        close=close,
+        settings=InForce(redact=base.redact, take_up=take_up, close=close),
     )
 
 
@@ -586,14 +586,15 @@ def _health(base: _Base, agents: Agents, reception: Reception, lanes: Lanes, rea
     )
 
 
-def _watchdog(base: _Base, health: Health, readers: Readers, supervisor: Supervisor) -> Watchdog:
+def _watchdog(base: _Base, health: Health, readers: Readers, supervisor: Supervisor | None) -> Watchdog:
     to = base.config.alerts.chat
     return Watchdog(
         health=health,
         readers=readers,
         alerts=Alerts(to=to, outbox=base.outbox, background=base.background, clock=base.clock),
-        supervisor=supervisor,
+        supervisor=supervisor or Supervisor(),
         clock=base.clock,
+        runs=supervisor is not None,
     )
 
 

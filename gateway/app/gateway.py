@@ -3,86 +3,55 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import structlog
 from msgspec import Struct, field
 
 from gateway.agent.agents import Agents
-from gateway.agent.embeddings import LOOK_FOR_VECTORS
 from gateway.agent.running import RunningTurns
-from gateway.app.accounts import AccountLeases
-from gateway.app.config import Config
-from gateway.app.health import Health
-from gateway.app.orders import LOOK_EVERY as LOOK_FOR_ORDERS
-from gateway.app.orders import Orders
 from gateway.app.problems import LOOK_SECONDS
 from gateway.app.readers import Readers
+from gateway.app.reload import InForce
+from gateway.app.upkeep import Upkeep
 from gateway.app.watchdog import Watchdog
 from gateway.delivery.outbox import Outbox
-from gateway.domain.adapter import Adapter
 from gateway.people.people import People
-from gateway.people.sweep import LOOK_EVERY as LOOK_FOR_REMINDERS
-from gateway.people.welcome import LOOK_EVERY
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
-from gateway.runtime.heap import give_back
 from gateway.runtime.metrics import Metrics
-from gateway.runtime.plugins import imported
-from gateway.runtime.redaction import Redactor
 from gateway.runtime.tasks import Background, best_effort, ended_before
 from gateway.store.insist import insist
 from gateway.store.port import Store
-from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
-from gateway.turns.reception import Reception
 
 log = structlog.get_logger(__name__)
 
 DRAIN_SECONDS = 30.0  # running turns may finish that long after a stop was asked for; the next start does the rest
-_REPEATED = "gateway.app.jobs:repeated"
-_SWEEP_SECONDS = 60.0
 _MOST_HOOKS = 1_000  # that are counted
 _LOOK_AGAIN = 0.02  # seconds between two looks at whether everything has settled
 _ASK_AGAIN = 1.0  # the same, after the store could not be asked
-_REST_EVERY = 1_800.0  # as long as a turn may take
-_WORTH_GIVING_BACK = 4_000_000  # bytes
-_MANY_ENGINES = 100
 _LAST_WORDS = 5.0  # seconds for messages that are being delivered when the gateway stops
 
 
 class Gateway(Struct, kw_only=True):
-    """The running program, all of which is `run`. `close` are foreign resources, closed last. `leaves_questions`: the
-    person who reads is gone when the input ends, so questions that are open then are left for the next start; else
-    they count as a no. `beside`: platforms whose end is not waited for: the program ends with the others. `hasty`: a
-    person waits for the first answer, so nothing is loaded before it that can come later. `reconfigure` has the parts
-    keep to other settings, of those that `reload` lists."""
+    """The running program, all of which is `run`. `leaves_questions`: the person who reads is gone when the input ends,
+    so questions that are open then are left for the next start; else they count as a no."""
 
     store: Store
-    reception: Reception
+    agents: Agents
+    people: People
+    readers: Readers
     lanes: Lanes
     outbox: Outbox
-    agents: Agents
-    expiry: Expiry
-    people: People
     running_turns: RunningTurns
     background: Background
-    adapters: Mapping[str, Adapter]
     clock: Clock
-    accounts: AccountLeases
-    worker: str
-    readers: Readers
-    orders: Orders
-    health: Health
+    upkeep: Upkeep
     watchdog: Watchdog
-    redact: Redactor
-    reconfigure: Callable[[Config], Awaitable[None]]
-    watched: bool = False  # by the watchdog
-    close: Sequence[Callable[[], Awaitable[None]]] = ()
+    settings: InForce
     leaves_questions: bool = False
-    beside: Collection[str] = ()
-    hasty: bool = False
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _grace: float = DRAIN_SECONDS
     _failed: bool = False
@@ -91,13 +60,13 @@ class Gateway(Struct, kw_only=True):
         """Ask `run` to drain and return (SIGTERM, SIGINT). Turns that are not done after `grace` seconds are cut short;
         the next start goes on with them. Of several calls the shortest grace counts."""
         self._grace = min(self._grace, grace)
-        self.health.state = "draining"
+        self.watchdog.health.state = "draining"
         self._stop.set()
 
     @property
     def metrics(self) -> Metrics:
         """What is counted here."""
-        return self.health.metrics
+        return self.watchdog.health.metrics
 
     @property
     def failure(self) -> str | None:
@@ -107,13 +76,13 @@ class Gateway(Struct, kw_only=True):
     async def run(self) -> bool:
         """Serve until `stop` is called, or until every adapter has read all there is; then finish the
         accepted messages. False if an adapter failed. Raises StoreLocked, StoreUnavailable."""
-        self.metrics.refresh_with(self.health.measure)
+        self.metrics.refresh_with(self.watchdog.health.measure)
         with self.metrics.counting():
             await self._run()
         return not (self._failed or self.readers.failed)
 
     async def _run(self) -> None:
-        self.accounts.begin(self.adapters.values())
+        self.readers.accounts.begin(self.readers.adapters.values())
         try:
             if await ended_before(self.store.open, self._stop):  # a server that is away is waited for
                 await self._serve()
@@ -130,48 +99,26 @@ class Gateway(Struct, kw_only=True):
         await self.agents.metering.models.learn_windows()
         if not await ended_before(self._recover, self._stop):
             return
-        if not self.hasty:
-            imported(_REPEATED)
+        self.upkeep.prepare()
         if self.agents.mcp.servers:  # nobody waits for them
             self.background.start(self.agents.mcp.serve(), name="mcp")
         self._keep_serving()
-        await self.expiry.sweep()
-        await self.people.sweep.sweep()
-        await self.people.welcome.look()
-        if self.watched:
+        await self.upkeep.look()
+        if self.watchdog.runs:
             self.background.start(self._watch(), name="watchdog")
         reading = self.readers.begin()
-        self.health.state = "serving"
+        self.watchdog.health.state = "serving"
         self.watchdog.supervisor.ready()
-        waited = [task for name, task in zip(self.adapters, reading, strict=True) if name not in self.beside]
+        beside = self.readers.beside
+        waited = [task for name, task in zip(self.readers.adapters, reading, strict=True) if name not in beside]
         if await ended_before(lambda: _wait_all(waited), self._stop):
             await ended_before(self._settle, self._stop)
         for task in reading:
             task.cancel()
 
-    async def _repeat(self) -> None:
-        """Do all that is repeated. In a `hasty` gateway its library is loaded when the first job is due, beside whoever
-        talks by then."""
-        jobs: dict[str, tuple[Callable[[], Awaitable[object]], float]] = {
-            "expiry": (self.expiry.sweep, _SWEEP_SECONDS),
-            "reminders": (self.people.sweep.sweep, LOOK_FOR_REMINDERS),
-            "welcome": (self.people.welcome.look, LOOK_EVERY),
-            "orders": (self.orders.look, LOOK_FOR_ORDERS),
-            "rest": (self.rest, _REST_EVERY),
-        }
-        if self.agents.embeddings is not None:
-            jobs["embeddings"] = (self.agents.embeddings.look, LOOK_FOR_VECTORS)
-        if (backups := self.health.backups) is not None:
-            jobs["backup"] = (backups.look, _SWEEP_SECONDS)
-        if self.hasty:
-            await self.clock.sleep(min(seconds for _, seconds in jobs.values()))
-        repeated = await asyncio.to_thread(imported, _REPEATED)
-        with repeated(jobs, self.background):
-            await asyncio.Event().wait()
-
     def _keep_serving(self) -> Sequence[str]:
         """Start what answers people and what is repeated; the names of those that did not run."""
-        jobs = {"outbox": self.outbox.serve, "lanes": self.lanes.serve, "jobs": self._repeat}
+        jobs = {"outbox": self.outbox.serve, "lanes": self.lanes.serve, "jobs": self.upkeep.repeat}
         return [name for name, serve in jobs.items() if self.background.start_once(serve(), name=name)]
 
     async def _watch(self) -> None:
@@ -200,22 +147,16 @@ class Gateway(Struct, kw_only=True):
         themselves; left are bypassed commands, and the hooks of ended sessions. Before the lanes start, so that a
         `/stop` reaches the turn it was meant for, and no hook is owed but the earlier process's. Nobody else comes back
         to this work, so a store that is away is waited for."""
-        claim = partial(self.store.claim_bypassed, self.worker)
+        claim = partial(self.store.claim_bypassed, self.lanes.worker)
         for item in await insist(claim, clock=self.clock, what="claim_bypassed"):
-            self.reception.run_bypassed(item)
+            self.readers.reception.run_bypassed(item)
         if owed := await insist(partial(self.store.pending_hooks, _MOST_HOOKS), clock=self.clock, what="pending_hooks"):
             log.info("hooks_owed", count=len(owed))
             self.agents.sessions.hooks.pay()  # one may be slow: nobody has to wait for the hooks of yesterday
 
-    async def rest(self) -> None:
-        """Have the agents rest, and give the memory back where it is worth it."""
-        engines, freed = self.agents.rest()
-        if freed > _WORTH_GIVING_BACK or engines > _MANY_ENGINES:
-            await asyncio.to_thread(give_back)
-
     async def _settle(self) -> None:
         """Return when everything accepted here is answered and shown, or cannot be shown now."""
-        await self.reception.bypassed_ended()  # among them may be an answer to a question
+        await self.readers.reception.bypassed_ended()  # among them may be an answer to a question
         if not self.leaves_questions:
             self.people.approvals.nobody_is_left()
         while True:
@@ -233,7 +174,7 @@ class Gateway(Struct, kw_only=True):
             await self.clock.sleep(_LOOK_AGAIN)
 
     async def _has_settled(self) -> bool:
-        status = await self.store.status(self.adapters)
+        status = await self.store.status(self.readers.adapters)
         delayed = bool(await self.store.next_due())
         if status.waiting or (status.unsent and not delayed):
             return False
@@ -248,12 +189,11 @@ class Gateway(Struct, kw_only=True):
                     await self.clock.sleep(_LOOK_AGAIN)
         except TimeoutError:
             log.warning("left_unsent", chats=self.outbox.in_flight)
-        await self.accounts.aclose()
+        await self.readers.accounts.aclose()
         await self.background.aclose()
-        closing: list[tuple[str, Awaitable[None]]] = [(each.name, each.aclose()) for each in self.adapters.values()]
-        closing += [("a resource", close()) for close in self.close]
-        for what, work in closing:  # one that fails does not keep the others open
-            await best_effort(work, what=f"closing {what}")
+        for adapter in self.readers.adapters.values():  # one that fails does not keep the others open
+            await best_effort(adapter.aclose(), what=f"closing {adapter.name}")
+        await self.settings.aclose()
         await self.store.aclose()
         log.debug("counted", totals=self.metrics.totals())
 

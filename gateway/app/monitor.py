@@ -39,7 +39,7 @@ def answering(
 ) -> AbstractAsyncContextManager[None]:
     """Answer monitors of this worker's gateway in the block. Raises UserError if the address cannot be had."""
     host, port = settings.place(worker)
-    monitor = Monitor(health=gateway.health, host=host, port=port, public=settings.public, reloader=reloader)
+    monitor = Monitor(health=gateway.watchdog.health, host=host, port=port, public=settings.public, reloader=reloader)
     return monitor.listening()
 
 

@@ -4,7 +4,7 @@ it stands still."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Final, Literal
 
@@ -37,13 +37,15 @@ _READ_WELL = 600.0  # the same, after which the pauses begin anew
 
 
 class Readers(Struct, kw_only=True):
-    """Reads the platforms of `adapters`. `failure`: why one stopped, as a sentence for the person."""
+    """Reads the platforms of `adapters`. `beside`: those whose end is not waited for: the program ends with the others.
+    `failure`: why one stopped, as a sentence for the person."""
 
     adapters: Mapping[str, Adapter]
     accounts: AccountLeases
     reception: Reception
     background: Background
     clock: Clock
+    beside: Collection[str] = ()
     failed: bool = False
     failure: str | None = None
     _states: dict[str, ReaderState] = field(default_factory=dict)

@@ -19,6 +19,8 @@ from gateway.app.config.rules import contradictions
 from gateway.app.config.source import KeyPath, dotted
 from gateway.domain.settings import Section
 from gateway.runtime.errors import ConfigError
+from gateway.runtime.redaction import Redactor
+from gateway.runtime.tasks import best_effort
 
 log = structlog.get_logger(__name__)
 
@@ -67,6 +69,21 @@ class Reloaded(Struct, frozen=True, kw_only=True):
 
     changed: tuple[str, ...]
     waiting: tuple[str, ...]
+
+
+class InForce(Struct, frozen=True, kw_only=True):
+    """The settings in force. `take_up` has the parts keep to others, of those that are taken up without a new start;
+    raises ConfigError with nothing changed. `redact` knows their secrets, and `close` are the connections to what they
+    name."""
+
+    redact: Redactor
+    take_up: Callable[[Config], Awaitable[None]]
+    close: list[Callable[[], Awaitable[None]]]
+
+    async def aclose(self) -> None:
+        """End the connections; one that fails does not keep the others open."""
+        for close in self.close:
+            await best_effort(close(), what="closing a resource")
 
 
 class Reloader(Struct, kw_only=True):

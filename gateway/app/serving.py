@@ -107,14 +107,14 @@ def _adapter(
 
     async def greet(source: Source) -> str:
         with suppress(StoreUnavailable):  # a greeting is not worth the chat
-            return await greeting(running[0].store, running[0].reception.rules.key(source))
+            return await greeting(running[0].store, running[0].readers.reception.rules.key(source))
         return ""
 
     async def model_of(source: Source) -> str:
         gateway = running[0]
         models = gateway.agents.metering.models
         with suppress(StoreUnavailable):
-            tip = await gateway.store.tip(gateway.reception.rules.key(source))
+            tip = await gateway.store.tip(gateway.readers.reception.rules.key(source))
             if tip is not None and models.is_chosen(tip):
                 return models.of(tip).name
         home = models.home_of(source.platform, names(source))
@@ -178,7 +178,10 @@ async def serve_platforms(
         for number in SERVICE_ENDS:
             asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
         reloader = Reloader(
-            config=config, read=read, reconfigure=gateway.reconfigure, relog=partial(_relog, redact=gateway.redact)
+            config=config,
+            read=read,
+            reconfigure=gateway.settings.take_up,
+            relog=partial(_relog, redact=gateway.settings.redact),
         )
         at_hangup(lambda: gateway.background.start(_reloaded(reloader), name="reload"), gateway.stop)
         if parent_pipe is not None:
@@ -213,8 +216,8 @@ async def serve_shell(
     parts = Parts(counter=counter, pace=_PACE, told=print) if watched else Parts(counter=counter)
     gateway = build(config, [adapter, *beside], parts)
     running.append(gateway)
-    gateway.leaves_questions, gateway.hasty = watched, True
-    gateway.beside = [each.name for each in beside]
+    gateway.leaves_questions, gateway.upkeep.hasty = watched, True
+    gateway.readers.beside = [each.name for each in beside]
     if call.question is not None and not (sys.stdin and sys.stdin.isatty()):
         # Before it is asked: a quick model asks back before the input has ended.
         gateway.people.approvals.nobody_is_left()

@@ -28,13 +28,14 @@ _AGAIN: Final = 120.0  # seconds after which a reader is begun anew once more
 
 
 class Watchdog(Struct, kw_only=True):
-    """Looks when asked to."""
+    """Looks when asked to; where it `runs`, the gateway asks every few seconds."""
 
     health: Health
     readers: Readers
     alerts: Alerts
     supervisor: Supervisor
     clock: Clock
+    runs: bool = False
     _looks: deque[Signs] = field(default_factory=lambda: deque(maxlen=MOST_LOOKS))
     _known: dict[tuple[Kind, str], tuple[Problem, float]] = field(default_factory=dict)  # and since when (wall time)
     _restarted: dict[tuple[Kind, str], float] = field(default_factory=dict)

@@ -100,8 +100,9 @@ async def probed(setup: Setup) -> AsyncGenerator[Finding, None]:
         async for finding in _all_findings(setup, gateway, served):
             yield finding
     finally:  # also where the reader of the output has left
-        for close in (*(adapter.aclose for adapter in served), *gateway.close):
-            await close()
+        for adapter in served:
+            await adapter.aclose()
+        await gateway.settings.aclose()
 
 
 async def _all_findings(setup: Setup, gateway: Gateway, served: Sequence[Adapter]) -> AsyncIterator[Finding]:

@@ -110,8 +110,7 @@ async def carry_out(settings: Config, purge: Purge) -> tuple[dict[str, int], str
         return went, _ENGINE.format(engine=name, folder=engines.home / name) if name and went else ""
     finally:
         await store.aclose()
-        for close in gateway.close:
-            await close()
+        await gateway.settings.aclose()
 
 
 async def _purge(store: Store, forgetter: Forgetter, purge: Purge, clock: Clock, ids: Ids) -> dict[str, int]:

@@ -97,7 +97,7 @@ class _Summariser:
     name: str
     model: AuxiliaryModel
     clock: Clock
-    closers: Sequence[Callable[[], Awaitable[None]]]
+    aclose: Callable[[], Awaitable[None]]
     ledger: list[LedgerEntry] = field(default_factory=list)
 
     async def __call__(self, messages: Sequence[Message], max_tokens: int) -> str:
@@ -112,10 +112,6 @@ class _Summariser:
         unknown = any(entry.cost_usd is None for entry in self.ledger)
         cost = "an unknown price" if unknown else f"${sum(entry.cost_usd or 0 for entry in self.ledger):,.2f}"
         return [f"Summaries took {usage.prompt_tokens:,} tokens read and {usage.output_tokens:,} written, for {cost}"]
-
-    async def aclose(self) -> None:
-        for close in self.closers:
-            await close()
 
 
 async def _summariser(config: Config, counter: TokenCounter) -> _Summariser:
@@ -161,4 +157,4 @@ async def _summariser(config: Config, counter: TokenCounter) -> _Summariser:
         clock=clock,
     )
     name = " or ".join(spec.name for spec in helpers)
-    return _Summariser(name=name, model=model, clock=clock, closers=gateway.close, ledger=ledger)
+    return _Summariser(name=name, model=model, clock=clock, aclose=gateway.settings.aclose, ledger=ledger)

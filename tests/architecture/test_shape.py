@@ -2,7 +2,9 @@
 
 import ast
 
-from tests.support.source_tree import modules, name_of, nodes, parsed
+import pytest
+
+from tests.support.source_tree import ROOT, modules, name_of, nodes, parsed
 
 BANNED_NAMES = {"util", "utils", "helper", "helpers", "manager", "managers", "handler", "handlers", "misc", "common"}
 # Rooms that contain foreign code or own the tasks and threads of others; nowhere else is every error caught.
@@ -19,6 +21,14 @@ WHERE_ALL_IS_CAUGHT = {
     "gateway/context/threads.py",
     "gateway/agent/tools/runtime.py",
     "gateway/agent/mcp/server.py",
+}
+A_DOZEN = {
+    "gateway/app/gateway.py": "Gateway",
+    "gateway/app/upkeep.py": "Upkeep",
+    "gateway/turns/turn.py": "Turns",
+    "gateway/commands/base.py": "CommandContext",
+    "gateway/people/people.py": "People",
+    "gateway/agent/agents.py": "Agents",
 }
 
 
@@ -96,6 +106,17 @@ def test_the_check_for_docstrings_sees_what_is_missing():
         "class A:\n    def f(self): ...\n    def _g(self): ...\n\ndef h(): ...\nclass _B:\n    def f(self): ..."
     )
     assert [name for _, name in undocumented(tree, set(), {"A"})] == ["the module", "h", "A", "A.f"]
+
+
+# Parts
+
+
+@pytest.mark.parametrize("file", A_DOZEN)
+def test_a_room_is_given_a_dozen_parts_at_most(file):
+    (holder,) = [each for each in classes_of([ROOT / file]) if each.name == A_DOZEN[file]]
+    fields = {each.target.id: ast.unparse(each.annotation) for each in holder.body if isinstance(each, ast.AnnAssign)}
+    parts = [name for name, kind in fields.items() if is_public(name) and kind != "bool"]
+    assert 0 < len(parts) <= 12, parts
 
 
 # Errors

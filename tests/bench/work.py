@@ -31,6 +31,7 @@ from unittest.mock import AsyncMock, patch
 from pydantic import SecretStr
 
 from gateway.app.gateway import Gateway
+from gateway.app.upkeep import Upkeep
 from gateway.runtime.clock import SystemClock
 from gateway.store.redis import RedisStore
 from tests.bench.served import synced_server
@@ -120,7 +121,7 @@ def _counting(work: Work) -> Iterator[None]:
     threading.setprofile(work.seen)
     sys.setprofile(work.seen)
     try:
-        with patch.object(Gateway, "_repeat", AsyncMock()):
+        with patch.object(Upkeep, "repeat", AsyncMock()):
             yield
     finally:
         sys.setprofile(None)

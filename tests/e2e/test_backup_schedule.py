@@ -27,7 +27,7 @@ def at(live: Live, clock: ManualClock, command: Sequence[str], worker: str = "w"
     made = DailyBackups(
         at="22:23", zone=ZoneInfo("UTC"), command=command, store=live.gateway.store, clock=clock, worker=worker
     )
-    live.gateway.health.backups = made
+    live.gateway.watchdog.health.backups = made
     return made
 
 
@@ -61,12 +61,12 @@ async def test_the_program_backs_itself_up_at_the_hour_and_people_talk_on(
         backups = at(live, clock, [sys.executable, "-m", "gateway", "backup", "--json"])
         await live.ask("my code is quizzaciously")
         await backups.look()
-        assert (await live.gateway.health.report())["backup"]["made_at"] is None
+        assert (await live.gateway.watchdog.health.report())["backup"]["made_at"] is None
         await clock.advance(700)
         making = asyncio.get_running_loop().create_task(backups.look())
         assert await live.ask("and now?")
         await making
-        report = (await live.gateway.health.report())["backup"]
+        report = (await live.gateway.watchdog.health.report())["backup"]
         assert (report["error"], report["next"]) == (None, "2023-11-15T22:23:00+00:00")
         with tarfile.open(tmp_path / report["file"]) as tar:
             assert "legato.db" in tar.getnames()
@@ -102,7 +102,7 @@ async def test_a_failure_is_told_to_the_operator_and_tried_again_after_an_hour(
             await backups.look()
             await live.gateway.look()
             await live.quiet()
-            problems = (await live.gateway.health.report())["problems"]
+            problems = (await live.gateway.watchdog.health.report())["problems"]
             return [each["text"] for each in problems if each["kind"] == "backup_failed"]
 
         def told() -> list[str]:

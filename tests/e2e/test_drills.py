@@ -95,7 +95,7 @@ class World:
         with self.live.gateway.metrics.counting():
             looking = asyncio.create_task(self.live.gateway.look() if self.mends else self.live.gateway.watchdog.look())
             await self._passing(looking)
-            report = asyncio.create_task(self.live.gateway.health.report())
+            report = asyncio.create_task(self.live.gateway.watchdog.health.report())
             await self._passing(report)
         return [each["kind"] for each in (await report)["problems"]]
 

@@ -60,7 +60,7 @@ def expiring(folder: Path, **expiry: Any) -> Config:
 
 
 async def sweep(live: Live) -> None:
-    await live.gateway.expiry.sweep()
+    await live.gateway.upkeep.expiry.sweep()
     await live.quiet()
 
 
@@ -275,7 +275,7 @@ async def test_a_message_and_a_sweep_at_the_same_moment_end_the_session_once(
         await live.ask("hello")
         await clock.advance(WEEK)
         inbound = live.adapter.inbound("I am back")
-        both = [live.adapter.receive(inbound), live.gateway.expiry.sweep()]
+        both = [live.adapter.receive(inbound), live.gateway.upkeep.expiry.sweep()]
         await asyncio.gather(*(both if first == "message" else reversed(both)))
         assert (await live.answer(inbound.event_id)).text == "echo: I am back"
         await live.quiet()
@@ -295,7 +295,7 @@ async def test_a_session_with_a_running_turn_is_never_expired(tmp_path: Path, ea
         event = await live.tell("think hard")
         await gate.until_waiting()
         await clock.advance(120)
-        await live.gateway.expiry.sweep()
+        await live.gateway.upkeep.expiry.sweep()
         gate.open()
         assert (await live.answer(event)).text == "that took a while"
         await live.quiet()

@@ -121,7 +121,7 @@ async def test_a_question_that_nobody_can_answer_names_the_setting_of_its_server
     model = FakeModel(in_turn(wants("demo_echo", text="from afar"), Say(text="I needed a yes.")))
     async with running(tmp_path, config=config(tmp_path, demo=raw(ask=["*"])), model=model) as live:
         await ready(live)
-        live.gateway.reception.approvals.nobody_is_left()
+        live.gateway.readers.reception.approvals.nobody_is_left()
         said = await live.ask("hello")
     assert said.startswith("I needed a yes.\n\nNobody could answer here")
     assert "`tools.mcp.demo.ask`" in said

@@ -306,7 +306,7 @@ async def test_a_quiet_session_is_given_to_memory_when_it_expires(tmp_path: Path
     async with running(tmp_path, config=settings(tmp_path, sessions=policy), model=model, clock=clock) as live:
         await live.ask("I prefer tea to coffee, by the way")
         clock.jump(120.0)
-        await live.gateway.expiry.sweep()
+        await live.gateway.upkeep.expiry.sweep()
         await live.quiet()
         await live.gateway.background.ended(f"flush {(await live.store.sessions(HOME, 1))[0].id}")
         assert await texts(live) == ["Prefers tea to coffee"]

@@ -95,11 +95,11 @@ async def test_a_store_is_brought_forward_before_the_gateway_is_ready(
     gateway = build(config_in(tmp_path), [FakeAdapter()], Parts(providers={"offline": FakeModel()}))
     serving = asyncio.get_running_loop().create_task(gateway.run())
     await asyncio.to_thread(begun.wait, PATIENCE)
-    assert await gateway.health.is_ready() == "The gateway is starting."
+    assert await gateway.watchdog.health.is_ready() == "The gateway is starting."
     goes_on.set()
 
     async def ready() -> bool:
-        return await gateway.health.is_ready() is None
+        return await gateway.watchdog.health.is_ready() is None
 
     await eventually(ready)
     with closing(sqlite3.connect(path)) as connection:

@@ -271,7 +271,7 @@ async def test_the_page_is_a_platform_that_is_watched(tmp_path: Path) -> None:
     async with page(tmp_path, model=FakeModel(in_turn(Say(text="hi")))) as live:
         await live.me.say("hello")
         await live.me.until("hi")
-        found = (await live.gateway.health.report())["platforms"]
+        found = (await live.gateway.watchdog.health.report())["platforms"]
         assert found["web"]["reader"] == "reads"
         assert found["web"]["last_update"] is not None
 

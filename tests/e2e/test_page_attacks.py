@@ -373,7 +373,7 @@ async def test_no_text_becomes_markup(tmp_path: Path) -> None:
         assert len(shown.entries) >= 2 * len(SCRIPTS)
         for _, _, html in shown.log:
             check(html)
-        session = await live.gateway.store.tip(live.gateway.reception.rules.key(source_of("owner")))
+        session = await live.gateway.store.tip(live.gateway.readers.reception.rules.key(source_of("owner")))
         assert session is not None
         check((await live.me.get(f"/s/{session.id}"))[1])
         async with live.me.events("0") as events:  # no text ends its event and begins another one
@@ -481,7 +481,7 @@ async def test_nobody_reaches_what_is_another_persons(tmp_path: Path) -> None:
         await anna.until("echo: my secret canary")
         html = (await anna.get("/"))[1]
         file = html.split('href="/files/')[1].split('"')[0]
-        session = await live.gateway.store.tip(live.gateway.reception.rules.key(source_of("anna")))
+        session = await live.gateway.store.tip(live.gateway.readers.reception.rules.key(source_of("anna")))
         assert session is not None
         for path in (f"/files/{file}", f"/s/{session.id}", "/inside", f"/s/{session.id}#m-1"):
             status, text = await boris.get(path)

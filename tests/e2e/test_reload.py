@@ -102,7 +102,7 @@ class Written:
         return Reloader(
             config=self.config,
             read=lambda: self.config,
-            reconfigure=live.gateway.reconfigure,
+            reconfigure=live.gateway.settings.take_up,
             relog=lambda config: self.logged.append(config.log.level),
         )
 
@@ -163,15 +163,15 @@ async def test_a_provider_of_another_api_is_made_once_and_closed_at_the_end(tmp_
                 await reloader.reload()
                 assert await live.ask("two") == "from afar"
                 assert server.requests[-1]["model"] == name
-            models, closing = live.gateway.agents.metering.models, len(live.gateway.close)
+            models, closing = live.gateway.agents.metering.models, len(live.gateway.settings.close)
             first = models.servers["anthropic"]
             written.config = written.config.replace(model=at(server.url, "claude-c"))
             await reloader.reload()
-            assert (models.servers["anthropic"], len(live.gateway.close)) == (first, closing)
+            assert (models.servers["anthropic"], len(live.gateway.settings.close)) == (first, closing)
             written.config = unpriced(written.config)
             with pytest.raises(ConfigError, match="no price is known"):
                 await reloader.reload()
-            assert len(live.gateway.close) == closing  # what was made for it is closed already
+            assert len(live.gateway.settings.close) == closing  # what was made for it is closed already
             assert await live.ask("three") == "from afar"
         assert not server.violations
 
@@ -268,7 +268,7 @@ async def test_a_secret_that_came_later_is_redacted_and_the_earlier_one_still(tm
     async with reloading(tmp_path, FakeModel(), model=keyed("old-words-of-mine")) as (live, written, reloader):
         written.config = written.config.replace(model=keyed("new-words-of-mine"))
         await reloader.reload()
-        assert live.gateway.redact("old-words-of-mine, new-words-of-mine") == "[REDACTED], [REDACTED]"
+        assert live.gateway.settings.redact("old-words-of-mine, new-words-of-mine") == "[REDACTED], [REDACTED]"
 
 
 # -- the program --------------------------------------------------------------------------------

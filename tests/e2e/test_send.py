@@ -63,11 +63,11 @@ async def test_it_waits_for_a_gateway_and_is_shown_once_in_the_order_of_sending(
     await shell.aclose()
     adapter, store = FakeAdapter(), reopened()
     async with running(tmp_path, config=config_in(tmp_path), adapter=adapter, store=store) as live:
-        await live.gateway.orders.look()
+        await live.gateway.upkeep.orders.look()
         await adapter.until(lambda: adapter.shown() == ["first", "second"])
         await live.quiet()
         assert await sending.send(store, order("another text", "b")) == {"id": first.id, "state": "sent"}
-        await live.gateway.orders.look()
+        await live.gateway.upkeep.orders.look()
         await live.quiet()
         assert adapter.shown() == ["first", "second"]
         assert [row.kind for row in adapter.sent] == ["notice", "notice"]
@@ -81,11 +81,11 @@ async def test_a_gateway_killed_between_showing_and_forgetting_the_order_shows_i
         asked = order("one two three four five")
         for _ in range(2):  # the note that holds it was never taken away
             await leave(store, [asked])
-            await live.gateway.orders.look()
+            await live.gateway.upkeep.orders.look()
             await live.quiet()
         # The same key with more words than before brings no rest of them.
         await leave(store, [replace(asked, text=asked.text * 3)])
-        await live.gateway.orders.look()
+        await live.gateway.upkeep.orders.look()
         await live.quiet()
         assert "".join(adapter.shown()) == "one two three four five"
         assert [row.id for row in adapter.sent] == [asked.id, f"{asked.id}.1", f"{asked.id}.2"]
@@ -95,7 +95,7 @@ async def test_a_platform_that_this_process_does_not_serve_keeps_its_texts(tmp_p
     elsewhere = replace(order("for others"), platform="other")
     async with running(tmp_path, config=config_in(tmp_path)) as live:
         await leave(live.store, [elsewhere, order("for us")])
-        await live.gateway.orders.look()
+        await live.gateway.upkeep.orders.look()
         await live.quiet()
         assert live.adapter.shown() == ["for us"]
         assert list(await left(live.store)) == [elsewhere.name]
@@ -107,7 +107,7 @@ async def test_beside_a_gateway_that_runs(home: Path) -> None:
         sent = await asyncio.to_thread(legato, "send", "telegram:4711", "the", "backup", "is", "done", "--json")
         assert sent.exit_code == 0, sent.stderr
         row = json.loads(sent.stdout)
-        await live.gateway.orders.look()
+        await live.gateway.upkeep.orders.look()
         await adapter.until(lambda: adapter.shown("4711") == ["the backup is done"])
         await live.quiet()
         listed = json.loads((await asyncio.to_thread(legato, "outbox", "list", "--all", "--json")).stdout)
@@ -159,7 +159,7 @@ async def test_two_scripts_with_one_key_at_once_send_one_text(tmp_path: Path, re
     async with running(tmp_path, config=config_in(tmp_path), adapter=adapter, store=store) as live:
         same = [order("hello", "nightly") for _ in range(5)]
         await asyncio.gather(*(sending.send(store, each) for each in same))
-        await asyncio.gather(*(live.gateway.orders.look() for _ in range(3)))
+        await asyncio.gather(*(live.gateway.upkeep.orders.look() for _ in range(3)))
         await live.quiet()
         assert adapter.shown() == ["hello"]
         assert len({each.id for each in same}) == 1

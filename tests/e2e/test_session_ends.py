@@ -19,7 +19,7 @@ WEEK = 7 * 86_400.0
 
 
 async def sweep(live: Live) -> None:
-    await live.gateway.expiry.sweep()
+    await live.gateway.upkeep.expiry.sweep()
     await live.quiet()
 
 
@@ -69,7 +69,7 @@ async def test_an_end_that_the_store_refused_once_comes_with_a_later_sweep(tmp_p
     async with running(tmp_path, store=store, clock=clock) as live:
         await live.ask("hello")
         await clock.advance(WEEK)
-        await live.gateway.expiry.sweep()
+        await live.gateway.upkeep.expiry.sweep()
         await clock.until_pending()
         await live.advance_until(lambda: store.refused > 1, seconds=10.0)
         store.failing = False

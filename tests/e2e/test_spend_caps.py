@@ -197,8 +197,7 @@ async def test_a_model_without_a_price_is_refused_before_anything_starts(tmp_pat
     with pytest.raises(ConfigError, match=r"model\.prices: no price is known for nobody-knows-this-model"):
         bootstrap.build(capped(tmp_path, nameless, daily_usd=1), [FakeAdapter()])
     gateway = bootstrap.build(capped(tmp_path, nameless), [FakeAdapter()])
-    for close in gateway.close:
-        await close()
+    await gateway.settings.aclose()
 
 
 async def test_a_switch_to_a_model_without_a_price_is_told(tmp_path: Path) -> None:

@@ -98,9 +98,9 @@ async def test_a_gateway_that_runs_carries_it_out(home: Path) -> None:
         (row,) = json.loads((await legato("outbox", "--json")).stdout)
         done = await legato("outbox", "retry", row["id"])
         assert done.stderr == "The gateway that runs does it within ten seconds.\n", done.stderr
-        await live.gateway.orders.look()
+        await live.gateway.upkeep.orders.look()
         await adapter.until(lambda: "echo: say it" in adapter.shown())
-        await live.gateway.orders.look()
+        await live.gateway.upkeep.orders.look()
         await live.quiet()
         assert adapter.shown().count("echo: say it") == 1
 

@@ -43,7 +43,7 @@ async def test_everybody_is_answered_and_no_connection_is_left_taken(tmp_path: P
             async with asyncio.timeout(5 * PATIENCE):
                 await talk(telegram, people, each)
             await bot.quiet()
-            (adapter,) = bot.gateway.adapters.values()
+            (adapter,) = bot.gateway.readers.adapters.values()
             assert isinstance(adapter, TelegramAdapter)
             assert await left_in_use(adapter) == 0
             assert [len(telegram.shown(telegram.people.private(person))) for person in people] == [each] * CHATS

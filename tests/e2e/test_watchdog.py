@@ -59,7 +59,7 @@ async def looked(live: Live, clock: ManualClock, seconds: float = 10.0) -> list[
         await live.gateway.look()
     await _told(live)
     await live.quiet()
-    report = await live.gateway.health.report()
+    report = await live.gateway.watchdog.health.report()
     return [(each["kind"], each["about"]) for each in report["problems"]]
 
 
@@ -77,10 +77,10 @@ async def test_all_is_well(tmp_path: Path, clock: ManualClock) -> None:
     async with running(tmp_path, clock=clock) as live:
         await live.ask("hello")
         assert [await looked(live, clock) for _ in range(3)] == [[], [], []]
-        report = await live.gateway.health.report()
+        report = await live.gateway.watchdog.health.report()
         assert report["platforms"]["fake"]["reader"] == "reads"
         assert report["platforms"]["fake"]["last_update"] == "2023-11-14T22:13:20+00:00"
-        assert await live.gateway.health.is_ready() is None
+        assert await live.gateway.watchdog.health.is_ready() is None
         assert "hello" not in str(report)
 
 
@@ -90,7 +90,7 @@ async def test_a_platform_that_cannot_be_reached_is_down_until_it_can(tmp_path: 
         adapter.unreached_since = clock.monotonic()
         assert [await looked(live, clock) for _ in range(2)] == [[], []]  # a short trouble
         assert await looked(live, clock) == [("platform_down", "fake")]
-        assert (await live.gateway.health.report())["platforms"]["fake"]["reader"] == "unreached"
+        assert (await live.gateway.watchdog.health.report())["platforms"]["fake"]["reader"] == "unreached"
         adapter.unreached_since = None
         assert await looked(live, clock) == []
 
@@ -128,7 +128,7 @@ async def test_a_message_that_nobody_takes_up_is_seen(tmp_path: Path, clock: Man
         event = await live.tell("hello")
         await clock.advance(50.0)
         await live.gateway.watchdog.look()
-        assert [each.name for each in live.gateway.health.problems] == [("lane_still", "fake")]
+        assert [each.name for each in live.gateway.watchdog.health.problems] == [("lane_still", "fake")]
         assert await looked(live, clock) == [("job_ended", "lanes")]  # and now they run again
         assert (await live.answer(event)).text == "echo: hello"
         assert await looked(live, clock) == []
@@ -152,9 +152,9 @@ async def test_a_write_that_never_ends_ends_the_process(tmp_path: Path, clock: M
         for seconds, found in ((10.0, []), (31.0, ["writer_still"]), (200.0, ["writer_still"])):
             await clock.advance(seconds)
             await live.gateway.look()
-            assert [each.kind for each in live.gateway.health.problems if each.kind != "loop_lags"] == found
+            assert [each.kind for each in live.gateway.watchdog.health.problems if each.kind != "loop_lags"] == found
         assert not ended
-        assert await live.gateway.health.is_ready() == "a write to the store has not ended for 4 minutes"
+        assert await live.gateway.watchdog.health.is_ready() == "a write to the store has not ended for 4 minutes"
         await clock.advance(100.0)
         await live.gateway.look()
         assert ended == ["The store has not ended a write for minutes: the process ends, to be started again."]

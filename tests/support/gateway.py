@@ -233,7 +233,7 @@ class Live:
 
     async def tip(self, **where: Any) -> Session | None:
         """The present session of whoever would speak from there."""
-        arrival = self.gateway.reception.arrival(self.adapter.inbound("x", **where))
+        arrival = self.gateway.readers.reception.arrival(self.adapter.inbound("x", **where))
         return await self.store.tip(arrival.key)
 
     async def advance_until(self, holds: Callable[[], Any], *, seconds: float) -> None:
