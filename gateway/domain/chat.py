@@ -45,7 +45,7 @@ class ChatAddress(Struct, frozen=True, kw_only=True):
     thread: str | None = None
 
 
-class Source(Struct, frozen=True, kw_only=True, dict=True):
+class Source(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     """The place and the person that an Inbound came from. `renamed`: what the platform calls the chat by now, if
     `chat` is only what it was called first. `within`: names of what the chat lies in, such as a channel around a
     thread; `roles`: names of what the person is there; `chat_name`: what people call a group, as far as the platform
@@ -170,7 +170,7 @@ class Attachment(Struct, frozen=True, kw_only=True):
     seconds: float | None = None
 
 
-class Inbound(Struct, frozen=True, kw_only=True, dict=True):
+class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     """One thing a lane must deal with, normalised.
 
     `event_id` is stable: the same event received twice has the same one, and (platform, event_id)

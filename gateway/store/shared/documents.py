@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import structlog
-from msgspec import NODEFAULT, MsgspecError, convert, to_builtins
+from msgspec import MsgspecError, convert, to_builtins
 from msgspec.json import decode
 from msgspec.structs import asdict
 
 from gateway.domain.approval import LABELS, Approval
-from gateway.domain.chat import Button, ChatType, Inbound, SessionKey, Source, file_in, file_note
+from gateway.domain.chat import Button, ChatType, Inbound, SessionKey, Source, file_in
 from gateway.domain.file import KeptFile
 from gateway.domain.message import Message, note_of
 from gateway.domain.pin import Pins
@@ -64,25 +64,13 @@ def storable(text: str) -> str:
 
 def inbound_json(inbound: Inbound) -> str:
     """An Inbound without fields at their default, and without those that nobody asks for once it is stored."""
-    data = {**_given(inbound), "source": _given(inbound.source)}
-    for name in ("only_as_part", "notice", "can_wait", "amends"):
+    data: dict[str, Any] = to_builtins(inbound)
+    for name in _NOT_STORED:
         data.pop(name, None)
-    if inbound.attachments:
-        data["attachments"] = [file_note(file) for file in inbound.attachments]
     return dumps(data)
 
 
-_DEFAULTS: Final = {
-    of: dict.fromkeys(of.__struct_fields__, NODEFAULT)
-    | dict(zip(of.__struct_fields__[::-1], of.__struct_defaults__[::-1], strict=False))
-    for of in (Inbound, Source)
-}
-
-
-def _given(value: Inbound | Source) -> dict[str, Any]:
-    """The fields that are not at their default."""
-    defaults = _DEFAULTS[type(value)]
-    return {name: given for name, default in defaults.items() if (given := getattr(value, name)) != default}
+_NOT_STORED: Final = ("only_as_part", "notice", "can_wait", "amends")
 
 
 def inbound_from(text: str) -> Inbound:
@@ -223,7 +211,7 @@ _BESIDE: Final = ("number", "parked")  # facts of a reminder that a store keeps 
 def reminder_json(reminder: Reminder) -> str:
     """A reminder without its number, which its store gives it, and without whether it is parked."""
     facts = {name: fact for name, fact in asdict(reminder).items() if name not in _BESIDE}
-    return dumps({**facts, "key": str(reminder.key), "source": _given(reminder.source)})
+    return dumps({**facts, "key": str(reminder.key), "source": to_builtins(reminder.source)})
 
 
 def reminder_from(text: str, number: int | str, *, parked: bool) -> Reminder:
