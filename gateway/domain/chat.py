@@ -215,7 +215,7 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     @cached_property  # asked again and again on the way to a turn
     def command(self) -> CommandCall | None:
         """The slash command that a message calls."""
-        called = parse_command(self.text) if self.kind == "message" else None
+        called = parse_command(self.text) if self.kind == "message" and "/" in self.text else None
         return called if self.own is None or parse_command(self.own) else None
 
     @property

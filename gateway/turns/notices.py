@@ -22,27 +22,27 @@ def tell_of_outage(outbox: Outbox, item: InboxItem, error: StoreUnavailable) -> 
 
 
 class Throttle(Struct, kw_only=True):
-    """A notice that a key is told at most once in `every` seconds."""
+    """A notice that a key is told at most once in `every` seconds. `told`: when each key was told last."""
 
     every: float = 30.0
-    _told: dict[SessionKey, float] = field(default_factory=dict)
+    told: dict[SessionKey, float] = field(default_factory=dict)
 
     def due(self, key: SessionKey, now: float) -> bool:
         """Say whether the key may be told at `now` (monotonic). If so, it counts as told."""
-        if now - self._told.get(key, -self.every) < self.every:
+        if now - self.told.get(key, -self.every) < self.every:
             return False
-        if len(self._told) > _REMEMBERED:
-            self._told = {other: at for other, at in self._told.items() if now - at < self.every}
-        self._told[key] = now
+        if len(self.told) > _REMEMBERED:
+            self.told = {other: at for other, at in self.told.items() if now - at < self.every}
+        self.told[key] = now
         return True
 
     def left(self, key: SessionKey, now: float) -> float:
         """Seconds until the key may be told again."""
-        return max(0.0, self._told.get(key, -self.every) + self.every - now) if self._told else 0.0
+        return max(0.0, self.told.get(key, -self.every) + self.every - now)
 
     def forget(self, key: SessionKey) -> None:
         """The key could not be told."""
-        self._told.pop(key, None)
+        self.told.pop(key, None)
 
 
 class Quota(Struct, kw_only=True):

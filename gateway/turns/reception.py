@@ -363,7 +363,7 @@ class Reception(Struct, kw_only=True):
 
     def rest(self, key: SessionKey) -> float:
         """Seconds for which a lane that took no more rests before its next turn."""
-        return self._overflowed.left(key, self.clock.monotonic())
+        return self._overflowed.left(key, self.clock.monotonic()) if self._overflowed.told else 0.0
 
     async def _while_busy(self, arrival: Arrival) -> None:
         """A message came while a turn runs: act by the busy mode, and say so now and then."""

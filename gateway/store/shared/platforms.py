@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from functools import lru_cache
 from urllib.parse import quote
 
@@ -17,19 +17,19 @@ def chat_name(address: ChatAddress) -> str:
 
 
 class Platforms:
-    """Some platforms by name, or (None) every one."""
+    """Some platforms by name, or (None) every one. `names` holds them, too: of a set every message may ask."""
 
-    __slots__ = ("_names", "text")
+    __slots__ = ("names", "text")
 
     def __init__(self, names: Collection[str] | None = None) -> None:
-        self._names = None if names is None else frozenset(names)
-        written = sorted(quote(name, safe="") for name in self._names or ())
+        self.names: Container[str] = self if names is None else frozenset(names)
+        written = sorted(quote(name, safe="") for name in names or ())
         # Names are written as in keys, without a slash, so each stands alone between two slashes.
-        self.text = "*" if self._names is None else f"/{'/'.join(written)}/"
+        self.text = "*" if names is None else f"/{'/'.join(written)}/"
 
     def __contains__(self, platform: object) -> bool:
-        return self._names is None or platform in self._names
+        return self.text == "*" or platform in self.names
 
     def has_chat_of(self, name: str) -> bool:
         """Say whether a key or a chat, in its text form, is of one of these platforms."""
-        return self._names is None or f"/{name.partition('/')[0]}/" in self.text
+        return self.text == "*" or f"/{name.partition('/')[0]}/" in self.text

@@ -8,7 +8,6 @@ from typing import Final
 
 import apsw
 
-from gateway.domain.chat import SessionKey
 from gateway.runtime.errors import SessionConflict
 from gateway.runtime.structs import replace
 from gateway.store.records import MOST_HEARD, Arrival, Fate, InboxItem, ItemOutcome, Receipt, SignalKind
@@ -177,14 +176,15 @@ def heard(connection: apsw.Connection, lane: str, limit: int) -> list[InboxItem]
     return [item_from(row) for row in rows if row[2] != ERASED]
 
 
-def absorb(connection: apsw.Connection, item: int, key: SessionKey, absorbed: Sequence[str]) -> None:
-    """Let queued items of the key go into the turn of `item`; they will end with that item."""
+def absorb(connection: apsw.Connection, item: InboxItem, absorbed: Sequence[str]) -> None:
+    """Let queued items of its lane go into the turn of `item`; they will end with that item."""
+    number = int(item.id)
     for other in absorbed:
         taken = change(
             connection,
             "UPDATE inbox SET absorbed_by = ? WHERE id = ? AND key = ? AND outcome IS NULL AND bypass = 0"
             " AND id <> ? AND coalesce(absorbed_by, ?) = ?",
-            (item, int(other), key.text, item, item, item),
+            (number, int(other), item.key.text, number, number, number),
         )
         if not taken:
             raise SessionConflict(f"Item {other} does not wait in this lane any more.")

@@ -67,7 +67,7 @@ class Lanes:
         # tried one at a time, each when this process has run for a while, so that only the cause uses up its attempts.
         self._suspect: Lane | None = None
         self._suspects: deque[Lane] = deque()
-        self._runs = Platforms()
+        self._runs = Platforms().names
         self._elsewhere: list[Lane] = []  # taken off `_ready`: this process does not run their platform
 
     def begin(self, generation: int, waiting: Sequence[InboxItem]) -> None:
@@ -85,7 +85,7 @@ class Lanes:
 
     def serve(self, runs: Platforms) -> None:
         """Hand out only lanes of these platforms from now on."""
-        self._runs = runs
+        self._runs = runs.names
         set_aside, self._elsewhere = self._elsewhere, []
         for lane in set_aside:
             self._ready.put_nowait(lane)

@@ -14,10 +14,10 @@ from gateway.domain.session import Compaction, EndReason, HookState, Session, Se
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.runtime.errors import SessionConflict, SessionNotFound
 from gateway.runtime.structs import replace
-from gateway.store.records import PATCHED, Opening, Rebuilt, StepRecord
+from gateway.store.records import PATCHED, InboxItem, Opening, Rebuilt, StepRecord
 from gateway.store.shared.documents import storable
 from gateway.store.shared.fields import COMPACTION, SESSION, USAGE, Fact
-from gateway.store.sqlite import messages
+from gateway.store.sqlite import inbox, messages
 from gateway.store.sqlite.connection import change, many, marks, one
 
 COMPACTION_COLUMNS: Final = ", ".join(COMPACTION.names)
@@ -83,9 +83,10 @@ def ids_of(connection: apsw.Connection, key: SessionKey) -> list[str]:
     return [row[0] for row in many(connection, "SELECT id FROM sessions WHERE key = ?", (key.text,))]
 
 
-def append(connection: apsw.Connection, ref: SessionRef, key: SessionKey, record: StepRecord) -> Appended:
-    """Add a step to a session: messages, counters, patch, ledger. Raises SessionConflict."""
-    patch, more = record.patch, len(record.messages)
+def append(connection: apsw.Connection, ref: SessionRef, item: InboxItem, record: StepRecord) -> Appended:
+    """Add a step of an item to a session: messages, counters, patch, ledger. The items that the step absorbed go into
+    this one. Raises SessionConflict."""
+    key, patch, more = item.key, record.patch, len(record.messages)
     row = one(
         connection,
         _APPLY,
@@ -105,6 +106,8 @@ def append(connection: apsw.Connection, ref: SessionRef, key: SessionKey, record
     before = int(row[0]) - more
     stored = messages.refer(connection, ref.id, key, before, record.messages, patch.at)
     record_calls(connection, record.ledger, ref.id, key)
+    if record.absorbed:
+        inbox.absorb(connection, item, record.absorbed)
     return Appended(session_id=ref.id, position=before, messages=stored)
 
 

@@ -74,14 +74,14 @@ def begin_tools(
     connection: apsw.Connection, ref: SessionRef, item: InboxItem, record: StepRecord, intents: Sequence[ToolIntent]
 ) -> sessions.Appended:
     """Append the step so far and remember which effects are about to happen."""
-    appended = _append(connection, ref, item, record)
+    appended = sessions.append(connection, ref, item, record)
     _note(connection, item, ref.id, steps=0, intents=intents)
     return appended
 
 
 def record_step(connection: apsw.Connection, ref: SessionRef, item: InboxItem, record: StepRecord) -> sessions.Appended:
     """Append the messages of a step; its intents are settled."""
-    appended = _append(connection, ref, item, record)
+    appended = sessions.append(connection, ref, item, record)
     _note(connection, item, ref.id, steps=1, intents=())
     inbox.count_anew(connection, item)
     return appended
@@ -107,7 +107,7 @@ def finish(
     """End an item and claim the next of its lane."""
     appended = None
     if step is not None:
-        appended = _append(connection, step[0], item, step[1])
+        appended = sessions.append(connection, step[0], item, step[1])
     has_journal = inbox.end(connection, int(item.id), outcome, sender.now)
     advances = outbox.emit(connection, outbound, sender)
     dropped = _forget(connection, int(item.id)) if has_journal else None
@@ -126,13 +126,6 @@ def finish_bypassed(
     """End a bypass item with its answer."""
     inbox.end(connection, int(item.id), "answered", sender.now)
     return outbox.emit(connection, outbound, sender)
-
-
-def _append(connection: apsw.Connection, ref: SessionRef, item: InboxItem, record: StepRecord) -> sessions.Appended:
-    appended = sessions.append(connection, ref, item.key, record)
-    if record.absorbed:
-        inbox.absorb(connection, int(item.id), item.key, record.absorbed)
-    return appended
 
 
 def _note(
