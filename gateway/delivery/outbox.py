@@ -424,7 +424,7 @@ class Outbox:
         most = self._tokens.get(adapter.name, -1)
         if row.buttons and any(len(button.token.encode()) > most for line in row.buttons for button in line):
             row = replace(row, buttons=())
-        if row.platform_message_id is not None and (editor := self._editors.get(adapter.name)) is not None:
+        if row.platform_message_id is not None and (editor := self._editors.get(row.to.platform)) is not None:
             await editor.edit(row, row.platform_message_id)
             return row.platform_message_id
         allowed = adapter.limits.ambiguous_retries
