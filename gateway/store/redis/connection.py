@@ -34,11 +34,12 @@ from redis.exceptions import (
     ResponseError,
     TryAgainError,
 )
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError, SessionConflict, SessionNotFound, StoreError, StoreUnavailable
-from gateway.store.redis.answers import Answers
+from gateway.store.redis.answers import NONE, Answers
 from gateway.store.redis.endpoint import UNREACHABLE
 from gateway.store.redis.scripts import Script
 from gateway.store.shared.platforms import Platforms
@@ -68,15 +69,11 @@ def _pass() -> Generator[None, None, None]:
     yield
 
 
-def nothing(*_: Any) -> None:
-    """The default of every callback."""
-
-
 class Job(Struct, eq=False):
     """One step on its way: a script with what it takes, or a plain command that only reads.
 
-    `read` makes the result of the answer; then, on the loop, `done(result)` is called, and `abandoned(result)` if the
-    caller was cancelled and will never see the result.
+    `read` makes the result of the answer (None: it is the answer); then, on the loop, `done(result)` is called, and
+    `abandoned(result)` if the caller was cancelled and will never see the result.
     """
 
     future: asyncio.Future[Any]
@@ -85,9 +82,9 @@ class Job(Struct, eq=False):
     arguments: Sequence[str]
     writes: bool
     since: float
-    read: Callable[[Any], Any]
-    done: Callable[[Any], None] = nothing
-    abandoned: Callable[[Any], None] = nothing
+    read: Callable[[Any], Any] | None = None
+    done: Callable[[Any], None] | None = None
+    abandoned: Callable[[Any], None] | None = None
     number: int = 0
     sent: bool = False  # the step may have been done
     ended: bool = False
@@ -101,17 +98,18 @@ class Job(Struct, eq=False):
                 self.fail(_refusal(status, reply))
                 return
         try:
-            result = self.read(reply)
+            result = reply if self.read is None else self.read(reply)
         except (ValueError, KeyError, TypeError, IndexError) as error:
             what = self.script.name if self.script else self.arguments[0]
             log.exception("store_unreadable", step=what)
             self.fail(StoreError(f"The store holds something that this release cannot read ({what}: {error})."))
             return
-        self.done(result)
-        if self.future.cancelled():
-            self.abandoned(result)
-        else:
+        if self.done is not None:
+            self.done(result)
+        if not self.future.cancelled():
             self.future.set_result(result)
+        elif self.abandoned is not None:
+            self.abandoned(result)
         self._end()
 
     def fail(self, error: GatewayError) -> None:
@@ -165,10 +163,9 @@ class Connection:
         self._patience = patience
         self._lost = lost
         self._waiting: deque[Job] = deque()
-        self._carried: list[Job] = []
-        self._wake = asyncio.Event()
-        self._idle = asyncio.Event()
-        self._idle.set()
+        self._carried: deque[Job] = deque()
+        self._resting: asyncio.Future[None] | None = None  # until there is a job
+        self._idle = asyncio.Event()  # of whoever waits for that
         self._numbered = 0  # the last job's number
         self._answered = 0  # no job up to this number will be sent again
         self._answers: Answers | None = None
@@ -178,21 +175,23 @@ class Connection:
     def put(self, job: Job) -> None:
         """Send a job with the next batch."""
         self._waiting.append(job)
-        self._wake.set()
-        self._idle.clear()
+        if self._resting is not None and not self._resting.done():
+            self._resting.set_result(None)
 
     async def serve(self) -> None:
         """Carry jobs until cancelled."""
         while True:
-            while not self._waiting:
+            if not self._waiting:
                 self._idle.set()
-                self._wake.clear()
-                await self._wake.wait()
+                self._resting = asyncio.get_running_loop().create_future()
+                await self._resting
+                self._resting = None
             await self._assemble()
-            self._carried = [self._waiting.popleft() for _ in range(min(MOST, len(self._waiting)))]
-            for job in self._carried:
+            while self._waiting and len(self._carried) < MOST:
+                job = self._waiting.popleft()
                 self._numbered += 1
                 job.number = self._numbered
+                self._carried.append(job)
             await self._carry()
             self._answered = self._numbered
 
@@ -208,7 +207,7 @@ class Connection:
     async def aclose(self, reason: str) -> None:
         """Fail the jobs that are left and hang up; after `serve` has ended."""
         left = [*self._carried, *self._waiting]
-        self._carried = []
+        self._carried.clear()
         self._waiting.clear()
         for job in left:
             job.fail(StoreUnavailable(reason))
@@ -216,7 +215,9 @@ class Connection:
 
     async def idle(self) -> None:
         """Return when no job waits or is on its way."""
-        await self._idle.wait()
+        while self._waiting or self._resting is None:
+            self._idle.clear()
+            await self._idle.wait()
 
     # -- one batch --------------------------------------------------------------------------
 
@@ -246,21 +247,29 @@ class Connection:
     async def _exchange(self, answers: Answers) -> BaseException | None:
         """Send the batch and hand out the answers as they come, so that callers go on while the server does the rest.
         Jobs that were not done stay in the batch. Returns why they were not done; None: trying again at once helps."""
-        packed = b"".join(pack_command(self._command(job)) for job in self._carried)  # type: ignore[arg-type]
+        packed = b"".join(map(pack_command, map(self._command, self._carried)))  # type: ignore[arg-type]
         for job in self._carried:
             job.sent = True
         trouble: BaseException | None = None
         undone: list[Job] = []
         try:
-            answers.ask(packed, len(self._carried))
+            answers.ask(packed)
             while self._carried:
-                reply = await answers.next()
-                job = self._carried.pop(0)
-                if not self._deliver(job, reply):
+                if (reply := answers.gets()) is NONE:
+                    await answers.more()
+                    continue
+                if not isinstance(reply, RedisError):
+                    self._carried.popleft().answer(reply)
+                    continue
+                if isinstance(reply, RedisConnectionError) and not isinstance(reply, BusyLoadingError):
+                    raise reply
+                job = self._carried.popleft()
+                if not self._refused(job, reply):
                     undone.append(job)
                     trouble = reply if _is_unwilling(reply) else trouble
+            answers.rest()
         finally:
-            self._carried = [*undone, *self._carried]
+            self._carried.extendleft(reversed(undone))
         return trouble
 
     def _command(self, job: Job) -> tuple[str, ...]:
@@ -282,17 +291,14 @@ class Connection:
         # The server lets a look through where it holds writes back, as for a backup.
         return (verb if job.writes else f"{verb}_RO", what, "1", job.key, *header, *job.arguments)
 
-    def _deliver(self, job: Job, reply: Any) -> bool:
-        """Hand out an answer; False: the step was not done and should be sent again."""
+    def _refused(self, job: Job, reply: RedisError) -> bool:
+        """Hand out an error; False: the step was not done and should be sent again."""
         if isinstance(reply, NoScriptError) or _is_unwilling(reply):
             if isinstance(reply, NoScriptError):
                 self._known.clear()
             job.sent = False
             return False
-        if isinstance(reply, RedisError):
-            job.fail(_failure(job, reply))
-        else:
-            job.answer(reply)
+        job.fail(_failure(job, reply))
         return True
 
     def _give_up(self, trouble: BaseException) -> None:
@@ -304,7 +310,7 @@ class Connection:
             hopeless = job.since <= before and not (job.sent and job.writes)
             (lost if hopeless else keep).append(job)
         carried = set(self._carried)
-        self._carried = [job for job in keep if job in carried]
+        self._carried = deque(job for job in keep if job in carried)
         self._waiting = deque(job for job in keep if job not in carried)
         for job in lost:
             job.fail(StoreUnavailable(f"The Redis server cannot be used now: {_said(trouble)}."))

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import Background
-from gateway.store.redis.connection import Caller, Connection, Job, nothing
+from gateway.store.redis.connection import Caller, Connection, Job
 from gateway.store.redis.endpoint import Endpoint
 from gateway.store.redis.partitions import PARTITIONS, prefix
 from gateway.store.redis.scripts import script
@@ -23,11 +23,6 @@ from gateway.store.redis.scripts import script
 T = TypeVar("T")
 
 _LAST_WORDS = 3.0  # seconds that steps on their way are waited for
-
-
-def _plain(reply: Any) -> Any:
-    """The answer as it is."""
-    return reply
 
 
 class Wire:
@@ -78,9 +73,9 @@ class Wire:
         partition: int,
         name: str,
         *arguments: str,
-        read: Callable[[Any], T] = _plain,
-        done: Callable[[T], None] = nothing,
-        abandoned: Callable[[T], None] = nothing,
+        read: Callable[[Any], T] | None = None,
+        done: Callable[[T], None] | None = None,
+        abandoned: Callable[[T], None] | None = None,
     ) -> Job:
         """Send a writing script at once; `result` waits for it. Raises StoreUnavailable if closed."""
         job = self._job(partition, name, arguments, writes=True, read=read)
@@ -93,9 +88,9 @@ class Wire:
         partition: int,
         name: str,
         *arguments: str,
-        read: Callable[[Any], T] = _plain,
-        done: Callable[[T], None] = nothing,
-        abandoned: Callable[[T], None] = nothing,
+        read: Callable[[Any], T] | None = None,
+        done: Callable[[T], None] | None = None,
+        abandoned: Callable[[T], None] | None = None,
     ) -> T:
         """The result of a writing script. Raises the script's refusal, or StoreUnavailable: in both cases nothing was
         done."""
@@ -108,8 +103,8 @@ class Wire:
         partition: int,
         name: str,
         *arguments: str,
-        read: Callable[[Any], T] = _plain,
-        done: Callable[[T], None] = nothing,
+        read: Callable[[Any], T] | None = None,
+        done: Callable[[T], None] | None = None,
     ) -> None:
         """Send a writing script that nobody waits for; a failure has no consequence."""
         if not self.is_open:
@@ -128,7 +123,7 @@ class Wire:
     async def results(self, jobs: Sequence[Job]) -> list[Any]:
         """The results of jobs, once all are done. Raises the error of the first job that failed."""
         if len(jobs) < 2:
-            return [await self._result(job) for job in jobs]
+            return [await self._result(jobs[0])] if jobs else []
         try:
             await asyncio.wait([job.future for job in jobs])
         except asyncio.CancelledError:
@@ -151,7 +146,7 @@ class Wire:
 
     async def look(self, partition: int, name: str, *arguments: str) -> Any:
         """The answer of a script that only reads."""
-        job = self._job(partition, name, arguments, writes=False, read=_plain)
+        job = self._job(partition, name, arguments, writes=False)
         self._readers[partition].put(job)
         return await job.future
 
@@ -164,7 +159,7 @@ class Wire:
         return list(await asyncio.gather(*[self._asked(partition, *command) for partition, command in commands]))
 
     def _asked(self, partition: int, verb: str, key: str, *rest: str) -> asyncio.Future[Any]:
-        job = self._job(partition, None, (verb, prefix(partition) + key, *rest), writes=False, read=_plain)
+        job = self._job(partition, None, (verb, prefix(partition) + key, *rest), writes=False)
         self._readers[partition].put(job)
         return job.future
 
@@ -211,14 +206,26 @@ class Wire:
         return {*self._writers, *self._readers}
 
     def _job(
-        self, partition: int, name: str | None, arguments: Sequence[str], *, writes: bool, read: Callable[[Any], Any]
+        self,
+        partition: int,
+        name: str | None,
+        arguments: Sequence[str],
+        *,
+        writes: bool,
+        read: Callable[[Any], Any] | None = None,
     ) -> Job:
-        if self._draining or not self.is_open:
+        if self._draining or not self._writers:
             raise StoreUnavailable("The store is closed.")
         return self._made(partition, name, arguments, writes=writes, read=read)
 
     def _made(
-        self, partition: int, name: str | None, arguments: Sequence[str], *, writes: bool, read: Callable[[Any], Any]
+        self,
+        partition: int,
+        name: str | None,
+        arguments: Sequence[str],
+        *,
+        writes: bool,
+        read: Callable[[Any], Any] | None = None,
     ) -> Job:
         return Job(
             future=asyncio.get_running_loop().create_future(),
@@ -240,7 +247,7 @@ class Wire:
             # The caller was cancelled while the job was on its way.
             if not job.ended:
                 self._release(job)
-        elif future.exception() is None:
+        elif future.exception() is None and job.abandoned is not None:
             job.abandoned(future.result())
 
     def _release(self, job: Job) -> None:
