@@ -109,8 +109,8 @@ def _steps(owner: str, terms_of: Mapping[str, Sequence[str]]) -> Iterator[list[s
         flat = [text for term, held in places.items() for text in (term, " ".join(held))]
         for start in range(0, len(flat) or 1, 2 * _MOST_TERMS):
             chunk = flat[start : start + 2 * _MOST_TERMS]
-            last = "1" if start + len(chunk) == len(flat) else "0"
-            yield [owner, last, *listed(some), str(len(chunk) // 2), *chunk]
+            part = "some" if start + len(chunk) < len(flat) else "last" if start else "all"
+            yield [owner, part, *listed(some), str(len(chunk) // 2), *chunk]
 
 
 async def leave(wire: Wire, partition: int, key: SessionKey, ids: Sequence[str]) -> None:

@@ -140,7 +140,7 @@ local function once(body, read)
     for _, number in ipairs(call('HKEYS', answers)) do
       if number ~= 'heard' then call('HDEL', answers, number) end
     end
-    call('EXPIRE', answers, 86400)
+    if math.floor(ANSWERED / 256) > math.floor(heard / 256) then call('EXPIRE', answers, 86400) end
   else
     if tonumber(CALL) <= heard then return { 'stale' } end
     local known = call('HGET', answers, CALL)

@@ -45,11 +45,20 @@ local function entries_of(key)
   return list
 end
 
--- Entries of some messages, rising. Nearly always at the end; what a crash had held up goes to its place.
-local function enter(owner, term, entries)
+-- The newest message of an owner whose terms are entered, as an entry; ''.
+local function newest_of(owner) return call('GETRANGE', term_at(owner, '*'), -8, -1) end
+
+-- Entries of some messages, rising. Nearly always at the end; what a crash had held up goes to its place. `newer`: the
+-- messages are newer than all that the owner's terms were entered for.
+local function enter(owner, term, entries, newer)
+  if entries == '' then return end
   local key = term_at(owner, term)
+  if newer then
+    if call('APPEND', key, entries) == #entries and is_word(term) then call('ZADD', words_at(owner), 0, term) end
+    return
+  end
   local newest = call('GETRANGE', key, -8, -1)
-  if newest == '' and entries ~= '' and is_word(term) then call('ZADD', words_at(owner), 0, term) end
+  if newest == '' and is_word(term) then call('ZADD', words_at(owner), 0, term) end
   if newest < string.sub(entries, 1, 8) then return call('APPEND', key, entries) end
   for first = 1, #entries, 8 do
     local entry = string.sub(entries, first, first + 7)
