@@ -19,7 +19,7 @@ BENCHES = (
     "transcript",
     "compaction",
     "start",
-    "memory",
+    "weight",
     "decide",
     "redis",
     "crowd",

@@ -29,14 +29,14 @@ async def measure() -> Rows:
     """In processes in which nothing has run before."""
     found: dict[str, Any] = {}
     for what in ("took", "held"):
-        command = [sys.executable, "-m", "tests.bench.memory", what]
+        command = [sys.executable, "-m", "tests.bench.weight", what]
         process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
         found |= json.loads((await process.communicate())[0])
     took, held = found["took"], found["held"]
     return [
         Row("all modules", f"{sum(held.values()):,}", f"{1_000 * sum(took.values()):.0f} ms of CPU to import"),
         *(
-            Row(f"  {name}", f"{held[name]:,}", f"{1_000 * took[name]:.0f} ms")
+            Row(f"  {name}", f"{held[name]:,}", f"{1_000 * took.get(name, 0.0):.0f} ms")
             for name in sorted(held, key=lambda name: -held[name])[:_SHOWN]
         ),
         Row(
