@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import lru_cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from gateway.runtime.errors import ProviderError, ProviderRejected, ProviderUnav
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds to open a connection
 MAX_CONNECTIONS: Final = 512  # twice the default number of concurrent turns
+_READABLE: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _AT_ONCE: Final = 256 * 1024  # bytes of a body that are written in one go
 KEEPALIVE: Final = 15.0  # seconds; shorter than the servers', or a POST meets a closed connection
 
@@ -87,16 +89,23 @@ async def posted(
     asked: what the client does beside it (cookies, redirects, logins, hooks) nobody wants here, and it costs as much as
     the call. A body with pictures is handed over piece by piece: written at once, megabytes would hold up everybody
     else on the event loop."""
-    content, length = (body, {}) if len(body) <= _AT_ONCE else (_pieces(body), {"Content-Length": str(len(body))})
-    own = {name.lower().encode(): (name.encode(), value.encode()) for name, value in {**headers, **length}.items()}
-    usual = [each for each in client.headers.raw if each[0].lower() not in own]
-    timeout = {**client.timeout.as_dict(), "read": read_timeout}
-    request = httpx.Request(
-        "POST", url, headers=[*usual, *own.values()], content=content, extensions={"timeout": timeout}
-    )
+    extensions = {"timeout": {**client.timeout.as_dict(), "read": read_timeout}}
+    together = _together(tuple(client.headers.raw), tuple(headers.items()))
+    stream = httpx.ByteStream(body) if len(body) <= _AT_ONCE else _Pieces(body)
+    request = httpx.Request("POST", url, headers=together, stream=stream, extensions=extensions)
+    request.headers["Content-Length"] = str(len(body))
+    if isinstance(stream, httpx.ByteStream):
+        request.read()  # else the transport would take it for a stream
     response = await client._transport_for_url(url).handle_async_request(request)
     response.request = request
     return response
+
+
+@lru_cache(maxsize=64)
+def _together(usual: tuple[tuple[bytes, bytes], ...], own: tuple[tuple[str, str], ...]) -> httpx.Headers:
+    """The headers of a call, which are nearly always those of the call before."""
+    named = {name.lower().encode(): (name.encode(), value.encode()) for name, value in own}
+    return httpx.Headers([*(each for each in usual if each[0].lower() not in named), *named.values()])
 
 
 def transport_error(error: BaseException, redact: Callable[[str], str] = str) -> ProviderError:
@@ -140,9 +149,13 @@ def _detail(error: BaseException, redact: Callable[[str], str]) -> str:
     return redact(text)[:160] or type(error).__name__
 
 
-async def _pieces(body: bytes) -> AsyncIterator[bytes]:
-    for first in range(0, len(body), _AT_ONCE):
-        yield body[first : first + _AT_ONCE]
+class _Pieces(httpx.AsyncByteStream):
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for first in range(0, len(self._body), _AT_ONCE):
+            yield self._body[first : first + _AT_ONCE]
 
 
 def json_bytes(data: Any) -> bytes:
@@ -153,9 +166,9 @@ def json_bytes(data: Any) -> bytes:
     for the end of the text, are left out. Raises ProviderRejected for values that JSON cannot express.
     """
     try:
-        text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _READABLE.encode(data)
         if "\\u0000" in text:
-            text = json.dumps(_without_nul(data), ensure_ascii=False, separators=(",", ":"))
+            text = _READABLE.encode(_without_nul(data))
     except (TypeError, ValueError, RecursionError) as error:
         raise ProviderRejected(f"The request cannot be written as JSON: {error}.") from error
     try:

@@ -11,9 +11,11 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing, nullcontext
 from functools import lru_cache
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 import httpx
+from msgspec import MsgspecError
+from msgspec.json import decode
 
 from gateway.providers.base import READ_TIMEOUT, Completed, ModelEvent, ModelSpec, ReasoningDelta, TextDelta
 from gateway.providers.bodies import Body
@@ -33,6 +35,7 @@ _SAID: Final = 8_000_000  # characters of words and thoughts
 _AT_ONCE: Final = 4_000_000
 _IN_ONE_GO: Final = 0.002  # seconds of events that have come already, until others have their turn
 _LINE_END: Final = re.compile(rb"[\r\n]")
+_NO_WORD: Final = b": \t\r\n\v\f"  # what a line without a word begins with
 
 
 class Answer(Protocol):
@@ -192,12 +195,12 @@ class ModelServer:
         """One event of a stream; nothing for an empty event (heartbeats). Raises Refused and ProviderError."""
         if answer.over:
             return []
+        if data.strip() == "[DONE]":
+            answer.done()
+            return []
         try:
-            event = json.loads(data)
+            event = _parsed(data)
         except (ValueError, RecursionError) as error:
-            if data.strip() == "[DONE]":
-                answer.done()
-                return []
             if name == "error":
                 raise self._classified(response, data) from error
             if not data.lstrip().startswith("{"):
@@ -279,14 +282,24 @@ def _url(address: str) -> httpx.URL:
     return httpx.URL(address)
 
 
+def _parsed(text: str) -> Any:
+    """The value of a JSON text. Raises ValueError and RecursionError."""
+    try:
+        return decode(text)
+    except (MsgspecError, UnicodeEncodeError):  # Python's reads more: halves of characters, NaN
+        return json.loads(text)
+
+
 def _endless() -> ProviderUnavailable:
     return ProviderUnavailable("The model's answer does not end. Try again.", malformed=True)
 
 
-async def _chunks(response: httpx.Response) -> AsyncGenerator[bytes, None]:
-    plain = response.stream if "content-encoding" not in response.headers else None
-    async for chunk in plain if isinstance(plain, httpx.AsyncByteStream) else response.aiter_bytes():
-        yield chunk
+def _chunks(response: httpx.Response) -> AsyncGenerator[bytes, None]:
+    plain: Any = response.stream if "content-encoding" not in response.headers else None
+    return cast(
+        AsyncGenerator[bytes, None],
+        aiter(plain) if isinstance(plain, httpx.AsyncByteStream) else response.aiter_bytes(),
+    )
 
 
 async def _until(ends: float, clock: Clock, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
@@ -325,6 +338,8 @@ async def _until_it_speaks(chunks: AsyncIterator[bytes], silence: _Silence) -> b
     behind it is silent."""
     read, line = bytearray(), b""
     async for chunk in chunks:
+        if not read and chunk[:1] not in _NO_WORD:  # nearly always
+            return chunk
         read += chunk
         *ended, line = _LINE_END.split(line[:1] + chunk if line.startswith(b":") else line + chunk)
         if len(read) > _AT_ONCE or any(each.strip() and not each.startswith(b":") for each in (*ended, line)):

@@ -190,7 +190,9 @@ class Thinking:
     def _plain(self) -> bool:
         found = _MARK.search(self._held)
         if found is None:
-            safe = len(self._held) - max(_overlap(self._held[-_LONGEST:], mark) for mark in _MARKS)
+            end = self._held[-_LONGEST:]
+            begins = not _MARK_BEGINS.isdisjoint(end)  # seldom
+            safe = len(self._held) - (max(_overlap(end, mark) for mark in _MARKS) if begins else 0)
             self._say(self._held[:safe])
             self._held = self._held[safe:]
             return False

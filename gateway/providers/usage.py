@@ -80,7 +80,7 @@ def _chat_completions(raw: Any) -> CanonicalUsage:
 
 
 def _field(raw: Any, name: str) -> Any:
-    return raw.get(name) if isinstance(raw, Mapping) else getattr(raw, name, None)
+    return raw.get(name) if isinstance(raw, (dict, Mapping)) else getattr(raw, name, None)
 
 
 def _count(raw: Any, *path: str) -> int:
