@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -45,6 +46,14 @@ async def test_a_thousand_lines_come_out_line_for_line(tmp_path: Path) -> None:
     assert [each.read for each in seen] == sorted(each.read for each in seen)
     assert seen[-1].read == seen[-1].size == (tmp_path / "in.jsonl").stat().st_size
     assert left_behind(tmp_path) == []
+
+
+async def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path, many(3))
+    out, synced = tmp_path / "out.jsonl", list[tuple[int, bool]]()
+    monkeypatch.setattr("os.fsync", lambda file: synced.append((os.fstat(file).st_size, out.exists())))
+    await compress_files(order(tmp_path), compressor())
+    assert (out.stat().st_size, False) in synced
 
 
 async def test_strange_lines_pass_through_and_say_where_and_why(tmp_path: Path) -> None:
