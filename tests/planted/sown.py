@@ -29,6 +29,7 @@ _LIMITS: Final = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _SAID: Final = re.compile(r"\b_?log(?:ger)?\.|\bprint\(|__all__|\bassert\b")  # what only a reader of the log would miss
 _FOLDERS: Final = ("unit", "contract", "integration", "e2e")
 _UNSEEN: Final = ("what", "name", "thread_name_prefix", "encoding", "errors", "slots", "kw_only", "frozen")  # arguments
+_FURTHEST: Final = 6  # steps from a module to what imports it
 _MOST_TESTS: Final = 8  # files for one bug
 
 
@@ -111,7 +112,7 @@ def _changes(function: ast.AST, kind: str, text: Callable[[ast.AST], str]) -> It
         if kind == "order":
             for body in (getattr(node, "body", None), getattr(node, "orelse", None)):
                 for one, other in pairwise(body) if isinstance(body, list) else ():
-                    if _has_effect(one) and _has_effect(other):
+                    if _has_effect(one) and _has_effect(other) and _meet(one, other):
                         yield one, other, f"{text(other)}\n{' ' * one.col_offset}{text(one)}"
 
 
@@ -119,22 +120,34 @@ def _has_effect(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Await | ast.Call)
 
 
+def _meet(one: ast.AST, other: ast.AST) -> bool:
+    """Say whether the order of two steps may matter: two that only name what a call returns must share the name."""
+    if not (isinstance(one, ast.Assign) and isinstance(other, ast.Assign)):
+        return True
+    bound = [each for each in ast.walk(one) if isinstance(getattr(each, "ctx", None), ast.Store)]
+    read = {ast.dump(each) for each in ast.walk(other.value)}
+    return any(ast.dump(each).replace("Store()", "Load()") in read for each in bound)
+
+
 def fitting(root: Path, file: str) -> tuple[str, ...]:
-    """The tests that import the module, the others that bear its name, and without any of these its room's."""
+    """The tests that bear the module's name, and those that import it or what leads to it, the nearest first."""
     module, stem, (top, room) = file.removesuffix(".py").replace("/", "."), Path(file).stem, file.split("/")[:2]
-    using = [test for test, names in _imports(root).items() if module in names]
-    named = [test for test in _imports(root) if stem in test.rpartition("/")[2] and (top == "gateway" or room in test)]
-    named += [test for test in _imports(root) if test.endswith(f"/test_{room}.py")]
-    found = sorted(dict.fromkeys([*using, *named]), key=lambda test: test.startswith("tests/e2e"))
-    folder = "tests/unit/adapters" if top == "adapters" else f"tests/unit/{room}"
-    return tuple(found[:_MOST_TESTS]) or (folder,)
+    tests = _imports(root, *(f"tests/{folder}/**/test_*.py" for folder in _FOLDERS))
+    users, others = {module}, _imports(root, "gateway/**/*.py", "adapters/**/*.py", "tests/support/**/*.py")
+    found = [test for test in tests if stem[:6] in test.rpartition("/")[2] and (top == "gateway" or room in test)]
+    found += [test for test in tests if test.endswith(f"/test_{room}.py")]
+    for _ in range(_FURTHEST):
+        near = [test for test, names in tests.items() if names & users]
+        found += sorted(near, key=lambda test: room not in test)
+        users |= {user.removesuffix(".py").replace("/", ".") for user, names in others.items() if names & users}
+    return tuple(sorted([*dict.fromkeys(found)][:_MOST_TESTS], key=lambda test: "/e2e/" in test))  # the quick first
 
 
 @cache
-def _imports(root: Path) -> dict[str, frozenset[str]]:
-    """The modules that each test file imports."""
+def _imports(root: Path, *patterns: str) -> dict[str, frozenset[str]]:
+    """The modules that each file imports."""
     found = {}
-    for path in sorted(each for folder in _FOLDERS for each in root.glob(f"tests/{folder}/**/test_*.py")):
+    for path in sorted(each for pattern in patterns for each in root.glob(pattern)):
         names: set[str] = set()
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module:
