@@ -18,10 +18,11 @@ def test_half_a_surrogate_pair_can_be_a_fact():
     assert lasting_id("o", "\ud83d").startswith("o_")
 
 
-async def test_a_limit_that_has_struck_is_not_moved_any_more():
+@pytest.mark.parametrize("shorter", [0, 0.01])
+async def test_a_limit_is_made_shorter_and_once_it_has_struck_is_not_moved_any_more(shorter: float) -> None:
     async def late() -> None:
-        async with SystemClock().limit(60) as deadline:
-            deadline.extend(0)
+        async with SystemClock().limit(600) as deadline:
+            deadline.extend(shorter)
             try:
                 await asyncio.sleep(60)
             finally:
