@@ -147,6 +147,7 @@ def test_all_problems_are_told_at_once_with_line_and_nearest_name(problems):
         ("model: {provider: openai, base_url: 'http://h'}", ":1: model.name is needed: which model of openai"),
         ("model: {provider: openai, name: x}", ":1: model.api_key is needed by openai"),
         ("model: {base_url: localhost}", ":1: model.base_url must be an address that begins with http://"),
+        ("model: {base_url: 'http://localhost:0'}", ":1: model.base_url must be an address that begins with http://"),
         ("model: {base_url: 'http://[::1'}", ":1: model.base_url must be an address that begins with http://"),
         (
             "model: {context_length: 10, max_output_tokens: 10}",
