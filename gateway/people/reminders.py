@@ -281,7 +281,7 @@ class PersonReminders(Struct, frozen=True, kw_only=True):
         stored = await every.store.add_reminder(reminder, rules.per_person, rules.per_chat)
         if stored is None:
             mine = sum(each.is_open and each.belongs_to(item.inbound.source) for each in await self.listed())
-            if mine >= rules.per_person or rules.per_person >= rules.per_chat:
+            if mine >= rules.per_person:
                 raise UserError(TOO_MANY.format(most=counted(rules.per_person, "reminder")))
             raise UserError(CHAT_FULL.format(most=counted(rules.per_chat, "reminder")))
         return stored

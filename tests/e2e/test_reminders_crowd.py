@@ -100,6 +100,15 @@ async def test_no_reminder_of_many_is_lost_without_a_word(tmp_path: Path) -> Non
         assert max(len(text) for text in adapter.shown("g", "reminder")) <= 4_096
 
 
+async def test_a_full_chat_is_told_from_a_person_who_has_too_many(tmp_path: Path) -> None:
+    rules = ReminderRules(per_person=2, per_chat=2)
+    async with running(tmp_path, config=config_in(tmp_path, reminders=rules)) as live:
+        for user in ("anna", "bob"):
+            await live.ask("/remind in 5 minutes tea", user=user, chat="g", chat_type="group")
+        full = await live.ask("/remind in 5 minutes tea", user="anna", chat="g", chat_type="group")
+        assert full.startswith("2 reminders wait in this chat")
+
+
 async def test_the_caps_are_said_in_plain_sentences(tmp_path: Path) -> None:
     rules = ReminderRules(per_person=2, per_chat=3)
     async with running(tmp_path, config=config_in(tmp_path, reminders=rules)) as live:
