@@ -83,6 +83,23 @@ def test_a_key_goes_and_what_is_young_stays(life: Path) -> None:
     assert listed() == {"fake/chat=g": 4, "fake/chat=b": 2}
 
 
+def test_what_is_over_and_old_goes(life: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def begin_anew() -> None:
+        async with running(life.parent, config=config_in(life.parent)) as live:
+            await live.ask("/new")
+            await live.ask("I am back")
+            await live.quiet()
+
+    asyncio.run(begin_anew())
+    now = SystemClock().now()
+    monkeypatch.setattr(SystemClock, "now", lambda _: now + 31 * 86_400)
+    shown = purge("--older-than", "30", "--dry-run")
+    assert shown.stdout.splitlines()[:1] == ["fake/chat=c: what is older (1 session, 2 messages)"]
+    done = purge("--older-than", "30", "--yes", "--json")
+    assert json.loads(done.stdout) == {"sessions": 1, "messages": 2}
+    assert listed() == {"fake/chat=c": 2, "fake/chat=g": 4, "fake/chat=b": 2}
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
