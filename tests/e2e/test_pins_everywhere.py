@@ -9,9 +9,9 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
 from gateway.context.policy import CompressionSettings
@@ -21,6 +21,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
 from gateway.store.redis import RedisStore
 from gateway.store.sqlite import SqliteStore
+from tests.support.examples import one_of
 from tests.support.gateway import FakeModel, Live, RecordingEngine, config_in, running
 from tests.support.model import Say, newest
 from tests.support.waiting import eventually
@@ -89,7 +90,7 @@ _DEEDS = (
 )
 _LIVES = st.tuples(st.lists(_CHANGES, min_size=len(_DEEDS), max_size=len(_DEEDS)), st.permutations(_DEEDS))
 # A life takes seconds: one that fails is read as it is, since shrinking it would take minutes.
-_HOW = settings(suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate])
+_HOW: Any = {"suppress_health_check": list(HealthCheck), "phases": [Phase.explicit, Phase.generate]}
 
 
 class Person:
@@ -128,7 +129,7 @@ async def live_through(folder: Path, store: Callable[[], Store], life: tuple[Seq
                 await person.do(live, deed)
 
 
-@settings(_HOW, max_examples=4)
+@one_of(10, **_HOW)
 @given(life=_LIVES)
 def test_every_pin_is_in_every_prompt_from_a_file(life: tuple[list[str], list[str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -136,7 +137,7 @@ def test_every_pin_is_in_every_prompt_from_a_file(life: tuple[list[str], list[st
         asyncio.run(live_through(path.parent, lambda: SqliteStore(path, clock=SystemClock()), life))
 
 
-@settings(_HOW, max_examples=2)
+@one_of(20, **_HOW)
 @given(life=_LIVES)
 def test_every_pin_is_in_every_prompt_from_a_server(
     redis_server: RedisServer, life: tuple[list[str], list[str]]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from gateway.runtime.errors import UserError
@@ -20,6 +20,7 @@ from gateway.trajectories.journal import Journal
 from gateway.trajectories.run import compress_files
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply
+from tests.support.examples import one_of
 from tests.support.program import KEY, PATIENCE, legato, started, write_config
 from tests.support.trajectory_files import left_behind, many, metrics_of, order, written
 from tests.support.trajectory_runs import NOTES, SMALL, FakeSummariser, compressor, line_of, worked
@@ -77,7 +78,7 @@ async def test_killed_again_and_again_it_ends_as_if_it_had_never_been(tmp_path: 
     assert calls == figures["totals"]["summary_calls"]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@one_of(2, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_whatever_of_its_files_a_kill_leaves_nothing_is_lost_or_doubled(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -15,6 +15,7 @@ from gateway.context.compressor import Compressor
 from gateway.context.prompts import IMAGE_MARKER, OPENER
 from gateway.domain.message import Message, note_of, text_of
 from gateway.runtime.errors import ProviderUnavailable
+from tests.support.examples import one_of
 from tests.support.transcripts import (
     Extractive,
     Failing,
@@ -95,7 +96,7 @@ async def test_asking_first_agrees_and_mutates_nothing(messages: list[Message], 
         assert await engine.compress(messages, force=True) == messages
 
 
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@one_of(4, suppress_health_check=list(HealthCheck))
 @given(st.lists(transcripts(), min_size=6, max_size=6), SUMMARISERS)
 async def test_a_conversation_that_is_compacted_again_and_again(parts: list[list[Message]], summariser: str) -> None:
     engine = _engine(summariser, 3_000)

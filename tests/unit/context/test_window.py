@@ -20,6 +20,7 @@ from gateway.context.prompts import END_MARKER, OPENER
 from gateway.context.registry import builtin_engines
 from gateway.context.window import Window
 from gateway.domain.message import Message, assistant, is_request, is_summary, note_of, text_of, tool_result, user
+from tests.support.examples import one_of
 from tests.support.fakes import ManualClock
 from tests.support.transcripts import (
     COUNTER,
@@ -307,7 +308,7 @@ def turns(draw: st.DrawFn) -> list[list[Message]]:
     return steps
 
 
-@settings(max_examples=20, suppress_health_check=list(HealthCheck))
+@one_of(4, suppress_health_check=list(HealthCheck))
 @given(turns())
 def test_every_request_of_a_long_conversation_fits_the_window(steps: list[list[Message]]) -> None:
     length, passes = 8_000, 0

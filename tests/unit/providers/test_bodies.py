@@ -21,6 +21,7 @@ from gateway.providers.http import json_bytes
 from gateway.providers.openai import codec as chat
 from gateway.providers.openai_responses import codec as responses
 from gateway.runtime.errors import ProviderRejected
+from tests.support.examples import one_of
 
 TEXTS = (
     "Hello.",
@@ -142,6 +143,7 @@ APIS: dict[str, Callable[[Bodies, ModelSpec, ModelRequest, random.Random], tuple
 
 
 @pytest.mark.parametrize("api", APIS)
+@one_of(2)
 @given(seed=st.integers(0, 2**32), marks=st.booleans())
 def test_every_body_is_the_plain_encoders(api: str, seed: int, marks: bool) -> None:
     talk, bodies = Talk(seed), Bodies(most_bytes=400_000)
