@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from gateway.context.instructions import found
@@ -26,9 +25,9 @@ def test_the_lists_are_long_enough_and_each_rule_is_one() -> None:
     assert set(DATA["ends"]) <= set(DATA["rules"])
 
 
-@pytest.mark.parametrize("said", DATA["ordinary"])
-def test_an_ordinary_request_ends_no_rule(said: str) -> None:
-    assert [rule for rule in DATA["rules"] if rule not in left(rule, said)] == []
+def test_an_ordinary_request_ends_no_rule() -> None:
+    ended = [(rule, said) for said in DATA["ordinary"] for rule in DATA["rules"] if rule not in left(rule, said)]
+    assert ended == []
 
 
 def test_a_withdrawal_ends_its_rule() -> None:

@@ -26,10 +26,10 @@ TOKENS = [
 ]
 
 
-@pytest.mark.parametrize("token", TOKENS)
 @pytest.mark.parametrize("around", ["_{}_", "__{}__", "*{}*", "**{}**", "`{}`", "~~{}~~", "*_{}_*", "[_{}_](x)"])
-def test_no_emphasis_hides_a_token(token: str, around: str) -> None:
-    assert token.strip("_") not in redact(f"It is {around.format(token)} for now.")
+def test_no_emphasis_hides_a_token(around: str) -> None:
+    hidden = [token for token in TOKENS if token.strip("_") in redact(f"It is {around.format(token)} for now.")]
+    assert hidden == []
 
 
 @pytest.mark.parametrize(
