@@ -201,7 +201,7 @@ async def test_owners(tmp_path: Path, into: Callable[..., Any], reopened: Callab
     assert (await into(file)).sessions == 1
 
 
-@pytest.mark.parametrize("grown", [0, 300_000, 2_000_000])
+@pytest.mark.parametrize("grown", [300_000, *(pytest.param(size, marks=pytest.mark.slow) for size in (0, 2_000_000))])
 async def test_killed_anywhere_and_run_again_nothing_is_missing_or_twice(tmp_path: Path, grown: int) -> None:
     file = written(tmp_path / "a.jsonl", *(talk(f"c{n}", f"q{n}", "a", f"r{n}", "b") for n in range(3_000)))
     (tmp_path / "config.yaml").write_text("store: {url: 'sqlite:///legato.db'}\n", encoding="utf-8")

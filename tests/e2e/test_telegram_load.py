@@ -35,7 +35,7 @@ class Slow(FakeModel):
 
 
 @pytest.mark.parametrize("each", [4, pytest.param(15, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("seconds", [0.0, 0.1])
+@pytest.mark.parametrize("seconds", [pytest.param(0.0, marks=pytest.mark.slow), 0.1])
 async def test_everybody_is_answered_and_no_connection_is_left_taken(tmp_path: Path, seconds: float, each: int) -> None:
     async with TelegramServer(limits=None) as telegram:
         people = [telegram.people.person(f"P{number}") for number in range(CHATS)]

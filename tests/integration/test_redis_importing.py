@@ -55,7 +55,7 @@ async def test_entries_of_many_messages_go_before_newer_ones_and_leave_out_forgo
     await store.aclose()
 
 
-@pytest.mark.parametrize("grown", [0, 500, 4_000, 10_000])
+@pytest.mark.parametrize("grown", [500, 10_000, *(pytest.param(size, marks=pytest.mark.slow) for size in (0, 4_000))])
 async def test_killed_anywhere_and_run_again_nothing_is_missing_or_twice(
     tmp_path: Path, redis_server: RedisServer, grown: int
 ) -> None:
