@@ -20,7 +20,7 @@ from gateway.agent.fallback import NOT_AVAILABLE, explained, passes_on, reason, 
 from gateway.agent.fitting import Fitting, change_model
 from gateway.agent.metering import LEAST_OUTPUT, Metering
 from gateway.agent.overflow import MOST_EXTENSIONS, NO_ROOM, lacks_room, more_output
-from gateway.agent.ports import Observer
+from gateway.agent.ports import Observer, Reply
 from gateway.agent.steps import ToolSteps
 from gateway.domain.message import Message, ToolCall, assistant
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
@@ -60,6 +60,7 @@ class Asking(Struct, kw_only=True):
     fitting: Fitting
     steps: ToolSteps
     observer: Observer
+    reply: Reply
     clock: Clock
     points: Points
     partial_text: str = ""  # of the answer under way
@@ -222,7 +223,7 @@ class Asking(Struct, kw_only=True):
                             break
                         # Only new words take the place of earlier ones: a person may see those already.
                         self.partial_text = text
-                        await self.observer.text(text)
+                        await self.reply.text(text)
                     elif isinstance(event, Completed):
                         completed = event
                     else:

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from gateway.agent.conversation import Conversation
-from gateway.agent.ports import Observer, Questions, TranscriptWriter
+from gateway.agent.ports import Observer, Questions, Reply, TranscriptWriter
 from gateway.agent.tools.base import Question
 from gateway.domain.message import Message, ToolCall, note_of, text_of, tool_result
 from gateway.runtime.errors import ToolDenied
@@ -44,6 +44,7 @@ class Gate(Struct, frozen=True, kw_only=True):
     questions: Questions
     writer: TranscriptWriter
     observer: Observer
+    reply: Reply
     add: Callable[[Message], None]
     _begun: set[str] = field(default_factory=set)
     _kept: set[str] = field(default_factory=set)
@@ -52,10 +53,10 @@ class Gate(Struct, frozen=True, kw_only=True):
         """Put all questions of the step to the person at once."""
         names = {call_id: self._name(call_id) for call_id in self.asked if call_id not in self.results}
         resumed = any(map(self.questions.has_asked, names.values()))
-        said = "" if resumed else text_of(self._holder).strip() or self.observer.standing_in()
+        said = "" if resumed else text_of(self._holder).strip() or self.reply.standing_in()
         for call_id, name in names.items():
             if not self.questions.has_asked(name):
-                said_as = await self.observer.set_aside() if said else None
+                said_as = await self.reply.set_aside() if said else None
                 await self.questions.ask(name, self.asked[call_id], said, said_as)
                 said = ""
 

@@ -42,21 +42,25 @@ class Observer(Protocol):
     def pausing(self, seconds: float) -> None:
         """Hear that the model did not answer and is asked again in so many seconds."""
 
-    def standing_in(self) -> str:
-        """Return what the person reads in the reply's place if that is a line about a long wait, in words that may stay
-        there; "" if it is none."""
+    async def tell(self, text: str) -> None:
+        """Show the person a notice."""
+
+    def asking(self) -> AbstractAsyncContextManager[None]:
+        """Return a block during which the turn waits for a person and owes no sign of life."""
+
+
+class Reply(Protocol):
+    """The reply of a turn, while it grows."""
 
     async def text(self, so_far: str) -> None:
         """Hear of the reply as far as it is written."""
 
-    async def tell(self, text: str) -> None:
-        """Show the person a notice."""
-
     async def set_aside(self) -> str:
         """Close the reply so far as a message of its own and return its id; later text is another message."""
 
-    def asking(self) -> AbstractAsyncContextManager[None]:
-        """Return a block during which the turn waits for a person and owes no sign of life."""
+    def standing_in(self) -> str:
+        """Return what the person reads in the reply's place if that is a line about a long wait, in words that may stay
+        there; "" if it is none."""
 
 
 class Questions(Protocol):

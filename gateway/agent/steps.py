@@ -10,7 +10,7 @@ from typing import Any
 from gateway.agent.conversation import Conversation
 from gateway.agent.gate import Gate
 from gateway.agent.memory.memories import Memories, TurnMemory
-from gateway.agent.ports import Observer, Questions, TranscriptWriter
+from gateway.agent.ports import Observer, Questions, Reply, TranscriptWriter
 from gateway.agent.tools.base import Around, Files, Question, Recall, ReminderBook, ToolContext
 from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.agent.tools.outputs import OutputLimits, Outputs
@@ -29,6 +29,7 @@ class ToolSteps:
     caller: Caller
     writer: TranscriptWriter
     observer: Observer
+    reply: Reply
     questions: Questions
     recall: Recall
     around: Around
@@ -127,6 +128,7 @@ class ToolSteps:
             questions=self.questions,
             writer=self.writer,
             observer=self.observer,
+            reply=self.reply,
             add=add,
         )
         try:

@@ -9,7 +9,8 @@
     its turn      turn            the story of a message, from its lane to its reply
                   recorder        its steps, stored one by one
                   limits          its time: deadline, silence, and signals that end it early
-                  observer        what others see of it
+                  observer        what others see of it, beside its reply
+                  growing         its reply, while it grows
                   turn_files      the files that its tools may read and send
                   notices         notices of the gateway's own troubles
                   reminded        what reminders said since the last message

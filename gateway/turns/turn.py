@@ -57,6 +57,7 @@ from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import MOST_ATTEMPTS, Beginning, Cap, InboxItem, ItemOutcome, Lease, TurnJournal
+from gateway.turns.growing import GrowingReply
 from gateway.turns.limits import STOPPED, TurnTime
 from gateway.turns.notices import Throttle
 from gateway.turns.observer import TurnObserver
@@ -300,7 +301,7 @@ class Turns(Struct, kw_only=True):
         """Let the agent answer the message `said`, or go on with a turn that a crash broke off. `reminders`: the key
         has some."""
         observer = self._observer(recorder, journal.reply)
-        observer.conversation = conversation
+        observer.reply.conversation = conversation
         questions = self._questions(recorder, journal)
         steering = self._steering(recorder.item, observer)
         agent = self._agent(recorder, observer, questions, steering)
@@ -337,7 +338,7 @@ class Turns(Struct, kw_only=True):
             outcome=outcome,
             shown=shown,
             conversation=conversation,
-            reply_id=observer.reply_id,
+            reply_id=observer.reply.id,
             has_asked=bool(questions.known),
         )
 
@@ -470,15 +471,22 @@ class Turns(Struct, kw_only=True):
             deadline=self.rules.turns.deadline,
             inactivity=self.rules.turns.inactivity,
         )
-        return TurnObserver(
+        growing = GrowingReply(
             item=item,
             time=time,
             lease=recorder.lease,
-            reply_id=reply_id,
+            id=reply_id,
+            outbox=self.outbox,
+            background=self.background,
+            clock=self.clock,
+        )
+        return TurnObserver(
+            item=item,
+            time=time,
+            reply=growing,
             adapter=self.adapters.get(source.platform),
             store=self.store,
             outbox=self.outbox,
-            background=self.background,
             clock=self.clock,
         )
 
@@ -530,6 +538,7 @@ class Turns(Struct, kw_only=True):
             caller=Caller(source=item.inbound.source, admin=access.is_admin(item.inbound.source)),
             writer=recorder,
             observer=observer,
+            reply=observer.reply,
             questions=questions,
             recall=lambda words, limit: self.agents.search(words, item.key, limit),
             around=lambda message_id, reach: self.store.around(item.key, message_id, reach),
@@ -543,6 +552,7 @@ class Turns(Struct, kw_only=True):
                 fitting=fitting,
                 steps=steps,
                 observer=observer,
+                reply=observer.reply,
                 clock=self.clock,
                 points=self.points,
             ),

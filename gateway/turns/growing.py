@@ -1,0 +1,114 @@
+"""The reply of a turn while it grows, and the line that says, in its place, why there is none yet."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from msgspec import Struct
+
+from gateway.agent.conversation import Conversation
+from gateway.delivery.drafts import Draft
+from gateway.delivery.outbox import Outbox
+from gateway.domain.adapter import CanStream
+from gateway.domain.chat import Outbound
+from gateway.runtime.clock import Clock
+from gateway.runtime.tasks import Background, best_effort
+from gateway.store.records import InboxItem, Lease
+from gateway.turns.limits import TurnTime
+
+_STANDS_IN: Final = 20.0  # seconds without a word of a reply, after which a line says why, and is renewed
+
+STANDS_IN = "Still at it: {doing}, {seconds:.0f} s so far. /stop ends it."
+PAUSES = "The model did not answer; I try again in {pause:.0f} s{so_far}. /stop ends it."
+SO_FAR = " ({seconds:.0f} s so far)"
+TOOK = "That took me {seconds:.0f} s."
+
+
+class GrowingReply(Struct, kw_only=True):
+    """The agent's `Reply` for the turn of one item. It is stored under `lease`, and has the id `id`."""
+
+    item: InboxItem
+    time: TurnTime
+    lease: Lease | None
+    id: str
+    outbox: Outbox
+    background: Background
+    clock: Clock
+    conversation: Conversation | None = None  # that the reply belongs to, once it is known
+    stream: CanStream | None = None  # the adapter, if it takes pieces of replies
+    _draft: Draft | None = None
+    _spoken: bool = False  # the reply has words
+    _waits: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """From now on a long wait is told of in the reply's place, where the platform can show that."""
+        if self.lease is not None and self.outbox.grows(self.item.inbound.source.platform):
+            self._waits = self.background.start(self._stand_in_now_and_then(), name=f"waits {self.id}")
+
+    async def end(self) -> None:
+        """Show no more of the reply; the shown part is on record then."""
+        self.lease = None
+        if self._waits is not None:
+            self._waits.cancel()
+        if self._draft is not None:
+            await self._draft.end()
+
+    async def text(self, so_far: str) -> None:
+        """Show the reply as it grows, where the platform can."""
+        self.time.alive()
+        self._spoken = True
+        if self._draft is None:
+            self._open_draft()
+        if self._draft is not None:
+            self._draft.show(so_far)
+        if self.stream is not None:
+            source, session = self.item.inbound.source, self.conversation.stored.session if self.conversation else None
+            reply = Outbound(
+                id=self.id,
+                key=self.item.key,
+                to=source.address,
+                kind="reply",
+                text=so_far,
+                session_id=session.id if session else None,
+                answers=self.item.inbound.event_id,
+            )
+            if not await best_effort(self.stream.show_partial(reply), what="show_partial"):
+                self.stream = None
+
+    async def set_aside(self) -> str:
+        """End the reply as far as it is shown; the next words begin another message."""
+        if self._draft is not None:
+            await self._draft.end()
+            self.lease, self._draft = self._draft.lease, None
+        said_as, self.id, self._spoken = self.id, self.outbox.new_id(), False
+        return said_as
+
+    def _open_draft(self) -> None:
+        if self._draft is None and self.lease is not None:
+            self._draft, self.lease = self.outbox.draft(self.lease, self.item, self.id), None
+
+    # -- a long wait ------------------------------------------------------------------------
+
+    async def _stand_in_now_and_then(self) -> None:
+        while True:
+            await self.clock.sleep(_STANDS_IN)
+            self.stand_in()
+
+    def stand_in(self) -> None:
+        """Show, in place of the reply, the reason why there is none yet. The reply takes the place of the line."""
+        if self._spoken or self._waits is None or self.time.turn.phase == "waiting for your yes or no":
+            return
+        self._open_draft()
+        if self._draft is not None:
+            now = self.clock.monotonic()
+            seconds, pause = now - self.time.turn.started_at, self.time.turn.pause(now)
+            so_far = SO_FAR.format(seconds=seconds) if seconds >= 1 else ""
+            line = PAUSES.format(pause=pause, so_far=so_far) if pause >= 1 else ""
+            self._draft.stand_in(line or STANDS_IN.format(doing=self.time.turn.doing, seconds=seconds))
+
+    def standing_in(self) -> str:
+        """Return the text that may stay in place of such a line; "" where there is no such line."""
+        if self._draft is None or self._spoken:
+            return ""
+        return TOOK.format(seconds=self.clock.monotonic() - self.time.turn.started_at)
