@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from itertools import islice, takewhile
+from itertools import islice
 from operator import is_
 from typing import Any, Final, NamedTuple, Protocol, Self
 
-from msgspec import Struct, field
+from msgspec import Struct, ValidationError, convert, field
+from msgspec.json import encode
 from msgspec.structs import replace
 
 from gateway.domain.message import Message
@@ -33,6 +34,7 @@ _OPEN: Final = 2  # entries that a codec looks back at
 _MOST_BYTES: Final = 50_000_000
 _MOST_TOOLS: Final = 64  # offers of tools
 _PER_MESSAGE: Final = 1_500  # bytes that a message takes in memory, nearly
+_TEXTS: Final = list[dict[str, str | list[dict[str, str | dict[str, str]]] | None]]
 _PLACE: Final[dict[str, Any]] = {"": ""}  # an entry that stands for the bytes; no text can look like it
 _PLACE_WRITTEN: Final = json_bytes(_PLACE)
 
@@ -84,10 +86,27 @@ class _Prefix(Struct):
             self.entries.add(message)
         self.count += len(messages)
         made = self.entries.made
-        final = [entry for entry in made[:-_OPEN] if entry is not _PLACE]
+        final = made[1:-_OPEN] if made and made[0] is _PLACE else made[:-_OPEN]
         if final:
-            self.text += (b"," if self.text else b"") + json_bytes(final)[1:-1]
+            self.text += (b"," if self.text else b"") + _written(final)[1:-1]
             made[:-_OPEN] = [_PLACE]
+
+
+def _written(entries: list[dict[str, Any]]) -> bytes:
+    """As `json_bytes`, in a quarter of the time: where there is nothing but words and calls, msgspec writes the same.
+    It leaves its UTF-8 in each text that is not ASCII, and contents stay in memory: it is given copies."""
+    own: list[dict[str, Any]] = []
+    for entry in entries:
+        content: Any = entry.get("content")
+        if type(content) is list or "role" not in entry:
+            return json_bytes(entries)
+        copied = isinstance(content, str) and not content.isascii()
+        own.append({**entry, "content": content[:1] + content[1:]} if copied else entry)
+    try:
+        text = encode(convert(own, _TEXTS))
+    except (ValidationError, UnicodeEncodeError):
+        return json_bytes(entries)
+    return json_bytes(entries) if b"\\u0000" in text else text
 
 
 class _Tools(NamedTuple):
@@ -112,20 +131,20 @@ class Bodies:
         request: ModelRequest,
         name: Hashable,
         entries: Callable[[], Entries],
-        encode: Callable[..., dict[str, Any]],
+        make: Callable[..., dict[str, Any]],
     ) -> Body:
-        """A request's body. `name`: of all that `entries`, which makes new ones, depends on. `encode` gives the body of
+        """A request's body. `name`: of all that `entries`, which makes new ones, depends on. `make` gives the body of
         a request as a dict, with the `entries` that were made of earlier messages. Raises ProviderRejected for values
         that JSON cannot express."""
         if len(request.messages) < LONG or len((parted := request.parted())[1]) < LONG:
-            body = encode(request)
+            body = make(request)
             return Body(self._written(body, request.tools), bool(body.get("stream")))
         system, others = parted
         prefix = self._grown((name, id(others[0])), others, entries)
         whole = prefix.entries.copy()
         for message in others[prefix.count :]:
             whole.add(message)
-        body = encode(replace(request, messages=system), entries=whole)
+        body = make(replace(request, messages=system), entries=whole)
         content = self._written(body, request.tools)
         if prefix.text:
             head, place, tail = content.partition(_PLACE_WRITTEN)
@@ -163,8 +182,12 @@ class Bodies:
         latest = known.latest if known else messages
         prefix = known if known and known.holds(messages) else _Prefix(entries())
         start, stop = prefix.count, len(messages) - _LOOSE
-        pairs = zip(islice(latest, start, None), islice(messages, start, max(start, stop)), strict=False)
-        prefix.grow([one for one, _ in takewhile(_is_repeated, pairs)])
+        alike = start
+        for one, other in zip(islice(latest, start, None), islice(messages, start, max(start, stop)), strict=False):
+            if one is not other or type(one.get("content")) is list:
+                break
+            alike += 1
+        prefix.grow(messages[start:alike])
         prefix.latest, prefix.used = messages, True
         if prefix.count:
             self._prefixes[name] = prefix
@@ -172,8 +195,3 @@ class Bodies:
         while self._size > self._most and self._prefixes:
             self._size -= self._prefixes.popitem(last=False)[1].size
         return prefix
-
-
-def _is_repeated(pair: tuple[Message, Message]) -> bool:
-    one, other = pair
-    return one is other and type(one.get("content")) is not list

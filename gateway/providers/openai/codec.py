@@ -172,18 +172,21 @@ class Entries:
         """Take the next message."""
         plain: Mapping[str, Any] = message
         role, content = plain.get("role"), plain.get("content")
-        # Nearly every message is words and nothing else.
-        if type(content) is str and len(plain) == 2 + (HOST in plain) and role in ("user", "assistant"):
+        gets_back = isinstance(note := plain.get(HOST), dict) and "original" in note
+        fields = len(plain) - (note is not None)
+        # Nearly every message is words and nothing else, or a result.
+        if fields == 2 and type(content) is str and role in ("user", "assistant"):
             encoded = None if not content or content.isspace() else {"role": role, "content": content}
-            alone = type(note := plain.get(HOST)) is not dict or "original" not in note
+        elif fields == 3 and type(content) is str and role == "tool" and (call_id := plain.get("tool_call_id")):
+            encoded = {"role": role, "content": content, "tool_call_id": short_id(call_id, ID_LIMIT)}
         else:
-            alone = False
             encoded = None if says_nothing(message) else encode_message(message)
+            gets_back = gets_back or self._reasoning or self._signed
         if encoded is None:
             self._left_out = True
             return
         role = encoded["role"]
-        if role == "assistant" and not alone:
+        if role == "assistant" and gets_back:
             self._give_back(message, encoded)
         elif role == "tool":
             if (call_id := message.get("tool_call_id")) in self._ids:
@@ -193,7 +196,10 @@ class Entries:
                 encoded["content"] = _plainest([part for part in content if part.get("type") == "text"])
         if self._pictures and role != "tool":
             self._show_pictures()
-        self._put(encoded)
+        if self._begun and self.made[-1]["role"] != role:  # nearly always
+            self.made.append(encoded)
+        else:
+            self._put(encoded)
 
     def end(self) -> None:
         """No further message follows: a stand-in comes where a person's only message is empty."""

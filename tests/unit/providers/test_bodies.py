@@ -4,6 +4,7 @@ over conversations of odd messages that grow, are marked, shown other files, com
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -164,6 +165,17 @@ def test_thousands_of_odd_messages(api: str) -> None:
         kept, plain = APIS[api](bodies, spec, ModelRequest(messages=talk.stored[:]), random.Random(1))
         assert kept == plain
         talk.grow(5)
+
+
+def test_every_character_is_written_alike() -> None:
+    characters = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
+    pieces = ["".join(characters[first : first + 20_000]) for first in range(0, len(characters), 20_000)]
+    talk = [make(piece) for piece in pieces for make in (user, assistant)]
+    kept, plain = of_chat(
+        Bodies(), ModelSpec(provider="openai", name="m"), ModelRequest(messages=talk), random.Random(1)
+    )
+    assert kept == plain
+    assert sys.getsizeof(pieces[-1]) < 5 * len(pieces[-1]), "no second form of a text stays in memory"
 
 
 class Counted:
