@@ -15,8 +15,11 @@ from pydantic import SecretStr
 from adapters.web.log import Entry
 from adapters.web.platform import WebPerson, WebSettings
 from gateway.app.views import StoreViews
-from gateway.domain.chat import Outbound, Source
+from gateway.domain.chat import Outbound, SessionKey, Source
+from gateway.domain.message import assistant, user
+from gateway.domain.session import Session
 from gateway.runtime.clock import SystemClock, SystemIds
+from gateway.store.records import Opening
 from gateway.store.redis import RedisStore
 from tests.support.gateway import Gate, Say
 from tests.support.model import FakeModel, in_turn
@@ -253,12 +256,22 @@ async def test_a_used_link_leads_who_is_logged_in_to_the_chat(tmp_path: Path) ->
 
 
 async def test_an_earlier_conversation_is_shown_in_parts(tmp_path: Path) -> None:
+    past = Session(
+        id="s",
+        key=SessionKey(platform="web", chat="owner"),
+        chat_type="direct",
+        parent_id=None,
+        started_at=1.0,
+        ended_at=2.0,
+        end_reason="reset",
+        hook="done",
+        model="m",
+        system_prompt="",
+    )
+    said = [kind(f"number {number}!", tokens=3, at=1.5) for number in range(130) for kind in (user, assistant)]
     async with page(tmp_path) as live:
-        for number in range(130):
-            await live.me.say(f"number {number}!")
-        await live.me.until("echo: number 129!")
-        session = (await live.gateway.store.sessions(None, 1))[0].id
-        last, first = (await live.me.get(f"/s/{session}"))[1], (await live.me.get(f"/s/{session}?from=0"))[1]
+        await live.gateway.store.import_sessions([Opening(session=past, transcript=said)])
+        last, first = (await live.me.get("/s/s"))[1], (await live.me.get("/s/s?from=0"))[1]
         assert ("number 129!" in last, "number 2!" in last) == (True, False)
         assert ("number 129!" in first, "number 2!" in first) == (False, True)
         assert "61 to 260 of 260 messages" in last
