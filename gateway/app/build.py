@@ -560,7 +560,6 @@ def _turns(base: _Base, agents: Agents, people: People, commands: CommandRunner)
         running_turns=base.running_turns,
         outbox=base.outbox,
         adapters=base.adapters,
-        background=base.background,
         rules=base.rules,
         clock=base.clock,
         began=base.clock.monotonic(),

@@ -31,7 +31,8 @@ from gateway.store.records import InboxItem, Lease
 
 log = structlog.get_logger(__name__)
 
-_FIRST_LOOK = 0.7  # seconds: an answer that is ready by then is shown at once, and once
+FIRST_LOOK = 0.7  # seconds: an answer that is ready by then is shown at once, and once
+STANDS_IN_AFTER = 20.0  # seconds without a word of a reply, after which a line says why, and is renewed
 _FREE_LOOK = 1.0  # between two looks at whether the chat has shown all that came before
 _LAST_LOOK = 1.0  # seconds for which a finished reply waits for its preview: one that came later would follow it
 _RENEWED_AT = 2 / 3  # of a preview's life: then it is shown again
@@ -44,7 +45,7 @@ class Editor(Adapter, CanEdit, Protocol):
 
 class Draft(Struct, kw_only=True):
     """The draft of one reply. `row` is the reply's row without a text; `previewer` is the editor, if that can show
-    previews, too. `run` is a task until `end`."""
+    previews, too. `run` is a task from `FIRST_LOOK` until `end`."""
 
     editor: Editor
     previewer: CanPreview | None
@@ -82,6 +83,11 @@ class Draft(Struct, kw_only=True):
         self._text, self._standing_in = line, True
         self._grown.set()
 
+    @property
+    def has_ended(self) -> bool:
+        """Say whether nothing more is shown."""
+        return self._ended.is_set()
+
     async def end(self) -> None:
         """Show no more. Returns when the last edit is noted, so that the reply can take its place. A slow preview is
         waited for only for a moment."""
@@ -97,7 +103,6 @@ class Draft(Struct, kw_only=True):
     async def run(self) -> None:
         """Show the texts given to `show`, until `end` or a failure."""
         try:
-            await self.clock.sleep(_FIRST_LOOK)
             while await self._has_grown() and self._rates is not None and await self._may_be_shown():
                 await self._turn_comes()
                 await self._step()

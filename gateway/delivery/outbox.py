@@ -20,7 +20,7 @@ from functools import partial
 import structlog
 
 from gateway.delivery.contact import Contact
-from gateway.delivery.drafts import Draft
+from gateway.delivery.drafts import FIRST_LOOK, STANDS_IN_AFTER, Draft
 from gateway.delivery.pacing import Pacing
 from gateway.delivery.splitting import split_text
 from gateway.domain.adapter import (
@@ -53,7 +53,7 @@ from gateway.runtime.errors import (
 from gateway.runtime.metrics import Counter, outcome_of
 from gateway.runtime.points import Points
 from gateway.runtime.structs import replace
-from gateway.runtime.tasks import Background, best_effort
+from gateway.runtime.tasks import Background, Later, best_effort
 from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import Arrival, InboxItem, Lease
@@ -118,6 +118,8 @@ class Outbox:
         self._ids = ids
         self._background = background
         self._points = points
+        self._first_looks = Later(background, clock, FIRST_LOOK)
+        self.stand_ins = Later(background, clock, STANDS_IN_AFTER)
         self._wake = asyncio.Event()
         self.in_flight = 0  # chats that are being delivered to right now
         self._failing: dict[ChatAddress, int] = {}  # how many sends in a row failed
@@ -264,8 +266,12 @@ class Outbox:
             row=row,
             aside=self._aside,
         )
-        self._background.start(draft.run(), name=f"draft {reply_id}")
+        self._first_looks.call(reply_id, lambda: self._look_at(draft))
         return draft
+
+    def _look_at(self, draft: Draft) -> None:
+        if not draft.has_ended:
+            self._background.start(draft.run(), name=f"draft {draft.row.id}")
 
     def deliver(self, claimed: Iterable[Outbound]) -> None:
         """Send rows that a store step has just claimed for this worker. Returns at once."""

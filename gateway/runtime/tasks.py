@@ -155,6 +155,42 @@ class Background:
             self._idle.set()
 
 
+class Later:
+    """Calls functions so many seconds later, unless they are taken back before. One job sleeps for all of them: most
+    are taken back, and a task and a timer for each would be a part of every message's work."""
+
+    def __init__(self, background: Background, clock: Clock, seconds: float) -> None:
+        self._background = background
+        self._clock = clock
+        self._seconds = seconds
+        self._waiting: dict[str, tuple[float, Callable[[], object]]] = {}  # by name, in the order of their times
+        self._sleeps = False
+
+    def call(self, name: str, function: Callable[[], object]) -> None:
+        """Call it once; it takes the place of an earlier one of this name."""
+        self._waiting.pop(name, None)
+        self._waiting[name] = self._clock.monotonic() + self._seconds, function
+        if not self._sleeps:
+            self._sleeps = True
+            self._background.start(self._serve(), name="later")
+
+    def take_back(self, name: str) -> None:
+        """Do not call the function of this name."""
+        self._waiting.pop(name, None)
+
+    async def _serve(self) -> None:
+        try:
+            while self._waiting:
+                name, (due_at, function) = next(iter(self._waiting.items()))
+                if (wait := due_at - self._clock.monotonic()) > 0.0:
+                    await self._clock.sleep(wait)
+                else:
+                    del self._waiting[name]
+                    function()
+        finally:
+            self._sleeps = False
+
+
 class Renewed:
     """Things that do not last, such as "typing…": each is shown again every so many `seconds`, until it is ended or
     cannot be shown (a GatewayError). Nobody misses one for long. A call under way is let finish: some libraries lose a

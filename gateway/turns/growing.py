@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Final
-
 from msgspec import Struct
 
 from gateway.agent.conversation import Conversation
@@ -13,11 +10,9 @@ from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import CanStream
 from gateway.domain.chat import Outbound
 from gateway.runtime.clock import Clock
-from gateway.runtime.tasks import Background, best_effort
+from gateway.runtime.tasks import best_effort
 from gateway.store.records import InboxItem, Lease
 from gateway.turns.limits import TurnTime
-
-_STANDS_IN: Final = 20.0  # seconds without a word of a reply, after which a line says why, and is renewed
 
 STANDS_IN = "Still at it: {doing}, {seconds:.0f} s so far. /stop ends it."
 PAUSES = "The model did not answer; I try again in {pause:.0f} s{so_far}. /stop ends it."
@@ -33,24 +28,24 @@ class GrowingReply(Struct, kw_only=True):
     lease: Lease | None
     id: str
     outbox: Outbox
-    background: Background
     clock: Clock
     conversation: Conversation | None = None  # that the reply belongs to, once it is known
     stream: CanStream | None = None  # the adapter, if it takes pieces of replies
     _draft: Draft | None = None
     _spoken: bool = False  # the reply has words
-    _waits: asyncio.Task[None] | None = None
+    _stands_in: bool = False  # a line may stand in the place of the reply
 
     def begin(self) -> None:
         """From now on a long wait is told of in the reply's place, where the platform can show that."""
         if self.lease is not None and self.outbox.grows(self.item.inbound.source.platform):
-            self._waits = self.background.start(self._stand_in_now_and_then(), name=f"waits {self.id}")
+            self._stands_in = True
+            self.outbox.stand_ins.call(self.item.id, self._stand_in_again)
 
     async def end(self) -> None:
         """Show no more of the reply; the shown part is on record then."""
         self.lease = None
-        if self._waits is not None:
-            self._waits.cancel()
+        if self._stands_in:
+            self.outbox.stand_ins.take_back(self.item.id)
         if self._draft is not None:
             await self._draft.end()
 
@@ -90,14 +85,13 @@ class GrowingReply(Struct, kw_only=True):
 
     # -- a long wait ------------------------------------------------------------------------
 
-    async def _stand_in_now_and_then(self) -> None:
-        while True:
-            await self.clock.sleep(_STANDS_IN)
-            self.stand_in()
+    def _stand_in_again(self) -> None:
+        self.stand_in()
+        self.outbox.stand_ins.call(self.item.id, self._stand_in_again)
 
     def stand_in(self) -> None:
         """Show, in place of the reply, the reason why there is none yet. The reply takes the place of the line."""
-        if self._spoken or self._waits is None or self.time.turn.phase == "waiting for your yes or no":
+        if self._spoken or not self._stands_in or self.time.turn.phase == "waiting for your yes or no":
             return
         self._open_draft()
         if self._draft is not None:

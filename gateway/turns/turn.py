@@ -53,7 +53,6 @@ from gateway.runtime.errors import SessionConflict, StoreUnavailable, UserError
 from gateway.runtime.metrics import Histogram
 from gateway.runtime.points import Points
 from gateway.runtime.structs import replace
-from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import MOST_ATTEMPTS, Beginning, Cap, InboxItem, ItemOutcome, Lease, TurnJournal
@@ -125,7 +124,6 @@ class Turns(Struct, kw_only=True):
     running_turns: RunningTurns
     outbox: Outbox
     adapters: Mapping[str, Adapter]
-    background: Background
     rules: TurnRules
     clock: Clock
     points: Points
@@ -477,7 +475,6 @@ class Turns(Struct, kw_only=True):
             lease=recorder.lease,
             id=reply_id,
             outbox=self.outbox,
-            background=self.background,
             clock=self.clock,
         )
         return TurnObserver(

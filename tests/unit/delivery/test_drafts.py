@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from gateway.delivery.drafts import Draft
+from gateway.delivery.drafts import FIRST_LOOK, Draft
 from gateway.delivery.pacing import Pacing
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import ChatAddress, Inbound, Outbound, SessionKey, Source
 from gateway.domain.rates import Rate
 from gateway.runtime.aside import at_once
 from gateway.runtime.errors import Ambiguous, ChatGone, DeliveryRefused, RateLimited, SessionConflict
-from gateway.runtime.tasks import Background
+from gateway.runtime.tasks import Background, Later
 from gateway.store.records import InboxItem, Lease
 from tests.support.fakes import ManualClock
 from tests.support.model import Gate
@@ -147,7 +147,7 @@ async def drafted(kind):
         aside=at_once,
     )
     made.draft = draft
-    jobs.start(draft.run(), name="draft")
+    Later(jobs, clock, FIRST_LOOK).call("draft", lambda: jobs.start(draft.run(), name="draft"))
     yield made
     await jobs.aclose()
 

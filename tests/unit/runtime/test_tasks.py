@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from gateway.runtime.errors import StoreUnavailable
-from gateway.runtime.tasks import Background, Renewed, unbroken
+from gateway.runtime.tasks import Background, Later, Renewed, unbroken
 from tests.support.fakes import ManualClock
 
 
@@ -135,3 +135,21 @@ async def test_it_is_shown_again_until_it_is_ended() -> None:
     await clock.advance(40.0)
     await renewed.aclose()
     assert (before, calls) == (4, 4)
+
+
+async def test_functions_are_called_later_unless_they_are_taken_back() -> None:
+    background, clock, called = Background(), ManualClock(), list[str]()
+    later = Later(background, clock, 20.0)
+    for name in ("first", "second", "third"):
+        later.call(name, lambda name=name: called.append(name))
+        await clock.advance(5.0)
+    later.take_back("second")
+    later.call("first", lambda: called.append("first again"))
+    await clock.advance(15.0)
+    assert called == ["third"]
+    await clock.advance(5.0)
+    assert called == ["third", "first again"]
+    later.call("last", lambda: called.append("last"))  # its job has ended
+    await clock.advance(20.0)
+    assert called == ["third", "first again", "last"]
+    await background.aclose()
