@@ -10,7 +10,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from gateway.agent.tools.base import ToolContext
-from gateway.app import gateway as gateway_module
+from gateway.app import upkeep
 from gateway.commands.runner import BROKEN
 from gateway.domain.chat import Outbound
 from gateway.domain.message import Message
@@ -165,7 +165,7 @@ class Slow(SqliteStore):
 async def test_a_stop_in_the_midst_of_a_sweep_is_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(gateway_module, "LOOK_FOR_REMINDERS", 0.01)
+    monkeypatch.setattr(upkeep, "LOOK_FOR_REMINDERS", 0.01)
     store = Slow(tmp_path / "legato.db", clock=SystemClock())
     async with running(tmp_path, store=store):
         store.gate = gate = Gate()
