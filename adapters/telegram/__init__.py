@@ -1,7 +1,8 @@
 """Telegram, over python-telegram-bot.
 
-`platform` describes it, with its part of config.yaml. `adapter` sends and polls, `webhook` is the other way to read,
-called at an `endpoint`; `receiving` makes sure that an update is stored before Telegram is told that it was received.
+`platform` describes it, with its part of config.yaml, and `making` makes the bot. `adapter` sends and polls, `webhook`
+is the other way to read, called at an `endpoint`; `receiving` makes sure that an update is stored before Telegram is
+told that it was received.
 `codec` (pure) says what an update means, `formatting` (pure) turns Markdown into text and entities, `limits` says what
 Telegram allows and `menu` what it offers. `requests` is the way there, through a proxy if need be, and `failures` maps
 the library's errors.

@@ -106,7 +106,7 @@ def place_problem(name: str) -> str | None:
 PLATFORM = Platform(
     name="telegram",
     title="Telegram",
-    create="adapters.telegram.webhook:create",
+    create="adapters.telegram.making:create",
     settings=TelegramSettings,
     person_problem=person_problem,
     place_problem=place_problem,

@@ -16,12 +16,11 @@ from telegram import WebhookInfo
 from telegram.error import InvalidToken, RetryAfter, TelegramError
 
 from adapters.telegram import failures
-from adapters.telegram.adapter import TelegramAdapter, TelegramBot
+from adapters.telegram.adapter import TelegramBot
 from adapters.telegram.endpoint import WebhookEndpoint
 from adapters.telegram.platform import TelegramSettings
 from adapters.telegram.receiving import WANTED, read, troubles
 from gateway.domain.adapter import Accept, Finding
-from gateway.domain.platform import AdapterHost
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 
@@ -120,12 +119,6 @@ class WebhookAdapter(TelegramBot):
             found.append(Finding(what="telegram webhook", ok=None, detail=detail))
         failed = (f"the last failure was: {trouble}" for trouble in troubles(webhook, since=0.0))
         return [*found, *(Finding(what="telegram webhook", ok=None, detail=detail) for detail in failed)]
-
-
-def create(settings: TelegramSettings, host: AdapterHost) -> TelegramBot:
-    """The bot of these settings, with polling or with a webhook. Raises ConfigError."""
-    kind = TelegramAdapter if settings.mode == "polling" else WebhookAdapter
-    return kind(settings, clock=host.clock, menu=host.menu, admins=host.admins, aside=host.aside, listens=host.listens)
 
 
 def _digest(token: str, text: str) -> str:
