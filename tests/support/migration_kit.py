@@ -36,6 +36,7 @@ from gateway.store.records import (
 from gateway.store.transfer import Report, migrate, source_at, target_at
 from tests.support.forks import forks
 from tests.support.store_kit import (
+    FULL_SESSION,
     START,
     arrival,
     claimed,
@@ -175,8 +176,11 @@ async def _branch(store: Store) -> None:
     """Sessions that share messages, and hooks that are owed, done and not owed."""
     claim, session = await in_session(store, *exchange(4), chat="3", session_id="s3")
     shared = await store.transcript(session)
-    opening = Opening(session=new_session("s3b", "3", parent_id="s3", title="branch"), transcript=shared)
-    branch = await store.end_session(claim.lease, session.ref, "switched", START + 4, opening)
+    begins = {"ended_at": None, "end_reason": None, "continuation_id": None, "hook": "none", "epoch": 1}
+    full = replace(FULL_SESSION, id="s3b", key=key("3"), parent_id="s3", **begins)  # type: ignore[arg-type]
+    branch = await store.end_session(
+        claim.lease, session.ref, "switched", START + 4, Opening(session=full, transcript=shared)
+    )
     assert branch is not None
     await store.end_session(claim.lease, branch.ref, "reset", START + 5, None)
     await store.hook_done("s3")

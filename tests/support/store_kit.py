@@ -4,17 +4,53 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from gateway.domain.chat import ChatAddress, Inbound, Outbound, SessionKey, Source
 from gateway.domain.message import Message, assistant, user
 from gateway.domain.reminder import Reminder
-from gateway.domain.session import Session, SessionRef
+from gateway.domain.session import Session, SessionRef, Todo
+from gateway.domain.usage import CanonicalUsage
 from gateway.store.port import Store
 from gateway.store.records import Arrival, Claim, Opening, Passage, Patch, Receipt, StepRecord, TurnEnd
 from tests.support.fakes import ManualClock
 
 START = 1_700_000_000.0
+FULL_SESSION: Final = Session(
+    id="s1",
+    key=SessionKey(platform="test", chat="1/2", thread="t", user="ü"),
+    chat_type="thread",
+    parent_id="s0",
+    started_at=1.5,
+    model="m",
+    system_prompt="You are a test.",
+    epoch=3,
+    ended_at=2.5,
+    end_reason="compression",
+    continuation_id="s2",
+    hook="done",
+    title="Ein Titel",
+    usage=CanonicalUsage(
+        input_tokens=1, output_tokens=2, cache_read_tokens=3, cache_write_tokens=4, reasoning_tokens=5
+    ),
+    cost_usd=0.1,
+    last_prompt_tokens=6,
+    reported_messages=7,
+    transcript_tokens=8,
+    message_count=9,
+    compaction_count=10,
+    engine_state={"a": [1]},
+    todos=(Todo(text="tea"), Todo(text="milk", status="done")),
+    last_active_at=11.25,
+    expires_at=12.5,
+    announced=("half", "most"),
+    flushed_messages=13,
+    model_chosen_at="openai",
+    tools=("clock", "todo"),
+    places=("-100/7", "-100"),
+    rewritten=2,
+)
+"""It has every field: none is forgotten on the way into a store, or from one to another."""
 
 
 class Bench(Protocol):

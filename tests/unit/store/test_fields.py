@@ -9,49 +9,15 @@ from msgspec.structs import fields
 
 from gateway.domain.chat import Button, ChatAddress, Outbound, OutboundState, SessionKey
 from gateway.domain.file import KeptFile
-from gateway.domain.session import Compaction, Session, Todo
-from gateway.domain.usage import CanonicalUsage
+from gateway.domain.session import Compaction, Session
 from gateway.store.redis.codec import row_fields, row_from, session_fields, session_from
 from gateway.store.redis.scripts import script
 from gateway.store.shared.fields import COMPACTION, FILE, OUTBOUND, SESSION
 from gateway.store.sqlite.migrations import migrate
 from gateway.store.sqlite.outbox import UNFINISHED
+from tests.support.store_kit import FULL_SESSION
 
 KEY = SessionKey(platform="test", chat="1/2", thread="t", user="ü")
-FULL = Session(
-    id="s1",
-    key=KEY,
-    chat_type="thread",
-    parent_id="s0",
-    started_at=1.5,
-    model="m",
-    system_prompt="You are a test.",
-    epoch=3,
-    ended_at=2.5,
-    end_reason="compression",
-    continuation_id="s2",
-    hook="done",
-    title="Ein Titel",
-    usage=CanonicalUsage(
-        input_tokens=1, output_tokens=2, cache_read_tokens=3, cache_write_tokens=4, reasoning_tokens=5
-    ),
-    cost_usd=0.1,
-    last_prompt_tokens=6,
-    reported_messages=7,
-    transcript_tokens=8,
-    message_count=9,
-    compaction_count=10,
-    engine_state={"a": [1]},
-    todos=(Todo(text="tea"), Todo(text="milk", status="done")),
-    last_active_at=11.25,
-    expires_at=12.5,
-    announced=("half", "most"),
-    flushed_messages=13,
-    model_chosen_at="openai",
-    tools=("clock", "todo"),
-    places=("-100/7", "-100"),
-    rewritten=2,
-)
 BARE = Session(id="s1", key=KEY, chat_type="direct", parent_id=None, started_at=0.0, model="m", system_prompt="")
 ROW = Outbound(
     id="o1",
@@ -86,7 +52,7 @@ RUN = Compaction(
 )
 
 
-@pytest.mark.parametrize("session", [FULL, BARE])
+@pytest.mark.parametrize("session", [FULL_SESSION, BARE])
 def test_a_session_is_what_its_facts_say_in_columns_and_in_a_hash(session):
     assert SESSION.of_row(list(SESSION.row(session))) == session
     assert session_from(session_fields(session)) == session
@@ -104,12 +70,12 @@ def test_compactions_and_files_are_what_their_facts_say():
 
 
 def test_the_sample_has_every_field_so_that_none_is_forgotten():
-    assert [each.name for each in fields(Session) if getattr(FULL, each.name) == each.default] == []
+    assert [each.name for each in fields(Session) if getattr(FULL_SESSION, each.name) == each.default] == []
     assert [each.name for each in fields(Outbound) if getattr(ROW, each.name) == each.default] == []
 
 
 def test_a_field_that_was_not_stored_yet_has_its_default_and_a_needed_one_is_an_error():
-    facts = SESSION.facts(FULL)
+    facts = SESSION.facts(FULL_SESSION)
     del facts["announced"], facts["epoch"], facts["parent_id"]
     facts["of a later release"] = "x"
     assert (SESSION.of_texts(facts).announced, SESSION.of_texts(facts).epoch) == ((), 1)
