@@ -1,5 +1,6 @@
 """Fixtures for all tests."""
 
+import functools
 import gc
 import itertools
 import os
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import structlog
+import typer.testing
 from hypothesis import settings
 
 from tests.support.browser import CHROMIUM
@@ -23,6 +25,9 @@ structlog.configure(
         structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
     ]
 )
+
+# A command that is tried in this process would make all commands of the program anew, which takes longer than most run.
+typer.testing._get_command = functools.cache(typer.testing._get_command)
 
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # behind nohup it is ignored, and programs under test inherit that
 
