@@ -157,10 +157,11 @@ def test_every_body_is_the_plain_encoders(api: str, seed: int, marks: bool) -> N
         talk.change()
 
 
+@pytest.mark.parametrize("count", [3_000, pytest.param(10_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("api", APIS)
-def test_thousands_of_odd_messages(api: str) -> None:
+def test_thousands_of_odd_messages(api: str, count: int) -> None:
     talk, bodies, spec = Talk(7), Bodies(), ModelSpec(provider=api, name=MODELS[0])
-    talk.grow(3_000)
+    talk.grow(count)
     for _ in range(3):
         kept, plain = APIS[api](bodies, spec, ModelRequest(messages=talk.stored[:]), random.Random(1))
         assert kept == plain
