@@ -206,6 +206,8 @@ def _displayed(components: Iterable[Json]) -> Iterator[str]:
 
 def without_mention(text: str, me: Me) -> str:
     """The text without the bot's name at its start or its end."""
+    if "<@" not in text:
+        return text.strip()
     name = rf"<@!?{me.id}>"
     text = re.sub(rf"\A{name}[\s,:]*", "", text.strip())
     return re.sub(rf"{name}\Z", "", text).strip()

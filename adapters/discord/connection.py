@@ -105,6 +105,8 @@ class ApiClient(HTTPClient):
 
     def _pause_for(self, url: str) -> float:
         """Seconds for which a call must not leave; files and the gateway's socket are no calls."""
+        if not self._pause_ends:
+            return 0.0
         counts = url.startswith(self.base_url or Route.BASE) and not any(each in url for each in _EXEMPT)
         return self._pause_ends - self._clock.monotonic() if counts else 0.0
 
