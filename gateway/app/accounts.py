@@ -75,7 +75,7 @@ class AccountLeases:
         self._background = background
         self._clock = clock
         self._worker = worker
-        self._runs = runs
+        self.runs = runs
         self._sends: set[str] = set()
         self._renewals: dict[str, asyncio.Task[None]] = {}  # account → the task that renews its lease
         self._owned: set[str] = set()
@@ -87,7 +87,7 @@ class AccountLeases:
     def begin(self, adapters: Iterable[Adapter]) -> None:
         """Take the store's work for these adapters; before it is opened, so that it looks for no other."""
         self._sends = {each.name for each in adapters if not (isinstance(each, HasAccount) and each.reader_sends)}
-        self._store.serve(runs=self._runs, sends=self._sends)
+        self._store.serve(runs=self.runs, sends=self._sends)
 
     async def read(self, adapter: Adapter, accept: Accept) -> None:
         """Run the adapter while this process owns its account; returns when the adapter has read all
@@ -183,7 +183,7 @@ class AccountLeases:
         others = self._sends - {adapter.name}
         if isinstance(adapter, HasAccount) and adapter.reader_sends:
             self._sends = others if no_more else {*others, adapter.name}
-            self._store.serve(runs=self._runs, sends=self._sends)
+            self._store.serve(runs=self.runs, sends=self._sends)
 
     async def _hold(self, name: str) -> bool | None:
         """Say whether this process holds the lease from now on; None: the store cannot be asked."""

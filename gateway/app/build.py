@@ -157,7 +157,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     readers = Readers(
         adapters=base.adapters, accounts=accounts, reception=reception, background=base.background, clock=base.clock
     )
-    health = _health(base, agents, reception, lanes, readers)
+    health = _health(base, agents, lanes, readers)
     if parts.backups is not None:
         health.backups = parts.backups(store=base.store, clock=base.clock, worker=worker)
     operator = OperatorView(
@@ -567,20 +567,16 @@ def _turns(base: _Base, agents: Agents, people: People, commands: CommandRunner)
     )
 
 
-def _health(base: _Base, agents: Agents, reception: Reception, lanes: Lanes, readers: Readers) -> Health:
+def _health(base: _Base, agents: Agents, lanes: Lanes, readers: Readers) -> Health:
     return Health(
         store=base.store,
-        adapters=base.adapters,
         readers=readers,
-        reception=reception,
         lanes=lanes,
         running_turns=base.running_turns,
         models=agents.metering.models,
         metrics=Metrics(),
         clock=base.clock,
         background=base.background,
-        worker=lanes.worker,
-        runs=tuple(base.limits),
         folder=None if base.config.database is None else base.config.database.parent,
     )
 

@@ -20,7 +20,7 @@ from gateway.agent.running import RunningTurns
 from gateway.app.problems import ASK_SECONDS, LOOK_SECONDS, PlatformSigns, Problem, Signs
 from gateway.app.readers import Readers
 from gateway.delivery.outbox import SENDS
-from gateway.domain.adapter import Adapter, CountsUnread, IsTerminal
+from gateway.domain.adapter import CountsUnread, IsTerminal
 from gateway.domain.wording import utc
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, StoreError, StoreUnavailable
@@ -30,7 +30,6 @@ from gateway.runtime.tasks import Background
 from gateway.store.port import PROCESSES_LOST, Store
 from gateway.store.records import Backlog, Pile
 from gateway.turns.lanes import Lanes
-from gateway.turns.reception import Reception
 
 if TYPE_CHECKING:
     from gateway.app.backup.schedule import DailyBackups
@@ -80,22 +79,17 @@ class _Failures(Struct, frozen=True, kw_only=True):
 
 
 class Health(Struct, kw_only=True):
-    """Looks at the parts of a gateway. `runs`: the platforms whose lanes are run here. `folder`: where the store's disk
-    is; None: elsewhere. `backups`: those that the program makes by itself. `problems`, with the moment since when each
-    is there, are the watchdog's."""
+    """Looks at the parts of a gateway. `folder`: where the store's disk is; None: elsewhere. `backups`: those that the
+    program makes by itself. `problems`, with the moment since when each is there, are the watchdog's."""
 
     store: Store
-    adapters: Mapping[str, Adapter]
     readers: Readers
-    reception: Reception
     lanes: Lanes
     running_turns: RunningTurns
     models: Models
     metrics: Metrics
     clock: Clock
     background: Background
-    worker: str
-    runs: Collection[str]
     folder: Path | None = None
     backups: DailyBackups | None = None
     state: Literal["starting", "serving", "draining"] = "starting"
@@ -138,7 +132,7 @@ class Health(Struct, kw_only=True):
             platforms={name: self._of_platform(name, backlog, now) for name in self._platforms()},
             idle={}
             if self.lanes.is_full
-            else {name: wall - at for name, at in backlog.idle.items() if name in self.runs},
+            else {name: wall - at for name, at in backlog.idle.items() if name in self.readers.accounts.runs},
             lag=self._lag,
             writes_for=writes_for,
             store_error=error or self._write_error,
@@ -160,7 +154,7 @@ class Health(Struct, kw_only=True):
 
     def _platforms(self) -> list[str]:
         """Without a person's own terminal, which ends with its input."""
-        return [name for name, each in self.adapters.items() if not isinstance(each, IsTerminal)]
+        return [name for name, each in self.readers.adapters.items() if not isinstance(each, IsTerminal)]
 
     def _of_platform(self, name: str, backlog: Backlog, now: float) -> PlatformSigns:
         unread, failed = self._unread.get(name), self._failed.get(name)
@@ -168,7 +162,7 @@ class Health(Struct, kw_only=True):
             state=self.readers.state(name),
             still_for=self.readers.silent_for(name),
             deaf_for=unread.last - unread.first
-            if unread and unread.heard == self.reception.heard_at.get(name)
+            if unread and unread.heard == self.readers.reception.heard_at.get(name)
             else 0.0,
             failed_sends=round(failed.count) if failed else 0,
             fails_for=failed.last - failed.first if failed and now - failed.last < _FAILS_REMEMBERED else 0.0,
@@ -206,7 +200,7 @@ class Health(Struct, kw_only=True):
         self._shown_at |= {name: now for name, count in shown.items() if count > self._shown.get(name, 0)}
         self._called_at |= {kind: now for kind, count in calls.items() if count > self._calls.get(kind, 0)}
         self._shown, self._calls = shown, calls
-        moved = (shown, calls, dict(self.reception.heard_at))
+        moved = (shown, calls, dict(self.readers.reception.heard_at))
         if moved != self._moved or self._write_error is not None:
             self._moved = moved
             self.background.start_once(self._write(), name="watchdog's write")
@@ -223,22 +217,23 @@ class Health(Struct, kw_only=True):
 
     def _ask_servers(self, now: float) -> None:
         """Ask the servers of silent platforms whether they keep anything for the bot."""
-        for name, adapter in self.adapters.items():
-            silent_since = max(self.reception.heard_at.get(name, self._began), self._asked_at.get(name, self._began))
+        heard_at = self.readers.reception.heard_at
+        for name, adapter in self.readers.adapters.items():
+            silent_since = max(heard_at.get(name, self._began), self._asked_at.get(name, self._began))
             is_silent = now - silent_since >= ASK_SECONDS
             if is_silent and isinstance(adapter, CountsUnread) and self.readers.state(name) == "reads":
                 self._asked_at[name] = now
                 self.background.start_once(self._ask(name, adapter, now), name=f"unread {name}")
 
     async def _ask(self, name: str, adapter: CountsUnread, now: float) -> None:
-        heard = self.reception.heard_at.get(name)
+        heard = self.readers.reception.heard_at.get(name)
         try:
             unread = await adapter.unread()
         except AdapterError as error:
             log.info("unread_not_known", adapter=name, error=str(error))
             return
         before = self._unread.get(name)
-        if not unread or heard != self.reception.heard_at.get(name):
+        if not unread or heard != self.readers.reception.heard_at.get(name):
             self._unread.pop(name, None)
         elif before is None or before.heard != heard:
             self._unread[name] = _Unread(first=now, last=now, heard=heard)
@@ -260,10 +255,10 @@ class Health(Struct, kw_only=True):
         _BUILD.note(1, __version__)
         for name in self._platforms():
             _UP.note(self.readers.state(name) == "reads", name)
-            if (heard := self.reception.heard_at.get(name)) is not None:
+            if (heard := self.readers.reception.heard_at.get(name)) is not None:
                 _HEARD.note(self._wall(heard), name)
         for state in ("streaming", "pending", "sending"):
-            for name in {*self.runs, *(platform for platform, _ in backlog.unsent)}:
+            for name in {*self.readers.accounts.runs, *(platform for platform, _ in backlog.unsent)}:
                 _PENDING.note(backlog.unsent.get((name, state), Pile()).count, name, state)
         _OUTBOX_AGE.note(_age(backlog.unsent, self.clock.now()))
         _INBOX_AGE.note(_age(backlog.waiting, self.clock.now()))
@@ -279,13 +274,13 @@ class Health(Struct, kw_only=True):
         main = self.models.main
         return {
             "version": __version__,
-            "worker": self.worker,
+            "worker": self.lanes.worker,
             "state": self.state,
             "uptime_seconds": round(self.clock.monotonic() - self._began),
             "platforms": {
                 name: {
                     "reader": self.readers.state(name),
-                    "last_update": self._time(self.reception.heard_at.get(name)),
+                    "last_update": self._time(self.readers.reception.heard_at.get(name)),
                     "last_answer": self._time(self._shown_at.get(name)),
                 }
                 for name in self._platforms()

@@ -24,6 +24,7 @@ WHERE_ALL_IS_CAUGHT = {
 }
 A_DOZEN = {
     "gateway/app/gateway.py": "Gateway",
+    "gateway/app/health.py": "Health",
     "gateway/app/upkeep.py": "Upkeep",
     "gateway/turns/turn.py": "Turns",
     "gateway/commands/base.py": "CommandContext",
