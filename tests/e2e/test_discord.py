@@ -264,12 +264,13 @@ async def test_a_message_that_waits_and_is_deleted_is_not_answered(
     async with on_discord(tmp_path, discord, anna, model=model, rules={"quoted": 0}) as bot:
         first = bot.says("@Legato first", place)
         await gate.until_waiting()
-        second = bot.says("@Legato second", place)
-        await bot.until_waiting("second", chat=place)
+        others = [bot.says(f"@Legato {word}", place) for word in ("second", "fourth", "fifth")]
+        await bot.until_waiting("second", "fourth", "fifth", chat=place)
         discord.people.delete(first)  # whose turn runs
-        discord.people.delete(second)
+        discord.people.delete(others[0])
+        discord.people.delete(*others[1:])  # as moderators do
         bot.says("@Legato third", place)
-        await bot.until_waiting("", "third", chat=place)
+        await bot.until_waiting("", "", "", "third", chat=place)
         gate.open()
         await bot.until_shown("one", "two", chat=place)
         assert [text_of(request.messages[-1]) for request in model.requests] == ["first", "third"]

@@ -228,14 +228,16 @@ class Cloud:
                 session.tell(event, {**data, **more}, in_guild=guild is not None)
         self.journal.changed()
 
-    def remove(self, message: Message) -> None:
-        """Delete a message, and tell."""
-        message.deleted = True
-        channel = message.channel
-        body = {"id": str(message.id), "channel_id": str(channel.id)}
+    def remove(self, *messages: Message) -> None:
+        """Delete messages of a channel, and tell."""
+        for message in messages:
+            message.deleted = True
+        channel, ids = messages[0].channel, [str(message.id) for message in messages]
+        body: dict[str, Any] = {"channel_id": str(channel.id)} | ({"ids": ids} if ids[1:] else {"id": ids[0]})
         if channel.guild is not None:
             body["guild_id"] = str(channel.guild.id)
-        self.tell("MESSAGE_DELETE", body, guild=channel.guild, channel=channel)
+        event = "MESSAGE_DELETE_BULK" if ids[1:] else "MESSAGE_DELETE"
+        self.tell(event, body, guild=channel.guild, channel=channel)
 
     def remove_channel(self, channel: Channel) -> None:
         """Delete a channel or thread with all its threads, and tell."""

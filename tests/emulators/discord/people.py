@@ -135,9 +135,9 @@ class People:
         message.pinned = True
         self._cloud.tell_message("MESSAGE_UPDATE", message)
 
-    def delete(self, message: Message) -> None:
-        """Delete a message."""
-        self._cloud.remove(message)
+    def delete(self, *messages: Message) -> None:
+        """Delete messages of a channel; several at once, as moderators do."""
+        self._cloud.remove(*messages)
 
     def react(self, message: Message, user: User, emoji: str, *, gone: bool = False) -> None:
         """Put a reaction on a message, or take it away."""
