@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 
 from tests.bench.loopback import model_server
-from tests.bench.table import Row, Rows, milliseconds
+from tests.bench.table import Row, Rows, milliseconds, peak_memory
 from tests.bench.world import said
 
 TITLE = "Starting"
@@ -97,10 +97,3 @@ def _talk(process: subprocess.Popen[bytes], text: str) -> tuple[float, float]:
         first = first or time.perf_counter()
         peak = max(peak, peak_memory(process.pid))
     return first or time.perf_counter(), peak
-
-
-def peak_memory(pid: int) -> float:
-    """Peak resident memory so far in MB; not `ru_maxrss`, which begins with the parent's."""
-    status = Path(f"/proc/{pid}/status")
-    lines = status.read_text().splitlines() if status.exists() else []
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -61,3 +62,10 @@ def milliseconds(seconds: float) -> str:
     """Seconds as text in milliseconds, with the digits that mean something."""
     value = seconds * 1_000
     return f"{value:.3f} ms" if value < 1 else f"{value:.2f} ms" if value < 100 else f"{value:,.0f} ms"
+
+
+def peak_memory(pid: int) -> float:
+    """Peak resident memory so far in MB; not `ru_maxrss`, which begins with the parent's."""
+    status = Path(f"/proc/{pid}/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)
