@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from gateway.domain.chat import SessionKey
 from gateway.runtime.clock import Clock
@@ -21,6 +21,8 @@ from gateway.store.redis.partitions import Places, partition_of_key
 from gateway.store.redis.reading import beginning_from
 from gateway.store.redis.wire import Wire
 from gateway.store.shared.documents import item_from
+
+_BUSY: Final = 32  # lanes that a process runs, from which on it claims none with the acceptance of an item
 
 
 class ReadyPartitions:
@@ -156,8 +158,10 @@ class Lanes:
             raise
 
     def accepting(self, most: int) -> Accepting:
-        """Items are about to be accepted: the workers who wait may run some at once."""
-        return Accepting(room=self.ready.promise(most), disturbed=self._disturbed)
+        """Items are about to be accepted: the workers who wait may run some at once. A process that runs many lanes
+        leaves them to whoever is free."""
+        room = self.ready.promise(min(most, _BUSY - len(self.held)))
+        return Accepting(room=room, disturbed=self._disturbed)
 
     def accepted(self, accepting: Accepting, item: InboxItem, fence: str, begins: Sequence[Any]) -> None:
         """A lane was claimed with the acceptance of its item: the worker who has waited longest gets it."""
