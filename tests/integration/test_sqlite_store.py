@@ -13,10 +13,10 @@ import apsw
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.domain.message import user
+from gateway.domain.message import text_of, user
 from gateway.runtime.errors import StoreError, StoreLocked, StoreOutdated, StoreUnavailable
 from gateway.store.records import Opening
-from gateway.store.sqlite import SqliteStore, copying, migrations
+from gateway.store.sqlite import SqliteStore, copying, migrations, writer
 from gateway.store.sqlite.connection import APPLICATION_ID, connect_reader, unavailable
 from gateway.store.sqlite.copying import copy_store
 from gateway.store.sqlite.database import Database
@@ -36,6 +36,7 @@ from tests.support.store_kit import (
     transcript,
     turns_of,
 )
+from tests.support.waiting import eventually
 
 Opener = Callable[..., SqliteStore]
 
@@ -140,12 +141,60 @@ async def test_a_reader_works_beside_the_gateway(make: Opener, store: SqliteStor
     for number in range(3):
         await store.record_step(claim.lease, session.ref, claim.item, step(*exchange(number)))
         assert len(await transcript(beside, "s1")) == 2 * number + 2
+    await eventually(lambda: found(beside, "question 2"))
     assert len(turns_of(await beside.search("question answer", None, 9))) == 6
     with pytest.raises(StoreUnavailable, match="reading only"):
         await beside.emit([outbound("o1")])
     with pytest.raises(StoreUnavailable, match="reading only"):
         await beside.accept([arrival("e1")], cap=9)
     await beside.aclose()
+    await finish(store, claim)
+
+
+async def found(store: SqliteStore, word: str) -> bool:
+    return any(word in text_of(turn) for turn in turns_of(await store.search(word, None, 9)))
+
+
+async def test_a_message_is_found_at_once_and_by_others_after_some_more(
+    make: Opener, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "_IDLE", 3_600.0)
+    claim, session = await in_session(store)
+    beside = make(read_only=True)
+    await beside.open()
+    for number in range(writer.MOST_ASIDE // 2 - 1):
+        await store.record_step(claim.lease, session.ref, claim.item, step(user(f"word{number}"), user("other")))
+    assert await found(store, "word3")
+    for number in range(writer.MOST_ASIDE):
+        await store.record_step(claim.lease, session.ref, claim.item, step(user(f"late{number}")))
+    await eventually(lambda: found(beside, "late0"))  # while nobody searched with the gateway's store
+
+
+async def test_a_crash_leaves_no_message_unfound(make: Opener, store: SqliteStore, path: Path) -> None:
+    claim, session = await in_session(store)
+    await store.record_step(claim.lease, session.ref, claim.item, step(user("before")))
+    assert await found(store, "before")
+    await store.record_step(claim.lease, session.ref, claim.item, step(*exchange(1), user("meteor")))
+    for name in ("", "-wal"):  # as it is in the moment of a kill
+        path.with_name(f"killed.db{name}").write_bytes(content(path.with_name(f"{path.name}{name}")))
+    killed = make(path.with_name("killed.db"))
+    await killed.open()
+    assert await found(killed, "meteor")
+    assert await found(killed, "before")
+
+
+async def test_what_another_process_forgot_is_not_entered(store: SqliteStore, path: Path) -> None:
+    claim, session = await in_session(store)
+    await store.record_step(claim.lease, session.ref, claim.item, step(user("meteor"), user("comet")))
+    other = apsw.Connection(str(path))
+    other.set_busy_timeout(5_000)
+    other.execute("DELETE FROM messages WHERE body LIKE '%meteor%'")
+    other.close()
+    assert await found(store, "comet")
+    words = connect_reader(path)
+    entered = {row[0] for row in words.execute("SELECT term FROM search_words")}
+    assert ("comet" in entered, "meteor" in entered) == (True, False)
+    words.close()
     await finish(store, claim)
 
 

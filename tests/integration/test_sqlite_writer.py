@@ -14,6 +14,7 @@ import pytest
 
 from gateway.domain.message import user
 from gateway.runtime.errors import StoreUnavailable
+from gateway.store.sqlite import writer as writing_thread
 from gateway.store.sqlite.connection import Connection
 from gateway.store.sqlite.writer import Writer
 from tests.support.waiting import eventually
@@ -24,19 +25,19 @@ class Panic(BaseException):
 
 
 class Ledger:
-    """A table of names, and what is done at the end of each transaction: `trouble` is raised there while `bad` is in
-    it."""
+    """A table of names, and what is put aside: the names are `entered`. `trouble` is raised there first."""
 
     def __init__(self, path: Path) -> None:
         self.connection = Connection(str(path))
         self.connection.execute("CREATE TABLE IF NOT EXISTS names(name TEXT)")
         self.trouble: BaseException | None = None
         self.told: list[str] = []
+        self.entered: list[str] = []
 
-    def at_end(self, connection: apsw.Connection) -> None:
-        found = connection.execute("SELECT 1 FROM names WHERE name = 'bad'").fetchone()
-        if self.trouble is not None and found:
+    def aside(self, connection: Connection) -> None:
+        if self.trouble is not None:
             raise self.trouble
+        self.entered += [name for _, name, _ in connection.stored]
 
     @property
     def names(self) -> list[str]:
@@ -46,7 +47,7 @@ class Ledger:
 @asynccontextmanager
 async def writing(path: Path) -> AsyncIterator[tuple[Ledger, Writer]]:
     ledger = Ledger(path)
-    writer = Writer(ledger.connection, path, at_end=ledger.at_end, broken=ledger.told.append)
+    writer = Writer(ledger.connection, path, aside=ledger.aside, broken=ledger.told.append)
     try:
         yield ledger, writer
     finally:
@@ -88,21 +89,40 @@ ERRORS = [ValueError("odd"), MemoryError(), RecursionError(), Panic("gave up"), 
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("where", ["operation", "end"])
-async def test_an_error_fails_its_own_job_and_its_neighbours_commit(
-    tmp_path: Path, where: str, error: BaseException
-) -> None:
+async def test_an_error_fails_its_own_job_and_its_neighbours_commit(tmp_path: Path, error: BaseException) -> None:
     async with writing(tmp_path / "x.db") as (ledger, writer):
-        if where == "end":
-            ledger.trouble = error
-        bad = put("bad", error if where == "operation" else None)
-        one, failed, other = await together(writer, put("one"), bad, put("other"))
+        one, failed, other = await together(writer, put("one"), put("bad", error), put("other"))
         assert (one, other) == ("one", "other")
         assert isinstance(failed, type(error) if isinstance(error, Exception) else RuntimeError)
         assert type(error).__name__ in repr(failed) + repr(failed.__cause__)
         assert ledger.names == ["one", "other"]
         assert await writer.run(put("later")) == "later"
         assert ledger.told == []
+        await writer.catch_up()
+        assert ledger.entered == ["one", "other", "later"]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+async def test_what_is_put_aside_fails_nobody_and_is_tried_again(
+    tmp_path: Path, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing_thread, "MOST_ASIDE", 4)
+    async with writing(tmp_path / "x.db") as (ledger, writer):
+        ledger.trouble = error
+        for number in range(9):
+            assert await writer.run(put(f"{number}")) == f"{number}"
+        with pytest.raises(type(error) if isinstance(error, Exception) else RuntimeError):
+            await writer.catch_up()
+        assert ledger.entered == []
+        ledger.trouble = None
+        await eventually(lambda: len(ledger.entered) == 9)
+        assert (ledger.told, ledger.names) == ([], ledger.entered)
+
+
+async def test_what_is_put_aside_is_done_before_the_end(tmp_path: Path) -> None:
+    async with writing(tmp_path / "x.db") as (ledger, writer):
+        await together(writer, *(put(f"{number}") for number in range(5)))
+    assert ledger.entered == ["0", "1", "2", "3", "4"]
 
 
 @pytest.mark.parametrize("callback", ["done", "failed", "abandoned"])

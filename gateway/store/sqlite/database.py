@@ -82,7 +82,7 @@ class Database:
             raise
         writing = self._connections[-1]
         if isinstance(writing, Connection):
-            self._writer = Writer(writing, self._path, at_end=search.enter_stored, broken=self._broken)
+            self._writer = Writer(writing, self._path, aside=search.enter_stored, broken=self._broken)
 
     async def aclose(self) -> None:
         """Finish the writes that wait, fold the log into the file, let go of the lock. Idempotent."""
@@ -131,7 +131,9 @@ class Database:
         return await self._in(self._reader, lambda: self.on(_READER, query, *args, **named))
 
     async def search(self, query: Query[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """Run a search in the searcher's thread."""
+        """Run a search in the searcher's thread. It finds all that is stored by now."""
+        if self._writer is not None:
+            await self._writer.catch_up()
         return await self._in(self._searcher, lambda: self.on(_SEARCHER, query, *args, **named))
 
     async def write(self, work: Query[P, T], *args: P.args, **named: P.kwargs) -> T:

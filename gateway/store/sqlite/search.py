@@ -1,8 +1,9 @@
 """The full-text index: a message is entered once, and its entry is never rewritten by a compaction.
 
-At the end of each transaction the index takes the messages that the transaction stored, so that FTS5 writes its
-segments once for each commit and not for each operation. Results of tools stand in the same table under other owners:
-a search for people's words does not meet them.
+The index takes messages some time after they were stored, many at once, because FTS5 writes a segment for each
+transaction. A search begins with those that wait; another process finds them a moment later. What a crash left out is
+entered at the next start: the messages whose numbers are above all that are in the index. Results of tools stand in
+the same table under other owners: a search for people's words does not meet them.
 
 FTS5 gives the messages of a term; `ranking` decides which of them answer. (FTS5's own `bm25()` is 0 here, because the
 table keeps no positions.)
@@ -49,9 +50,23 @@ RENEWED: Final = 50  # messages entered anew in one transaction
 
 
 def enter_stored(connection: Connection) -> None:
-    """Index the messages that a transaction has stored, at the transaction's end."""
+    """Index the messages that wait for it. Another process may have forgotten one of them meanwhile."""
+    sought = json.dumps([number for number, _, _ in connection.stored])
+    rows = many(connection, "SELECT id FROM messages WHERE id IN (SELECT value FROM json_each(?))", (sought,))
+    there = {row[0] for row in rows}
     for number, key, message in connection.stored:
-        enter(connection, number, key, message)
+        if number in there:
+            enter(connection, number, key, message)
+
+
+def enter_missed(connection: apsw.Connection) -> None:
+    """Index the messages that were stored last and that no process came to index."""
+    row = one(connection, "SELECT rowid FROM message_search ORDER BY rowid DESC LIMIT 1")
+    if row is None and not is_made(connection):  # all entries are made anew
+        return
+    found = "SELECT id, key, body, note FROM messages WHERE id > ? ORDER BY id"
+    for number, key, body, note in many(connection, found, row or (0,)):
+        enter(connection, number, key, message_of(body, note))
 
 
 def enter(connection: apsw.Connection, number: int, key: str, message: Message) -> None:

@@ -189,6 +189,7 @@ class SqliteStore(Store):
             self._process.agenda.wait(chat, due_at)
         if await self._database.read(forgetting.owes_scrub):
             self._background.start(self._scrub(), name="scrub")
+        await self._database.write(search.enter_missed)
         if not await self._database.read(search.is_made) and await self._database.write(search.is_outdated):
             self._background.start(self._renew_search(), name="search index")
 

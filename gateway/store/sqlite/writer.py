@@ -9,6 +9,9 @@ transaction fails (disk full), its operations are tried again one by one, so tha
 cannot be stored does not stop the others. State in memory is therefore changed only by
 `done`, which runs on the loop after the commit, even if the caller has been cancelled meanwhile.
 
+Work that nobody waits for, such as the entries of a search index, is put aside while operations wait, and done for many
+of them at once, in a transaction of its own.
+
 An error of any kind, in an operation, in what is done around a transaction or in a callback, is the error of that one
 operation. If the thread itself cannot go on, everybody who waits is told, and so is the owner: a process whose store
 never answers again is worse than one that ends.
@@ -36,7 +39,8 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 MAX_BATCH: Final = 256  # operations in one transaction: bounds what one failure repeats
-
+MOST_ASIDE: Final = 32  # messages that were stored, after which what was put aside is done even while operations wait
+_IDLE: Final = 0.05  # seconds without an operation, after which it is done
 
 BROKEN: Final = "The part of this process that writes to {path} has ended ({error}): start Legato again."
 
@@ -61,8 +65,9 @@ class _Job(Struct):
 class Writer:
     """Runs operations on `connection` in a thread of its own, which starts at once.
 
-    `at_end` is called inside each transaction that stored messages, after its operations. `broken` is given a sentence
-    if the thread cannot go on, or the file is damaged. To be made, used and closed on one event loop.
+    `aside` is given the connection, in a transaction of its own, some time after messages were stored (its `stored`).
+    `broken` is given a sentence if the thread cannot go on, or the file is damaged. To be
+    made, used and closed on one event loop.
     """
 
     def __init__(
@@ -70,13 +75,14 @@ class Writer:
         connection: Connection,
         path: Path,
         *,
-        at_end: Callable[[Connection], None],
+        aside: Callable[[Connection], None],
         broken: Callable[[str], None] = _nothing,
     ) -> None:
         self.commits = 0  # transactions that changed something
         self._connection = connection
         self._path = path
-        self._at_end = at_end
+        self._aside = aside
+        self._aside_at = MOST_ASIDE  # messages
         self._broken = broken
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
@@ -120,6 +126,11 @@ class Writer:
         self._queue.put(_Job(work, future, outside=True))
         return await future
 
+    async def catch_up(self) -> None:
+        """Do now what was put aside, if there is something. Raises StoreUnavailable."""
+        if self._connection.stored:
+            await self.run_outside(lambda _: self._aside_now())
+
     async def aclose(self) -> None:
         """Finish all operations that wait and end the thread. Idempotent; the connection stays open."""
         if not self._closing:
@@ -139,6 +150,8 @@ class Writer:
                     self._commit(batch)
                     self._hand_over(self._deliver, batch)
                     batch = []
+                if len(self._connection.stored) >= (self._aside_at if going else 1):
+                    self._do_aside()
                 if outside:
                     self._run(outside)
                     self._hand_over(self._deliver, outside)
@@ -152,7 +165,7 @@ class Writer:
         """Wait for work: (all operations that wait by then, whether to go on after them). Work outside of any
         transaction is added to `outside`."""
         batch: list[_Job] = []
-        job = self._queue.get()
+        job = self._first()
         while job is not None:
             (outside if job.outside else batch).append(job)
             if len(batch) + len(outside) == MAX_BATCH:
@@ -163,6 +176,36 @@ class Writer:
                 return batch, True
         return batch, False
 
+    def _first(self) -> _Job | None:
+        """Wait for an operation; None: the last one is done."""
+        try:
+            return self._queue.get(timeout=_IDLE if self._connection.stored else None)
+        except Empty:
+            self._do_aside()
+        return self._queue.get()
+
+    def _do_aside(self) -> None:
+        """Do what was put aside. A failure is nobody's: it is tried again after as many more messages, when nobody
+        waits, or after the next start."""
+        try:
+            self._aside_now()
+        except BaseException as error:
+            if self._connection.in_transaction:
+                raise  # and nobody could write any more
+            log.error("store_put_off", error=f"{type(error).__name__}: {error}")
+        self._aside_at = len(self._connection.stored) + MOST_ASIDE
+
+    def _aside_now(self) -> None:
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            self._aside(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            self._roll_back()
+            raise
+        connection.stored = ()  # only now: who searches looks there for what waits
+
     def _hand_over(self, call: Callable[..., object], argument: object) -> None:
         try:
             self._loop.call_soon_threadsafe(call, argument)
@@ -170,10 +213,12 @@ class Writer:
             return
 
     def _commit(self, batch: list[_Job]) -> None:
+        stored = self._connection.stored
         try:
             self._transaction(batch)
         except BaseException as error:
             self._roll_back()
+            self._connection.stored = stored
             if self._connection.in_transaction:
                 raise  # and nobody could write any more
             if len(batch) == 1:
@@ -200,11 +245,8 @@ class Writer:
         connection = self._connection
         before = connection.total_changes()
         connection.execute("BEGIN IMMEDIATE")
-        connection.stored = ()
         for job in batch:
             self._operation(job, alone=len(batch) == 1)
-        if connection.stored:
-            self._at_end(connection)
         if connection.in_transaction:
             connection.execute("COMMIT")
             if connection.total_changes() != before:
