@@ -77,20 +77,16 @@ class TurnRecorder(Struct, frozen=True, kw_only=True):
     async def finish(
         self, conversation: Conversation | None, outcome: ItemOutcome, outbound: Sequence[Outbound]
     ) -> TurnEnd:
-        """End the item, with everything that is not stored yet and the rows to be shown."""
-
-        async def write() -> TurnEnd:
-            ref = conversation.stored.session.ref if conversation else None
-            record = await self._record(conversation) if conversation else None
-            end = await self._insist(
-                "finish_turn",
-                partial(self.store.finish_turn, self.lease, ref, self.item, record, outcome, outbound),
-            )
-            if conversation is not None and record is not None:
-                conversation.settle(record, end.messages)
-            return end
-
-        return await unbroken(write())
+        """End the item, with everything that is not stored yet and the rows to be shown. No /stop comes any more; only
+        the end of the process breaks this off, and then nobody goes on with what is in memory."""
+        ref = conversation.stored.session.ref if conversation else None
+        record = await self._record(conversation) if conversation else None
+        end = await self._insist(
+            "finish_turn", partial(self.store.finish_turn, self.lease, ref, self.item, record, outcome, outbound)
+        )
+        if conversation is not None and record is not None:
+            conversation.settle(record, end.messages)
+        return end
 
     def tell_of_outage(self, error: StoreUnavailable) -> None:
         """Tell the person that their message waits for the store."""

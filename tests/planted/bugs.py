@@ -88,10 +88,10 @@ BUGS: Final = (
         tests=("tests/e2e/test_receipt.py",),
     ),
     Bug(
-        name="a stop breaks off the end of a turn",
+        name="a stop breaks off a step that is being stored",
         file="gateway/turns/recorder.py",
-        old="        return await unbroken(write())",
-        new="        return await write()",
+        old="        await unbroken(write())",
+        new="        await write()",
         tests=("tests/unit/turns/test_recorder.py",),
     ),
     Bug(
