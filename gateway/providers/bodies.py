@@ -14,8 +14,9 @@ same of.
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import islice
 from operator import is_
 from typing import Any, Final, NamedTuple, Protocol, Self
@@ -30,11 +31,13 @@ from gateway.providers.http import json_bytes
 
 LONG: Final = 24  # messages; fewer are encoded as quickly as they are compared
 _LOOSE: Final = 8  # messages at the end that are taken for the turn's own
+_AT_ONCE: Final = 256  # messages; of more at once the processor's own memory does not hold what is made
 _OPEN: Final = 2  # entries that a codec looks back at
 _MOST_BYTES: Final = 50_000_000
 _MOST_TOOLS: Final = 64  # offers of tools
 _PER_MESSAGE: Final = 1_500  # bytes that a message takes in memory, nearly
 _TEXTS: Final = list[dict[str, str | list[dict[str, str | dict[str, str]]] | None]]
+_NUL: Final = re.compile(rb"\\u0000")  # found in half the time that `in` takes
 _PLACE: Final[dict[str, Any]] = {"": ""}  # an entry that stands for the bytes; no text can look like it
 _PLACE_WRITTEN: Final = json_bytes(_PLACE)
 
@@ -52,8 +55,8 @@ class Entries(Protocol):
 
     made: list[dict[str, Any]]
 
-    def add(self, message: Message) -> None:
-        """Take the next message."""
+    def add(self, messages: Iterable[Message]) -> None:
+        """Take the next messages."""
 
     def end(self) -> None:
         """No further message follows."""
@@ -82,31 +85,36 @@ class _Prefix(Struct):
 
     def grow(self, messages: Sequence[Message]) -> None:
         """Encode these, too."""
-        for message in messages:
-            self.entries.add(message)
-        self.count += len(messages)
         made = self.entries.made
-        final = made[1:-_OPEN] if made and made[0] is _PLACE else made[:-_OPEN]
-        if final:
-            self.text += (b"," if self.text else b"") + _written(final)[1:-1]
-            made[:-_OPEN] = [_PLACE]
+        for first in range(0, len(messages), _AT_ONCE):
+            self.entries.add(messages[first : first + _AT_ONCE])
+            final = made[1:-_OPEN] if made and made[0] is _PLACE else made[:-_OPEN]
+            if final:
+                self.text += (b"," if self.text else b"") + _written(final)[1:-1]
+                made[:-_OPEN] = [_PLACE]
+        self.count += len(messages)
 
 
 def _written(entries: list[dict[str, Any]]) -> bytes:
     """As `json_bytes`, in a quarter of the time: where there is nothing but words and calls, msgspec writes the same.
     It leaves its UTF-8 in each text that is not ASCII, and contents stay in memory: it is given copies."""
     own: list[dict[str, Any]] = []
+    odd: list[dict[str, Any]] = []
     for entry in entries:
         content: Any = entry.get("content")
         if type(content) is list or "role" not in entry:
             return json_bytes(entries)
-        copied = isinstance(content, str) and not content.isascii()
-        own.append({**entry, "content": content[:1] + content[1:]} if copied else entry)
+        if type(content) is str and not content.isascii():
+            entry = {**entry, "content": content[:1] + content[1:]}
+        own.append(entry)
+        if type(content) is not str or len(entry) > 2:
+            odd.append(entry)
     try:
-        text = encode(convert(own, _TEXTS))
+        convert(odd, _TEXTS)
+        text = encode(own)
     except (ValidationError, UnicodeEncodeError):
         return json_bytes(entries)
-    return json_bytes(entries) if b"\\u0000" in text else text
+    return json_bytes(entries) if _NUL.search(text) else text
 
 
 class _Tools(NamedTuple):
@@ -142,8 +150,7 @@ class Bodies:
         system, others = parted
         prefix = self._grown((name, id(others[0])), others, entries)
         whole = prefix.entries.copy()
-        for message in others[prefix.count :]:
-            whole.add(message)
+        whole.add(others[prefix.count :])
         body = make(replace(request, messages=system), entries=whole)
         content = self._written(body, request.tools)
         if prefix.text:

@@ -72,7 +72,8 @@ def _digest(call_id: str) -> str:
 def arguments_text(arguments: Any) -> str:
     """A call's arguments as the text of a JSON object, unchanged if they are one already: one odd call of one model
     must not make a conversation unsendable to another."""
-    text = json.dumps(arguments) if isinstance(arguments, (dict, Mapping)) else arguments
+    # A text, nearly always, is told quicker than a Mapping.
+    text = arguments if isinstance(arguments, str) or not isinstance(arguments, Mapping) else json.dumps(arguments)
     if not isinstance(text, str) or not text.strip():
         return "{}"
     return text if is_object(text) else json.dumps({"unreadable_arguments": text})

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, Final, Self
 
@@ -67,8 +67,7 @@ def encode_request(
     prompt, others = request.parted()
     system = [block for message in prompt for block in _marked(_words(message), message)]
     entries = entries or Entries(spec, thoughts)
-    for message in others:
-        entries.add(message)
+    entries.add(others)
     entries.end()
     body: dict[str, Any] = {"model": spec.name, "max_tokens": output_cap(spec, request, cap)}
     if system:
@@ -131,17 +130,18 @@ class Entries:
         other._names = self._names.copy()
         return other
 
-    def add(self, message: Message) -> None:
-        """Take the next message."""
+    def add(self, messages: Iterable[Message]) -> None:
+        """Take the next messages."""
         made = self.made
-        for role, blocks in _encoded(message, self._names, self._thinker):
-            if made and made[-1]["role"] == role:
-                made[-1]["content"] += blocks
-                continue
-            if not made and role != "user":
-                made.append({"role": "user", "content": [_text(BEGINNING)]})
-            self._close()
-            made.append({"role": role, "content": blocks})
+        for message in messages:
+            for role, blocks in _encoded(message, self._names, self._thinker):
+                if made and made[-1]["role"] == role:
+                    made[-1]["content"] += blocks
+                    continue
+                if not made and role != "user":
+                    made.append({"role": "user", "content": [_text(BEGINNING)]})
+                self._close()
+                made.append({"role": role, "content": blocks})
 
     def end(self) -> None:
         """No further message follows."""

@@ -20,7 +20,7 @@ Rules of what is sent
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
@@ -50,6 +50,7 @@ _KEYS: Final = {
 }
 # Vendors with thinking models that want their own reasoning back between tool calls; others refuse it.
 _REASONING_BACK: Final = ("deepseek", "moonshot", "kimi", "glm", "bigmodel", "z.ai")
+_NO_NOTE: Final[dict[str, Any]] = {}
 _NO_THOUGHTS: Final = "(no thoughts were kept)"  # where a server insists on those of another model's answer
 _SIGNS: Final = re.compile(r"gemini-(?:[3-9]|[1-9]\d)")
 
@@ -85,8 +86,7 @@ def encode_request(
     habits = habits or Habits()
     entries = entries or Entries(spec, habits)
     system, others = request.parted()
-    for message in others:
-        entries.add(message)
+    entries.add(others)
     entries.end()
     body: dict[str, Any] = {"model": spec.name, "messages": [*map(encode_message, system), *entries.made]}
     if "stream" not in request.omit:
@@ -168,23 +168,41 @@ class Entries:
         other.made, other._ids, other._pictures = [*self.made], {*self._ids}, [*self._pictures]
         return other
 
-    def add(self, message: Message) -> None:
-        """Take the next message."""
+    def add(self, messages: Iterable[Message]) -> None:
+        """Take the next messages."""
+        made, before = self.made, None
+        for message in messages:
+            role, content, note = message.get("role"), message.get("content"), message.get(HOST, _NO_NOTE)
+            fields = len(message) - (note is not _NO_NOTE)
+            # Nearly every message is words and nothing else, of another speaker than the one before, or a result.
+            if not before or type(content) is not str or type(note) is not dict or "original" in note:
+                before = self._take(message)
+            elif fields == 2 and before != role in ("user", "assistant") and content and not content.isspace():
+                made.append({"role": role, "content": content})
+                before = role
+            elif fields == 3 and role == "tool" and not self._ids and (call_id := message.get("tool_call_id")):
+                made.append({"role": role, "content": content, "tool_call_id": short_id(call_id, ID_LIMIT)})
+                before = role
+            else:
+                before = self._take(message)
+
+    def _take(self, message: Message) -> str | None:
+        """Take any message. Returns the role of the last entry, unless something is to be looked at before the next."""
         plain: Mapping[str, Any] = message
         role, content = plain.get("role"), plain.get("content")
         gets_back = isinstance(note := plain.get(HOST), dict) and "original" in note
         fields = len(plain) - (note is not None)
-        # Nearly every message is words and nothing else, or a result.
         if fields == 2 and type(content) is str and role in ("user", "assistant"):
             encoded = None if not content or content.isspace() else {"role": role, "content": content}
-        elif fields == 3 and type(content) is str and role == "tool" and (call_id := plain.get("tool_call_id")):
-            encoded = {"role": role, "content": content, "tool_call_id": short_id(call_id, ID_LIMIT)}
+        elif fields == 3 and content is None and role == "assistant" and (calls := plain.get("tool_calls")):
+            encoded = {"role": role, "tool_calls": [*map(_encode_call, calls)], "content": None}
+            gets_back = gets_back or self._reasoning or self._signed
         else:
             encoded = None if says_nothing(message) else encode_message(message)
             gets_back = gets_back or self._reasoning or self._signed
         if encoded is None:
             self._left_out = True
-            return
+            return None
         role = encoded["role"]
         if role == "assistant" and gets_back:
             self._give_back(message, encoded)
@@ -200,6 +218,7 @@ class Entries:
             self.made.append(encoded)
         else:
             self._put(encoded)
+        return role if self._begun and not self._pictures else None
 
     def end(self) -> None:
         """No further message follows: a stand-in comes where a person's only message is empty."""

@@ -11,7 +11,7 @@ the words and the calls alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, Final, Self
 
@@ -63,8 +63,7 @@ def encode_request(
     if instructions:
         body["instructions"] = instructions
     entries = entries or Entries(spec, thoughts)
-    for message in others:
-        entries.add(message)
+    entries.add(others)
     entries.end()
     body["input"] = entries.made
     if request.tools:
@@ -132,14 +131,16 @@ class Entries:
         other.made, other._names = [*self.made], self._names.copy()
         return other
 
-    def add(self, message: Message) -> None:
-        """Take the next message."""
+    def add(self, messages: Iterable[Message]) -> None:
+        """Take the next messages."""
         made = self.made
-        for item in _items(message, self._names, self._thinker):
-            if item.get("role") == "user" and made and made[-1].get("role") == "user":  # as a question of a failed turn
-                made[-1] = {**item, "content": [*made[-1]["content"], *item["content"]]}
-            else:
-                made.append(item)
+        for message in messages:
+            for item in _items(message, self._names, self._thinker):
+                # As a question of a failed turn, and the next one.
+                if item.get("role") == "user" and made and made[-1].get("role") == "user":
+                    made[-1] = {**item, "content": [*made[-1]["content"], *item["content"]]}
+                else:
+                    made.append(item)
 
     def end(self) -> None:
         """No further message follows."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -199,10 +199,11 @@ class Counting(chat.Entries):
         super().__init__(spec, chat.Habits())
         self.counted = counted
 
-    def add(self, message: Message) -> None:
-        """Take the next message."""
-        self.counted.added += 1
-        super().add(message)
+    def add(self, messages: Iterable[Message]) -> None:
+        """Take the next messages."""
+        taken = list(messages)
+        self.counted.added += len(taken)
+        super().add(taken)
 
 
 def spoken(count: int) -> list[Message]:
