@@ -7,15 +7,18 @@ document. Readers pass over fields that they do not know, so that a newer releas
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import MsgspecError, Struct, convert
+from msgspec.json import Decoder
 
 from gateway.domain.approval import Approval
 from gateway.domain.chat import Outbound, SessionKey
-from gateway.domain.message import Message, note_of, noted, wire
+from gateway.domain.message import HOST, Message, note_of, noted, wire
 from gateway.domain.session import Compaction, Session
 from gateway.domain.usage import LedgerEntry
-from gateway.store.shared.documents import approval_from, dumps, in_order, unkept_note
+from gateway.store.shared.documents import approval_from, dumps, in_order, loads, unkept_note
 from gateway.store.shared.fields import COMPACTION, OUTBOUND, SESSION, USAGE, Fact
 
 Fields = list[str]  # names and values in turn, as HSET takes and HGETALL gives them
@@ -108,6 +111,34 @@ def message_from(number_: str, text: str) -> tuple[Message, dict[str, Any]]:
         note["tokens"] = int(tokens)
     body: Message = data["b"]
     return noted(body, **note), data
+
+
+class _Kept(Struct):
+    """The part of a message's document that its transcript needs."""
+
+    at: float
+    b: dict[str, Any]
+    n: dict[str, Any]
+
+
+_KEPT: Final = Decoder(list[_Kept])
+
+
+def messages_from(stored: Iterable[tuple[str, str]]) -> list[Message]:
+    """The messages alone, of many texts together."""
+    parts = [(number_, *text.split("|", 1)) for number_, text in stored]
+    text = f"[{','.join([document for _, _, document in parts])}]"
+    try:
+        found = _KEPT.decode(text)
+    except (MsgspecError, UnicodeEncodeError):
+        found = convert(loads(text), list[_Kept])
+    for (number_, tokens, _), kept in zip(parts, found, strict=True):
+        note = kept.b[HOST] = kept.n
+        note["id"] = number_
+        note["at"] = kept.at
+        if tokens:
+            note["tokens"] = int(tokens)
+    return [kept.b for kept in found]  # type: ignore[misc]
 
 
 def ledger_json(entry: LedgerEntry, session_id: str, key: SessionKey) -> str:

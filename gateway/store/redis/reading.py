@@ -36,12 +36,22 @@ from gateway.store.records import (
     UsageBy,
 )
 from gateway.store.redis import searching
-from gateway.store.redis.codec import approvals_from, document_in, message_from, number, pairs, row_from, session_from
+from gateway.store.redis.codec import (
+    approvals_from,
+    document_in,
+    message_from,
+    messages_from,
+    number,
+    pairs,
+    row_from,
+    session_from,
+)
 from gateway.store.redis.partitions import EVERYWHERE, Places, address_name, partition_of, partition_of_key
 from gateway.store.redis.wire import Wire
 from gateway.store.shared.documents import ERASED, intents_from, item_from
 from gateway.store.shared.fields import USAGE
 from gateway.store.shared.platforms import Platforms, chat_name
+from gateway.store.shared.transcripts import size_stored
 
 _DAY: Final = 86_400
 _LATE: Final = 3_600  # seconds after a day by which all its calls are entered
@@ -78,15 +88,18 @@ def _journal_from(item: InboxItem, turn: Sequence[str], row: Sequence[str]) -> T
     )
 
 
-async def transcript_from(wire: Wire, session: Session, known: tuple[Message, ...]) -> tuple[Message, ...]:
-    """A whole transcript, whose beginning is known."""
-    partition = partition_of_key(session.key)
+async def transcript_from(
+    wire: Wire, session: Session, known: tuple[Message, ...]
+) -> tuple[tuple[Message, ...], int | None]:
+    """A whole transcript, whose beginning is known, and the bytes of memory that it takes, if nothing was known."""
+    partition, size = partition_of_key(session.key), None if known else 0
     while len(known) < session.message_count:
         flat = await wire.look(partition, "transcript", session.id, str(len(known)), str(_PAGE))
         if not flat:
             break
-        known = (*known, *(message_from(*each)[0] for each in zip(flat[::2], flat[1::2], strict=True)))
-    return known
+        known = (*known, *messages_from(zip(flat[::2], flat[1::2], strict=True)))
+        size = None if size is None else size + size_stored(flat[1::2])
+    return known, size
 
 
 async def sessions(wire: Wire, key: SessionKey | None, limit: int, offset: int = 0) -> list[Session]:

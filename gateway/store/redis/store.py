@@ -481,8 +481,8 @@ class RedisStore(Store):
     async def transcript(self, session: Session) -> tuple[Message, ...]:
         known = self._process.transcripts.get(session.id, session.rewritten) or ()
         if len(known) < session.message_count:
-            known = await reading.transcript_from(self._wire, session, known)
-            self._process.transcripts.put(session.id, known, session.rewritten)
+            known, size = await reading.transcript_from(self._wire, session, known)
+            self._process.transcripts.put(session.id, known, session.rewritten, size)
         return known
 
     async def open_session(self, lease: Lease, opening: Opening) -> Session:

@@ -12,11 +12,10 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Final
 
-from gateway.domain.message import HOST, Message
+from gateway.domain.message import Message
 
 MOST_BYTES: Final = 50_000_000
 PER_MESSAGE: Final = 1_500  # bytes that a message takes beside its texts
-_FACTS: Final = 3  # of a note: the id, the tokens and the time, which every message has
 
 
 class _Entry:
@@ -59,16 +58,16 @@ class TranscriptCache:
             entry.view = tuple(entry.messages)
         return entry.view
 
-    def put(self, session_id: str, messages: Sequence[Message], rewritten: int = 0) -> None:
-        """Remember a whole transcript, unless a longer one is known already."""
+    def put(self, session_id: str, messages: Sequence[Message], rewritten: int = 0, size: int | None = None) -> None:
+        """Remember a whole transcript, unless a longer one is known already. `size`: its bytes, if they are known."""
         known = self._entries.get(session_id)
         if known is not None and known.rewritten == rewritten and len(known.messages) >= len(messages):
             return
         self.drop(session_id)
         self._entries[session_id] = _Entry(rewritten)
-        self.append(session_id, 0, messages)
+        self.append(session_id, 0, messages, size)
 
-    def append(self, session_id: str, position: int, messages: Sequence[Message]) -> None:
+    def append(self, session_id: str, position: int, messages: Sequence[Message], size: int | None = None) -> None:
         """Messages were stored from `position` on. Nothing happens to a transcript that is not cached; one that would
         get a gap is forgotten."""
         entry = self._entries.get(session_id)
@@ -84,7 +83,7 @@ class TranscriptCache:
         entry.messages.extend(new)
         entry.used = True
         entry.view = None
-        more = sum(map(size_of, new))
+        more = sum(map(size_of, new)) if size is None else size
         entry.size += more
         self.size += more
         self._entries.move_to_end(session_id)
@@ -111,10 +110,6 @@ class TranscriptCache:
 
 def size_of(message: Message) -> int:
     """Bytes of memory that a message takes, nearly. Its tokens would not tell: a thousand spaces are a few."""
-    content, note = message.get("content"), message.get(HOST)
-    words = type(content) is str and len(message) == 3 + ("tool_call_id" in message)
-    if words and type(note) is dict and len(note) <= _FACTS:
-        return PER_MESSAGE + sys.getsizeof(content)  # as nearly every message of a long transcript
     size, left = PER_MESSAGE, list[Any](message.values())
     for value in left:  # it grows on the way
         kind = type(value)  # JSON has these alone
@@ -125,3 +120,9 @@ def size_of(message: Message) -> int:
         elif kind is list or kind is tuple:
             left += value
     return size
+
+
+def size_stored(texts: Sequence[str]) -> int:
+    """The same of messages that are stored as these texts."""
+    together = "".join(texts)
+    return PER_MESSAGE * len(texts) + (len(together) if together.isascii() else sum(map(sys.getsizeof, texts)))

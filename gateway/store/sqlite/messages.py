@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from contextlib import closing
+from itertools import islice
 from typing import Final
 
 import apsw
@@ -12,24 +15,32 @@ from gateway.domain.message import HOST, HostNote, Message, note_of, noted, wire
 from gateway.runtime.errors import StoreError
 from gateway.store.records import Found
 from gateway.store.shared.documents import dumps, loads, unkept_note
-from gateway.store.sqlite.connection import Connection, Row, change, many, one
+from gateway.store.shared.transcripts import size_stored
+from gateway.store.sqlite.connection import Connection, Row, change, one
 
 MESSAGE_COLUMNS: Final = "m.id, m.body, m.note, m.tokens, m.at"
 # Rowids from here on stand for messages that came from a Redis store: their numbers are below 2^53, and a
 # partition takes four bits.
 _FOREIGN: Final = 1 << 60
 _PARTITIONS: Final = 16
+_AT_ONCE: Final = 256  # rows
 
 
-def of_session(connection: apsw.Connection, session_id: str, position: int) -> list[Message]:
-    """The transcript from `position` on."""
-    rows = many(
-        connection,
-        f"SELECT {MESSAGE_COLUMNS} FROM transcript t JOIN messages m ON m.id = t.message_id"
-        " WHERE t.session_id = ? AND t.position >= ? ORDER BY t.position",
-        (session_id, position),
-    )
-    return [message_from(row) for row in rows]
+def of_session(connection: apsw.Connection, session_id: str, position: int) -> tuple[list[Message], int]:
+    """The transcript from `position` on, and the bytes of memory that it takes."""
+    found, size = list[Message](), 0
+    with closing(
+        connection.execute(
+            f"SELECT {MESSAGE_COLUMNS} FROM transcript t JOIN messages m ON m.id = t.message_id"
+            " WHERE t.session_id = ? AND t.position >= ? ORDER BY t.position",
+            (session_id, position),
+        )
+    ) as cursor:
+        while rows := list(islice(cursor, _AT_ONCE)):
+            messages, more = _messages_from(rows)
+            found += messages
+            size += more
+    return found, size
 
 
 def by_number(connection: apsw.Connection, number: int) -> Found | None:
@@ -128,12 +139,22 @@ def message_of(body: str, note: str | None) -> Message:
 
 def message_from(row: Row) -> Message:
     """A row of MESSAGE_COLUMNS, with its full host note."""
-    number, body, extra, tokens, at = row
-    message: Message = loads(body)
-    note: HostNote = loads(extra) if extra else {}
-    note["id"] = message_id(number)
-    note["at"] = at
-    if tokens is not None:
-        note["tokens"] = tokens
-    message[HOST] = note
-    return message
+    return _messages_from([row])[0][0]
+
+
+def _messages_from(rows: Sequence[Row]) -> tuple[list[Message], int]:
+    """The same of many rows, and the bytes of memory that the messages take."""
+    bodies = [row[1] for row in rows]
+    made: list[Message] = loads(f"[{','.join(bodies)}]")
+    size = size_stored(bodies)
+    for message, (number, _, extra, tokens, at) in zip(made, rows, strict=True):
+        note: HostNote = {}
+        if extra:
+            note = loads(extra)
+            size += sys.getsizeof(extra)
+        note["id"] = str(number) if number < _FOREIGN else message_id(number)
+        note["at"] = at
+        if tokens is not None:
+            note["tokens"] = tokens
+        message[HOST] = note
+    return made, size

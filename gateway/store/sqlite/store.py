@@ -457,12 +457,13 @@ class SqliteStore(Store):
     async def _load(self, session: Session, known: tuple[Message, ...]) -> tuple[Message, ...]:
         """Read the rest of a transcript whose beginning is known, and remember it all."""
         while True:
-            known = (*known, *await self._database.read(messages.of_session, session.id, len(known)))
+            rest, size = await self._database.read(messages.of_session, session.id, len(known))
+            whole, known = not known, (*known, *rest)
             if self._database.is_read_only:  # a gateway tells nothing to a process beside it
                 return known
             # Something may have been appended while the thread read; later appends are told.
             if len(known) >= self._database.on(HERE, sessions.length, session.id):
-                self._process.transcripts.put(session.id, known, session.rewritten)
+                self._process.transcripts.put(session.id, known, session.rewritten, size if whole else None)
                 return known
 
     async def open_session(self, lease: Lease, opening: Opening) -> Session:
