@@ -17,6 +17,7 @@ from adapters.telegram.entities import MOST_ENTITIES, Entity, affordable, entiti
 from gateway.delivery.markdown.characters import is_visible, sound
 from gateway.delivery.markdown.layout import Medium, laid_out
 from gateway.delivery.markdown.page import Span
+from gateway.delivery.markdown.reading import PLAIN
 from gateway.delivery.markdown.splitting import Splitter
 from gateway.domain.adapter import REPEATED
 from gateway.runtime.structs import replace
@@ -41,7 +42,7 @@ def render(part: str) -> Rendered:
 
     What cannot be laid out, or would become longer than a message, is shown as it was written.
     """
-    shown = _shown(part)
+    shown = None if PLAIN.fullmatch(part) else _shown(part)
     if shown is None:
         return plain(part)
     text, spans = shown

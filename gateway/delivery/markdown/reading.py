@@ -48,6 +48,10 @@ _EMPTY_LINE: Final = re.compile(r"\n[ \t>]*\n")
 _DEFINITION: Final = re.compile(r"^[ \t>]*\[[^\]]+\]:", re.MULTILINE)
 _WEB: Final = re.compile(r"https?://", re.IGNORECASE)
 _SPOILER: Final = re.compile(r"(?<!\|)\|\|(?!\|)")
+# Lines that begin with a letter or a digit, but not like an item of a list, and hold no sign that means anything here:
+# laid out, they are what they were.
+_WORDS: Final = r"(?!\d+[.)])[^\W_][^\s\x00-\x1f\\`*_~$<>&\[\]|]*+(?: ++[^\s\x00-\x1f\\`*_~$<>&\[\]|]++)*+"
+PLAIN: Final = re.compile(rf"{_WORDS}(?:\n{{1,2}}{_WORDS})*+")
 _BLOCKS: Final = frozenset(
     ("Paragraph", "Heading", "Item", "TableCell", "HtmlBlock", "CodeBlock", "List", "BlockQuote")
 )

@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from gateway.delivery.markdown import reading
 from gateway.delivery.markdown.characters import last_boundary, length, reach
 from gateway.delivery.markdown.events import events
 from gateway.delivery.markdown.layout import Medium, laid_out
-from gateway.delivery.markdown.reading import OPTIONS
+from gateway.delivery.markdown.reading import OPTIONS, PLAIN
 from gateway.delivery.markdown.splitting import Splitter
 from gateway.delivery.markdown.tables import without_columns
 
 LIMIT = 2_000
 SPLITTER = Splitter(limit=LIMIT, unit="codepoints", load=lambda part: len(part) / LIMIT)
 NARROW = Medium(cleaned=str, linked=lambda target: None, table_columns=10)
+SHREDS = st.sampled_from(
+    [
+        *"aé1²中.,:;!?()'\"/%^{}@#=+-😀\u00a0\u200b\u0301\u202e\u3164",
+        " a",
+        "\na",
+        "\n\n中",
+        "\n1",
+        "\n1.",
+        "\n=",
+        "\nx.de: ",
+    ]
+)
 TABLE = "| Name | Count |\n|--|--|\n| one | 1 |\n| two | 2 |"
 
 
@@ -23,6 +37,12 @@ def test_parts_fill_the_limit_in_its_own_units() -> None:
     assert "".join(parts) == "😀" * 5_000
     assert len(parts) == 3
     assert all(len(part) <= LIMIT for part in parts)
+
+
+@given(st.lists(SHREDS, max_size=10).map("".join))
+def test_what_is_taken_for_plain_is_laid_out_as_it_is_written(text: str) -> None:
+    assume(PLAIN.fullmatch(text := f"a{text}"))
+    assert laid_out(text, NARROW) == (text, [])
 
 
 def test_code_that_is_cut_goes_on_as_code() -> None:
