@@ -27,7 +27,7 @@ from adapters.telegram.menu import show
 from adapters.telegram.migrated_chats import MigratedChats
 from adapters.telegram.platform import TelegramSettings
 from adapters.telegram.receiving import POLL_SECONDS, UNREADABLE, Receiver, ReceivingBot, poll
-from adapters.telegram.requests import PollingRequest, TelegramRequest, way
+from adapters.telegram.requests import TelegramRequest, way
 from gateway.delivery.markdown.tables import without_columns
 from gateway.domain.adapter import Accept, Finding, MenuEntry, Renamed
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
@@ -108,11 +108,7 @@ class TelegramBot:
         address = {"base_url": f"{server}/bot", "base_file_url": f"{server}/file/bot"} if server else {}
         how = partial(way, server or _TELEGRAM, settings.proxy)
         self._requests = (  # one for what is asked, one for what is waited for
-            PollingRequest(
-                how(name="telegram reader", most=2),
-                worth_reading=self._receiver.worth_reading,
-                patience=POLL_SECONDS + patience,
-            ),
+            TelegramRequest(how(name="telegram reader", most=2), patience=POLL_SECONDS + patience),
             TelegramRequest(how(name="telegram", most=_CONNECTIONS), patience=patience),
         )
         self._bot = ReceivingBot(

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import structlog
-from telegram import Bot, InlineKeyboardButton, InlineKeyboardMarkup, Update
+from telegram import Bot, InlineKeyboardButton, InlineKeyboardMarkup
 from telegram.error import TelegramError
 
 from adapters.telegram.codec import press_id
+from adapters.telegram.updates import Update
 from gateway.domain.adapter import Accepted
 from gateway.domain.chat import Button
 

@@ -1,31 +1,17 @@
-"""Updates as Inbounds, by pure functions: the library's types are used, its program is not."""
+"""Updates as Inbounds, by pure functions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from adapters.telegram.characters import LONGEST, units
+from adapters.telegram.updates import Entity, Files, Membership, Message, Party, Press, Update
 from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source
 from gateway.domain.place import EVERYWHERE, NOT_SAID, ListenRules
 from gateway.domain.quoting import BY_A_BOT, CORRECTED, FORWARDED, in_reply_to
-
-if TYPE_CHECKING:
-    from telegram import (
-        CallbackQuery,
-        Chat,
-        ChatMemberUpdated,
-        ExternalReplyInfo,
-        MaybeInaccessibleMessage,
-        Message,
-        MessageEntity,
-        MessageOrigin,
-        TelegramObject,
-        Update,
-        User,
-    )
 
 PLATFORM: Final = "telegram"
 _LOOKS_CUT: Final = LONGEST - 100  # UTF-16 units: clients cut at white space shortly before the limit
@@ -89,7 +75,7 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID, amends: tup
         attachments=files,
         reply_to=str(message.reply_to_message.message_id) if message.reply_to_message else None,
         place=str(message.message_id),
-        sent_at=message.date.timestamp(),
+        sent_at=message.date,
         part_of=_part_of(message),
         only_as_part=not is_meant,
         own=own,
@@ -97,66 +83,62 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID, amends: tup
     )
 
 
-def _writer(message: Message) -> User | Chat | None:
+def _writer(message: Message) -> Party | None:
     """The person who wrote a message, or the chat in whose name they did: the group itself of its anonymous admins, or
-    a channel. Beside such a chat, `from_user` is a bot of Telegram's. None: nobody; a post of a channel that Telegram
+    a channel. Beside such a chat, `from` is a bot of Telegram's. None: nobody; a post of a channel that Telegram
     copies into the channel's group is not written to anybody there."""
     if message.sender_chat is not None:
         return None if message.is_automatic_forward else message.sender_chat
-    return None if message.from_user is None or message.from_user.is_bot else message.from_user
+    return None if message.writer is None or message.writer.is_bot else message.writer
 
 
-def _name(writer: User | Chat) -> str:
-    return writer.full_name or getattr(writer, "title", None) or ""
-
-
-def _source(message: Message, writer: User | Chat, chat_type: ChatType) -> Source:
+def _source(message: Message, writer: Party, chat_type: ChatType) -> Source:
     return Source(
         platform=PLATFORM,
         chat=str(message.chat.id),
         chat_type=chat_type,
         user=str(writer.id),
-        thread=_thread(message),
-        user_name=_name(writer),
-        chat_name=message.chat.title or "",
+        thread=message.thread,
+        user_name=writer.name,
+        chat_name=message.chat.title,
     )
 
 
-def _membership(update: int, change: ChatMemberUpdated, me: Me) -> Inbound | None:
+def _membership(update: int, change: Membership, me: Me) -> Inbound | None:
     """The bot left a chat or came back. It leaves the chat of a person who blocks it."""
-    was, now = (member.status in _AWAY for member in (change.old_chat_member, change.new_chat_member))
+    was, now = (member["status"] in _AWAY for member in (change.old_chat_member, change.new_chat_member))
     if was == now or change.chat.type not in _CHAT_TYPES:
         return None
     chat_type = _CHAT_TYPES[change.chat.type]
     why = "the person has blocked the bot" if chat_type == "direct" else "the bot is no member of the group any more"
     return Inbound(
         event_id=f"{me.id}:{update}",
-        source=Source(platform=PLATFORM, chat=str(change.chat.id), chat_type=chat_type, user=str(change.from_user.id)),
+        source=Source(platform=PLATFORM, chat=str(change.chat.id), chat_type=chat_type, user=str(change.writer.id)),
         kind="left" if now else "joined",
         text=why if now else "",
-        sent_at=change.date.timestamp(),
+        sent_at=change.date,
     )
 
 
 def _renamed(update: int, message: Message, me: Me) -> Inbound:
     """A group became a supergroup, with another number. Telegram tells this in the old group and in the new one."""
     before, after = message.migrate_from_chat_id or message.chat.id, message.migrate_to_chat_id or message.chat.id
-    user = "" if message.from_user is None else str(message.from_user.id)
+    user = "" if message.writer is None else str(message.writer.id)
     return Inbound(
         event_id=f"{me.id}:{update}",
         source=Source(platform=PLATFORM, chat=str(after), chat_type="group", user=user),
         kind="renamed",
         text=str(before),
-        sent_at=message.date.timestamp(),
+        sent_at=message.date,
     )
 
 
-def _press(query: CallbackQuery, me: Me) -> Inbound | None:
+def _press(query: Press, me: Me) -> Inbound | None:
     """The press of a button below one of the bot's messages."""
     message = query.message  # None for buttons of inline mode; of an old message there is only the chat
-    if message is None or query.data is None or query.from_user.is_bot:
+    if message is None or query.data is None or query.writer.is_bot:
         return None
-    thread = _thread(message)
+    thread = message.thread
     kind: ChatType = "direct" if message.chat.type == "private" else "thread" if thread else "group"
     return Inbound(
         event_id=press_id(me.id, query.id),
@@ -164,9 +146,9 @@ def _press(query: CallbackQuery, me: Me) -> Inbound | None:
             platform=PLATFORM,
             chat=str(message.chat.id),
             chat_type=kind,
-            user=str(query.from_user.id),
+            user=str(query.writer.id),
             thread=thread,
-            user_name=query.from_user.full_name,
+            user_name=query.writer.name,
         ),
         text=query.data,
         kind="press",
@@ -211,40 +193,31 @@ def _goes_on(rest: str) -> bool:
 
 
 def _chat_type(message: Message) -> ChatType | None:
-    if message.chat.type == "private":
-        return "direct"
-    if message.chat.type in ("group", "supergroup"):
-        return "thread" if _thread(message) else "group"
-    return None
+    kind = _CHAT_TYPES.get(message.chat.type)
+    return "thread" if kind == "group" and message.thread else kind
 
 
 def _places(message: Message) -> tuple[str, ...]:
-    chat, thread = str(message.chat.id), _thread(message)
+    chat, thread = str(message.chat.id), message.thread
     return (f"{chat}/{thread}", chat) if thread else (chat,)
-
-
-def _thread(message: MaybeInaccessibleMessage) -> str | None:
-    # A reply in an ordinary group has a thread id, too; only a topic is a conversation of its own.
-    number = getattr(message, "message_thread_id", None) if getattr(message, "is_topic_message", None) else None
-    return str(number) if number else None
 
 
 def _words(message: Message) -> str:
     if message.text or message.caption:
-        return (message.text or message.caption or "").strip()
+        return (message.text or message.caption).strip()
     if message.venue:
-        return f"[venue: {message.venue.title}, {message.venue.address}]"
+        return f"[venue: {message.venue['title']}, {message.venue['address']}]"
     if message.location:
-        return f"[location: {message.location.latitude:.6f}, {message.location.longitude:.6f}]"
+        return f"[location: {message.location['latitude']:.6f}, {message.location['longitude']:.6f}]"
     if message.contact:
-        name = f"{message.contact.first_name} {message.contact.last_name or ''}".strip()
-        return f"[contact: {name}, {message.contact.phone_number}]"
+        name = f"{message.contact['first_name']} {message.contact.get('last_name', '')}".strip()
+        return f"[contact: {name}, {message.contact['phone_number']}]"
     if message.sticker:
-        return f"[sticker {message.sticker.emoji or ''}]".replace(" ]", "]")
+        return f"[sticker {message.sticker.get('emoji', '')}]".replace(" ]", "]")
     if message.dice:
-        return f"[{message.dice.emoji} shows {message.dice.value}]"
+        return f"[{message.dice['emoji']} shows {message.dice['value']}]"
     if message.poll:
-        return f"[poll: {message.poll.question} — {' / '.join(each.text for each in message.poll.options)}]"
+        return f"[poll: {message.poll['question']} — {' / '.join(each['text'] for each in message.poll['options'])}]"
     return ""
 
 
@@ -255,7 +228,7 @@ def _answered_files(message: Message) -> Iterator[Attachment]:
         yield from _attachments(answered)
 
 
-def _attachments(message: Message | ExternalReplyInfo) -> Iterator[Attachment]:
+def _attachments(message: Files) -> Iterator[Attachment]:
     if message.photo:
         best = max(message.photo, key=lambda size: size.width * size.height)
         yield Attachment(kind="image", ref=best.file_id, name="photo.jpg", mime="image/jpeg", size=best.file_size)
@@ -266,26 +239,19 @@ def _attachments(message: Message | ExternalReplyInfo) -> Iterator[Attachment]:
             ref=voice.file_id,
             mime=voice.mime_type or "audio/ogg",
             size=voice.file_size,
-            seconds=_seconds(voice),
+            seconds=voice.duration,
         )
     for file in (message.document, message.audio, message.video, message.video_note, message.animation):
         if file is None or (file is message.document and message.animation):  # an animation comes as both
             continue
-        mime = getattr(file, "mime_type", None) or ""
         yield Attachment(
-            kind="image" if mime.startswith("image/") and file is message.document else "document",
+            kind="image" if file.mime_type.startswith("image/") and file is message.document else "document",
             ref=file.file_id,
-            name=getattr(file, "file_name", None) or "",
-            mime=mime,
+            name=file.file_name,
+            mime=file.mime_type,
             size=file.file_size,
-            seconds=_seconds(file),
+            seconds=file.duration,
         )
-
-
-def _seconds(file: TelegramObject) -> float | None:
-    """The length of a recording. The library's own attribute warns that it will change; the raw field does not."""
-    seconds = file.to_dict().get("duration")
-    return float(seconds) if isinstance(seconds, int | float) else None
 
 
 def _part_of(message: Message) -> str | None:
@@ -293,7 +259,7 @@ def _part_of(message: Message) -> str | None:
         return None  # an edited part is taken alone
     if message.media_group_id is not None:
         return f"album {message.media_group_id}"
-    length = units(message.text or "")
+    length = units(message.text)
     if length < _LOOKS_CUT or message.forward_origin is not None:  # a forwarded text was a whole message
         return None
     return TORN if length == LONGEST else CUT
@@ -301,9 +267,9 @@ def _part_of(message: Message) -> str | None:
 
 def _is_meant(message: Message, me: Me) -> bool:
     answered = message.reply_to_message
-    if answered is not None and answered.from_user is not None and answered.from_user.id == me.id:
+    if answered is not None and answered.writer is not None and answered.writer.id == me.id:
         return True
-    text = message.text or message.caption or ""
+    text = message.text or message.caption
     entities = message.entities if message.text else message.caption_entities
     return any(_names(entity, text, me) for entity in entities)
 
@@ -314,14 +280,14 @@ def _may_be_part(message: Message) -> bool:
         return True
     answered = message.reply_to_message
     plain = message.edit_date is None and message.forward_origin is None and bool(message.text)
-    return plain and not (message.text or "").startswith("/") and (answered is None or _begins_topic(answered))
+    return plain and not message.text.startswith("/") and (answered is None or _begins_topic(answered))
 
 
 def _begins_topic(message: Message) -> bool:
     return message.forum_topic_created is not None  # Telegram shows each message of a topic as a reply to its start
 
 
-def _names(entity: MessageEntity, text: str, me: Me) -> bool:
+def _names(entity: Entity, text: str, me: Me) -> bool:
     if entity.type == "text_mention":
         return entity.user is not None and entity.user.id == me.id
     name = f"@{me.username}".lower()
@@ -333,7 +299,7 @@ def _names(entity: MessageEntity, text: str, me: Me) -> bool:
     return False
 
 
-def _part(text: str, entity: MessageEntity) -> str:
+def _part(text: str, entity: Entity) -> str:
     counted = text.encode("utf-16-le", "surrogatepass")  # offsets count UTF-16 units
     return counted[2 * entity.offset : 2 * (entity.offset + entity.length)].decode("utf-16-le", "replace").lower()
 
@@ -349,7 +315,7 @@ def _context(message: Message, me: Me, *, is_known: bool) -> str:
     if message.via_bot is not None:
         return BY_A_BOT
     elsewhere, answered = message.external_reply, message.reply_to_message
-    quoted = message.quote.text if message.quote else ""
+    quoted = message.quote["text"] if message.quote else ""
     if elsewhere is not None:  # a message of another chat, of which Telegram tells no words but the quoted ones
         said = quoted or _listed(elsewhere) or "a message of another chat"
         return in_reply_to(_origin(elsewhere.origin), said)
@@ -358,23 +324,20 @@ def _context(message: Message, me: Me, *, is_known: bool) -> str:
     said = quoted or " ".join(filter(None, (_words(answered), _listed(answered))))
     if not said:
         return ""
-    author = answered.sender_chat or answered.from_user
-    who = "you" if author is not None and author.id == me.id else _name(author) if author else "somebody"
+    author = answered.sender_chat or answered.writer
+    who = "you" if author is not None and author.id == me.id else author.name if author else "somebody"
     return in_reply_to(who, said)
 
 
-def _listed(message: Message | ExternalReplyInfo) -> str:
+def _listed(message: Files) -> str:
     """The files of a message, in words."""
     return ", ".join(f"({file.kind} {file.name})".replace(" )", ")") for file in _attachments(message))
 
 
-def _origin(origin: MessageOrigin) -> str:
+def _origin(said: dict[str, Any]) -> str:
     """The name of who wrote a message of another chat: a person, a person who hides, a group or a channel."""
-    said = origin.to_dict()
-    person, chat = said.get("sender_user"), said.get("sender_chat") or said.get("chat")
-    if person is not None:
-        return f"{person['first_name']} {person.get('last_name', '')}".strip()
-    return said.get("sender_user_name") or (chat or {}).get("title") or "somebody"
+    party = said.get("sender_user") or said.get("sender_chat") or said.get("chat")
+    return (convert(party, Party).name if party else said.get("sender_user_name")) or "somebody"
 
 
 def _own(message: Message, text: str, me: Me, context: str) -> str | None:

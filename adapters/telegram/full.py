@@ -1,22 +1,22 @@
-"""Messages that a full lane would refuse, told from their raw JSON: to read them costs more than to refuse them, and
+"""Messages that a full lane would refuse, told from their updates: to store them costs more than to refuse them, and
 who writes a thousand a second must not hold up the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from msgspec import Struct, field
 
 from adapters.telegram.codec import without_mention
+from adapters.telegram.updates import Update
 from gateway.domain.adapter import Accepted
 from gateway.domain.chat import Inbound
 from gateway.runtime.clock import Clock
 
 _REMEMBERED: Final = 10_000  # writers
 _LONGEST_YES: Final = 8  # characters of a word that answers a question
-_SERVICE: Final = ("migrate_to_chat_id", "migrate_from_chat_id")  # the chat's own messages, which have a writer, too
 
 _Writer = tuple[str, str | None, str]  # chat, topic, person
 
@@ -41,34 +41,16 @@ class FullLanes(Struct, kw_only=True):
                 source = inbound.source
                 self._until[source.chat, source.thread, source.user] = now + full[inbound.event_id]
 
-    def refuses(self, update: Any, username: str) -> bool:
-        """Say whether an update, as Telegram sent it, brings plain words of such a writer to the bot of this name."""
-        if not self._until:
+    def refuses(self, update: Update, username: str) -> bool:
+        """Say whether an update brings plain words of such a writer to the bot of this name."""
+        message = update.message
+        if not self._until or message is None or message.migrate_to_chat_id or message.migrate_from_chat_id:
             return False
-        message = update.get("message") if isinstance(update, dict) else None
-        if not isinstance(message, dict) or any(name in message for name in _SERVICE):
+        writer = message.sender_chat or message.writer
+        if writer is None:
             return False
-        writer = _writer(message)
-        if writer is None or self._until.get(writer, 0.0) <= self.clock.monotonic():
+        place = str(message.chat.id), message.thread, str(writer.id)
+        if self._until.get(place, 0.0) <= self.clock.monotonic():
             return False
-        words = message.get("text") or message.get("caption") or ""
-        if not isinstance(words, str):
-            return False
-        said = without_mention(words, username)
+        said = without_mention(message.text or message.caption, username)
         return not said.startswith("/") and len(said) > _LONGEST_YES
-
-
-def without_refused(updates: Sequence[Any], lanes: FullLanes, username: str) -> list[Any]:
-    """The updates that are worth reading. The last keeps its number, which tells Telegram how far this has come."""
-    kept = [update for update in updates if not lanes.refuses(update, username)]
-    if updates and (not kept or kept[-1] is not updates[-1]):
-        kept.append({"update_id": updates[-1]["update_id"]})
-    return kept
-
-
-def _writer(message: dict[str, Any]) -> _Writer | None:
-    chat, person = message.get("chat"), message.get("sender_chat") or message.get("from")
-    if not isinstance(chat, dict) or not isinstance(person, dict):
-        return None
-    topic = message.get("message_thread_id") if message.get("is_topic_message") else None
-    return str(chat.get("id")), str(topic) if topic else None, str(person.get("id"))

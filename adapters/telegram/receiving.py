@@ -17,12 +17,13 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import structlog
-from telegram import Bot, Update, WebhookInfo
-from telegram.error import BadRequest, Conflict, InvalidToken, NetworkError, TelegramError
+from telegram import WebhookInfo
+from telegram.error import BadRequest, Conflict, EndPointNotFound, InvalidToken, NetworkError, TelegramError
 from telegram.ext import ExtBot, Updater
 
 from adapters.telegram.codec import Me, inbound
-from adapters.telegram.full import FullLanes, without_refused
+from adapters.telegram.full import FullLanes
+from adapters.telegram.updates import Update, read
 from adapters.telegram.wordings import Wordings
 from gateway.domain.adapter import Accept, Accepted
 from gateway.domain.chat import Inbound
@@ -117,13 +118,11 @@ class Receiver:
         self._full.note(batch, accepted)
         self._stored(updates, accepted)
 
-    def worth_reading(self, updates: list[Any]) -> list[Any]:
-        """Of updates as Telegram sent them, those that no full lane would refuse."""
-        return without_refused(updates, self._full, self._me.username) if self._me is not None else updates
-
     def _read(self, update: Update) -> Inbound | None:
         assert self._me is not None
         try:
+            if self._full.refuses(update, self._me.username):
+                return None
             earlier = self._wordings.earlier(update)
             message = None if earlier is None else inbound(update, self._me, self._listens, earlier)
         except UNREADABLE:
@@ -143,12 +142,12 @@ class ReceivingBot(ExtBot[None]):
         super().__init__(**settings)
         self._receiver = receiver
 
-    async def get_updates(self, *arguments: Any, **options: Any) -> tuple[Update, ...]:
+    async def get_updates(self, **asked: Any) -> tuple[Update, ...]:  # type: ignore[override]  # the updater asks alone
         """As the library's, and stored. What cannot be stored is asked for again, with what came after it: that can
         show that not everything meets what keeps it out."""
         while True:
             try:
-                updates = await self._fetched(*arguments, **options)
+                updates = await self._fetched(asked)
             except InvalidToken as error:
                 self._receiver.refuse(error)
                 raise
@@ -159,10 +158,10 @@ class ReceivingBot(ExtBot[None]):
         """Do nothing: the library would not poll before this is answered. A webhook that is in the way shows itself."""
         return True
 
-    async def _fetched(self, *arguments: Any, **options: Any) -> tuple[Update, ...]:
+    async def _fetched(self, asked: dict[str, Any]) -> tuple[Update, ...]:
         self._receiver.asked()
         try:
-            updates = await super().get_updates(*arguments, **options)
+            updates = await self._asked(asked)
             self._receiver.has_polled = True
             self._receiver.reached(yes=True)
             return updates
@@ -173,13 +172,13 @@ class ReceivingBot(ExtBot[None]):
             if not await self._end_webhook():
                 self._receiver.reached(yes=False)  # another program takes the messages
                 raise
-            return await super().get_updates(*arguments, **options)
-        except UNREADABLE:  # one of them, and with it all
-            return await self._one_by_one(options.get("offset"))
+            return await self._asked(asked)
 
-    async def _one_by_one(self, offset: int | None) -> tuple[Update, ...]:
-        asked = {"offset": offset, "timeout": 0, "allowed_updates": list(WANTED)}
-        return tuple(read(document, self) for document in await self.do_api_request("getUpdates", asked))
+    async def _asked(self, asked: dict[str, Any]) -> tuple[Update, ...]:
+        try:
+            return tuple(map(read, await self.do_api_request("getUpdates", asked)))
+        except EndPointNotFound as error:  # so the library calls whatever is refused as unknown
+            raise InvalidToken(error.message) from error
 
     async def _end_webhook(self) -> bool:
         """Say whether a webhook was in the way, and ended. At the start each is: this program was told to poll. One
@@ -197,15 +196,6 @@ def troubles(told: WebhookInfo, *, since: float) -> Iterator[str]:
     """Return what Telegram says of its last failed call, unless the call was before `since`."""
     if told.last_error_message and told.last_error_date and told.last_error_date.timestamp() >= since:
         yield f"{told.last_error_message} ({told.last_error_date.astimezone(UTC):%Y-%m-%d %H:%M} UTC)"
-
-
-def read(document: dict[str, Any], bot: Bot) -> Update:
-    """An update from Telegram's JSON; one that the library cannot read says nothing."""
-    try:
-        return Update.de_json(document, bot)
-    except UNREADABLE:
-        log.exception("update_unreadable", update=document["update_id"])
-        return Update(document["update_id"])
 
 
 class _Nowhere(asyncio.Queue[object]):

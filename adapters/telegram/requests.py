@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from http import HTTPStatus
 from typing import Any, Final
@@ -138,26 +138,6 @@ class TelegramRequest(HTTPXRequest):
         if not isinstance(read, dict):
             raise TelegramError("Invalid server response")
         return read
-
-
-class PollingRequest(TelegramRequest):
-    """The connections by which updates come. `worth_reading` chooses among updates as Telegram sent them, before the
-    library makes its objects of them."""
-
-    __slots__ = ("_worth_reading",)
-
-    def __init__(
-        self, how: dict[str, Any], *, patience: float, worth_reading: Callable[[list[Any]], list[Any]]
-    ) -> None:
-        super().__init__(how, patience=patience)
-        self._worth_reading = worth_reading
-
-    def parse_json_payload(self, payload: bytes) -> dict[str, Any]:  # type: ignore[override]  # asked of the object
-        """As of `TelegramRequest`. Raises TelegramError."""
-        answer = super().parse_json_payload(payload)
-        if isinstance(answer.get("result"), list):
-            answer["result"] = self._worth_reading(answer["result"])
-        return answer
 
 
 def _named(status: int) -> str:

@@ -19,7 +19,8 @@ from adapters.telegram import failures
 from adapters.telegram.adapter import TelegramBot
 from adapters.telegram.endpoint import WebhookEndpoint
 from adapters.telegram.platform import TelegramSettings
-from adapters.telegram.receiving import WANTED, read, troubles
+from adapters.telegram.receiving import WANTED, troubles
+from adapters.telegram.updates import read
 from gateway.domain.adapter import Accept, Finding
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
@@ -63,7 +64,7 @@ class WebhookAdapter(TelegramBot):
 
     async def _take(self, document: dict[str, Any]) -> None:
         """Store an update. Raises StoreUnavailable."""
-        await self._receiver.store([read(each, self._bot) for each in self._receiver.worth_reading([document])])
+        await self._receiver.store([read(document)])
 
     async def _keep_called(self) -> None:
         """Keep the webhook set, until cancelled. Raises InvalidToken."""

@@ -11,8 +11,8 @@ from collections import OrderedDict
 from typing import Final
 
 from msgspec import Struct
-from telegram import Message, Update
 
+from adapters.telegram.updates import Message, Update
 from gateway.domain.chat import Inbound
 
 _REMEMBERED: Final = 10_000  # messages
@@ -46,8 +46,7 @@ class Wordings:
             return said.amended
         if said is not None:
             return None if said.words == _words(message) else said.events
-        edited = message.edit_date.timestamp() if message.edit_date is not None else 0.0
-        return None if edited - message.date.timestamp() > _EDITABLE else ()
+        return None if (message.edit_date or 0.0) - message.date > _EDITABLE else ()
 
     def note(self, update: Update, inbound: Inbound) -> None:
         """Remember what was read."""
@@ -68,5 +67,5 @@ def _place(message: Message) -> _Place:
 
 
 def _words(message: Message) -> int:
-    files = (message.photo[-1:], message.document, message.video, message.audio, message.voice, message.animation)
-    return hash((message.text, message.caption, files))
+    files = (*message.photo[-1:], message.document, message.video, message.audio, message.voice, message.animation)
+    return hash((message.text, message.caption, *(file.file_unique_id for file in files if file is not None)))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from telegram import Update
 
-from adapters.telegram import codec
+from adapters.telegram import codec, updates
 from adapters.telegram.codec import Me
 from gateway.domain.chat import CUT, TORN, Inbound
 from gateway.domain.place import ListenRules
@@ -22,7 +21,7 @@ GROUP = {"id": -100, "type": "supergroup", "title": "Team"}
 def read(kind: str = "message", chat: dict[str, Any] = PRIVATE, **fields: Any) -> Inbound | None:
     """The Inbound of a message with these fields."""
     message = {"message_id": 5, "date": 1_700_000_000, "chat": chat, "from": ANNA, **fields}
-    update = Update.de_json({"update_id": 900, kind: message}, None)
+    update = updates.read({"update_id": 900, kind: message})
     return codec.inbound(update, ME)
 
 
@@ -141,13 +140,13 @@ def test_a_group_is_listened_to_as_it_is_said_of_it(
     rules: dict[str, Any], fields: dict[str, Any], is_heard: bool | None
 ) -> None:
     message = {"message_id": 5, "date": 1_700_000_000, "chat": GROUP, "from": ANNA, "text": "hi", **fields}
-    inbound = codec.inbound(Update.de_json({"update_id": 900, "message": message}, None), ME, ListenRules(rules))
+    inbound = codec.inbound(updates.read({"update_id": 900, "message": message}), ME, ListenRules(rules))
     assert (inbound is not None and not inbound.only_as_part) is bool(is_heard)
 
 
 def test_a_person_is_heard_whatever_groups_are() -> None:
     message = {"message_id": 5, "date": 1_700_000_000, "chat": PRIVATE, "from": ANNA, "text": "hi"}
-    update = Update.de_json({"update_id": 900, "message": message}, None)
+    update = updates.read({"update_id": 900, "message": message})
     assert codec.inbound(update, ME, ListenRules({"*": "off", "7": "off"})) is not None
 
 
@@ -302,7 +301,7 @@ def test_nobody_is_not_somebody() -> None:
     assert read(text="post", **{"from": BOT}) is None
     assert read(text="@legato_bot post", chat=GROUP, sender_chat=NEWS, is_automatic_forward=True) is None
     assert read(chat={"id": -5, "type": "channel", "title": "News"}, text="x") is None
-    assert codec.inbound(Update.de_json({"update_id": 1}, None), ME) is None
+    assert codec.inbound(updates.read({"update_id": 1}), ME) is None
 
 
 @pytest.mark.parametrize(
@@ -335,7 +334,7 @@ def press(**fields: Any) -> Any:
     shown = {"message_id": 5, "date": 1_700_000_000, "chat": PRIVATE, "from": BOT, "text": "May I?"}
     query = {"id": "77", "from": ANNA, "chat_instance": "1", "data": "approve a_1", "message": shown, **fields}
     body = {name: value for name, value in query.items() if value is not None}
-    return codec.inbound(Update.de_json({"update_id": 900, "callback_query": body}, None), ME)
+    return codec.inbound(updates.read({"update_id": 900, "callback_query": body}), ME)
 
 
 def test_a_press_is_named_by_its_query() -> None:
