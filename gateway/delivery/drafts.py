@@ -45,7 +45,7 @@ class Editor(Adapter, CanEdit, Protocol):
 
 class Draft(Struct, kw_only=True):
     """The draft of one reply. `row` is the reply's row without a text; `previewer` is the editor, if that can show
-    previews, too. `run` is a task from `FIRST_LOOK` until `end`."""
+    previews, too. `run` is a task until `end`."""
 
     editor: Editor
     previewer: CanPreview | None
@@ -82,11 +82,6 @@ class Draft(Struct, kw_only=True):
         """Show a line in the place of the reply until there is one."""
         self._text, self._standing_in = line, True
         self._grown.set()
-
-    @property
-    def has_ended(self) -> bool:
-        """Say whether nothing more is shown."""
-        return self._ended.is_set()
 
     async def end(self) -> None:
         """Show no more. Returns when the last edit is noted, so that the reply can take its place. A slow preview is

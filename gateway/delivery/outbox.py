@@ -118,7 +118,7 @@ class Outbox:
         self._ids = ids
         self._background = background
         self._points = points
-        self._first_looks = Later(background, clock, FIRST_LOOK)
+        self.first_looks = Later(background, clock, FIRST_LOOK)
         self.stand_ins = Later(background, clock, STANDS_IN_AFTER)
         self._wake = asyncio.Event()
         self.in_flight = 0  # chats that are being delivered to right now
@@ -249,7 +249,7 @@ class Outbox:
         return platform in self._editors
 
     def draft(self, lease: Lease, item: InboxItem, reply_id: str) -> Draft | None:
-        """Show the item's reply, which will have this id, while it grows. None: the platform cannot."""
+        """Show the item's reply, which will have this id, while it grows, from now on. None: the platform cannot."""
         to = item.inbound.source.address
         editor = self._editors.get(to.platform)
         if editor is None:
@@ -266,12 +266,8 @@ class Outbox:
             row=row,
             aside=self._aside,
         )
-        self._first_looks.call(reply_id, lambda: self._look_at(draft))
+        self._background.start(draft.run(), name=f"draft {draft.row.id}")
         return draft
-
-    def _look_at(self, draft: Draft) -> None:
-        if not draft.has_ended:
-            self._background.start(draft.run(), name=f"draft {draft.row.id}")
 
     def deliver(self, claimed: Iterable[Outbound]) -> None:
         """Send rows that a store step has just claimed for this worker. Returns at once."""

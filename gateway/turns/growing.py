@@ -32,7 +32,7 @@ class GrowingReply(Struct, kw_only=True):
     conversation: Conversation | None = None  # that the reply belongs to, once it is known
     stream: CanStream | None = None  # the adapter, if it takes pieces of replies
     _draft: Draft | None = None
-    _spoken: bool = False  # the reply has words
+    _so_far: str = ""  # the reply's words
     _stands_in: bool = False  # a line may stand in the place of the reply
 
     def begin(self) -> None:
@@ -46,17 +46,18 @@ class GrowingReply(Struct, kw_only=True):
         self.lease = None
         if self._stands_in:
             self.outbox.stand_ins.take_back(self.item.id)
+            self.outbox.first_looks.take_back(self.id)
         if self._draft is not None:
             await self._draft.end()
 
     async def text(self, so_far: str) -> None:
         """Show the reply as it grows, where the platform can."""
         self.time.alive()
-        self._spoken = True
-        if self._draft is None:
-            self._open_draft()
+        begins, self._so_far = not self._so_far, so_far
         if self._draft is not None:
             self._draft.show(so_far)
+        elif begins and self._stands_in:
+            self.outbox.first_looks.call(self.id, self._show)
         if self.stream is not None:
             source, session = self.item.inbound.source, self.conversation.stored.session if self.conversation else None
             reply = Outbound(
@@ -76,8 +77,14 @@ class GrowingReply(Struct, kw_only=True):
         if self._draft is not None:
             await self._draft.end()
             self.lease, self._draft = self._draft.lease, None
-        said_as, self.id, self._spoken = self.id, self.outbox.new_id(), False
+        self.outbox.first_looks.take_back(self.id)
+        said_as, self.id, self._so_far = self.id, self.outbox.new_id(), ""
         return said_as
+
+    def _show(self) -> None:
+        self._open_draft()
+        if self._draft is not None:
+            self._draft.show(self._so_far)
 
     def _open_draft(self) -> None:
         if self._draft is None and self.lease is not None:
@@ -91,7 +98,7 @@ class GrowingReply(Struct, kw_only=True):
 
     def stand_in(self) -> None:
         """Show, in place of the reply, the reason why there is none yet. The reply takes the place of the line."""
-        if self._spoken or not self._stands_in or self.time.turn.phase == "waiting for your yes or no":
+        if self._so_far or not self._stands_in or self.time.turn.phase == "waiting for your yes or no":
             return
         self._open_draft()
         if self._draft is not None:
@@ -103,6 +110,6 @@ class GrowingReply(Struct, kw_only=True):
 
     def standing_in(self) -> str:
         """Return the text that may stay in place of such a line; "" where there is no such line."""
-        if self._draft is None or self._spoken:
+        if self._draft is None or self._so_far:
             return ""
         return TOOK.format(seconds=self.clock.monotonic() - self.time.turn.started_at)
