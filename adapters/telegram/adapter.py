@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 import structlog
-from telegram import Bot, LinkPreviewOptions, MessageEntity, ReplyParameters, WebhookInfo
+from telegram import Bot, MessageEntity, ReplyParameters, WebhookInfo
 from telegram.error import ChatMigrated, InvalidToken, TelegramError
 from telegram.warnings import PTBDeprecationWarning, PTBUserWarning
 
@@ -118,7 +118,7 @@ class TelegramBot:
         self._opening = asyncio.Lock()
         self._open = False
         self._migrated = MigratedChats(lambda: self.renamed)
-        self._previews = LinkPreviewOptions(is_disabled=not settings.previews)
+        self._previews = settings.previews
         self._typing = Renewed(clock, _TYPING_SECONDS)
 
     @asynccontextmanager
@@ -205,9 +205,7 @@ class TelegramBot:
 
     async def send(self, outbound: Outbound) -> str:
         """Show a message; a reply's Markdown becomes entities. Raises AdapterError."""
-        return await self._shown(
-            outbound, lambda chat: self._formatted(outbound, lambda each: self._send(chat, outbound, each))
-        )
+        return await self._shown(outbound, lambda chat: self._formatted(outbound, partial(self._send, chat, outbound)))
 
     async def _formatted(self, outbound: Outbound, show: Callable[[Rendered], Awaitable[T]]) -> T:
         """Show a message with its formatting, or plainly where Telegram will not have that."""
@@ -275,7 +273,7 @@ class TelegramBot:
                 "text": rendered.text,
                 "entities": _entities(rendered) or None,
                 "message_thread_id": _thread(outbound.to),
-                "link_preview_options": self._previews,
+                "link_preview_options": {"is_disabled": not self._previews},
                 "reply_parameters": _answered(outbound, chat),
                 "reply_markup": keyboard(outbound.buttons),
             },
@@ -296,7 +294,7 @@ class TelegramBot:
     async def edit(self, outbound: Outbound, platform_message_id: str) -> None:
         chat, message = self._migrated.place(outbound.to.chat, platform_message_id)
         try:
-            await self._formatted(outbound, lambda each: self._edit(chat, message, outbound, each))
+            await self._formatted(outbound, partial(self._edit, chat, message, outbound))
         except TelegramError as error:
             if isinstance(error, ChatMigrated):
                 await self._migrated.learn(outbound.to.chat, error)
@@ -312,7 +310,7 @@ class TelegramBot:
             chat_id=chat,
             message_id=message,
             entities=_entities(rendered),
-            link_preview_options=self._previews,
+            disable_web_page_preview=not self._previews,
             reply_markup=keyboard(outbound.buttons),
         )
 
@@ -325,7 +323,7 @@ class TelegramBot:
     async def preview(self, outbound: Outbound) -> None:
         """Show a draft. Raises AdapterError."""
         try:
-            await self._formatted(outbound, lambda each: self._draft(outbound, each))
+            await self._formatted(outbound, partial(self._draft, outbound))
         except TelegramError as error:
             self._drafts.note(outbound.to, error)
             raise self._silence.heard(outbound.to.chat, failures.mapped_edit(error)) from error
@@ -421,7 +419,6 @@ def _thread(to: ChatAddress) -> int | None:
 
 def _answered(outbound: Outbound, chat: int) -> ReplyParameters | None:
     """Return the message that this one answers; None in a chat of two, where that is plain."""
-    number = codec.message_of(outbound.answers, chat)
-    if outbound.kind == "notice" or number is None or chat > 0:
+    if outbound.kind == "notice" or chat > 0 or (number := codec.message_of(outbound.answers, chat)) is None:
         return None
     return ReplyParameters(message_id=number, allow_sending_without_reply=True)

@@ -40,12 +40,12 @@ class ButtonAnswers:
     def __init__(self) -> None:
         self._answering: set[asyncio.Task[None]] = set()
 
-    def answer(self, bot: Bot, updates: Iterable[Update], accepted: Iterable[Accepted]) -> None:
+    def answer(self, bot: Bot, updates: Iterable[Update], accepted: Sequence[Accepted]) -> None:
         """Answer the presses of these updates, which are stored now."""
-        told = {each.event_id: each.told for each in accepted}
-        for query in (update.callback_query for update in updates):
-            if query is not None:
-                text = told.get(press_id(bot.id, query.id), "")
+        for update in updates:
+            if (query := update.callback_query) is not None:
+                event = press_id(bot.id, query.id)
+                text = next((each.told for each in accepted if each.event_id == event), "")
                 task = asyncio.get_running_loop().create_task(self._answer(bot, query.id, text))
                 self._answering.add(task)
                 task.add_done_callback(self._answering.discard)

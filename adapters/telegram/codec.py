@@ -69,7 +69,7 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID, amends: tup
     elif update.edited_message:
         return None  # an edited command was carried out already
     return Inbound(
-        event_id=event_id(me.id, update.update_id, message),
+        event_id=f"{me.id}:{update.update_id}:{message.chat.id}:{message.message_id}",  # as `message_of` reads it
         source=_source(message, writer, chat_type),
         text=text,
         attachments=files,
@@ -158,12 +158,6 @@ def _press(query: Press, me: Me) -> Inbound | None:
 def press_id(bot: int, query: str) -> str:
     """The id of the event. A press that is delivered again keeps its number."""
     return f"{bot}:press:q{query}"
-
-
-def event_id(bot: int, update: int, message: Message) -> str:
-    """The id of the event. Telegram numbers the updates of each bot. Chat and message are in the id, so that an answer
-    can refer to the message."""
-    return f"{bot}:{update}:{message.chat.id}:{message.message_id}"
 
 
 def message_of(event: str | None, chat: int) -> int | None:

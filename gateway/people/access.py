@@ -66,7 +66,9 @@ class Access(Struct, frozen=True, kw_only=True):
         """Return the ids of a platform's admins who are named for all of the platform."""
         named = (entry.partition(":") for entry in self.admins)
         return sorted(
-            user for where, _, user in named if where == platform and user != "*" and self._is_person(where, user)
+            user
+            for where, _, user in named
+            if where == platform and user != "*" and is_person(user, mail_ids=where in self.mail_ids)
         )
 
     def _named(self, source: Source, entries: Set[str]) -> bool:
@@ -76,11 +78,8 @@ class Access(Struct, frozen=True, kw_only=True):
         chats = (source.chat, *([source.renamed] if source.renamed else []), *source.within, "*")
         for user in (source.user, *source.roles, "*") if entries else ():
             person = f"{source.platform}:{user}"
-            if person in entries and self._is_person(source.platform, user):
+            if person in entries and is_person(user, mail_ids=source.platform in self.mail_ids):
                 return True
             if not entries.isdisjoint([f"{person}@{chat}" for chat in chats]):
                 return True
         return False
-
-    def _is_person(self, platform: str, name: str) -> bool:
-        return is_person(name, mail_ids=platform in self.mail_ids)

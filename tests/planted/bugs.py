@@ -205,7 +205,7 @@ BUGS: Final = (
     Bug(
         name="a user id passes for a user in a chat",
         file="gateway/people/access.py",
-        old="if person in entries and self._is_person(source.platform, user):",
+        old="if person in entries and is_person(user, mail_ids=source.platform in self.mail_ids):",
         new="if person in entries:",
         tests=("tests/unit/people/test_access.py",),
     ),

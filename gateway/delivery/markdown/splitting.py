@@ -44,14 +44,10 @@ class Splitter(Struct, frozen=True, kw_only=True):
             # Where one part had to be small, the next one has to be, as a rule: trying its full length takes long.
             part, rest, limit = self._first_part(rest, min(2 * limit, self.limit))
             parts.append(part)
-        return [part for part in (*parts, rest.rstrip()) if is_visible(part)] or [markdown[: self._short]]
-
-    @property
-    def _short(self) -> int:
-        return int(_SHORT * self.limit)
+        return [part for part in (*parts, rest.rstrip()) if is_visible(part)] or [markdown[: int(_SHORT * self.limit)]]
 
     def _fits(self, text: str) -> bool:
-        return length(text, self.unit) <= self._short or self.load(text) <= 1
+        return length(text, self.unit) <= _SHORT * self.limit or self.load(text) <= 1
 
     def _first_part(self, text: str, limit: int) -> tuple[str, str, int]:
         """The first message of `text`, with at most `limit` units, the rest, and the limit that was needed."""
