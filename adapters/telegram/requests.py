@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from http import HTTPStatus
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -76,7 +76,8 @@ class TelegramRequest(HTTPXRequest):
         except RuntimeError as error:  # of a package that is not there
             raise ConfigError([_SOCKS]) from error
         self._pool: Pool | None = how.get("transport")
-        self._headers = httpx.Headers({**self._client.headers, "User-Agent": self.USER_AGENT})
+        kind = {"User-Agent": self.USER_AGENT, "Content-Type": "application/x-www-form-urlencoded"}
+        self._headers = httpx.Headers({**self._client.headers, **kind})
 
     async def do_request(
         self, url: str, method: str, request_data: RequestData | None = None, *arguments: Any, **timeouts: Any
@@ -114,8 +115,9 @@ class TelegramRequest(HTTPXRequest):
             given = timeouts.get(f"{name}_timeout", self.DEFAULT_NONE)
             if not isinstance(given, type(self.DEFAULT_NONE)):
                 timeout[name] = given
-        sent = None if data is None else data.json_parameters
-        request = httpx.Request(method, url, headers=self._headers, data=sent, extensions={"timeout": timeout})
+        body = httpx.ByteStream(b"" if data is None else urlencode(data.json_parameters).encode())
+        request = httpx.Request(method, url, headers=self._headers, stream=body, extensions={"timeout": timeout})
+        request.read()  # else it would go out in chunks
         try:
             response = await pool.handle_async_request(request)
             try:
