@@ -15,7 +15,7 @@ from msgspec.json import Decoder
 
 from gateway.domain.approval import Approval
 from gateway.domain.chat import Outbound, SessionKey
-from gateway.domain.message import HOST, Message, note_of, noted, wire
+from gateway.domain.message import HOST, HostNote, Message, note_of, wire
 from gateway.domain.session import Compaction, Session
 from gateway.domain.usage import LedgerEntry
 from gateway.store.shared.documents import approval_from, dumps, in_order, loads, unkept_note
@@ -105,12 +105,15 @@ def document_in(text: str) -> str:
 def message_from(number_: str, text: str) -> tuple[Message, dict[str, Any]]:
     """A stored message with its full host note, and the document it came from."""
     tokens, _, document = text.partition("|")
-    data: dict[str, Any] = json.loads(document)
-    note = {**data["n"], "id": number_, "at": data["at"]}
+    data: dict[str, Any] = loads(document)
+    message: Message = data["b"]
+    note: HostNote = data["n"]
+    note["id"] = number_
+    note["at"] = data["at"]
     if tokens:
         note["tokens"] = int(tokens)
-    body: Message = data["b"]
-    return noted(body, **note), data
+    message[HOST] = note
+    return message, data
 
 
 class _Kept(Struct):
