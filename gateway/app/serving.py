@@ -40,7 +40,7 @@ from gateway.runtime.logs import configure_logs, redact_crashes
 from gateway.runtime.plugins import contained, imported, methods_of, refuse_misfit
 from gateway.runtime.redaction import Redact
 from gateway.runtime.supervisor import Supervisor
-from gateway.runtime.tokens import ROUGH_CHARS, TokenCounter
+from gateway.runtime.tokens import ROUGH_SHARE, TokenCounter
 
 if TYPE_CHECKING:
     from gateway.app.backup.schedule import DailyBackups
@@ -172,7 +172,7 @@ async def serve_platforms(
     elsewhere = {each.name: each.limits for each in platforms().values() if each.in_shell and each.limits}
     async with aclosing(WorkerProcess(clock=SystemClock(), at_once=SHORT)) as aside:
         supervisor = Supervisor(address=os.environ.get("NOTIFY_SOCKET"), ends=True, patience=HOPELESS)
-        counter = TokenCounter(roughly=ROUGH_CHARS)
+        counter = TokenCounter(roughly=ROUGH_SHARE)
         parts = Parts(counter=counter, also_runs=elsewhere, aside=aside, supervisor=supervisor, backups=backups)
         gateway = build(config, adapters(config, aside, tell), parts)
         for number in SERVICE_ENDS:
@@ -212,7 +212,7 @@ async def serve_shell(
     watched = isinstance(adapter, IsWatched) and adapter.watched
     log_to(config, log_file)
     beside = _beside(config, running, call, tell) if watched else []
-    counter = TokenCounter(roughly=ROUGH_CHARS)
+    counter = TokenCounter(roughly=ROUGH_SHARE)
     parts = Parts(counter=counter, pace=_PACE, told=print) if watched else Parts(counter=counter)
     gateway = build(config, [adapter, *beside], parts)
     running.append(gateway)

@@ -1,12 +1,13 @@
 """Counting tokens with the o200k_base vocabulary, offline.
 
 The vocabulary is package data (`gateway/runtime/vocabulary/o200k_base.tiktoken`), checked against its SHA-256,
-read once per process when first needed (about 0.25 s and 60 MB) and never fetched from anywhere. One
+read once per process when first needed (about 0.25 s and 45 MB) and never fetched from anywhere. One
 counter is made by `build` and shared: counting is thread safe.
 
 A program that is to answer soon begins with the commonest eighth of the vocabulary (0.03 s and 9 MB). Later tokens
 are merged from earlier ones, so it never counts less than the whole does: 10 % more of English, 15 % of code, half
-more of other languages. The whole is read, aside, for the first long text, or once `ROUGH_CHARS` were counted.
+more of other languages. The whole is read, aside, for the first long text, or once a conversation fills `ROUGH_SHARE`
+of its window. So many short conversations never need it, and no rough count decides about a long one.
 
 Counts are those of one tokenizer. A model with another one is corrected by the ratio that
 `gateway.context.policy.Correction` learns from what its provider reports.
@@ -21,7 +22,6 @@ from __future__ import annotations
 
 import binascii
 import hashlib
-import io
 import json
 import math
 import threading
@@ -34,6 +34,7 @@ from typing import Any, Final
 import tiktoken
 
 from gateway.runtime.errors import ConfigError
+from gateway.runtime.heap import give_back
 
 VOCABULARY_SHA256: Final = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 PIECE_CHARS: Final = 16_384  # at most 64 KB of UTF-8: a code point takes four bytes at most
@@ -41,7 +42,7 @@ EXACT_CHARS: Final = 4_000_000  # counted in full up to here; under a second at 
 _LONG: Final = 500  # characters, from which on the last count is remembered
 _LONGEST: Final = 100_000  # characters, up to which it is, so that no large text stays in memory
 LONG_TO_MEASURE: Final = 4_000  # characters, from which on a count takes more than a millisecond
-ROUGH_CHARS: Final = 40_000  # of messages, until the whole vocabulary is worth its time
+ROUGH_SHARE: Final = 0.05  # of its window, from which on a conversation is worth the whole vocabulary
 _COMMON: Final = 25_000  # tokens, an eighth of all: what most texts are made of
 _AT_ONCE: Final = 1 << 16  # bytes of the file: a list of all its lines would be the process's peak
 MESSAGE_OVERHEAD: Final = 4  # tokens a chat format spends on role and delimiters
@@ -71,10 +72,10 @@ _WORDS: Final = "|".join(
 
 class TokenCounter:
     """Counts tokens of texts, messages and tool schemas. Raises ConfigError on the first count if
-    the vocabulary is missing or damaged; nothing else ever raises. `roughly`: so many characters of messages may be
-    counted by the commonest tokens alone."""
+    the vocabulary is missing or damaged; nothing else ever raises. `roughly`: the share of its window that a
+    conversation may fill while messages are counted by the commonest tokens alone."""
 
-    def __init__(self, *, roughly: int = 0) -> None:
+    def __init__(self, *, roughly: float = 0.0) -> None:
         self._encoding: tiktoken.Encoding | None = None
         self._roughly = roughly
         self._loading = threading.Lock()
@@ -93,11 +94,12 @@ class TokenCounter:
             self._last = (text, tokens)
         return tokens
 
-    def takes_long(self, chars: int) -> bool:
+    def takes_long(self, chars: int, filled: float) -> bool:
         """Say whether a message of so many characters, which is measured next, is to be measured in a thread, because
-        that takes long. They count among those that may be counted roughly."""
-        if self._roughly:
-            self._roughly = max(0, self._roughly - chars)
+        that takes long. `filled`: the share of its window that its conversation takes. Once that is too much, nothing
+        more is counted roughly."""
+        if filled > self._roughly:
+            self._roughly = 0.0
         return chars > LONG_TO_MEASURE or (self._encoding is None and not self._roughly)
 
     def _counted(self, text: str) -> int:
@@ -173,24 +175,36 @@ class TokenCounter:
     def _vocabulary(self, length: int) -> tiktoken.Encoding:
         with self._loading:
             if self._roughly and length <= LONG_TO_MEASURE:
-                return _load(_COMMON)
-            self._encoding = _load()
+                return _common()
+            _common.cache_clear()  # nobody asks for it again
+            give_back()
+            self._encoding = _whole()
         return self._encoding
 
 
 @cache
-def _load(most: int | None = None) -> tiktoken.Encoding:
-    """The vocabulary, or about `most` of its first tokens. A whole one more takes a third of a second and 60 MB."""
+def _whole() -> tiktoken.Encoding:
+    return _read(math.inf)
+
+
+@cache
+def _common() -> tiktoken.Encoding:
+    return _read(_COMMON)
+
+
+def _read(most: float) -> tiktoken.Encoding:
+    """About `most` of the first tokens. All take a quarter of a second and 45 MB, and 25 more meanwhile."""
+    ranks: dict[bytes, int] = {}
     try:
-        raw = (files("gateway.runtime") / "vocabulary" / "o200k_base.tiktoken").read_bytes()
+        with (files("gateway.runtime") / "vocabulary" / "o200k_base.tiktoken").open("rb") as lines:
+            if hashlib.file_digest(lines, "sha256").hexdigest() != VOCABULARY_SHA256:  # type: ignore[arg-type]
+                raise ConfigError(["The token vocabulary is damaged (its checksum differs): reinstall legato."])
+            lines.seek(0)  # they are in the order of the ranks, which stand behind the tokens
+            while len(ranks) < most and (some := lines.readlines(_AT_ONCE)):
+                tokens = map(binascii.a2b_base64, b"".join(some).split()[::2])
+                ranks.update(zip(tokens, count(len(ranks)), strict=False))
     except OSError as error:
         raise ConfigError([f"The token vocabulary cannot be read ({error.strerror}): reinstall legato."]) from error
-    if hashlib.sha256(raw).hexdigest() != VOCABULARY_SHA256:
-        raise ConfigError(["The token vocabulary is damaged (its checksum differs): reinstall legato."])
-    ranks: dict[bytes, int] = {}
-    lines = io.BytesIO(raw)  # in the order of the ranks, which stand behind the tokens
-    while len(ranks) < (most or math.inf) and (some := lines.readlines(_AT_ONCE)):
-        ranks.update(zip(map(binascii.a2b_base64, b"".join(some).split()[::2]), count(len(ranks)), strict=False))
     encoding = tiktoken.Encoding("o200k_base", pat_str=_WORDS, mergeable_ranks=ranks, special_tokens={})
     # The encoder has made its own table by now; what asks for this one is not used here.
     ranks.clear()

@@ -23,7 +23,7 @@ COUNTER, ROUGH = TokenCounter(), TokenCounter(roughly=1)
 def test_a_damaged_vocabulary_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "VOCABULARY_SHA256", "")
     with pytest.raises(ConfigError, match="reinstall"):
-        tokens._load(1)
+        tokens._read(1)
 
 
 @pytest.mark.parametrize(
@@ -124,13 +124,14 @@ def test_a_rough_count_is_never_too_low(text: str) -> None:
     assert ROUGH.text(text) >= COUNTER.text(text)
 
 
-def test_the_whole_vocabulary_is_read_for_a_long_text_or_once_enough_was_said() -> None:
+def test_the_whole_vocabulary_is_read_for_a_long_text_or_once_a_conversation_is_long() -> None:
     text, exact = "The anthropologist hesitated unenthusiastically. ", COUNTER.text
-    counter = TokenCounter(roughly=1_000)
-    assert (counter.takes_long(len(text)), counter.text(text) > exact(text)) == (False, True)
+    counter = TokenCounter(roughly=0.1)
+    assert (counter.takes_long(len(text), 0.1), counter.text(text) > exact(text)) == (False, True)
     assert counter.text(text * 200) == exact(text * 200)
     assert counter.text(text) == exact(text)
-    counter = TokenCounter(roughly=1_000)
-    assert [counter.takes_long(len(text)) for _ in range(21)] == [False] * 20 + [True]
+    counter = TokenCounter(roughly=0.1)
+    assert [counter.takes_long(len(text), filled) for filled in (0.0, 0.1, 0.11)] == [False, False, True]
     assert counter.text(text) == exact(text)
-    assert not counter.takes_long(len(text))
+    assert not counter.takes_long(len(text), 0.0)
+    assert tokens._common.cache_info().currsize == 0, "the eighth is kept beside the whole"
