@@ -77,6 +77,7 @@ class TokenCounter:
 
     def __init__(self, *, roughly: float = 0.0) -> None:
         self._encoding: tiktoken.Encoding | None = None
+        self._rough: tiktoken.Encoding | None = None  # for short texts, as long as `_roughly` is so
         self._roughly = roughly
         self._loading = threading.Lock()
         self._constants: dict[str, int] = {}
@@ -99,14 +100,15 @@ class TokenCounter:
         that takes long. `filled`: the share of its window that its conversation takes. Once that is too much, nothing
         more is counted roughly."""
         if filled > self._roughly:
-            self._roughly = 0.0
+            self._roughly, self._rough = 0.0, None
         return chars > LONG_TO_MEASURE or (self._encoding is None and not self._roughly)
 
     def _counted(self, text: str) -> int:
         # Python keeps the UTF-8 form inside each string whose form was asked for, unless it is ASCII. The texts that
         # are counted stay in memory, so it is a copy that is given away.
         length = len(text)
-        encode = (self._encoding or self._vocabulary(length)).encode_ordinary
+        rough = self._rough if length <= LONG_TO_MEASURE else None
+        encode = (self._encoding or rough or self._vocabulary(length)).encode_ordinary
         if length <= PIECE_CHARS:
             return len(encode(text if text.isascii() else text[:1] + text[1:]))
         starts = range(0, length, PIECE_CHARS)
@@ -175,7 +177,9 @@ class TokenCounter:
     def _vocabulary(self, length: int) -> tiktoken.Encoding:
         with self._loading:
             if self._roughly and length <= LONG_TO_MEASURE:
-                return _common()
+                self._rough = _common()
+                return self._rough
+            self._rough = None
             _common.cache_clear()  # nobody asks for it again
             give_back()
             self._encoding = _whole()
