@@ -38,12 +38,12 @@ from tests.bench.world import bot
 from tests.support.redis_server import free_port
 
 TITLE = "A bot among those who mean harm; model at 0 ms, durable SQLite, Telegram in a process of its own"
-SECONDS: Final = 60  # of the flood
-_CALM: Final = 12  # seconds of each of the others
-_TURNS: Final = 7  # of calm, strangers and strangers elsewhere
+SECONDS: Final = 20  # of the flood
+_CALM: Final = 6  # seconds of each of the others
+_TURNS: Final = 5  # of calm, strangers and strangers elsewhere
 RATE: Final = 1_000  # messages a second
 _STEADY: Final = 20  # messages a second of the people beside strangers
-_ALONE: Final = 10  # seconds of strangers and nobody else
+_ALONE: Final = 5  # seconds of strangers and nobody else
 
 Figure = Literal["work", "calls", "waits"]
 

@@ -21,7 +21,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
 from gateway.store.sqlite.store import SqliteStore
 from tests.bench.served import cpu, store_at, synced_server
-from tests.bench.table import Row, Rows, milliseconds
+from tests.bench.table import Row, Rows, memory, milliseconds
 from tests.support.redis_server import RedisServer
 
 TITLE = "100,000 reminders that wait"
@@ -49,12 +49,12 @@ async def _of(name: str, opened: Open, server: RedisServer | None) -> list[Row]:
     store = opened()
     await store.open()
     none = await _looks(store, server)
-    before = _resident()
+    before = memory()
     alone = await _add(store, [_reminder(f"p{each % PEOPLE}", str(each), f"p{each % PEOPLE}") for each in _NUMBERS])
     group = await _add(store, [_reminder("group", f"g{each}", f"p{each % PEOPLE}") for each in _NUMBERS])
     many = await _looks(store, server)
     gc.collect()
-    grown = _resident() - before
+    grown = memory() - before
     await store.aclose()
     full = await _starts(opened)
     return [
@@ -93,7 +93,7 @@ async def _add(store: Store, reminders: Sequence[Reminder]) -> float:
     start = time.perf_counter()
     for first in range(0, len(reminders), _AT_ONCE):
         some = reminders[first : first + _AT_ONCE]
-        stored = await asyncio.gather(*(store.add_reminder(each, 2 * EACH, 10_000) for each in some))
+        stored = await asyncio.gather(*(store.add_reminder(each, 2 * EACH, len(_NUMBERS)) for each in some))
         assert all(stored)
     return time.perf_counter() - start
 
@@ -121,10 +121,3 @@ async def _starts(opened: Open) -> float:
 
 def _spent(server: RedisServer | None) -> float:
     return 0.0 if server is None else cpu(server)
-
-
-def _resident() -> float:
-    """This process's memory, in MB (Linux)."""
-    status = Path("/proc/self/status")
-    lines = status.read_text().splitlines() if status.exists() else []
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS")), 0.0)

@@ -64,8 +64,13 @@ def milliseconds(seconds: float) -> str:
     return f"{value:.3f} ms" if value < 1 else f"{value:.2f} ms" if value < 100 else f"{value:,.0f} ms"
 
 
-def peak_memory(pid: int) -> float:
-    """Peak resident memory so far in MB; not `ru_maxrss`, which begins with the parent's."""
+def memory(pid: int | str = "self", figure: str = "VmRSS") -> float:
+    """Resident memory of a process in MB (Linux)."""
     status = Path(f"/proc/{pid}/status")
     lines = status.read_text().splitlines() if status.exists() else []
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(figure)), 0.0)
+
+
+def peak_memory(pid: int | str = "self") -> float:
+    """The same at its highest so far; not `ru_maxrss`, which begins with the parent's."""
+    return memory(pid, "VmHWM")

@@ -35,6 +35,7 @@ from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpe
 from gateway.providers.plugin import ModelSettings as Model
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.tasks import Background
+from gateway.runtime.tokens import ROUGH_SHARE, TokenCounter
 from gateway.store.port import Store
 from gateway.store.sqlite.store import SqliteStore
 
@@ -193,10 +194,12 @@ def sqlite(config: Config) -> SqliteStore:
 async def running(
     config: Config, *, store: Store | None = None, provider: Provider | None = None, tools: Sequence[Tool] = ()
 ) -> AsyncIterator[tuple[Gateway, Chats]]:
-    """A running gateway and its platform. `store` and `provider` None: the configured ones."""
+    """A running gateway, which counts tokens as `legato run` does, and its platform. `store` and `provider` None: the
+    configured ones."""
     chats = Chats()
     providers = None if provider is None else {"offline": provider}
-    parts = Parts(store=store or sqlite(config), providers=providers, tools=tools)
+    counter = TokenCounter(roughly=ROUGH_SHARE)
+    parts = Parts(store=store or sqlite(config), providers=providers, tools=tools, counter=counter)
     async with served(build(config, [chats], parts)) as gateway:
         yield gateway, chats
 
