@@ -11,7 +11,6 @@ from gateway.runtime.errors import UserError
 from gateway.runtime.owners import leave_to_owner
 from gateway.runtime.supervisor import end_process
 from gateway.store.port import Store
-from gateway.store.sqlite.store import SqliteStore
 
 
 def configured_store(
@@ -31,6 +30,8 @@ def configured_store(
         from gateway.store.redis import RedisStore
 
         return RedisStore(config.store.url, clock=clock, waits=waits and not read_only, told=told)
+    from gateway.store.sqlite.store import SqliteStore
+
     return SqliteStore(
         path,
         clock=clock,
