@@ -145,6 +145,17 @@ async def test_a_silent_worker_loses_its_lane_and_can_write_nothing_more(process
     assert end.next.inbound.event_id == "e2"
 
 
+async def test_a_lane_goes_on_when_its_lease_ends_and_not_a_beat_later(
+    process: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.store.redis.membership._LONGEST_BEAT", LEASE)  # a quarter of the lease by then
+    silent = await process(silent=True, lease=0.5)
+    claim = await claimed(silent)
+    other = await process()
+    async with asyncio.timeout(60):
+        assert (await other.claim_next("other")).item.id == claim.item.id
+
+
 async def test_a_silent_worker_that_nobody_took_for_dead_goes_on(process: Opener, over: Over) -> None:
     silent = await process(silent=True)
     claim = await claimed(silent)

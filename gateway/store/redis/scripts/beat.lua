@@ -4,7 +4,8 @@
 -- member has a whole life from now on for a beat.
 -- Gives {'ok', whether the process was still a member, how many members died, the number of the lane that
 -- has waited longest or '', the number of the oldest such suspect or '', the chat whose head is due first or '',
--- when it is due, the server's time in milliseconds}; of the platforms that this process runs and sends to.
+-- when it is due, the milliseconds until the first member's time is over, the server's time in milliseconds}; of the
+-- platforms that this process runs and sends to.
 return once(function()
   local allowed, now = take_number(), milliseconds()
   local known = call('ZSCORE', P .. 'members', OWNER)
@@ -23,5 +24,6 @@ return once(function()
     if due[1] and (chat == '' or tonumber(due[2]) < tonumber(when)) then chat, when = due[1], due[2] end
   end
   local ready, suspect = longest_waiting(), oldest_suspect(allowed)
-  return { 'ok', known and 1 or 0, #dead, ready, suspect, chat, when, now }
+  local first = call('ZRANGE', P .. 'members', 0, 0, 'WITHSCORES')[2]
+  return { 'ok', known and 1 or 0, #dead, ready, suspect, chat, when, tonumber(first) - now, now }
 end)
