@@ -34,9 +34,17 @@ local function refuse(kind, text)
   error({ refused = kind, text = text })
 end
 
+local time = nil
+
+-- The server's time when the script first asked: seconds and the microseconds after them.
+local function server_time()
+  time = time or call('TIME')
+  return time[1], time[2]
+end
+
 local function milliseconds()
-  local time = call('TIME')
-  return time[1] * 1000 + math.floor(time[2] / 1000)
+  local seconds, micros = server_time()
+  return seconds * 1000 + math.floor(micros / 1000)
 end
 
 -- Numbers of a partition rise for ever and are near the server's microseconds, so that lists of
@@ -45,8 +53,8 @@ local last_number = nil
 
 local function next_number()
   if last_number == nil then
-    local time = call('TIME')
-    local now = time[1] * 1000000 + time[2]
+    local seconds, micros = server_time()
+    local now = seconds * 1000000 + micros
     last_number = tonumber(call('GET', KEYS[1]) or '0')
     if now > last_number then last_number = now - 1 end
   end
@@ -134,17 +142,19 @@ local function once(body, read)
     return reply
   end
   local answers = P .. 'answers:' .. OWNER
-  local heard = tonumber(call('HGET', answers, 'heard') or '-1')
+  local kept = call('HMGET', answers, 'heard', CALL)
+  local heard = tonumber(kept[1] or '-1')
   if tonumber(ANSWERED) > heard then
     call('HSET', answers, 'heard', ANSWERED)
+    local given_up = {}
     for _, number in ipairs(call('HKEYS', answers)) do
-      if number ~= 'heard' then call('HDEL', answers, number) end
+      if number ~= 'heard' then given_up[#given_up + 1] = number end
     end
+    call_with('HDEL', answers, given_up)
     if math.floor(ANSWERED / 256) > math.floor(heard / 256) then call('EXPIRE', answers, 86400) end
   else
     if tonumber(CALL) <= heard then return { 'stale' } end
-    local known = call('HGET', answers, CALL)
-    if known then return given(cmsgpack.unpack(known)) end
+    if kept[2] then return given(cmsgpack.unpack(kept[2])) end
     call('HSET', answers, 'heard', heard)
   end
   local reply = answer(body)
