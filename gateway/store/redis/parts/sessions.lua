@@ -43,13 +43,19 @@ local function store_messages(messages)
   return ids
 end
 
-local function expires(id, at)
+-- A session is due at another time. The caller sets its field.
+local function await_expiry(id, at)
   call('HDEL', P .. 'due_claims', id)
+  call('ZADD', P .. 'due', at, id)
+end
+
+local function expires(id, at)
   if at == '' then
+    call('HDEL', P .. 'due_claims', id)
     call('ZREM', P .. 'due', id)
     call('HDEL', session_at(id), 'expires_at')
   else
-    call('ZADD', P .. 'due', at, id)
+    await_expiry(id, at)
     call('HSET', session_at(id), 'expires_at', at)
   end
 end
@@ -92,20 +98,31 @@ local function check_step(step, lane)
   return known
 end
 
+-- The fields and values that a patch gives a session that holds so many messages.
+local function patched(at, patch, messages)
+  local names, fields = { 'last_active_at', 'transcript_tokens' }, patch.set
+  local function set(name, value)
+    fields[#fields + 1] = name
+    fields[#fields + 1] = value
+  end
+  for i = 1, #patch.added, 2 do names[#names + 1] = patch.added[i] end
+  local present = call('HMGET', at, unpack(names))
+  set('message_count', messages)
+  set('transcript_tokens', string.format('%.0f', (present[2] or 0) + patch.tokens))
+  for i = 3, #names do set(names[i], string.format('%.0f', (present[i] or 0) + patch.added[(i - 2) * 2])) end
+  if tonumber(present[1]) < tonumber(patch.at) then set('last_active_at', patch.at) end
+  if patch.expires ~= '' then set('expires_at', patch.expires) end
+  return fields
+end
+
 -- Add a step to a session that `check_step` found to hold `known` messages.
 local function append(step, lane, known)
   local at, patch = session_at(step.session), step.patch
   local ids = store_messages(step.messages)
   push_all(transcript_at(step.session), ids)
-  if #ids > 0 then call('HSET', at, 'message_count', known + #ids) end
-  if patch.tokens ~= '0' then call('HINCRBY', at, 'transcript_tokens', patch.tokens) end
-  for i = 1, #patch.added, 2 do call('HINCRBY', at, patch.added[i], patch.added[i + 1]) end
+  set_fields(at, patched(at, patch, known + #ids))
   if patch.cost ~= '0' then call('HINCRBYFLOAT', at, 'cost_usd', patch.cost) end
-  if tonumber(call('HGET', at, 'last_active_at')) < tonumber(patch.at) then
-    call('HSET', at, 'last_active_at', patch.at)
-  end
-  set_fields(at, patch.set)
-  if patch.expires ~= '' then expires(step.session, patch.expires) end
+  if patch.expires ~= '' then await_expiry(step.session, patch.expires) end
   enter_calls(lane, step.ledger)
   return { step.session, known, ids }
 end
