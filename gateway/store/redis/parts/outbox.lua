@@ -48,9 +48,9 @@ end
 
 local function insert_row(id, chat, address, fields, state, place)
   local seq = next_number()
-  set_fields(row_at(id), fields)
   place = place or place_from(named(fields), seq)
-  call('HSET', row_at(id), 'state', state, 'chat', chat, 'place', place)
+  for _, each in ipairs({ 'state', state, 'chat', chat, 'place', place }) do fields[#fields + 1] = each end
+  set_fields(row_at(id), fields)
   if state ~= ROW_STREAMING then call('ZADD', chat_at(chat), place, id) end
   call('ZADD', P .. 'rows', seq, id)
   call('ZADD', P .. 'rows:' .. address, seq, id)
@@ -63,7 +63,7 @@ local function place_edit(id, edited)
   if shown_as then call('HSETNX', row_at(id), 'platform_message_id', shown_as) end
 end
 
-local HEAD_FACTS = { 'state', 'due_at', 'claim', 'confirmed', 'edits', 'ambiguous', 'place' }
+local HEAD_FACTS = { 'state', 'due_at', 'claim', 'confirmed', 'edits', 'ambiguous', 'place', 'attempts', 'heard' }
 
 local function is_in_doubt(facts)
   return is_among(ROW_WAITING, facts[1] or '') and tonumber(facts[6] or '0') > MOST_DOUBTS
@@ -113,11 +113,10 @@ local function advance(chat, now, adopting, shown)
       look_at_chat(chat, at)
       return { chat, 'due', at }
     elseif waits or (left and adopting) then
-      call('HINCRBY', row_at(id), 'attempts', 1)
       if left then call('HINCRBY', row_at(id), 'ambiguous', 1) end
       if facts[5] then place_edit(id, facts[5]) end
-      call('HSET', row_at(id), 'state', ROW_SENDING, 'claim', OWNER)
-      call('HDEL', row_at(id), 'heard')
+      call('HSET', row_at(id), 'state', ROW_SENDING, 'claim', OWNER, 'attempts', (facts[8] or 0) + 1)
+      if facts[9] then call('HDEL', row_at(id), 'heard') end
       if tonumber(facts[7]) > MOST_PLACE then
         local place = string.format('%.0f', facts[7] - MOST_PLACE)
         call('HSET', row_at(id), 'place', place)
@@ -160,9 +159,9 @@ local function take_rows()
 end
 
 -- Store a row. A row whose id is known is not stored twice; a streaming row gets its final text, and one that was
--- withheld goes out anew.
+-- withheld goes out anew. Gives the row's chat.
 local function store_row(row)
-  local state = call('HGET', row_at(row.id), 'state')
+  local state, chat = unpack(call('HMGET', row_at(row.id), 'state', 'chat'))
   if not state then
     insert_row(row.id, row.chat, row.address, row.fields, ROW_PENDING)
   elseif state == ROW_STREAMING or state == ROW_WITHHELD then
@@ -180,6 +179,7 @@ local function store_row(row)
       call('HSETNX', row_at(row.id), 'platform_message_id', final.platform_message_id)
     end
   end
+  return chat or row.chat
 end
 
 -- Store rows in their order and advance each chat once, the chats of `also`, too.
@@ -191,10 +191,7 @@ local function emit(rows, now, also)
       chats[#chats + 1] = chat
     end
   end
-  for _, row in ipairs(rows) do
-    store_row(row)
-    touch(call('HGET', row_at(row.id), 'chat'))
-  end
+  for _, row in ipairs(rows) do touch(store_row(row)) end
   for _, chat in ipairs(also) do touch(chat) end
   for i, chat in ipairs(chats) do advances[i] = advance(chat, now, false) end
   return advances
