@@ -63,10 +63,13 @@ local function oldest_suspect_of(platform, allowed)
   return ''
 end
 
+local ours = nil
+
 -- The lowest number that `of` gives for the platforms that this process runs, or '', and its platform.
 local function first_of(of)
   local lowest, whose = '', nil
-  for _, platform in ipairs(known_among(RUNS)) do
+  ours = ours or known_among(RUNS)
+  for _, platform in ipairs(ours) do
     local number = of(platform)
     if number ~= '' and (lowest == '' or tonumber(number) < tonumber(lowest)) then
       lowest, whose = number, platform
@@ -110,14 +113,16 @@ local function check_lane(lane, fence, item)
   return facts[2]
 end
 
--- Nobody runs the lane any more: a lane with items waits for a worker, an empty one is gone.
+-- Nobody runs the lane any more: a lane with items waits for a worker, an empty one is gone. A lane without an entry is
+-- in `suspect_of:<process>`.
 local function let_go(lane, aged)
   local facts = call('HMGET', lane_at(lane), 'entry', 'owner')
   if facts[1] then
     call('XACK', ready_at(platform_of(lane)), GROUP, facts[1])
     call('XDEL', ready_at(platform_of(lane)), facts[1])
+  elseif facts[2] then
+    call('SREM', P .. 'suspect_of:' .. facts[2], lane)
   end
-  if facts[2] then call('SREM', P .. 'suspect_of:' .. facts[2], lane) end
   call('DEL', lane_at(lane))
   local head = call('LINDEX', inbox_at(lane), 0)
   if head then schedule(lane, head, aged) end
@@ -139,10 +144,9 @@ local function hold(lane, head)
   return fence
 end
 
--- Put a new item at the end of its lane, which is claimed at once if it is idle and `claims`. Gives the item's id, how
--- many are ahead, and the fence if the lane was claimed.
-local function queue_item(lane, platform, event, inbound, at, claims)
-  local ahead = call('LLEN', inbox_at(lane))
+-- Put a new item at the end of its lane, behind `ahead` others. An idle lane is claimed at once if the caller `claims`.
+-- Gives the item's id, and the fence if the lane was claimed.
+local function queue_item(lane, ahead, platform, event, inbound, at, claims)
   claims = claims and ahead == 0
   local id = new_item(lane, platform, event, inbound, at, claims and 1 or 0)
   count('waiting:' .. platform_of(lane), 1)
@@ -150,16 +154,16 @@ local function queue_item(lane, platform, event, inbound, at, claims)
   if claims then
     call('SADD', P .. 'platforms', platform_of(lane))
     call('SADD', P .. 'suspect_of:' .. OWNER, lane)
-    return id, ahead, hold(lane, id)
+    return id, hold(lane, id)
   end
   if ahead == 0 then schedule(lane) end
-  return id, ahead
+  return id
 end
 
-local function end_item(id, outcome, at)
+local function end_item(id, lane, outcome, at)
   call('HSET', item_at(id), 'outcome', outcome, 'ended_at', at)
   call('DEL', P .. 'signals:' .. id)
-  count('waiting:' .. platform_of(call('HGET', item_at(id), 'key')), -1)
+  count('waiting:' .. platform_of(lane), -1)
   if outcome == ITEM_DEAD then
     count('dead', 1)
     call('RPUSH', P .. 'dead', id)

@@ -13,7 +13,7 @@ return once(function()
     elseif bypass == '0' and ahead >= cap then
       reply[i + 1] = { 'full', ahead, '', 0, '' }
     else
-      local id, fence, _
+      local id, fence
       local reopened = from ~= '' and reopen(from) or 0
       if bypass == '1' then
         id = new_item(lane, platform, event, inbound, at, 1)
@@ -22,7 +22,8 @@ return once(function()
         call('SADD', P .. 'bypass:' .. OWNER, id)
         joined()
       else
-        id, _, fence = queue_item(lane, platform, event, inbound, at, room > 0 and is_among(RUNS, platform_of(lane)))
+        local claims = room > 0 and is_among(RUNS, platform_of(lane))
+        id, fence = queue_item(lane, ahead, platform, event, inbound, at, claims)
         if fence then room = room - 1 end
       end
       reply[i + 1] = { 'new', ahead, id, reopened, fence or '' }

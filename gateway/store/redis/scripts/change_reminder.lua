@@ -17,6 +17,9 @@ return once(function()
     set_reminder(id, facts[1], facts[2])
   end
   local item = ''
-  if take() == '1' then item = queue_item(take(), take(), take(), take(), take()) end
+  if take() == '1' then
+    local lane = take()
+    item = queue_item(lane, call('LLEN', inbox_at(lane)), take(), take(), take(), take())
+  end
   return { 'ok', 1, item, emit(take_rows(), now, {}) }
 end)

@@ -38,19 +38,22 @@ end
 
 return once(function()
   local may_suspect, allowed = take() == '1', take_number()
-  local ready, platform = longest_waiting()
   local suspect, suspects_platform = oldest_suspect(allowed)
+  local ready, platform = '', ours[1]
+  if suspect ~= '' or #ours > 1 then ready, platform = longest_waiting() end
   local lane = nil
   if may_suspect and suspect ~= '' and (ready == '' or tonumber(suspect) < tonumber(ready)) then
     lane = take_suspect(suspects_platform, allowed)
   elseif platform then
     lane = take_ready(platform)
   end
-  if not lane then return { 'ok', '', '', (longest_waiting()), (oldest_suspect(allowed)) } end
-  local head = call('LINDEX', inbox_at(lane), 0)
-  local fence = hold(lane, head)
-  call('HINCRBY', item_at(head), 'attempts', 1)
-  return { 'ok', fence, head, (longest_waiting()), (oldest_suspect(allowed)) }
+  local head, fence = '', ''
+  if lane then
+    head = call('LINDEX', inbox_at(lane), 0)
+    fence = hold(lane, head)
+    call('HINCRBY', item_at(head), 'attempts', 1)
+  end
+  return { 'ok', fence, head, (longest_waiting()), suspect ~= '' and (oldest_suspect(allowed)) or '' }
 end, function(reply)
   local item = reply[3]
   if item == '' then return end

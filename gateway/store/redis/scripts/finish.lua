@@ -15,15 +15,9 @@ return once(function()
 
   local appended = step and append(step, lane, known) or {}
   absorb(lane, item, absorbed)
-  end_item(item, outcome, now)
+  local reply = end_turn(item, lane, outcome, now)
   call('LREM', inbox_at(lane), 1, item)
-  for _, id in ipairs(call('SMEMBERS', P .. 'absorbed:' .. item)) do end_item(id, ITEM_ABSORBED, now) end
-  call('DEL', P .. 'absorbed:' .. item)
-
-  local reply = call('HGET', P .. 'turn:' .. item, 'reply')
   local freed = reply and not given[reply] and drop_streaming(reply)
-  forget_questions(lane, item)
-  call('DEL', P .. 'turn:' .. item)
   local advances = emit(rows, tonumber(now), freed and { freed } or {})
 
   local following = call('LINDEX', inbox_at(lane), 0)
