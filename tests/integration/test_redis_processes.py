@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.domain.message import user
+from gateway.domain.message import note_of, user
 from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.errors import SessionConflict
 from gateway.store.port import Store
-from gateway.store.records import Opening
+from gateway.store.records import Forgetting, Opening, Rewriting
 from gateway.store.redis import RedisStore
 from gateway.store.redis.partitions import partition_of
 from tests.support.fakes import ManualClock
@@ -347,8 +347,7 @@ async def test_what_one_process_writes_another_reads(process: Opener) -> None:
     stored += await one.record_step(claim.lease, session.ref, claim.item, step(*exchange(2)))
     assert await transcript(two, "s1") == list(stored)
     assert (await two.tip(key())) == await one.tip(key())
-    await one.search("question", key(), 9)  # this process's index is written then
-    assert len(turns_of(await two.search("question", key(), 9))) == 4
+    assert len(turns_of(await two.search("question", key(), 9))) == 4  # they wait to be entered with some more
 
 
 async def test_a_message_that_was_not_indexed_in_time_is_found_after_a_restart(
@@ -367,6 +366,42 @@ async def test_a_message_that_was_not_indexed_in_time_is_found_after_a_restart(
         client.sadd(tag + b":unindexed", message.partition(b":message:")[2])
     other = await process()
     await eventually(lambda: _found(other, "a needle"))
+
+
+async def test_what_is_forgotten_while_it_waits_for_the_index_never_comes_into_it(
+    process: Opener, redis_server: RedisServer
+) -> None:
+    store = await process()
+    claim, session = await in_session(store)
+    said = await store.record_step(claim.lease, session.ref, claim.item, step(user("a needle"), user("a straw")))
+    deed = Forgetting(
+        id="d1",
+        key=key(),
+        at=START,
+        item=None,
+        tip=session.ref,
+        removed=(note_of(said[0])["id"],),
+        sessions=(Rewriting(session_id=session.id, freed=0, title=None, system_prompt="", todos=()),),
+    )
+    await store.forget(claim.lease, deed)
+    await store.aclose()  # what waits is entered before
+    with redis_server.client() as client:
+        assert client.keys("*:stem:*:straw")
+        assert client.keys("*:stem:*:needl") == []
+
+
+async def test_messages_are_entered_some_time_after_they_were_stored(
+    process: Opener, redis_server: RedisServer
+) -> None:
+    store = await process()
+    claim, session = await in_session(store)
+    await store.record_step(claim.lease, session.ref, claim.item, step(user("a needle")))
+
+    def entered() -> bool:
+        with redis_server.client() as client:
+            return bool(client.keys("*:stem:*:needl")) and not client.keys("*:unindexed")
+
+    await eventually(entered)
 
 
 async def _found(store: Store, text: str) -> bool:

@@ -3,8 +3,9 @@
 Cost of storing: eight bytes of the server's memory for each distinct term of a message, and about
 160 for each word that its conversation had not used before. Terms are written after the messages, in steps of
 at most 400, so that a long message holds nobody up; a term that several messages hold is written once for all of them,
-because the command costs more than its bytes. Until then the messages are listed as unindexed, so that another
-process enters their terms after a crash. Cost of a search within a key: see `ranking`; nobody else's messages are
+because the command costs more than its bytes. So the messages of some turns wait for each other (`Entering`). Until
+then they are listed as unindexed: a search first enters what is listed there, and so does another process after a
+crash. Cost of a search within a key: see `ranking`; nobody else's messages are
 touched. A search of all messages goes key by key: for an administrator, not for a turn.
 
 One character of a script without spaces is found as a prefix: the terms of such scripts are entered under their
@@ -18,7 +19,8 @@ import sys
 from array import array
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeVar
+from itertools import islice
+from typing import Final, TypeAlias, TypeVar
 
 import structlog
 
@@ -27,7 +29,7 @@ from gateway.domain.message import HOST, Message, note_of, said_in, text_of
 from gateway.store.records import Found, Meaning, Passage, Unembedded
 from gateway.store.redis import vectors
 from gateway.store.redis.admission import META, SEARCH, connect_meta
-from gateway.store.redis.arguments import listed
+from gateway.store.redis.arguments import flags, listed
 from gateway.store.redis.codec import document_in, message_from
 from gateway.store.redis.endpoint import Endpoint, ask, used
 from gateway.store.redis.keyspace import remove
@@ -51,6 +53,9 @@ _PAGE: Final = 200  # messages read in one step
 _OWNER: Final = 8  # bytes of a key's digest
 _ENTRY: Final = 8  # bytes of an entry
 _EVERY: Final = "*"  # the term of every message
+_TOGETHER: Final = 16  # messages of a key that wait for each other
+_SOON: Final = 0.5  # seconds that they wait at most
+_KEYS, _PAUSE = 16, 0.01  # as many keys at a time, and seconds between
 _LONG: Final = 16_384  # characters of a message, whose terms take some 10 ms
 _NOWHERE: Final = 255  # the partition of a message that came from a SQLite store
 
@@ -84,20 +89,53 @@ async def entries_of_long(messages: Sequence[Message]) -> Mapping[int, Sequence[
     return await asyncio.to_thread(entries_of, messages, longer=_LONG) if long else {}
 
 
-def index(wire: Wire, key: SessionKey, messages: Iterable[tuple[Message, Sequence[str] | None]]) -> None:
-    """Enter those of these new messages that a search should find; nobody waits for it. With each its entries, where
-    they are known."""
+New: TypeAlias = tuple[Message, Sequence[str] | None]
+"""A new message, and its entries, where they are known."""
+
+
+class Entering:
+    """New messages that wait to be entered in the index: those of one key until they are `_TOGETHER`, or for `_SOON`
+    seconds. Used on one event loop."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._waiting: dict[SessionKey, list[New]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, key: SessionKey, messages: Sequence[New]) -> None:
+        """Enter them some time."""
+        waiting = self._waiting.setdefault(key, [])
+        waiting += messages
+        if len(waiting) >= _TOGETHER:
+            index(self._wire, key, self._waiting.pop(key))
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_SOON, self._look)
+
+    def enter(self, most: int = sys.maxsize) -> None:
+        """Enter the messages of some keys."""
+        for key in list(islice(self._waiting, most)):
+            index(self._wire, key, self._waiting.pop(key))
+
+    def _look(self) -> None:
+        self.enter(_KEYS)
+        again = _PAUSE if self._waiting else None
+        self._timer = None if again is None else asyncio.get_running_loop().call_later(again, self._look)
+
+
+def index(wire: Wire, key: SessionKey, messages: Iterable[New]) -> None:
+    """Enter those of these new messages that a search should find and that are not entered yet; nobody waits for it."""
     found: dict[Kind, dict[str, Sequence[str]]] = {kind: {} for kind in KINDS}
     for message, known in messages:
         if kind := kind_of(message):
             found[kind][note_of(message)["id"]] = entries(message) if known is None else known
     for kind, some in found.items():
-        for step in _steps(owner_of(str(key), kind), some):
+        for step in _steps(owner_of(str(key), kind), some, owed=True):
             wire.submit(partition_of_key(key), "index", *step)
 
 
-def _steps(owner: str, terms_of: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
-    """Yield the arguments of the steps that enter messages, whose terms are given by their ids."""
+def _steps(owner: str, terms_of: Mapping[str, Sequence[str]], *, owed: bool) -> Iterator[list[str]]:
+    """Yield the arguments of the steps that enter messages, whose terms are given by their ids. `owed`: only those that
+    are not entered yet."""
     ids = sorted(terms_of, key=_number)
     for first in range(0, len(ids), _MOST_MESSAGES):
         some = ids[first : first + _MOST_MESSAGES]
@@ -110,12 +148,12 @@ def _steps(owner: str, terms_of: Mapping[str, Sequence[str]]) -> Iterator[list[s
         for start in range(0, len(flat) or 1, 2 * _MOST_TERMS):
             chunk = flat[start : start + 2 * _MOST_TERMS]
             part = "some" if start + len(chunk) < len(flat) else "last" if start else "all"
-            yield [owner, part, *listed(some), str(len(chunk) // 2), *chunk]
+            yield [owner, part, *flags(owed), *listed(some), str(len(chunk) // 2), *chunk]
 
 
 async def leave(wire: Wire, partition: int, key: SessionKey, ids: Sequence[str]) -> None:
     """Take messages, which are still stored, out of the index."""
-    await wire.settled()  # by then they are in it, as far as this process stored them
+    await _entered(wire, partition)  # or they would be entered later
     for first in range(0, len(ids), _PAGE):
         for message_id, stored in await _stored(wire, partition, ids[first : first + _PAGE]):
             message, _ = message_from(message_id, stored)
@@ -128,7 +166,7 @@ async def leave(wire: Wire, partition: int, key: SessionKey, ids: Sequence[str])
 
 async def leave_all(wire: Wire, endpoint: Endpoint, partition: int, key: SessionKey) -> None:
     """Take all messages of a key out of the index."""
-    await wire.settled()
+    await _entered(wire, partition)
     for owner in (owner_of(str(key)), owner_of(str(key), "returned")):
         await _leave_owner(wire, endpoint, partition, owner)
 
@@ -140,18 +178,24 @@ async def _leave_owner(wire: Wire, endpoint: Endpoint, partition: int, owner: st
 
 
 async def make_good(wire: Wire, partition: int) -> None:
-    """Enter the messages that a process stored and could not enter any more."""
-    await enter_again(wire, partition, await wire.ask(partition, "SMEMBERS", "unindexed"))
+    """Enter the messages that a process stored and has not entered, or could not any more."""
+    await enter_again(wire, partition, await wire.ask(partition, "SMEMBERS", "unindexed"), owed=True)
 
 
-async def enter_again(wire: Wire, partition: int, ids: Sequence[str]) -> None:
-    """Enter stored messages; nobody waits for the entries."""
+async def _entered(wire: Wire, partition: int) -> None:
+    """Return when all messages of a partition that are stored by now are in the index."""
+    await make_good(wire, partition)
+    await wire.settled()
+
+
+async def enter_again(wire: Wire, partition: int, ids: Sequence[str], *, owed: bool = False) -> None:
+    """Enter stored messages, or those among them that are `owed`; nobody waits for the entries."""
     for first in range(0, len(ids), _PAGE):
         for message_id, stored in await _stored(wire, partition, ids[first : first + _PAGE]):
             message, document = message_from(message_id, stored)
             if kind := kind_of(message):
                 terms = await asyncio.to_thread(entries, message)
-                for step in _steps(owner_of(document["k"], kind), {message_id: terms}):
+                for step in _steps(owner_of(document["k"], kind), {message_id: terms}, owed=owed):
                     wire.submit(partition, "index", *step)
 
 
@@ -224,7 +268,7 @@ async def _renewed(wire: Wire, partition: int, ids: Sequence[str]) -> set[str]:
         if kind := kind_of(message):
             owner, terms = owner_of(document["k"], kind), await asyncio.to_thread(entries, message)
             owners.add(owner)
-            for step in _steps(owner, {message_id: terms}):
+            for step in _steps(owner, {message_id: terms}, owed=False):
                 await wire.run(partition, "index", *step)
     return owners
 
@@ -240,11 +284,11 @@ async def search(
 ) -> list[Passage]:
     """The passages that answer best, best first: people's and the model's words, then results of tools. `old`: the
     partitions whose messages are read, because another version made their entries."""
-    await wire.settled()  # by then the messages of this process are in the index
     if key is not None:
         partition = partition_of_key(key)
         if partition in old:
             return await _search_read(wire, partition, [str(key)], words, limit, now)
+        await _entered(wire, partition)
         return await ranking.search(
             lambda kind: RedisIndex(wire, partition, owner_of(str(key), kind)), words, limit, now, meaning
         )
@@ -252,6 +296,7 @@ async def search(
     found = list[Passage]()
     for partition in range(PARTITIONS):
         if partition not in old:
+            await _entered(wire, partition)
             found += await _everybodys(wire, partition, sought, limit, meaning)
         else:
             found += await _search_read(wire, partition, await _keys_of(wire, partition), words, limit, now)
@@ -260,8 +305,8 @@ async def search(
 
 async def holding(wire: Wire, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
     """For each value the messages of the key that hold all of its words."""
-    await wire.settled()
     partition = partition_of_key(key)
+    await _entered(wire, partition)
     indexes = [RedisIndex(wire, partition, owner_of(str(key), kind)) for kind in KINDS]
     return await ranking.holding(indexes, values, limit)
 
@@ -272,7 +317,7 @@ async def around(wire: Wire, key: SessionKey, message_id: str, reach: int) -> li
     stored = await _stored(wire, partition, [message_id])
     if not stored or message_from(*stored[0])[1]["k"] != str(key):
         return []
-    await wire.settled()
+    await _entered(wire, partition)
     return await ranking.around(RedisIndex(wire, partition, owner_of(str(key))), _number(message_id), reach)
 
 

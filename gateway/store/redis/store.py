@@ -155,6 +155,7 @@ class RedisStore(Store):
         self._wire = Wire(
             self._endpoint, caller=self._caller, clock=clock, background=self._background, patience=patience
         )
+        self._entering = searching.Entering(self._wire)
         self._lanes = Lanes(self._wire, self._places, clock, attempt_pauses)
         self._process.signal_listeners.append(lambda key, _: self._lanes.disturb(key))
         self._outbox = Outbox(self._wire, self._process, self._places)
@@ -204,6 +205,7 @@ class RedisStore(Store):
     async def aclose(self) -> None:
         """Finish the steps on their way and leave, so that the others need not wait for the lease."""
         if self._wire.is_open:
+            self._entering.enter()
             await self._wire.drain()
             await self._membership.leave()
         await self._background.aclose()
@@ -905,7 +907,7 @@ class RedisStore(Store):
         messages: tuple[Message, ...],
     ) -> None:
         self._process.transcripts.append(session_id, position, messages)
-        searching.index(self._wire, key, _new(record.messages, messages, entries))
+        self._entering.add(key, _new(record.messages, messages, entries))
 
     async def _opened(self, lease: Lease, opening: Opening, script: str, *parts: str) -> list[Any]:
         """Run a script that opens a session and gives the ids of its messages first. A continuation
@@ -917,7 +919,7 @@ class RedisStore(Store):
             self._places.note(session.id, partition)
             if len(reply) == 1 or reply[1] == len(messages):
                 self._process.transcripts.put(session.id, messages)
-            searching.index(self._wire, lease.key, _new(opening.transcript, messages, {}))
+            self._entering.add(lease.key, _new(opening.transcript, messages, {}))
 
         return await self._wire.run(partition, script, *parts, done=done)
 

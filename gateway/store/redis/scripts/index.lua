@@ -1,13 +1,15 @@
 -- needs: terms
 -- owner's digest, 'all' if these are all terms of the messages, 'last' if others were entered before them, else 'some',
--- n messages, rising, m terms, each with the places of the messages that hold it. A message that was forgotten meanwhile
--- is not entered. Gives {'ok'}.
+-- '1': only those messages that are listed as unindexed, n messages, rising, m terms, each with the places of the
+-- messages that hold it. A message that was forgotten meanwhile is not entered. Gives {'ok'}.
 return once(function()
-  local owner, part, ids = take(), take(), take_many(take_number())
+  local owner, part, owed, ids = take(), take(), take() == '1', take_many(take_number())
   local entries, there = {}, false
   local newer = part == 'all' and newest_of(owner) < packed(ids[1])
   for place, id in ipairs(ids) do
-    local exists = call('EXISTS', P .. 'message:' .. id) == 1
+    local exists
+    if owed then exists = call('SISMEMBER', P .. 'unindexed', id) == 1
+    else exists = call('EXISTS', P .. 'message:' .. id) == 1 end
     entries[tostring(place)] = exists and packed(id) or ''
     there = there or exists
   end
