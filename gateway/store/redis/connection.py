@@ -1,8 +1,8 @@
 """One connection, which carries steps in order.
 
-All steps that wait when the connection is free go out as one batch, and their answers are read before
-the next batch goes: with many callers that is one round trip for dozens of steps, and with one caller no
-delay. If the connection breaks before the answers are there, the batch's writing steps may or may
+All steps that wait when the connection is free go out as one batch, and with the first of its answers goes what has
+come to wait meanwhile: with many callers that is one round trip for dozens of steps, the server never waits for us, and
+one caller has no delay. If the connection breaks before the answers are there, the batch's writing steps may or may
 not have been done. They are sent again, under the same numbers, until the server answers: the scripts
 do a number once (see parts/base.lua). So a step that may have happened is never given up while the
 store is open; a step that was certainly not sent fails with StoreUnavailable after `patience`.
@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import types
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from typing import Any, Final
 
 import structlog
@@ -48,6 +48,7 @@ log = structlog.get_logger(__name__)
 
 MOST: Final = 128  # steps in one batch: bounds what one failure repeats
 _PASSES: Final = 4
+_TOLD_OF: Final = 64  # answered steps that the server hears of at a time, where batches never end
 # The server did nothing and will not here or now; another try may find it willing.
 _UNWILLING: Final = (
     AskError,
@@ -187,13 +188,20 @@ class Connection:
                 await self._resting
                 self._resting = None
             await self._assemble()
-            while self._waiting and len(self._carried) < MOST:
-                job = self._waiting.popleft()
-                self._numbered += 1
-                job.number = self._numbered
-                self._carried.append(job)
+            self._take()
             await self._carry()
             self._answered = self._numbered
+
+    def _take(self) -> list[Job]:
+        """Jobs that are carried from here on, behind those that are."""
+        taken: list[Job] = []
+        while self._waiting and len(self._carried) < MOST:
+            job = self._waiting.popleft()
+            self._numbered += 1
+            job.number = self._numbered
+            self._carried.append(job)
+            taken.append(job)
+        return taken
 
     async def _assemble(self) -> None:
         """Let callers put the jobs that they are about to put: a pass of the loop costs far less than a batch of their
@@ -245,21 +253,24 @@ class Connection:
                 await self._clock.sleep(backoff.pause())
 
     async def _exchange(self, answers: Answers) -> BaseException | None:
-        """Send the batch and hand out the answers as they come, so that callers go on while the server does the rest.
-        Jobs that were not done stay in the batch. Returns why they were not done; None: trying again at once helps."""
-        packed = b"".join(map(pack_command, map(self._command, self._carried)))  # type: ignore[arg-type]
-        for job in self._carried:
-            job.sent = True
+        """Send the batch and hand out the answers as they come, so that callers go on while the server does the rest;
+        what they want next is sent behind it. Jobs that were not done stay in the batch, and nothing more is sent
+        behind them. Returns why they were not done; None: trying again at once helps."""
         trouble: BaseException | None = None
         undone: list[Job] = []
         try:
-            answers.ask(packed)
+            self._send(answers, self._carried)
             while self._carried:
                 if (reply := answers.gets()) is NONE:
+                    if not undone and (more := self._take()):
+                        self._send(answers, more)
                     await answers.more()
                     continue
                 if not isinstance(reply, RedisError):
-                    self._carried.popleft().answer(reply)
+                    job = self._carried.popleft()
+                    job.answer(reply)
+                    if not undone and job.number - self._answered > _TOLD_OF:
+                        self._answered = job.number
                     continue
                 if isinstance(reply, RedisConnectionError) and not isinstance(reply, BusyLoadingError):
                     raise reply
@@ -271,6 +282,12 @@ class Connection:
         finally:
             self._carried.extendleft(reversed(undone))
         return trouble
+
+    def _send(self, answers: Answers, jobs: Iterable[Job]) -> None:
+        packed = b"".join(map(pack_command, map(self._command, jobs)))  # type: ignore[arg-type]
+        for job in jobs:
+            job.sent = True
+        answers.ask(packed)
 
     def _command(self, job: Job) -> tuple[str, ...]:
         if job.script is None:

@@ -202,6 +202,7 @@ async def enter_again(wire: Wire, partition: int, ids: Sequence[str], *, owed: b
 async def unembedded(wire: Wire, model: str, length: int, limit: int) -> list[Unembedded]:
     """Messages of one conversation without a vector of this model, the newest first."""
     for partition in range(PARTITIONS):
+        await _entered(wire, partition)
         same = await vectors.is_of(wire, partition, model, length)
         owners = [each for each in await wire.ask(partition, "SMEMBERS", "searched") if not each.endswith(RETURNED)]
         said = await wire.ask_all((partition, ("STRLEN", f"stem:{each}:{_EVERY}")) for each in owners)

@@ -143,19 +143,17 @@ local function once(body, read)
   end
   local answers = P .. 'answers:' .. OWNER
   local kept = call('HMGET', answers, 'heard', CALL)
-  local heard = tonumber(kept[1] or '-1')
-  if tonumber(ANSWERED) > heard then
-    call('HSET', answers, 'heard', ANSWERED)
+  local heard, answered = tonumber(kept[1] or '-1'), tonumber(ANSWERED)
+  if tonumber(CALL) <= heard then return { 'stale' } end
+  if kept[2] then return given(cmsgpack.unpack(kept[2])) end
+  call('HSET', answers, 'heard', math.max(heard, answered))
+  if answered > heard then
     local given_up = {}
     for _, number in ipairs(call('HKEYS', answers)) do
-      if number ~= 'heard' then given_up[#given_up + 1] = number end
+      if number ~= 'heard' and tonumber(number) <= answered then given_up[#given_up + 1] = number end
     end
     call_with('HDEL', answers, given_up)
-    if math.floor(ANSWERED / 256) > math.floor(heard / 256) then call('EXPIRE', answers, 86400) end
-  else
-    if tonumber(CALL) <= heard then return { 'stale' } end
-    if kept[2] then return given(cmsgpack.unpack(kept[2])) end
-    call('HSET', answers, 'heard', heard)
+    if math.floor(answered / 256) > math.floor(heard / 256) then call('EXPIRE', answers, 86400) end
   end
   local reply = answer(body)
   call('HSET', answers, CALL, cmsgpack.pack(reply))
