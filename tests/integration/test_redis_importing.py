@@ -13,9 +13,10 @@ import pytest
 from gateway.domain.message import note_of, user
 from gateway.store.records import Opening
 from gateway.store.redis import RedisStore, searching
+from gateway.store.redis.partitions import partition_of_key
 from tests.support.fakes import ManualClock
 from tests.support.program import legato, started
-from tests.support.store_kit import START, key, new_session
+from tests.support.store_kit import START, in_session, key, new_session, step, turns_of
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
@@ -55,6 +56,28 @@ async def test_entries_of_many_messages_go_before_newer_ones_and_leave_out_forgo
     forgotten = whole[next(name for name in whole if name.endswith(b":*"))][7]
     assert _lists(redis_server) == {name: [each for each in held if each != forgotten] for name, held in whole.items()}
     await store.aclose()
+
+
+async def test_two_who_enter_the_same_long_message_at_once_enter_it_once(redis_server: RedisServer) -> None:
+    redis_server.empty()
+    one, two = (RedisStore(redis_server.url, clock=ManualClock(START)) for _ in range(2))
+    await one.open()
+    await two.open()
+    claim, session = await in_session(one)
+    words = " ".join(f"word{number}" for number in range(450))  # more terms than one step takes
+    new = await one.record_step(claim.lease, session.ref, claim.item, step(user(words), user("word1 again")))
+    terms = {note_of(each)["id"]: searching.entries(each) for each in new}
+    first, *rest = searching._steps(searching.owner_of(key().text), terms, owed=True)
+    partition = partition_of_key(key())
+    await one._wire.run(partition, "index", *first)
+    assert len(turns_of(await two.search("word1", key(), 9))) == 2  # it enters what it finds unindexed
+    for each in rest:
+        await one._wire.run(partition, "index", *each)
+    lists = _lists(redis_server)
+    assert all(held == sorted(set(held)) for held in lists.values())
+    assert sorted(map(len, lists.values()))[-2:] == [2, 2]  # of word1, and of all messages
+    for store in (one, two):
+        await store.aclose()
 
 
 @pytest.mark.parametrize("grown", [500, 10_000, *(pytest.param(size, marks=pytest.mark.slow) for size in (0, 4_000))])

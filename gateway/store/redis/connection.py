@@ -48,7 +48,6 @@ log = structlog.get_logger(__name__)
 
 MOST: Final = 128  # steps in one batch: bounds what one failure repeats
 _PASSES: Final = 4
-_TOLD_OF: Final = 64  # answered steps that the server hears of at a time, where batches never end
 # The server did nothing and will not here or now; another try may find it willing.
 _UNWILLING: Final = (
     AskError,
@@ -262,15 +261,13 @@ class Connection:
             self._send(answers, self._carried)
             while self._carried:
                 if (reply := answers.gets()) is NONE:
-                    if not undone and (more := self._take()):
+                    if not undone and not answers.is_cut and (more := self._take()):
+                        self._answered = self._carried[0].number - 1
                         self._send(answers, more)
                     await answers.more()
                     continue
                 if not isinstance(reply, RedisError):
-                    job = self._carried.popleft()
-                    job.answer(reply)
-                    if not undone and job.number - self._answered > _TOLD_OF:
-                        self._answered = job.number
+                    self._carried.popleft().answer(reply)
                     continue
                 if isinstance(reply, RedisConnectionError) and not isinstance(reply, BusyLoadingError):
                     raise reply

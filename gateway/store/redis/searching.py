@@ -74,7 +74,8 @@ def entries(message: Message) -> list[str]:
 def _with_starts(terms: Sequence[str]) -> list[str]:
     dense = [] if "".join(terms).isascii() else filter(is_dense, terms)
     starts = dict.fromkeys("^" + term[0] for term in dense)
-    return [*terms, *starts, _EVERY] if terms else []
+    # The list of all goes with the first step, by which another process knows that these messages are being entered.
+    return [_EVERY, *terms, *starts] if terms else []
 
 
 def entries_of(messages: Sequence[Message], *, longer: int = 0) -> Mapping[int, Sequence[str]]:
@@ -117,9 +118,10 @@ class Entering:
             index(self._wire, key, self._waiting.pop(key))
 
     def _look(self) -> None:
+        self._timer = None
         self.enter(_KEYS)
-        again = _PAUSE if self._waiting else None
-        self._timer = None if again is None else asyncio.get_running_loop().call_later(again, self._look)
+        if self._waiting:
+            self._timer = asyncio.get_running_loop().call_later(_PAUSE, self._look)
 
 
 def index(wire: Wire, key: SessionKey, messages: Iterable[New]) -> None:

@@ -4,21 +4,22 @@
 -- messages that hold it. A message that was forgotten meanwhile is not entered. Gives {'ok'}.
 return once(function()
   local owner, part, owed, ids = take(), take(), take() == '1', take_many(take_number())
-  local entries, there = {}, false
+  local entries, last = {}, nil
   local newer = part == 'all' and newest_of(owner) < packed(ids[1])
   for place, id in ipairs(ids) do
     local exists
     if owed then exists = call('SISMEMBER', P .. 'unindexed', id) == 1
     else exists = call('EXISTS', P .. 'message:' .. id) == 1 end
     entries[tostring(place)] = exists and packed(id) or ''
-    there = there or exists
+    if exists then last = packed(id) end
   end
-  if not there then return { 'ok' } end
+  if not last then return { 'ok' } end
   for _ = 1, take_number() do
     local term, places = take(), take()
     enter(owner, term, (string.gsub(places, '(%d+) ?', entries)), newer)
   end
   call('SADD', P .. 'searched', owner)
-  if part ~= 'some' then call('SREM', P .. 'unindexed', unpack(ids)) end
+  -- The first step enters the list of all. Was it put off, the messages stay listed, and a search enters them anew.
+  if part ~= 'some' and newest_of(owner) >= last then call('SREM', P .. 'unindexed', unpack(ids)) end
   return { 'ok' }
 end)
