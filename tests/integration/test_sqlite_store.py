@@ -183,6 +183,23 @@ async def test_a_crash_leaves_no_message_unfound(make: Opener, store: SqliteStor
     assert await found(killed, "before")
 
 
+async def test_a_damaged_index_holds_up_no_start_and_no_message(make: Opener, store: SqliteStore, path: Path) -> None:
+    claim, session = await in_session(store)
+    await store.record_step(claim.lease, session.ref, claim.item, step(*exchange(1)))
+    await store.aclose()
+    file = apsw.Connection(str(path))
+    file.execute("UPDATE message_search_data SET block = x'000100020003' WHERE id = 10")
+    file.execute(
+        "INSERT INTO messages(key, session_id, role, body, at) SELECT key, session_id, role, body, at FROM messages"
+    )
+    file.close()
+    again = make()
+    with capture_logs() as logged:
+        await again.open()
+        await again.accept([arrival("e9", "9")], cap=9)
+    assert [each["event"] for each in logged if each["log_level"] == "error"] == ["search_index_behind"]
+
+
 async def test_what_another_process_forgot_is_not_entered(store: SqliteStore, path: Path) -> None:
     claim, session = await in_session(store)
     await store.record_step(claim.lease, session.ref, claim.item, step(user("meteor"), user("comet")))

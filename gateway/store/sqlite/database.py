@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
@@ -131,9 +132,10 @@ class Database:
         return await self._in(self._reader, lambda: self.on(_READER, query, *args, **named))
 
     async def search(self, query: Query[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """Run a search in the searcher's thread. It finds all that is stored by now."""
+        """Run a search in the searcher's thread. It finds all that is stored by now, unless the disk is full."""
         if self._writer is not None:
-            await self._writer.catch_up()
+            with suppress(StoreUnavailable):
+                await self._writer.catch_up()
         return await self._in(self._searcher, lambda: self.on(_SEARCHER, query, *args, **named))
 
     async def write(self, work: Query[P, T], *args: P.args, **named: P.kwargs) -> T:

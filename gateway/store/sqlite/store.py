@@ -189,7 +189,10 @@ class SqliteStore(Store):
             self._process.agenda.wait(chat, due_at)
         if await self._database.read(forgetting.owes_scrub):
             self._background.start(self._scrub(), name="scrub")
-        await self._database.write(search.enter_missed)
+        try:
+            await self._database.write(search.enter_missed)
+        except StoreUnavailable as error:  # people are answered all the same
+            log.error("search_index_behind", error=str(error))
         if not await self._database.read(search.is_made) and await self._database.write(search.is_outdated):
             self._background.start(self._renew_search(), name="search index")
 

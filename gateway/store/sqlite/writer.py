@@ -40,6 +40,7 @@ T = TypeVar("T")
 
 MAX_BATCH: Final = 256  # operations in one transaction: bounds what one failure repeats
 MOST_ASIDE: Final = 32  # messages that were stored, after which what was put aside is done even while operations wait
+_MOST_KEPT: Final = 1_024  # messages that are kept for another try
 _IDLE: Final = 0.05  # seconds without an operation, after which it is done
 
 BROKEN: Final = "The part of this process that writes to {path} has ended ({error}): start Legato again."
@@ -193,6 +194,7 @@ class Writer:
             if self._connection.in_transaction:
                 raise  # and nobody could write any more
             log.error("store_put_off", error=f"{type(error).__name__}: {error}")
+            self._connection.stored = self._connection.stored[-_MOST_KEPT:]
         self._aside_at = len(self._connection.stored) + MOST_ASIDE
 
     def _aside_now(self) -> None:
