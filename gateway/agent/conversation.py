@@ -223,7 +223,7 @@ class Conversation(Struct, kw_only=True):
 
     def answered(self, request: ModelRequest, usage: CanonicalUsage, at: float) -> int:
         """Note that the model answered `request`, which held everything up to here, and what the provider counted.
-        `at`: when it was sent, on the monotonic clock. Returns our own count of it."""
+        `at`: when it was sent, on the monotonic clock. Returns our own count of it, to learn from."""
         tokens, counted = usage.prompt_tokens, self.counted_tokens()
         session, length = self.stored.session, len(self.stored.messages) + len(self.fresh.messages)
         self.prefix.sent = Sent(
@@ -239,6 +239,8 @@ class Conversation(Struct, kw_only=True):
             aside=self.aside() if self.quotes else None,
         )
         if tokens:
+            if self.counter.is_rough:  # and never too low: a lower report says nothing of the model's tokenizer
+                counted = min(counted, tokens)
             self.calibration.learn(self.spec.name, reported=tokens, counted=counted)
             self.fresh = replace(self.fresh, reported_tokens=tokens, reported_messages=length)
         return counted

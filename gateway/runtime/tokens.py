@@ -103,6 +103,11 @@ class TokenCounter:
             self._roughly, self._rough = 0.0, None
         return chars > LONG_TO_MEASURE or (self._encoding is None and not self._roughly)
 
+    @property
+    def is_rough(self) -> bool:
+        """Say whether short texts are still counted by the commonest tokens alone."""
+        return self._encoding is None and self._roughly > 0.0
+
     def _counted(self, text: str) -> int:
         # Python keeps the UTF-8 form inside each string whose form was asked for, unless it is ASCII. The texts that
         # are counted stay in memory, so it is a copy that is given away.
