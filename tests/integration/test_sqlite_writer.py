@@ -119,6 +119,30 @@ async def test_what_is_put_aside_fails_nobody_and_is_tried_again(
         assert (ledger.told, ledger.names) == ([], ledger.entered)
 
 
+async def test_where_many_write_who_comes_a_moment_later_is_in_the_same_transaction(tmp_path: Path) -> None:
+    async with writing(tmp_path / "x.db") as (_, writer):
+        await together(writer, *(put(f"{number}") for number in range(5)))
+        before = writer.commits
+
+        async def later(name: str, passes: int) -> str:
+            for _ in range(passes):
+                await asyncio.sleep(0)
+            return await writer.run(put(name))
+
+        assert await asyncio.gather(later("a", 0), later("b", 0), later("c", 1)) == ["a", "b", "c"]
+        assert writer.commits == before + 1
+
+
+async def test_what_waits_for_others_is_written_before_the_end(tmp_path: Path) -> None:
+    async with writing(tmp_path / "x.db") as (ledger, writer):
+        await together(writer, *(put(f"{number}") for number in range(5)))
+        last = asyncio.ensure_future(writer.run(put("last")))
+        await asyncio.sleep(0)
+        await writer.aclose()
+        assert await last == "last"
+        assert "last" in ledger.names
+
+
 async def test_what_is_put_aside_is_done_before_the_end(tmp_path: Path) -> None:
     async with writing(tmp_path / "x.db") as (ledger, writer):
         await together(writer, *(put(f"{number}") for number in range(5)))

@@ -41,6 +41,8 @@ T = TypeVar("T")
 MAX_BATCH: Final = 256  # operations in one transaction: bounds what one failure repeats
 MOST_ASIDE: Final = 32  # messages that were stored, after which what was put aside is done even while operations wait
 _MOST_KEPT: Final = 1_024  # messages that are kept for another try
+_MANY: Final = 3  # operations in one transaction, from which on others are waited for
+_PASSES: Final = 4  # of the loop, as long as each brings more operations
 _IDLE: Final = 0.05  # seconds without an operation, after which it is done
 
 BROKEN: Final = "The part of this process that writes to {path} has ended ({error}): start Legato again."
@@ -87,6 +89,8 @@ class Writer:
         self._broken = broken
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+        self._gathered: list[_Job] = []  # that the thread is handed next
+        self._together = 0  # operations in the last transaction
         self._closing = False
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._thread = threading.Thread(target=self._serve, name="store-writer", daemon=True)
@@ -109,7 +113,7 @@ class Writer:
             failed()
             raise StoreUnavailable("The store is closed.")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put(_Job(work, future, done, failed, abandoned))
+        self._put(_Job(work, future, done, failed, abandoned))
         try:
             return await future
         except asyncio.CancelledError:
@@ -118,13 +122,34 @@ class Writer:
                 abandoned(future.result())
             raise
 
+    def _put(self, job: _Job) -> None:
+        """Hand a job to the thread. Where many write, after a pass of the loop: who also wants to write just now
+        is in the same transaction then, and a commit costs far more than a pass."""
+        if self._together < _MANY:
+            self._queue.put(job)
+            return
+        self._gathered.append(job)
+        if len(self._gathered) == 1:
+            self._loop.call_soon(self._gather, 1, 1)
+
+    def _gather(self, before: int, passes: int) -> None:
+        if len(self._gathered) > before and passes < _PASSES:
+            self._loop.call_soon(self._gather, len(self._gathered), passes + 1)
+        else:
+            self._hand_in()
+
+    def _hand_in(self) -> None:
+        for job in self._gathered:
+            self._queue.put(job)
+        self._gathered.clear()
+
     async def run_outside(self, work: Callable[[apsw.Connection], T]) -> T:
         """The result of work that no transaction can hold, such as folding the log into the file. Raises
         StoreUnavailable."""
         if self._closing:
             raise StoreUnavailable("The store is closed.")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put(_Job(work, future, outside=True))
+        self._put(_Job(work, future, outside=True))
         return await future
 
     async def catch_up(self) -> None:
@@ -136,6 +161,7 @@ class Writer:
         """Finish all operations that wait and end the thread. Idempotent; the connection stays open."""
         if not self._closing:
             self._closing = True
+            self._hand_in()
             self._queue.put(None)
         await asyncio.shield(self._ended)
         self._thread.join()
@@ -282,6 +308,7 @@ class Writer:
     # -- on the loop ------------------------------------------------------------------------
 
     def _deliver(self, batch: list[_Job]) -> None:
+        self._together = len(batch)
         for job in batch:
             try:
                 if job.error is not None:
@@ -309,6 +336,8 @@ class Writer:
             while True:
                 if (job := self._queue.get_nowait()) is not None:
                     batch.append(job)
+        batch += self._gathered
+        self._gathered.clear()
         for job in batch:
             job.error = StoreUnavailable(sentence)
         self._deliver(batch)
