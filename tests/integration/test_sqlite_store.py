@@ -7,6 +7,7 @@ import errno
 import os
 import stat
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -141,7 +142,6 @@ async def test_a_reader_works_beside_the_gateway(make: Opener, store: SqliteStor
     for number in range(3):
         await store.record_step(claim.lease, session.ref, claim.item, step(*exchange(number)))
         assert len(await transcript(beside, "s1")) == 2 * number + 2
-    await eventually(lambda: found(beside, "question 2"))
     assert len(turns_of(await beside.search("question answer", None, 9))) == 6
     with pytest.raises(StoreUnavailable, match="reading only"):
         await beside.emit([outbound("o1")])
@@ -156,7 +156,7 @@ async def found(store: SqliteStore, word: str) -> bool:
 
 
 async def test_a_message_is_found_at_once_and_by_others_after_some_more(
-    make: Opener, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+    make: Opener, store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "_IDLE", 3_600.0)
     claim, session = await in_session(store)
@@ -167,7 +167,13 @@ async def test_a_message_is_found_at_once_and_by_others_after_some_more(
     assert await found(store, "word3")
     for number in range(writer.MOST_ASIDE):
         await store.record_step(claim.lease, session.ref, claim.item, step(user(f"late{number}")))
-    await eventually(lambda: found(beside, "late0"))  # while nobody searched with the gateway's store
+    assert await found(beside, "late31")  # it reads what is not entered yet
+
+    def entered() -> bool:
+        with closing(connect_reader(path)) as words:
+            return ("late0",) in words.execute("SELECT term FROM search_words").fetchall()
+
+    await eventually(entered)  # while nobody searched with the gateway's store
 
 
 async def test_a_crash_leaves_no_message_unfound(make: Opener, store: SqliteStore, path: Path) -> None:

@@ -58,6 +58,8 @@ class Places:
     async def leave(self, store: Store) -> None:
         """Leave the store as if its process were gone, with its work as it was."""
         if isinstance(store, RedisStore):
+            store._entering.enter()
+            await store._wire.settled()
             await store._background.aclose()
             await store._wire.aclose()
             for database in range(2):

@@ -1,9 +1,9 @@
 """The full-text index: a message is entered once, and its entry is never rewritten by a compaction.
 
 The index takes messages some time after they were stored, many at once, because FTS5 writes a segment for each
-transaction. A search begins with those that wait; another process finds them a moment later. What a crash left out is
-entered at the next start: the messages whose numbers are above all that are in the index. Results of tools stand in
-the same table under other owners: a search for people's words does not meet them.
+transaction. A search begins with those that wait; another process reads all messages until they are in it. What a crash
+left out is entered at the next start: the messages whose numbers are above all that are in the index. Results of tools
+stand in the same table under other owners: a search for people's words does not meet them.
 
 FTS5 gives the messages of a term; `ranking` decides which of them answer. (FTS5's own `bm25()` is 0 here, because the
 table keeps no positions.)
@@ -45,6 +45,7 @@ _BELOW: Final = (
     f"search_below_{searchable.MADE}"  # and while they are made anew: the entries below this number are not yet
 )
 _GROWN: Final = 1.05  # times as many messages: the words are read anew
+_NEWEST: Final = "SELECT rowid FROM message_search ORDER BY rowid DESC LIMIT 1"
 _READ: Final = 500  # messages read at once, where there is no index
 RENEWED: Final = 50  # messages entered anew in one transaction
 
@@ -59,9 +60,15 @@ def enter_stored(connection: Connection) -> None:
             enter(connection, number, key, message)
 
 
+def _is_behind(connection: apsw.Connection) -> bool:
+    row = one(connection, _NEWEST) or (0,)
+    found = "SELECT 1 FROM messages WHERE id > ? AND role IN ('user', 'assistant', 'tool') LIMIT 1"
+    return one(connection, found, row) is not None
+
+
 def enter_missed(connection: apsw.Connection) -> None:
     """Index the messages that were stored last and that no process came to index."""
-    row = one(connection, "SELECT rowid FROM message_search ORDER BY rowid DESC LIMIT 1")
+    row = one(connection, _NEWEST)
     if row is None and not is_made(connection):  # all entries are made anew
         return
     found = "SELECT id, key, body, note FROM messages WHERE id > ? ORDER BY id"
@@ -199,9 +206,12 @@ def passages(
     limit: int,
     now: float,
     meaning: Meaning | None = None,
+    *,
+    is_late: bool,
 ) -> list[Passage]:
-    """The passages that answer best, best first: people's and the model's words, then results of tools."""
-    if is_made(connection):
+    """The passages that answer best, best first: people's and the model's words, then results of tools. `is_late`: the
+    last messages may not be in the index; then all messages are read."""
+    if is_made(connection) and not (is_late and _is_behind(connection)):
         return _at_once(ranking.search(partial(SqliteIndex, connection, entries, key), words, limit, now, meaning))
     read = _read(connection, words, key)
     index = SqliteIndex(connection, entries, key, None)

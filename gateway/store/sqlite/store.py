@@ -773,7 +773,10 @@ class SqliteStore(Store):
         self, words: str, key: SessionKey | None, limit: int, meaning: Meaning | None = None
     ) -> list[Passage]:
         now = self._process.time.now()
-        return await self._database.search(search.passages, self._entries, words, key, limit, now, meaning)
+        late = self._database.is_read_only
+        return await self._database.search(
+            search.passages, self._entries, words, key, limit, now, meaning, is_late=late
+        )
 
     unembedded = _reads(vectors.unembedded)
 
