@@ -131,8 +131,8 @@ class Conversation(Struct, kw_only=True):
         size = len(text_of(message))
         for call in message.get("tool_calls", ()):
             size += len(call["function"]["arguments"])
-        filled = (self.overhead + self.stored.tokens) / self.spec.context_length
-        aside = self.counter.takes_long(size, filled)
+        # Without the overhead, most of which is our own English: it alone is a twentieth of a window of 32,000.
+        aside = self.counter.takes_long(size, self.stored.tokens / self.spec.context_length)
         return await asyncio.to_thread(self.measured, message) if aside else self.measured(message)
 
     def counted_tokens(self) -> int:
