@@ -1,7 +1,8 @@
 """The exact work of one message, as `tests/architecture/budgets.json` holds it: `make work`.
 
 Counted is what a machine's speed does not change: calls of Python functions on every thread, statements of SQLite or
-commands of Redis, tasks and timers. The model takes no time; a platform and its people are a process of their own.
+commands of Redis, tasks, timers, bytes written to files; of a start, the modules that its first reply has loaded. The
+model takes no time; a platform and its people are a process of their own.
 
     python -m tests.bench.work                   each world, beside what the file says, by rooms
     python -m tests.bench.work telegram --all    one world, and its functions
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -57,6 +59,7 @@ class Work:
     commands: int = 0
     tasks: int = 0
     timers: int = 0
+    written: int = 0  # bytes
     counts: bool = False
 
     def seen(self, frame: FrameType, event: str, argument: Any) -> None:
@@ -88,10 +91,17 @@ class Work:
             "commands": self.commands,
             "tasks": self.tasks,
             "timers": self.timers,
+            "kilobytes": self.written / 1000,
         }
         walk = {"functions": sum(walked.values()), "files": len(walked), "walk": list(walked)}
         of_rooms = {room: round(count / messages) for room, count in sorted(rooms.items()) if count >= messages}
         return {name: round(value / messages, 1) for name, value in found.items()} | walk | {"rooms": of_rooms}
+
+
+def _written() -> int:
+    """The bytes that this process has written to files; 0 where the system (not Linux) does not say so."""
+    said = Path("/proc/self/io")
+    return int(said.read_text().split("wchar: ")[1].split()[0]) if said.exists() else 0
 
 
 def _room(file: str) -> str:
@@ -200,6 +210,7 @@ WORLDS: Final = {
     "telegram": _telegram,
     "discord": _discord,
 }
+START: Final = "start"  # of the program, and its first reply: no message, but it is held as one
 
 
 async def measure(world: str, work: Work) -> dict[str, Any]:
@@ -207,14 +218,41 @@ async def measure(world: str, work: Work) -> dict[str, Any]:
     with _counting(work):
         async with WORLDS[world]() as talk:
             await talk(WARM)
-            work.counts = True
+            work.counts, before = True, _written()
             await talk(EACH)
-            work.counts = False
+            work.counts, work.written = False, _written() - before
     return work.each(CHATS * EACH)
+
+
+_FIRST_REPLY: Final = """
+import json, sys
+from gateway.__main__ import main
+from gateway.runtime import tokens
+sys.argv = ["legato", "chat"]
+try:
+    main()
+finally:
+    of_room = [name for name in sys.modules if name.partition(".")[0] in ("gateway", "adapters")]
+    whole = tokens._whole.cache_info().currsize
+    print(json.dumps({"modules": len(sys.modules), "ours": len(of_room), "whole_vocabulary": whole}), file=sys.stderr)
+"""
+
+
+def started() -> dict[str, Any]:
+    """What `legato chat` has loaded by its first reply: modules, those of ours, and whether all of the vocabulary."""
+    with tempfile.TemporaryDirectory() as home:
+        words, places = [sys.executable, "-c", _FIRST_REPLY], {"LEGATO_HOME": home, "PYTHONPATH": str(PROJECT)}
+        done = subprocess.run(
+            words, input=b"hello\n", env=os.environ | places, cwd=home, capture_output=True, check=True
+        )
+    found: dict[str, Any] = json.loads(done.stderr.splitlines()[-1])
+    return found | {"rooms": {}, "walk": []}
 
 
 def measured(world: str) -> dict[str, Any]:
     """The same, counted in a process of its own."""
+    if world == START:
+        return started()
     words = [sys.executable, "-m", "tests.bench.work", "--json", world]
     found: dict[str, Any] = json.loads(subprocess.check_output(words, cwd=PROJECT))
     return found
@@ -249,7 +287,7 @@ def main() -> None:
             print(f"{count / CHATS / EACH:8.2f} {file.removeprefix(f'{PROJECT}/')[-70:]}:{name}")
         return
     budgets: dict[str, Any] = json.loads(FILE.read_text()) if FILE.exists() else {}
-    for world in given.worlds or WORLDS:
+    for world in given.worlds or (*WORLDS, START):
         now = measured(world)
         print(_told(world, now, budgets.get(world, {})), flush=True)
         budgets[world] = now

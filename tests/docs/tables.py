@@ -59,11 +59,24 @@ def _quoted(name: str) -> str:
 def budgets() -> str:
     """What a message may cost in each world, as a test holds it."""
     found = json.loads((ROOT / "tests/architecture/budgets.json").read_text(encoding="utf-8"))
-    names = ("calls", "own", "functions", "files", "statements", "commands", "tasks", "timers")
-    head = ("A message on", "Python calls", "own", "functions", "files", "statements", "commands", "tasks", "timers")
+    start = found.pop("start")
+    names = ("calls", "own", "functions", "files", "statements", "commands", "tasks", "timers", "kilobytes")
+    head = (
+        "A message on",
+        "Python calls",
+        "own",
+        "functions",
+        "files",
+        "statements",
+        "commands",
+        "tasks",
+        "timers",
+        "KB",
+    )
     titles = {world: "SQLite" if world == "sqlite" else world.capitalize() for world in found}
     rows = ((titles[world], *(f"{each[name]:,.0f}" for name in names)) for world, each in found.items())
-    return table(head, rows)
+    loaded = f"The first reply of `legato chat` has loaded {start['modules']} modules, {start['ours']} of them ours."
+    return f"{table(head, rows)}\n{loaded}\n"
 
 
 _COMPARED: Final = ("throughput", "redis", "loopback", "wires", "telegram", "discord", "start")
