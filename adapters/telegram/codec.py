@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-from msgspec import Struct, convert
+from msgspec import Struct
 
 from adapters.telegram.characters import LONGEST, units
-from adapters.telegram.updates import Entity, Files, Membership, Message, Party, Press, Update
+from adapters.telegram.updates import Entity, Files, Membership, Message, Origin, Party, Press, Update
 from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source
 from gateway.domain.place import EVERYWHERE, NOT_SAID, ListenRules
 from gateway.domain.quoting import BY_A_BOT, CORRECTED, FORWARDED, in_reply_to
@@ -204,10 +204,10 @@ def _words(message: Message) -> str:
     if message.location:
         return f"[location: {message.location['latitude']:.6f}, {message.location['longitude']:.6f}]"
     if message.contact:
-        name = f"{message.contact['first_name']} {message.contact.get('last_name', '')}".strip()
+        name = f"{message.contact['first_name']} {message.contact.get('last_name') or ''}".strip()
         return f"[contact: {name}, {message.contact['phone_number']}]"
     if message.sticker:
-        return f"[sticker {message.sticker.get('emoji', '')}]".replace(" ]", "]")
+        return f"[sticker {message.sticker.get('emoji') or ''}]".replace(" ]", "]")
     if message.dice:
         return f"[{message.dice['emoji']} shows {message.dice['value']}]"
     if message.poll:
@@ -328,10 +328,9 @@ def _listed(message: Files) -> str:
     return ", ".join(f"({file.kind} {file.name})".replace(" )", ")") for file in _attachments(message))
 
 
-def _origin(said: dict[str, Any]) -> str:
-    """The name of who wrote a message of another chat: a person, a person who hides, a group or a channel."""
-    party = said.get("sender_user") or said.get("sender_chat") or said.get("chat")
-    return (convert(party, Party).name if party else said.get("sender_user_name")) or "somebody"
+def _origin(said: Origin) -> str:
+    party = said.sender_user or said.sender_chat or said.chat
+    return (party.name if party else said.sender_user_name) or "somebody"
 
 
 def _own(message: Message, text: str, me: Me, context: str) -> str | None:

@@ -5,7 +5,7 @@ The library's own objects have every field that there is: to make them takes for
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import structlog
 from msgspec import Meta, Struct, ValidationError, convert, field
@@ -53,6 +53,15 @@ class File(Struct, frozen=True, kw_only=True):
     height: int = 0
 
 
+class Origin(Struct, frozen=True, kw_only=True):
+    """Who wrote a message of another chat: a person, a person who hides, a group or a channel."""
+
+    sender_user: Party | None = None
+    sender_chat: Party | None = None
+    chat: Party | None = None
+    sender_user_name: str = ""
+
+
 class Files(Struct, frozen=True, kw_only=True):
     """The files of a message, of this chat or of another one."""
 
@@ -63,7 +72,7 @@ class Files(Struct, frozen=True, kw_only=True):
     video: File | None = None
     video_note: File | None = None
     animation: File | None = None
-    origin: dict[str, Any] = {}  # of a message of another chat
+    origin: Origin = Origin()  # of a message of another chat
 
 
 class Message(Files, frozen=True, kw_only=True):
@@ -133,10 +142,36 @@ class Update(Struct, frozen=True, kw_only=True):
     my_chat_member: Membership | None = None
 
 
+# What a message can be read without: without any other field it would say something else, or in another's name.
+_WORDS: Final = ("entities", "caption_entities", "quote", "venue", "location", "contact", "sticker", "dice", "poll")
+_SPARE: Final = frozenset((*Files.__struct_fields__, *_WORDS, "reply_to_message", "external_reply"))
+
+
 def read(document: dict[str, Any]) -> Update:
     """An update from Telegram's JSON; one that is of another shape says nothing."""
     try:
         return convert(document, Update)
     except ValidationError:
+        return _mended(document)
+
+
+def _mended(document: dict[str, Any]) -> Update:
+    """One that has nulls, as look-alikes of Telegram send them, or else a spare field of another shape."""
+    try:
+        return convert(_without(document), Update)
+    except ValidationError as error:
+        odd = str(error)
+    try:
+        update = convert(_without(document, _SPARE), Update)
+    except ValidationError:
         log.exception("update_unreadable", update=document["update_id"])
         return Update(update_id=document["update_id"])
+    log.warning("update_read_in_part", update=update.update_id, error=odd)
+    return update
+
+
+def _without(value: Any, spare: frozenset[str] = frozenset()) -> Any:
+    """The same without nulls and without these fields, however deep they lie."""
+    if isinstance(value, dict):
+        return {name: _without(part, spare) for name, part in value.items() if part is not None and name not in spare}
+    return [_without(part, spare) for part in value if part is not None] if isinstance(value, list) else value

@@ -304,6 +304,36 @@ def test_nobody_is_not_somebody() -> None:
     assert codec.inbound(updates.read({"update_id": 1}), ME) is None
 
 
+_SIZE = {"file_id": "f", "file_unique_id": "u", "width": 9, "height": 9}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"is_topic_message": None, "media_group_id": None, "entities": None, "caption": None, "photo": None},
+        {"chat": {**PRIVATE, "title": None, "last_name": None}, "entities": [None]},
+        {"entities": [{"type": "bold"}]},
+        {"quote": "it rains"},
+        {"reply_to_message": {"message_id": 3, "date": "yesterday", "chat": PRIVATE}},
+        {"document": {"file_id": 5}, "poll": []},
+    ],
+)
+def test_a_null_or_an_odd_part_loses_no_text(odd: dict[str, Any]) -> None:
+    assert heard(text="hello", **odd).text == "hello"
+
+
+def test_nulls_lose_no_part_of_a_message() -> None:
+    inbound = heard(caption="look", text=None, photo=[{**_SIZE, "file_size": None}, None, {**_SIZE, "file_size": 3}])
+    assert [(file.ref, file.size) for file in inbound.attachments] == [("f", None)]
+    assert heard(sticker={"emoji": None}).text == "[sticker]"
+    assert heard(contact={"first_name": "Bo", "last_name": None, "phone_number": "1"}).text == "[contact: Bo, 1]"
+
+
+@pytest.mark.parametrize("odd", [{"forward_origin": "Bob"}, {"via_bot": 3}, {"is_topic_message": "yes"}, {"text": 5}])
+def test_without_an_odd_field_that_says_whose_words_they_are_or_where_nothing_is_heard(odd: dict[str, Any]) -> None:
+    assert read(**{"text": "hello", **odd}) is None
+
+
 @pytest.mark.parametrize(
     ("fields", "mark"),
     [
