@@ -490,6 +490,22 @@ async def test_a_full_disk_is_told_and_survived(store: SqliteStore) -> None:
     assert len(await store.search("fits", None, 9)) == 1
 
 
+async def test_a_full_disk_hides_from_a_search_only_what_does_not_fit_into_the_index(store: SqliteStore) -> None:
+    claim, session = await in_session(store)
+
+    async def found(words: str) -> int:
+        return len(await store.search(words, None, 9))
+
+    await store.record_step(claim.lease, session.ref, claim.item, step(user("green tea")))
+    assert await found("tea")
+    words = " ".join(f"word{number}" for number in range(20_000))
+    await store.record_step(claim.lease, session.ref, claim.item, step(user(f"coffee {words}")))
+    await limit_pages(store, 0)
+    assert (await found("tea"), await found("coffee")) == (1, 0)
+    await limit_pages(store, None)
+    assert (await found("tea"), await found("coffee")) == (1, 1)
+
+
 async def test_a_full_disk_fails_only_what_does_not_fit(store: SqliteStore) -> None:
     lanes = [await in_session(store, session_id=f"s{n}", chat=str(n)) for n in range(6)]
     await limit_pages(store, 12)
