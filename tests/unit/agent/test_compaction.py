@@ -318,6 +318,22 @@ def test_a_provider_that_reports_nothing_teaches_nothing() -> None:
     assert talk.prompt_tokens() == before
 
 
+def test_a_rough_count_teaches_that_a_model_counts_more_never_that_it_counts_less() -> None:
+    text = "Завтра утром поезд отправляется с другого вокзала, поэтому выходите заранее. " * 40
+    talk = conversation(stored(user("Здравствуйте")))
+    talk.counter = TokenCounter(roughly=1.0)
+    talk.add(user(text), 1.0)
+    exact, rough = COUNTER.text(text), talk.counted_tokens()
+    assert rough > 1.3 * exact
+    talk.answered(ModelRequest(messages=[]), CanonicalUsage(input_tokens=exact), 1.0)
+    assert talk.calibration.correct("m", 1_000) == 1_000
+    talk.answered(ModelRequest(messages=[]), CanonicalUsage(input_tokens=2 * rough), 1.0)
+    assert talk.calibration.correct("m", 1_000) > 1_000
+    talk.calibration, talk.counter = Calibration(), COUNTER
+    talk.answered(ModelRequest(messages=[]), CanonicalUsage(input_tokens=rough // 2), 1.0)
+    assert talk.calibration.correct("m", 1_000) == pytest.approx(500, abs=1)
+
+
 def test_calls_without_a_result_get_one_and_answered_ones_do_not() -> None:
     talk = conversation(stored(user("go"), assistant(None, [call("x"), call("y")]), tool_result("x", "done")))
     close_open_calls(talk, 1.0)
