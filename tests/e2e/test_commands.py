@@ -17,6 +17,7 @@ from gateway.domain.message import text_of
 from gateway.domain.turn import SessionSettings
 from gateway.people.access import AccessSettings
 from gateway.runtime.errors import ProviderUnavailable
+from gateway.runtime.tokens import TokenCounter
 from tests.support.gateway import (
     FakeAdapter,
     FakeModel,
@@ -109,6 +110,26 @@ async def test_context_draws_the_window_and_says_when_it_is_condensed(tmp_path: 
         assert [row.split("  ")[1] for row in rows] == ["system prompt", "tools", "conversation"]
         assert count == "2 messages, never compressed so far."
         assert re.fullmatch(r"I compress it at 24,480 tokens, about 16,[\d]{3} from now\.", next_)
+
+
+async def test_the_prompt_and_the_tools_are_counted_again_once_counts_are_exact(tmp_path: Path) -> None:
+    async def counted(live: Live) -> tuple[int, int]:
+        """The tokens of the tools, and with the system prompt."""
+        tip = await live.tip()
+        assert tip is not None
+        talk = await live.gateway.agents.sessions.glance(tip)
+        return talk.schema_tokens, talk.overhead
+
+    async with running(tmp_path, counter=TokenCounter(roughly=0.9)) as live:
+        await live.ask("hello")
+        rough = await counted(live)
+        await live.ask("a long text " * 500)
+        again = await counted(live)
+    async with running(tmp_path) as live:
+        exact = await counted(live)
+    assert again == exact
+    assert rough[0] > exact[0]
+    assert rough[1] - rough[0] > exact[1] - exact[0]
 
 
 async def test_usage_counts_calls_of_the_session_and_of_the_day(tmp_path: Path) -> None:

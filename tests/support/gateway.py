@@ -29,6 +29,7 @@ from gateway.providers.base import Provider
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.runtime.points import Point, Points, ignore_points
+from gateway.runtime.tokens import TokenCounter
 from gateway.store.port import Store
 from gateway.store.sqlite.store import SqliteStore
 from tests.support.empty_store import put_empty_store
@@ -288,6 +289,7 @@ async def running(
     engine: Callable[[], ContextEngine] | None = None,
     tools: Sequence[Tool] = (),
     store: Store | None = None,
+    counter: TokenCounter | None = None,
 ) -> AsyncIterator[Live]:
     """A gateway through `bootstrap.build`, serving until the block ends; then it is stopped in order.
     `provider` answers for `openai` in the place of `model`."""
@@ -305,6 +307,7 @@ async def running(
         engine=engine,
         tools=tools,
         store=store,
+        counter=counter,
     )
 
     def was_killed() -> bool:

@@ -230,6 +230,12 @@ class Toolbox:
                 arguments=Arguments(tool.name, tool.parameters),
             )
 
+    def count_anew(self) -> None:
+        """Count the tokens of all schemas again: the first counts were rough."""
+        self.version += 1
+        for name, each in self._offered.items():
+            self._offered[name] = replace(each, tokens=self._count([each.schema]))
+
     def taken(self, origin: str) -> list[str]:
         """The names that tools of other origins have."""
         return [name for name, each in self._offered.items() if each.origin != origin and not each.gone]
