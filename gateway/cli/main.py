@@ -332,16 +332,17 @@ def status(as_json: JsonOption = False, config: ConfigOption = None) -> None:
 def reload(as_json: JsonOption = False, config: ConfigOption = None) -> None:
     """Have the running gateway take up changed settings, as far as they need no new start.
 
-    The exit status is 0 if it did; 1 if no gateway answers at monitor.address; 2 for settings that would not load.
+    The exit status is 0 if it did; 1 if no gateway answers at monitor.address, or not every worker; 2 for settings
+    that would not load.
     """
-    from gateway.cli.status import nobody, reload_text, reloaded
+    from gateway.cli.status import SILENT, nobody, reload_text, reloaded
 
     settings = settings_of(config)
     if not (answers := reloaded(settings.monitor)):
         fail(f"{nobody(settings)} SIGHUP at the process of `legato run` does the same, and its log has the answer.")
     redact = redactor(settings)
     show_rows(answers, as_json, lambda rows: redact(reload_text(rows)))
-    raise typer.Exit(2 if any("problems" in each for each in answers) else 0)
+    raise typer.Exit(2 if any("problems" in each for each in answers) else int(any(SILENT in each for each in answers)))
 
 
 @config_app.callback(invoke_without_command=True)

@@ -20,23 +20,32 @@ from gateway.runtime.clock import SystemClock
 from gateway.store.port import ReportStore
 
 _PATIENCE: Final = 5.0  # seconds; a model's server is asked for its window, for 3 s at most
+SILENT: Final = "silent"
 _REFUSED: Final = 409
 _MOST_WORKERS: Final = 64
 _ANYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # listening there is heard here
 
 
 def asked(monitor: MonitorSettings) -> list[dict[str, Any]]:
-    """The reports of the gateways that answer at the address: one, or each worker's."""
-    return [report for report in _answers(monitor, partial(Request, method="GET"), "/statusz") if "worker" in report]
+    """The reports of the gateways that answer at the address: one, or each worker's; of a worker that hangs beside
+    them only the place where it is `silent`."""
+    reports = _answers(monitor, partial(Request, method="GET"), "/statusz")
+    return [report for report in reports if "worker" in report or SILENT in report]
 
 
 def reloaded(monitor: MonitorSettings) -> list[dict[str, Any]]:
     """Have the gateways at the address take up their settings anew; the answer of each: the keys that have `changed`
-    and those that are `waiting` for the next start, or the `problems` for which nothing has changed."""
-    return list(_answers(monitor, partial(Request, method="POST", headers={OWN: "reload"}), RELOAD))
+    and those that are `waiting` for the next start, or the `problems` for which nothing has changed; or where it is
+    `silent`."""
+    return _answers(monitor, partial(Request, method="POST", headers={OWN: "reload"}), RELOAD)
 
 
-def _answers(monitor: MonitorSettings, request: Callable[[str], Request], path: str) -> Iterator[dict[str, Any]]:
+def _answers(monitor: MonitorSettings, request: Callable[[str], Request], path: str) -> list[dict[str, Any]]:
+    answers = list(_each(monitor, request, path))
+    return [] if all(SILENT in each for each in answers) else answers
+
+
+def _each(monitor: MonitorSettings, request: Callable[[str], Request], path: str) -> Iterator[dict[str, Any]]:
     opener = build_opener(ProxyHandler({}))  # none stands before this machine
     for worker in range(_MOST_WORKERS if monitor.address is not None else 0):
         host, port = monitor.place(worker)
@@ -47,6 +56,8 @@ def _answers(monitor: MonitorSettings, request: Callable[[str], Request], path: 
                 report = json.load(answer)
         except HTTPError as error:  # which is the answer, too
             report = json.load(error) if error.code == _REFUSED else None
+        except TimeoutError:  # of who took the question; where nobody listens, there are no more workers
+            report = {SILENT: place}
         except (OSError, HTTPException, ValueError):
             return
         if not isinstance(report, dict):
@@ -57,7 +68,7 @@ def _answers(monitor: MonitorSettings, request: Callable[[str], Request], path: 
 def is_well(reports: Sequence[Mapping[str, Any]]) -> bool:
     """Say whether there is a gateway, and messages move in each."""
     return bool(reports) and all(
-        each["state"] == "serving" and all(problem["kind"] in MOVES_ON for problem in each["problems"])
+        each.get("state") == "serving" and all(problem["kind"] in MOVES_ON for problem in each["problems"])
         for each in reports
     )
 
@@ -80,6 +91,9 @@ def reload_text(answers: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _reload_lines(answer: Mapping[str, Any]) -> Iterator[str]:
+    if SILENT in answer:
+        yield _silent(answer)
+        return
     if problems := answer.get("problems"):
         yield from ("Nothing has changed:", *problems)
         return
@@ -97,6 +111,8 @@ def status_text(reports: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _lines(report: Mapping[str, Any]) -> list[str]:
+    if SILENT in report:
+        return [_silent(report)]
     lines = []
     if "worker" in report:
         model, store = report["model"], report["store"]
@@ -125,6 +141,10 @@ def _lines(report: Mapping[str, Any]) -> list[str]:
         for each in report.get("problems", ())
     ]
     return lines
+
+
+def _silent(answer: Mapping[str, Any]) -> str:
+    return f"The gateway at {answer[SILENT]} does not answer."
 
 
 def _pile(count: int, seconds: float, one: str, several: str) -> str:
