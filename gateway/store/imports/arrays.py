@@ -21,6 +21,8 @@ _BOM: Final = b"\xef\xbb\xbf"
 _SPACE: Final = b" \t\r\n,"
 # A whole text (its end is the group, which is empty where the bytes end before), or what opens or closes something.
 _MARK: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)|[][{}]', re.DOTALL)
+_AFTER: Final = re.compile(rb'[][{}",\s]')  # the first byte behind a number or a word
+NO_CONVERSATION: Final = "entries that are no conversations"
 _OVERSIZE: Final = "conversations larger than {most} MB"
 _CUT: Final = "The file ends in the middle of a conversation: it was cut off; get a whole one."
 _DAMAGED: Final = "conversations that are damaged"
@@ -69,12 +71,15 @@ class _Scan:
         if first != b"[":
             raise UserError("This is no JSON array of conversations.")
         del self._held[:1]
+        firsts = set[bytes]()
         while (first := self._next()) != b"]":
-            if first == b"":
-                raise UserError(_CUT)
-            if first not in (b"{", b"["):
-                raise UserError("This is a JSON array, but not one of conversations.")
-            yield self._element()
+            firsts.add(first)
+            if first in (b"{", b"[", b'"'):
+                yield self._element()
+            else:
+                self._skip()
+        if firsts and not firsts & {b"{", b"["}:
+            raise UserError("This is a JSON array, but not one of conversations.")
 
     def _more(self) -> bool:
         """Read on; False at the end. A longer text is read in longer strides, so that it is not searched too often."""
@@ -91,6 +96,15 @@ class _Scan:
                 return b""
         del self._held[: len(self._held) - len(self._held.lstrip(_SPACE))]
         return bytes(self._held[:1])
+
+    def _skip(self) -> None:
+        """Leave out what is no object, array or text. Raises UserError if the file ends within it."""
+        while (found := _AFTER.search(self._held, 1)) is None:
+            del self._held[1:]
+            if not self._more():
+                raise UserError(_CUT)
+        del self._held[: found.start()]
+        self._tally.leave_out(NO_CONVERSATION)
 
     def _element(self) -> bytes | None:
         """The bytes of the element that begins here; None, and counted, if it is too large. Raises UserError if the

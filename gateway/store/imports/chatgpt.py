@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, BinaryIO, Final
 
 from gateway.domain.message import Message
-from gateway.store.imports.arrays import elements
+from gateway.store.imports.arrays import NO_CONVERSATION, elements
 from gateway.store.imports.past import Past, Tally, call, moment, returned, said, title_text, whole, words
 
 _THOUGHTS: Final = ("thoughts", "reasoning_recap")
@@ -26,7 +26,7 @@ def conversations(file: BinaryIO, tally: Tally) -> Iterator[Past]:
 def _conversation(tally: Tally, entry: Any) -> Past | None:
     mapping = entry.get("mapping") if isinstance(entry, Mapping) else None
     if not isinstance(mapping, Mapping):
-        tally.leave_out("entries that are no conversations")
+        tally.leave_out(NO_CONVERSATION)
         return None
     branch = _branch(mapping, entry.get("current_node"))
     spoken = sum(1 for node in mapping.values() if _message(node) is not None)

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final
 
 from gateway.domain.chat import one_line
 from gateway.domain.message import Message
-from gateway.store.imports.arrays import elements
+from gateway.store.imports.arrays import NO_CONVERSATION, elements
 from gateway.store.imports.past import Past, Tally, call, moment, returned, said, title_text, whole, words
 
 _ROLES: Final = {"human": "user", "user": "user", "assistant": "assistant"}
@@ -27,7 +27,7 @@ def conversations(file: BinaryIO, tally: Tally) -> Iterator[Past]:
 def _conversation(tally: Tally, entry: Any) -> Past | None:
     messages = entry.get("chat_messages") if isinstance(entry, Mapping) else None
     if not isinstance(messages, list):
-        tally.leave_out("entries that are no conversations")
+        tally.leave_out(NO_CONVERSATION)
         return None
     past = Past(
         source=str(entry.get("uuid") or ""),

@@ -82,7 +82,7 @@ def test_a_damaged_element_costs_itself_alone(inner: str) -> None:
 
 
 @pytest.mark.parametrize("drip", [1, 1 << 20])
-@pytest.mark.parametrize("tail", ["", ",", ', {"b"', ', {"b": "x', ', {"b": "x\\'])
+@pytest.mark.parametrize("tail", ["", ",", ", nul", ', {"b"', ', {"b": "x', ', {"b": "x\\'])
 def test_a_file_that_was_cut_off_gives_what_came_before_and_says_so(tail: str, drip: int) -> None:
     found = arrays.elements(Dripping(f'[{{"a": 1}}{tail}'.encode(), drip), Tally())
     assert next(found) == {"a": 1}
@@ -96,7 +96,15 @@ def test_a_foreign_file_is_refused(data: bytes) -> None:
         elements(data)
 
 
-@pytest.mark.parametrize("data", [b"[1, 2]", b'["text"]', b'[{"a": 1}, null]'])
+@pytest.mark.parametrize("drip", [1, 1 << 20])
+@pytest.mark.parametrize("other", ["null", "-1.5e3", "true", "undefined", "}", "x" * 300])
+def test_an_entry_that_is_no_object_costs_itself_alone(other: str, drip: int) -> None:
+    found, left_out = elements(f'[{other},{{"a": 1}}, {other} ,{{"c": 3}},{other}]'.encode(), drip=drip, most=100)
+    assert found == [{"a": 1}, {"c": 3}]
+    assert left_out == {"entries that are no conversations": 3}
+
+
+@pytest.mark.parametrize("data", [b"[1, 2]", b'["text"]', b"[null]"])
 def test_an_array_of_something_else_is_refused(data: bytes) -> None:
     with pytest.raises(UserError, match="not one of conversations"):
         elements(data)

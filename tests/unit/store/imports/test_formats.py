@@ -134,6 +134,7 @@ def test_tools_pictures_and_thoughts(brought: Callable[[str, Any], Brought]) -> 
 
 
 HOSTILE: list[Any] = [
+    None, 5, "text", [],
     {}, {"mapping": None}, {"mapping": []}, {"mapping": {"a": None, "b": 3, "c": {"message": "x"}}},
     {"mapping": {"a": {"message": {"author": "me", "content": 3, "metadata": []}, "parent": {"x": 1}}}},
     {"title": {"x": 1}, "conversation_id": [1], "create_time": "never", "mapping": {}},
