@@ -94,6 +94,7 @@ async def test_a_server_on_http_that_dies(unused_tcp_port: int) -> None:
         (200, {"Content-Encoding": "gzip"}, "its answers are packed, which it was asked not to do"),
         (401, {}, "it lets nobody in with these headers (HTTP 401)"),
         (200, {}, "8 MB"),
+        (307, {"Location": "/sk-in-the-path/mcp/"}, "Redirect to http://127.0.0.1:{port} not followed"),
     ],
 )
 async def test_answers_of_an_address_that_no_server_should_give(
@@ -108,8 +109,9 @@ async def test_answers_of_an_address_that_no_server_should_give(
     await listener.setup()
     await web.TCPSite(listener, "127.0.0.1", unused_tcp_port).start()
     try:
-        async with running(McpServerSettings(url=f"http://127.0.0.1:{unused_tcp_port}/mcp")) as it:
-            assert reason in it.server.failure
+        async with running(McpServerSettings(url=f"http://127.0.0.1:{unused_tcp_port}/sk-in-the-path/mcp")) as it:
+            assert reason.format(port=unused_tcp_port) in it.server.failure
+            assert "sk-in-the-path" not in it.server.failure
     finally:
         await listener.cleanup()
 

@@ -157,7 +157,8 @@ class McpServer(Struct, kw_only=True, eq=False):
             if self.clock.monotonic() - since >= _STEADY:
                 self._backoff.reset()
             pause = self._backoff.pause()
-            self.failure, self._retry_at = self.redact(reason)[:_LONGEST_REASON], self.clock.monotonic() + pause
+            self.failure = self.settings.hidden(self.redact(reason))[:_LONGEST_REASON]
+            self._retry_at = self.clock.monotonic() + pause
             self._fail_open_calls()
             self.settled.set()
             self._warn(pause)
@@ -202,13 +203,13 @@ class McpServer(Struct, kw_only=True, eq=False):
             async with room:
                 result = await link.call(call.tool, call.arguments)
         except ToolError as error:
-            call.fail(str(error))
+            call.fail(self.settings.hidden(str(error)))
         except asyncio.CancelledError:
             if call.answer.done():  # its caller had no more time for it
                 jobs.start_once(self._look(link), name="look")
             raise
         except Exception as error:
-            log.warning("mcp_call_failed", server=self.name, tool=call.tool, error=told(error))
+            log.warning("mcp_call_failed", server=self.name, tool=call.tool, error=self.settings.hidden(told(error)))
             call.fail(f"The server {self.name} failed to answer ({type(error).__name__}).")
         else:
             if not call.answer.done():

@@ -57,11 +57,16 @@ class McpServerSettings(Section):
 
     @property
     def place(self) -> str:
-        """Return the process or the address in a few words, without anything that may be secret."""
-        if self.url:
-            parts = urlsplit(self.url)
-            return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-        return " ".join(self.command)
+        """Return the process or the address in a few words, without anything that may be secret, as a path may be."""
+        return f"{urlsplit(self.url).scheme}://{self._host}" if self.url else " ".join(self.command)
+
+    @property
+    def _host(self) -> str:
+        return urlsplit(self.url or "").netloc.rpartition("@")[2]
+
+    def hidden(self, text: str) -> str:
+        """Return the text without paths of this server's host: the library tells whole addresses."""
+        return re.sub(rf"(://{re.escape(self._host)})\S*", r"\1", text) if self.url else text
 
     def offers(self, tool: str) -> bool:
         """Say whether the server's tool of this name is used."""
