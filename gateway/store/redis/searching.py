@@ -56,7 +56,8 @@ _EVERY: Final = "*"  # the term of every message
 _TOGETHER: Final = 16  # messages of a key that wait for each other
 _SOON: Final = 0.5  # seconds that they wait at most
 _KEYS, _PAUSE = 16, 0.01  # as many keys at a time, and seconds between
-_LONG: Final = 16_384  # characters of a message, whose terms take some 10 ms
+_LONG: Final = 16_384  # characters of the messages of a step, whose terms take some 10 ms
+_SHORT: Final = 1_024  # of one message, whose terms take no thread's while
 _NOWHERE: Final = 255  # the partition of a message that came from a SQLite store
 
 
@@ -85,9 +86,10 @@ def entries_of(messages: Sequence[Message], *, longer: int = 0) -> Mapping[int, 
 
 
 async def entries_of_long(messages: Sequence[Message]) -> Mapping[int, Sequence[str]]:
-    """The entries of the long messages among these, by their places, read in a thread."""
-    long = any(len(text_of(each)) > _LONG for each in messages)
-    return await asyncio.to_thread(entries_of, messages, longer=_LONG) if long else {}
+    """The entries of those among these messages that are not short, by their places, read in a thread, where the
+    messages are long together."""
+    chars = sum([len(text_of(each)) for each in messages])
+    return await asyncio.to_thread(entries_of, messages, longer=_SHORT) if chars > _LONG else {}
 
 
 New: TypeAlias = tuple[Message, Sequence[str] | None]
