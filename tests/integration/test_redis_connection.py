@@ -8,7 +8,10 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import StoreUnavailable
 from gateway.store.redis.connection import Caller, Connection, Job
 from tests.support.model import PATIENCE
 from tests.support.waiting import eventually
@@ -20,6 +23,7 @@ class Server:
     def __init__(self) -> None:
         self.heard: list[str] = []
         self.connected = 0
+        self.is_away = False
         self.more = asyncio.Event()
         self._writer: asyncio.StreamWriter | None = None
 
@@ -51,10 +55,12 @@ class Server:
 
 
 @asynccontextmanager
-async def connected() -> AsyncIterator[tuple[Server, Connection]]:
+async def connected(*, patience: float = PATIENCE) -> AsyncIterator[tuple[Server, Connection]]:
     server = Server()
 
     async def dial() -> Any:
+        if server.is_away:
+            raise ConnectionRefusedError("nobody there")
         _, writer = await asyncio.open_connection(*listener.sockets[0].getsockname())
 
         async def disconnect(**_: object) -> None:
@@ -69,7 +75,7 @@ async def connected() -> AsyncIterator[tuple[Server, Connection]]:
             caller=Caller(owner="o", channel="", life=1),
             clock=SystemClock(),
             timeout=PATIENCE,
-            patience=PATIENCE,
+            patience=patience,
             lost=lambda: None,
         )
         serving = asyncio.create_task(connection.serve())
@@ -80,9 +86,9 @@ async def connected() -> AsyncIterator[tuple[Server, Connection]]:
         await eventually(lambda: not server.connected)
 
 
-def put(connection: Connection, word: str) -> asyncio.Future[Any]:
+def put(connection: Connection, word: str, *, writes: bool = False) -> asyncio.Future[Any]:
     future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    job = Job(future=future, script=None, key="", arguments=(word,), writes=False, since=SystemClock().monotonic())
+    job = Job(future=future, script=None, key="", arguments=(word,), writes=writes, since=SystemClock().monotonic())
     connection.put(job)
     return future
 
@@ -129,3 +135,21 @@ async def test_all_on_their_way_are_sent_again_in_order_when_the_connection_brea
         server.answer("+2")
         server.answer("+3")
         assert [await two, await three] == ["2", "3"]
+
+
+async def test_what_is_wanted_after_the_connection_broke_was_not_sent_and_is_given_up_in_time() -> None:
+    async with connected(patience=0.0) as (server, connection):
+        one = put(connection, "one", writes=True)
+        await server.hears("one")
+        two = put(connection, "two", writes=True)
+        server.hang_up()
+        with pytest.raises(StoreUnavailable, match="cannot be used now"):
+            await two
+        await server.hears("one", "one")  # it may have been done
+        server.answer("+1")
+        assert await one == "1"
+        server.is_away = True
+        server.hang_up()
+        await eventually(lambda: connection._answers is None or connection._answers.is_cut)
+        with pytest.raises(StoreUnavailable, match="cannot be used now"):
+            await put(connection, "three", writes=True)
