@@ -17,6 +17,7 @@ from gateway.store.port import Store
 from gateway.store.records import Lease, Opening
 from gateway.store.redis import RedisStore
 from gateway.store.redis.admission import META
+from gateway.store.redis.scripts import _read
 from tests.support.redis_proxy import LosingProxy, losing_proxy
 from tests.support.store_kit import (
     START,
@@ -227,6 +228,24 @@ async def continued(store: Store, lease: Lease, session: Any) -> Any:
     )
     opening = Opening(session=child, transcript=[user("summary", tokens=1, summary=True)])
     return await store.continue_session(lease, session.ref, opening, 2, run)
+
+
+async def test_a_server_keeps_each_answer_until_it_was_heard_and_no_longer(server: RedisServer) -> None:
+    text = f"{_read('parts', 'base')}\nreturn once(function() return {{ 'ok', call('INCR', P .. 'steps') }} end)"
+
+    client = server.client()
+
+    def run(number: int, *, answered: int) -> list[Any]:
+        header = ("w", str(number), str(answered), "news", "1000", "*", "*")
+        return list(client.eval(text, 1, "{p00}:seq", *header))
+
+    assert [run(number, answered=0) for number in (1, 2, 3)] == [["ok", 1], ["ok", 2], ["ok", 3]]
+    assert run(4, answered=2) == ["ok", 4]
+    assert [run(number, answered=2) for number in (1, 2, 3, 4)] == [["stale"], ["stale"], ["ok", 3], ["ok", 4]]
+    assert run(5, answered=1) == ["ok", 5], "what was heard stays heard"
+    assert run(2, answered=1) == ["stale"]
+    assert sorted(client.hkeys("{p00}:answers:w")) == ["3", "4", "5", "heard"]
+    client.close()
 
 
 async def test_answers_lost_at_random_leave_every_lane_in_order(proxy: LosingProxy, make: Opener) -> None:
