@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from gateway.domain.message import text_of, user
 from gateway.runtime.errors import StoreError, StoreLocked, StoreOutdated, StoreUnavailable
 from gateway.store.records import Opening
-from gateway.store.sqlite import SqliteStore, copying, migrations, writer
+from gateway.store.sqlite import SqliteStore, copying, migrations, search, writer
 from gateway.store.sqlite.connection import APPLICATION_ID, connect_reader, unavailable
 from gateway.store.sqlite.copying import copy_store
 from gateway.store.sqlite.database import Database
@@ -504,6 +504,30 @@ async def test_a_full_disk_hides_from_a_search_only_what_does_not_fit_into_the_i
     assert (await found("tea"), await found("coffee")) == (1, 0)
     await limit_pages(store, None)
     assert (await found("tea"), await found("coffee")) == (1, 1)
+
+
+async def test_a_start_writes_to_the_index_only_what_was_missed(make: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    entered: list[int] = []
+    enter_missed = search.enter_missed
+
+    def noted(connection: apsw.Connection) -> None:
+        before = connection.total_changes()
+        enter_missed(connection)
+        entered.append(connection.total_changes() - before)
+
+    monkeypatch.setattr(search, "enter_missed", noted)
+    store = make()
+    await store.open()
+    claim, session = await in_session(store)
+    await store.record_step(claim.lease, session.ref, claim.item, step(user("tea")))
+    await store.aclose()
+    again = make()
+    await again.open()
+    assert entered == []
+    await again._database.write(lambda connection: connection.execute("DELETE FROM message_search").fetchall())
+    await again.aclose()
+    await make().open()
+    assert [changes > 0 for changes in entered] == [True]
 
 
 async def test_a_full_disk_fails_only_what_does_not_fit(store: SqliteStore) -> None:

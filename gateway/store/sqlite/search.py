@@ -60,7 +60,8 @@ def enter_stored(connection: Connection) -> None:
             enter(connection, number, key, message)
 
 
-def _is_behind(connection: apsw.Connection) -> bool:
+def is_behind(connection: apsw.Connection) -> bool:
+    """Say whether a message was stored after the last one that the index holds."""
     row = one(connection, _NEWEST) or (0,)
     found = "SELECT 1 FROM messages WHERE id > ? AND role IN ('user', 'assistant', 'tool') LIMIT 1"
     return one(connection, found, row) is not None
@@ -211,7 +212,7 @@ def passages(
 ) -> list[Passage]:
     """The passages that answer best, best first: people's and the model's words, then results of tools. `is_late`: the
     last messages may not be in the index; then all messages are read."""
-    if is_made(connection) and not (is_late and _is_behind(connection)):
+    if is_made(connection) and not (is_late and is_behind(connection)):
         return _at_once(ranking.search(partial(SqliteIndex, connection, entries, key), words, limit, now, meaning))
     read = _read(connection, words, key)
     index = SqliteIndex(connection, entries, key, None)

@@ -190,7 +190,8 @@ class SqliteStore(Store):
         if await self._database.read(forgetting.owes_scrub):
             self._background.start(self._scrub(), name="scrub")
         try:
-            await self._database.write(search.enter_missed)
+            if await self._database.read(search.is_behind):
+                await self._database.write(search.enter_missed)
         except StoreUnavailable as error:  # people are answered all the same
             log.error("search_index_behind", error=str(error))
         if not await self._database.read(search.is_made) and await self._database.write(search.is_outdated):
