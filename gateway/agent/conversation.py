@@ -20,7 +20,7 @@ from gateway.domain.session import Session, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, usage_of
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.runtime.structs import replace
-from gateway.runtime.tokens import TokenCounter
+from gateway.runtime.tokens import ROUGH_SHARE, TokenCounter
 from gateway.store.records import Patch, StepRecord
 
 
@@ -33,6 +33,8 @@ class Quotes(Struct, frozen=True, kw_only=True):
     tokens: int
 
 
+# Of its window, from which on a fourth of a conversation at most was counted roughly.
+_MOSTLY_EXACT: Final = 4 * ROUGH_SHARE
 _COST: Final = attrgetter("cost_usd")
 BLOCKED_MARK: Final = "compaction-blocked"  # in `announced`: it was said that compaction does not help any more
 RESCUED_MARK: Final = "compaction-rescued"  # the same: that the built-in engine helps out
@@ -239,7 +241,8 @@ class Conversation(Struct, kw_only=True):
             aside=self.aside() if self.quotes else None,
         )
         if tokens:
-            if self.counter.is_rough:  # and never too low: a lower report says nothing of the model's tokenizer
+            # Rough counts are never too low, so a lower report of them says nothing of the model's tokenizer.
+            if self.counter.began_rough and counted < _MOSTLY_EXACT * self.spec.context_length:
                 counted = min(counted, tokens)
             self.calibration.learn(self.spec.name, reported=tokens, counted=counted)
             self.fresh = replace(self.fresh, reported_tokens=tokens, reported_messages=length)

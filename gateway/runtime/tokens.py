@@ -7,7 +7,8 @@ counter is made by `build` and shared: counting is thread safe.
 A program that is to answer soon begins with the commonest eighth of the vocabulary (0.03 s and 9 MB). Later tokens
 are merged from earlier ones, so it never counts less than the whole does: 10 % more of English, 15 % of code, half
 more of other languages. The whole is read, aside, for the first long text, or once a conversation fills `ROUGH_SHARE`
-of its window. So many short conversations never need it, and no rough count decides about a long one.
+of its window. So many short conversations never need it, and no rough count decides about a long one. What was
+counted roughly keeps its count.
 
 Counts are those of one tokenizer. A model with another one is corrected by the ratio that
 `gateway.context.policy.Correction` learns from what its provider reports.
@@ -73,13 +74,14 @@ _WORDS: Final = "|".join(
 class TokenCounter:
     """Counts tokens of texts, messages and tool schemas. Raises ConfigError on the first count if
     the vocabulary is missing or damaged; nothing else ever raises. `roughly`: the share of its window that a
-    conversation may fill while messages are counted by the commonest tokens alone. `is_rough`: they still are."""
+    conversation may fill while messages are counted by the commonest tokens alone. `is_rough`: they still are.
+    `began_rough`: some were, and are stored so."""
 
     def __init__(self, *, roughly: float = 0.0) -> None:
         self._encoding: tiktoken.Encoding | None = None
         self._rough: tiktoken.Encoding | None = None  # for short texts, as long as `_roughly` is so
         self._roughly = roughly
-        self.is_rough = roughly > 0.0
+        self.began_rough = self.is_rough = roughly > 0.0
         self._loading = threading.Lock()
         self._constants: dict[str, int] = {}
         self._last = ("", 0)  # the last long text, often counted by one stage and again by the next, and its tokens
