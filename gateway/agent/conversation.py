@@ -33,7 +33,7 @@ class Quotes(Struct, frozen=True, kw_only=True):
     tokens: int
 
 
-# Of its window, from which on a fourth of a conversation at most was counted roughly.
+# Of its window, without prompt and tools: from which on a fourth of a conversation at most was counted roughly.
 _MOSTLY_EXACT: Final = 4 * ROUGH_SHARE
 _COST: Final = attrgetter("cost_usd")
 BLOCKED_MARK: Final = "compaction-blocked"  # in `announced`: it was said that compaction does not help any more
@@ -242,7 +242,7 @@ class Conversation(Struct, kw_only=True):
         )
         if tokens:
             # Rough counts are never too low, so a lower report of them says nothing of the model's tokenizer.
-            if self.counter.began_rough and counted < _MOSTLY_EXACT * self.spec.context_length:
+            if self.counter.began_rough and counted - self.overhead < _MOSTLY_EXACT * self.spec.context_length:
                 counted = min(counted, tokens)
             self.calibration.learn(self.spec.name, reported=tokens, counted=counted)
             self.fresh = replace(self.fresh, reported_tokens=tokens, reported_messages=length)

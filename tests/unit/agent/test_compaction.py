@@ -326,13 +326,16 @@ def test_a_rough_count_teaches_that_a_model_counts_more_never_that_it_counts_les
     exact, rough = COUNTER.text(text), talk.counted_tokens()
     assert rough > 1.3 * exact
     talk.answered(ModelRequest(messages=[]), CanonicalUsage(input_tokens=exact), 1.0)
+    talk.overhead = talk.spec.context_length // 4  # the prompt and the tools of a small window
+    talk.answered(ModelRequest(messages=[]), CanonicalUsage(input_tokens=talk.overhead), 1.0)
+    talk.overhead = 100
     assert talk.counter.takes_long(1, 1.1)  # the whole vocabulary is read, but what was said keeps its count
     talk.answered(ModelRequest(messages=[]), CanonicalUsage(input_tokens=exact), 1.0)
     assert talk.calibration.correct("m", 1_000) == 1_000
     talk.answered(ModelRequest(messages=[]), CanonicalUsage(input_tokens=2 * rough), 1.0)
     assert talk.calibration.correct("m", 1_000) > 1_000
     talk.calibration = Calibration()
-    talk.answer_by(ModelSpec(provider="openai", name="m", context_length=5 * rough))  # of which it fills a good part
+    talk.answer_by(ModelSpec(provider="openai", name="m", context_length=4 * rough))  # of which it fills a good part
     talk.answered(ModelRequest(messages=[]), CanonicalUsage(input_tokens=rough // 2), 1.0)
     assert talk.calibration.correct("m", 1_000) == pytest.approx(500, abs=1)
 
