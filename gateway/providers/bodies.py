@@ -55,8 +55,8 @@ class Entries(Protocol):
 
     made: list[dict[str, Any]]
 
-    def add(self, messages: Iterable[Message]) -> None:
-        """Take the next messages."""
+    def add(self, messages: Iterable[Message]) -> bool:
+        """Take the next messages. Says whether all that was made of them is known to hold texts alone."""
 
     def end(self) -> None:
         """No further message follows."""
@@ -85,34 +85,33 @@ class _Prefix(Struct):
 
     def grow(self, messages: Sequence[Message]) -> None:
         """Encode these, too."""
-        made = self.entries.made
+        made, before = self.entries.made, False
         for first in range(0, len(messages), _AT_ONCE):
-            self.entries.add(messages[first : first + _AT_ONCE])
+            texts = self.entries.add(messages[first : first + _AT_ONCE])
             final = made[1:-_OPEN] if made and made[0] is _PLACE else made[:-_OPEN]
             if final:
-                self.text += (b"," if self.text else b"") + _written(final)[1:-1]
+                self.text += (b"," if self.text else b"") + _written(final, texts=texts and before)[1:-1]
                 made[:-_OPEN] = [_PLACE]
+            before = texts and len(final) >= _OPEN  # of what is left to be written
         self.count += len(messages)
 
 
-def _written(entries: list[dict[str, Any]]) -> bytes:
-    """As `json_bytes`, in a quarter of the time: where there is nothing but words and calls, msgspec writes the same.
-    It leaves its UTF-8 in each text that is not ASCII, and contents stay in memory: it is given copies."""
-    own: list[dict[str, Any]] = []
-    odd: list[dict[str, Any]] = []
-    for entry in entries:
-        content: Any = entry.get("content")
-        if type(content) is list or "role" not in entry:
-            return json_bytes(entries)
-        if type(content) is str and not content.isascii():
-            entry = {**entry, "content": content[:1] + content[1:]}
-        own.append(entry)
-        if type(content) is not str or len(entry) > 2:
-            odd.append(entry)
+def _written(entries: list[dict[str, Any]], *, texts: bool) -> bytes:
+    """As `json_bytes`, in a fifth of the time: where there is nothing but words and calls, msgspec writes the same.
+    It leaves its UTF-8 in each text that is not ASCII, and contents stay in memory: it is given copies. `texts`:
+    whether there is known to be nothing else."""
     try:
-        convert(odd, _TEXTS)
+        contents = [entry["content"] for entry in entries]
+        own = entries
+        if not "".join(filter(None, contents)).isascii():
+            own = [
+                {**entry, "content": content and content[:1] + content[1:]}
+                for entry, content in zip(entries, contents, strict=True)
+            ]
+        if not texts:
+            convert(own, _TEXTS)
         text = encode(own)
-    except (ValidationError, UnicodeEncodeError):
+    except (KeyError, TypeError, ValidationError, UnicodeEncodeError):
         return json_bytes(entries)
     return json_bytes(entries) if _NUL.search(text) else text
 

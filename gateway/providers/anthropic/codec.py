@@ -130,8 +130,8 @@ class Entries:
         other._names = self._names.copy()
         return other
 
-    def add(self, messages: Iterable[Message]) -> None:
-        """Take the next messages."""
+    def add(self, messages: Iterable[Message]) -> bool:
+        """Take the next messages. Says whether all that was made of them is known to hold texts alone."""
         made = self.made
         for message in messages:
             for role, blocks in _encoded(message, self._names, self._thinker):
@@ -142,6 +142,7 @@ class Entries:
                     made.append({"role": "user", "content": [_text(BEGINNING)]})
                 self._close()
                 made.append({"role": role, "content": blocks})
+        return False
 
     def end(self) -> None:
         """No further message follows."""

@@ -161,6 +161,7 @@ class Entries:
         self._pictures: list[Any] = []
         self._begun = False  # somebody has spoken
         self._left_out = False
+        self._odd = 0  # messages that may be more than texts
 
     def copy(self) -> Self:
         """The same in its own right."""
@@ -168,9 +169,9 @@ class Entries:
         other.made, other._ids, other._pictures = [*self.made], {*self._ids}, [*self._pictures]
         return other
 
-    def add(self, messages: Iterable[Message]) -> None:
-        """Take the next messages."""
-        made, before = self.made, None
+    def add(self, messages: Iterable[Message]) -> bool:
+        """Take the next messages. Says whether all that was made of them is known to hold texts alone."""
+        made, before, odd = self.made, None, self._odd
         for message in messages:
             role, content, note = message.get("role"), message.get("content"), message.get(HOST, _NO_NOTE)
             fields = len(message) - (note is not _NO_NOTE)
@@ -185,6 +186,7 @@ class Entries:
                 before = role
             else:
                 before = self._take(message)
+        return self._odd == odd
 
     def _take(self, message: Message) -> str | None:
         """Take any message. Returns the role of the last entry, unless something is to be looked at before the next."""
@@ -200,12 +202,14 @@ class Entries:
         else:
             encoded = None if says_nothing(message) else encode_message(message)
             gets_back = gets_back or self._reasoning or self._signed
+            self._odd += 1
         if encoded is None:
             self._left_out = True
             return None
         role = encoded["role"]
         if role == "assistant" and gets_back:
             self._give_back(message, encoded)
+            self._odd += 1
         elif role == "tool":
             if (call_id := message.get("tool_call_id")) in self._ids:
                 encoded["tool_call_id"] = call_id

@@ -131,8 +131,8 @@ class Entries:
         other.made, other._names = [*self.made], self._names.copy()
         return other
 
-    def add(self, messages: Iterable[Message]) -> None:
-        """Take the next messages."""
+    def add(self, messages: Iterable[Message]) -> bool:
+        """Take the next messages. Says whether all that was made of them is known to hold texts alone."""
         made = self.made
         for message in messages:
             for item in _items(message, self._names, self._thinker):
@@ -141,6 +141,7 @@ class Entries:
                     made[-1] = {**item, "content": [*made[-1]["content"], *item["content"]]}
                 else:
                     made.append(item)
+        return False
 
     def end(self) -> None:
         """No further message follows."""

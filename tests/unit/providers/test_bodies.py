@@ -168,6 +168,18 @@ def test_thousands_of_odd_messages(api: str, count: int) -> None:
         talk.grow(5)
 
 
+def test_an_odd_answer_before_hundreds_of_messages_that_are_one_entry() -> None:
+    """It is looked at where it is written, long after the others that came with it."""
+    blocks = [{"type": "answer", "extra_content": {"n": 1e-7}}]
+    kept_by: Any = {"api": "openai", "model": "m", "blocks": blocks}
+    odd = assistant("so", original=kept_by)
+    talk = [*spoken(254), user("and"), odd, *[user("so on")] * 600, assistant("yes"), *spoken(600)]
+    spec = ModelSpec(provider="openai", name="m")
+    kept, plain = of_chat(Bodies(), spec, ModelRequest(messages=talk), random.Random(1))
+    assert kept == plain
+    assert b'"n":1e-07' in kept
+
+
 def test_every_character_is_written_alike() -> None:
     characters = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
     pieces = ["".join(characters[first : first + 20_000]) for first in range(0, len(characters), 20_000)]
@@ -199,11 +211,11 @@ class Counting(chat.Entries):
         super().__init__(spec, chat.Habits())
         self.counted = counted
 
-    def add(self, messages: Iterable[Message]) -> None:
+    def add(self, messages: Iterable[Message]) -> bool:
         """Take the next messages."""
         taken = list(messages)
         self.counted.added += len(taken)
-        super().add(taken)
+        return super().add(taken)
 
 
 def spoken(count: int) -> list[Message]:
