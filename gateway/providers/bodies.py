@@ -33,6 +33,7 @@ LONG: Final = 24  # messages; fewer are encoded as quickly as they are compared
 _LOOSE: Final = 8  # messages at the end that are taken for the turn's own
 _AT_ONCE: Final = 256  # messages; of more at once the processor's own memory does not hold what is made
 _OPEN: Final = 2  # entries that a codec looks back at
+_PIECE: Final = 64 * 1024  # bytes, at least
 _MOST_BYTES: Final = 50_000_000
 _MOST_TOOLS: Final = 64  # offers of tools
 _PER_MESSAGE: Final = 1_500  # bytes that a message takes in memory, nearly
@@ -43,9 +44,9 @@ _PLACE_WRITTEN: Final = json_bytes(_PLACE)
 
 
 class Body(Struct, frozen=True):
-    """A request's body in bytes. `streams`: whether it asks for a stream."""
+    """A request's body in bytes, a long one in pieces. `streams`: whether it asks for a stream."""
 
-    content: bytes
+    pieces: Sequence[bytes]
     streams: bool
 
 
@@ -66,18 +67,18 @@ class Entries(Protocol):
 
 
 class _Prefix(Struct):
-    """The first `count` messages of `latest`, a request's: `text` is the JSON of their entries, without the last ones,
-    which are still among those that `entries` has made."""
+    """The first `count` messages of `latest`, a request's: `pieces` are the JSON of their entries, without the last
+    ones, which are still among those that `entries` has made."""
 
     entries: Entries
-    text: bytearray = field(default_factory=bytearray)
+    pieces: list[bytes] = field(default_factory=list)
     count: int = 0
     latest: Sequence[Message] = ()
     used: bool = True  # since the last rest
 
     @property
     def size(self) -> int:
-        return len(self.text) + _PER_MESSAGE * self.count
+        return sum(map(len, self.pieces)) + _PER_MESSAGE * self.count
 
     def holds(self, messages: Sequence[Message]) -> bool:
         """Say whether these messages begin with those that are encoded."""
@@ -90,10 +91,19 @@ class _Prefix(Struct):
             texts = self.entries.add(messages[first : first + _AT_ONCE])
             final = made[1:-_OPEN] if made and made[0] is _PLACE else made[:-_OPEN]
             if final:
-                self.text += (b"," if self.text else b"") + _written(final, texts=texts and before)[1:-1]
+                self._put(_written(final, texts=texts and before)[1:-1])
                 made[:-_OPEN] = [_PLACE]
             before = texts and len(final) >= _OPEN  # of what is left to be written
         self.count += len(messages)
+
+    def _put(self, text: bytes) -> None:
+        pieces = self.pieces
+        if not pieces:
+            pieces.append(text)
+        elif len(pieces[-1]) < _PIECE:  # a turn's messages are few bytes
+            pieces[-1] = b",".join((pieces[-1], text))
+        else:
+            pieces.append(b"," + text)
 
 
 def _written(entries: list[dict[str, Any]], *, texts: bool) -> bytes:
@@ -145,17 +155,16 @@ class Bodies:
         that JSON cannot express."""
         if len(request.messages) < LONG or len((parted := request.parted())[1]) < LONG:
             body = make(request)
-            return Body(self._written(body, request.tools), bool(body.get("stream")))
+            return Body((self._written(body, request.tools),), bool(body.get("stream")))
         system, others = parted
         prefix = self._grown((name, id(others[0])), others, entries)
         whole = prefix.entries.copy()
         whole.add(others[prefix.count :])
         body = make(replace(request, messages=system), entries=whole)
-        content = self._written(body, request.tools)
-        if prefix.text:
-            head, place, tail = content.partition(_PLACE_WRITTEN)
-            content = b"".join((head, prefix.text, tail)) if place else content  # a setting may replace all messages
-        return Body(content, bool(body.get("stream")))
+        head, place, tail = self._written(body, request.tools).partition(_PLACE_WRITTEN)
+        # A setting may replace all messages.
+        pieces = (head, *prefix.pieces, tail) if place and prefix.pieces else (head, place, tail)
+        return Body(pieces, bool(body.get("stream")))
 
     def rest(self) -> int:
         """Forget the beginnings that nobody asked for since the last call; return their bytes."""

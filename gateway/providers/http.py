@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import lru_cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
@@ -83,17 +83,18 @@ def _transport(*, trust_env: bool) -> Pool:
 
 
 async def posted(
-    client: httpx.AsyncClient, url: httpx.URL, headers: Mapping[str, str], body: bytes, read_timeout: float
+    client: httpx.AsyncClient, url: httpx.URL, headers: Mapping[str, str], pieces: Sequence[bytes], read_timeout: float
 ) -> httpx.Response:
     """Post bytes, and return the response when its head is there; it is to be closed. The client's own transport is
     asked: what the client does beside it (cookies, redirects, logins, hooks) nobody wants here, and it costs as much as
     the call. A body with pictures is handed over piece by piece: written at once, megabytes would hold up everybody
-    else on the event loop."""
+    else on the event loop. `pieces`: the body."""
     extensions = {"timeout": {**client.timeout.as_dict(), "read": read_timeout}}
     together = _together(tuple(client.headers.raw), tuple(headers.items()))
-    stream = httpx.ByteStream(body) if len(body) <= _AT_ONCE else _Pieces(body)
+    size = sum(map(len, pieces))
+    stream = httpx.ByteStream(b"".join(pieces)) if size <= _AT_ONCE else _Pieces(pieces)
     request = httpx.Request("POST", url, headers=together, stream=stream, extensions=extensions)
-    request.headers["Content-Length"] = str(len(body))
+    request.headers["Content-Length"] = str(size)
     if isinstance(stream, httpx.ByteStream):
         request.read()  # else the transport would take it for a stream
     response = await client._transport_for_url(url).handle_async_request(request)
@@ -150,12 +151,13 @@ def _detail(error: BaseException, redact: Callable[[str], str]) -> str:
 
 
 class _Pieces(httpx.AsyncByteStream):
-    def __init__(self, body: bytes) -> None:
-        self._body = body
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self._pieces = pieces
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        for first in range(0, len(self._body), _AT_ONCE):
-            yield self._body[first : first + _AT_ONCE]
+        for piece in self._pieces:
+            for first in range(0, len(piece), _AT_ONCE):
+                yield piece[first : first + _AT_ONCE]
 
 
 def json_bytes(data: Any) -> bytes:

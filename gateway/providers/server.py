@@ -115,7 +115,7 @@ class ModelServer:
         try:
             async with AsyncExitStack() as stack:
                 async with nullcontext() if patience is None else self._clock.limit(patience):
-                    response = await posted(self._client, _url(url), headers, body.content, silent)
+                    response = await posted(self._client, _url(url), headers, body.pieces, silent)
                     stack.push_async_callback(response.aclose)
                     chunks = await stack.enter_async_context(aclosing(_chunks(response)))
                     if ends is not None:

@@ -124,7 +124,7 @@ def of_chat(bodies: Bodies, spec: ModelSpec, request: ModelRequest, chance: rand
     habits = chance.choice(HABITS) if chance.random() < 0.1 else HABITS[0]
     encode = partial(chat.encode_request, spec, habits=habits)
     kept = bodies.of(request, (spec.name, habits), partial(chat.Entries, spec, habits), encode)
-    return kept.content, json_bytes(encode(request))
+    return b"".join(kept.pieces), json_bytes(encode(request))
 
 
 def of_others(
@@ -133,7 +133,7 @@ def of_others(
     thoughts = chance.random() < 0.9
     encode = partial(codec.encode_request, spec, thoughts=thoughts)
     kept = bodies.of(request, (spec.name, thoughts), partial(codec.Entries, spec, thoughts), encode)
-    return kept.content, json_bytes(encode(request))
+    return b"".join(kept.pieces), json_bytes(encode(request))
 
 
 APIS: dict[str, Callable[[Bodies, ModelSpec, ModelRequest, random.Random], tuple[bytes, bytes]]] = {

@@ -135,10 +135,10 @@ async def test_a_post_carries_the_clients_headers_its_own_before_them_and_no_coo
 
     usual = {"Accept-Encoding": "identity", "User-Agent": "usual", "Cookie": ""}
     async with httpx.AsyncClient(transport=httpx.MockTransport(answer), headers=usual) as client:
-        for body in (b"{}", b"x" * 300_000):
-            response = await posted(client, httpx.URL("http://model/v1"), {"user-agent": "own"}, body, 7.0)
+        for pieces in ((b"{", b"}"), (b"x" * 300_000, b"", b"y")):
+            response = await posted(client, httpx.URL("http://model/v1"), {"user-agent": "own"}, pieces, 7.0)
             assert (response.status_code, await response.aread(), str(response.url)) == (307, b"no", "http://model/v1")
-            assert await seen[-1].aread() == body
+            assert await seen[-1].aread() == (body := b"".join(pieces))
             assert seen[-1].headers.get_list("User-Agent") == ["own"]
             assert seen[-1].headers["Content-Length"] == str(len(body))
             assert seen[-1].headers["Accept-Encoding"] == "identity"

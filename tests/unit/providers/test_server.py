@@ -44,7 +44,7 @@ async def test_others_have_their_turn_while_many_events_are_read() -> None:
     spec: Any = SimpleNamespace(silence=None, whole_answer=60.0)
     server = ModelServer(client, str, Busy())
     beside = asyncio.create_task(others())
-    async for event in server.call("http://model", {}, Body(b"{}", True), ChatAnswer(lambda: "c"), spec=spec):
+    async for event in server.call("http://model", {}, Body((b"{}",), True), ChatAnswer(lambda: "c"), spec=spec):
         said = getattr(event, "text", said)
     beside.cancel()
     await server.aclose()
@@ -56,5 +56,5 @@ async def test_an_answer_is_read_that_was_packed_though_nobody_asked() -> None:
     packed = httpx.Response(200, headers={"Content-Encoding": "gzip"}, content=gzip.compress(EVENT * 3 + END))
     spec: Any = SimpleNamespace(silence=None, whole_answer=60.0)
     async with httpx.AsyncClient(transport=httpx.MockTransport(lambda _: packed)) as client:
-        call = ModelServer(client, str, None).call("http://model", {}, Body(b"{}", True), ChatAnswer(str), spec=spec)
+        call = ModelServer(client, str, None).call("http://model", {}, Body((b"{}",), True), ChatAnswer(str), spec=spec)
         assert [getattr(event, "text", "") async for event in call][-1] == "aaa"
