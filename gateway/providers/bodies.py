@@ -6,7 +6,7 @@ or hidden, something forgotten) makes other objects, and these bytes are not use
 takes into account are part of the name under which they are kept.
 
 How far the bytes go: as far as two requests in a row were alike, because marks and the messages of a running turn are
-others the next time. Messages of parts, such as pictures, are made for each request: the bytes end before the first.
+others the next time, and so are those with files, which are made for each request: the bytes end before the first.
 
 The schemas of tools, most of a short request, are kept as well, for the same sequence of tools that a codec makes the
 same of.
@@ -18,7 +18,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import islice
-from operator import is_
+from operator import is_, is_not
 from typing import Any, Final, NamedTuple, Protocol, Self
 
 from msgspec import Struct, ValidationError, convert, field
@@ -31,6 +31,7 @@ from gateway.providers.http import json_bytes
 
 LONG: Final = 24  # messages; fewer are encoded as quickly as they are compared
 _LOOSE: Final = 8  # messages at the end that are taken for the turn's own
+_NEAR: Final = 64  # messages before these, among which marks for a cache may be that are others the next time
 _AT_ONCE: Final = 256  # messages; of more at once the processor's own memory does not hold what is made
 _OPEN: Final = 2  # entries that a codec looks back at
 _PIECE: Final = 64 * 1024  # bytes, at least
@@ -157,7 +158,8 @@ class Bodies:
             body = make(request)
             return Body((self._written(body, request.tools),), bool(body.get("stream")))
         system, others = parted
-        prefix = self._grown((name, id(others[0])), others, entries)
+        before_files = request.files_at[0] - len(system) if request.files_at else len(others)
+        prefix = self._grown((name, id(others[0])), others, min(before_files, len(others) - _LOOSE), entries)
         whole = prefix.entries.copy()
         whole.add(others[prefix.count :])
         body = make(replace(request, messages=system), entries=whole)
@@ -190,19 +192,18 @@ class Bodies:
         head, tail = (json_bytes({name: body[name] for name in part}) for part in (names[:at], names[at + 1 :]))
         return b"".join((head[:-1], b',"tools":', known.text, b"}" if tail == b"{}" else b"," + tail[1:]))
 
-    def _grown(self, name: Hashable, messages: Sequence[Message], entries: Callable[[], Entries]) -> _Prefix:
-        """The prefix of these messages, as long as the next request is likely to repeat it."""
+    def _grown(self, name: Hashable, messages: Sequence[Message], stop: int, entries: Callable[[], Entries]) -> _Prefix:
+        """The prefix of these messages, as long as the next request is likely to repeat it: no longer than `stop`."""
         known = self._prefixes.pop(name, None)
         self._size -= known.size if known else 0
-        latest = known.latest if known else messages
         prefix = known if known and known.holds(messages) else _Prefix(entries())
-        start, stop = prefix.count, len(messages) - _LOOSE
-        alike = start
-        for one, other in zip(islice(latest, start, None), islice(messages, start, max(start, stop)), strict=False):
-            if one is not other or type(one.get("content")) is list:
-                break
-            alike += 1
-        prefix.grow(messages[start:alike])
+        new = messages[prefix.count : max(prefix.count, stop)]
+        first = 0 if known else max(0, len(new) - _NEAR)
+        if known:
+            others = [*map(is_not, islice(known.latest, prefix.count, None), new), True]
+        else:
+            others = [*(type(message.get("content")) is list for message in new[first:]), True]
+        prefix.grow(new[: first + others.index(True)])
         prefix.latest, prefix.used = messages, True
         if prefix.count:
             self._prefixes[name] = prefix

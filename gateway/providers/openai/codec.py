@@ -172,11 +172,17 @@ class Entries:
     def add(self, messages: Iterable[Message]) -> bool:
         """Take the next messages. Says whether all that was made of them is known to hold texts alone."""
         made, before, odd = self.made, None, self._odd
+        calling = None if self._reasoning or self._signed else "assistant"  # whose calls get nothing back
         for message in messages:
             role, content, note = message.get("role"), message.get("content"), message.get(HOST, _NO_NOTE)
             fields = len(message) - (note is not _NO_NOTE)
-            # Nearly every message is words and nothing else, of another speaker than the one before, or a result.
-            if not before or type(content) is not str or type(note) is not dict or "original" in note:
+            # Nearly every message is only words, of another speaker than the one before, or calls, or a result.
+            if not before or type(note) is not dict or "original" in note:
+                before = self._take(message)
+            elif content is None and fields == 3 and before != role == calling and (calls := message.get("tool_calls")):
+                made.append({"role": role, "tool_calls": [*map(_encode_call, calls)], "content": None})
+                before = role
+            elif type(content) is not str:
                 before = self._take(message)
             elif fields == 2 and before != role in ("user", "assistant") and content and not content.isspace():
                 made.append({"role": role, "content": content})

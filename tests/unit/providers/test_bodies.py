@@ -198,11 +198,10 @@ class Counted:
         self.bodies = bodies
         self.added = 0
 
-    def __call__(self, messages: list[Message]) -> int:
+    def __call__(self, messages: list[Message], files_at: tuple[int, ...] = ()) -> int:
         spec, self.added = ModelSpec(provider="openai", name="m"), 0
-        self.bodies.of(
-            ModelRequest(messages=messages), "m", lambda: Counting(self, spec), partial(chat.encode_request, spec)
-        )
+        request = ModelRequest(messages=messages, files_at=files_at)
+        self.bodies.of(request, "m", lambda: Counting(self, spec), partial(chat.encode_request, spec))
         return self.added
 
 
@@ -228,6 +227,17 @@ def test_only_what_is_new_is_encoded_again() -> None:
     assert added([*talk, *spoken(2)]) < 20
     changed = [*talk[:500], user("other"), *talk[501:]]
     assert [added(changed) for _ in range(3)] == [1_000, 500, 8]
+
+
+@pytest.mark.parametrize(("at", "files_at"), [(900, (900,)), (950, ())], ids=["a file", "a mark"])
+def test_what_is_kept_ends_before_what_is_made_for_each_request(at: int, files_at: tuple[int, ...]) -> None:
+    added, talk = Counted(Bodies()), spoken(1_000)
+
+    def request() -> list[Message]:
+        parts: Any = {"role": "user", "content": [{"type": "text", "text": "said"}]}
+        return [*talk[:at], parts, *talk[at + 1 :]]
+
+    assert [added(request(), files_at) for _ in range(3)] == [1_000, 1_000 - at, 1_000 - at]
 
 
 def test_the_oldest_are_forgotten_where_there_is_no_room() -> None:
