@@ -117,8 +117,8 @@ def test_a_variable_that_is_not_set_is_told_unless_the_server_is_switched_off(lo
 
 
 def test_what_is_shown_of_an_address_holds_no_secret(load):
-    config = load('tools: {mcp: {one: {url: "https://x.example/mcp?key=${K}"}}}\n', K="s3cret-value")
-    assert config.tools.mcp["one"].place == "https://x.example/mcp"
+    config = load('tools: {mcp: {one: {url: "https://x.example/mcp/${K}?key=${K}"}}}\n', K="s3cret-value")
+    assert config.tools.mcp["one"].place == "https://x.example"
 
 
 # Transcription: one way to write down, and all that it needs
