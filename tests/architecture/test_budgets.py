@@ -24,7 +24,7 @@ SLACK = {
     "timers": (1.1, 1.0),
     "functions": (1.02, 5.0),
     "files": (1.02, 2.0),
-    "kilobytes": (1.1, 40.0),  # messages that are written together share their pages
+    "kilobytes": (1.05, 5.0),
     "modules": (1.0, 3.0),
     "ours": (1.0, 0.0),
     "whole_vocabulary": (1.0, 0.0),

@@ -74,7 +74,10 @@ def budgets() -> str:
         "KB",
     )
     titles = {world: "SQLite" if world == "sqlite" else world.capitalize() for world in found}
-    rows = ((titles[world], *(f"{each[name]:,.0f}" for name in names)) for world, each in found.items())
+    rows = (
+        (titles[world], *(f"{each[name]:,.0f}" if name in each else "" for name in names))
+        for world, each in found.items()
+    )
     loaded = f"The first reply of `legato chat` has loaded {start['modules']} modules, {start['ours']} of them ours."
     return f"{table(head, rows)}\n{loaded}\n"
 
