@@ -309,7 +309,7 @@ def _context(message: Message, me: Me, *, is_known: bool) -> str:
     if message.via_bot is not None:
         return BY_A_BOT
     elsewhere, answered = message.external_reply, message.reply_to_message
-    quoted = message.quote["text"] if message.quote else ""
+    quoted = (message.quote or {}).get("text") or ""
     if elsewhere is not None:  # a message of another chat, of which Telegram tells no words but the quoted ones
         said = quoted or _listed(elsewhere) or "a message of another chat"
         return in_reply_to(_origin(elsewhere.origin), said)

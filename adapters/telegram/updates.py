@@ -145,29 +145,32 @@ class Update(Struct, frozen=True, kw_only=True):
 # What a message can be read without: without any other field it would say something else, or in another's name.
 _WORDS: Final = ("entities", "caption_entities", "quote", "venue", "location", "contact", "sticker", "dice", "poll")
 _SPARE: Final = frozenset((*Files.__struct_fields__, *_WORDS, "reply_to_message", "external_reply"))
+# Of these, what says whose words they are and whom they are for is kept if it can be read.
+_TRIES: Final = (frozenset[str](), _SPARE - {"entities", "caption_entities", "reply_to_message"}, _SPARE)
+_ODD: Final = (ValidationError, UnicodeEncodeError, RecursionError)  # a lone surrogate in a number's place; a deep nest
 
 
 def read(document: dict[str, Any]) -> Update:
     """An update from Telegram's JSON; one that is of another shape says nothing."""
     try:
         return convert(document, Update)
-    except ValidationError:
+    except _ODD:
         return _mended(document)
 
 
 def _mended(document: dict[str, Any]) -> Update:
-    """One that has nulls, as look-alikes of Telegram send them, or else a spare field of another shape."""
-    try:
-        return convert(_without(document), Update)
-    except ValidationError as error:
-        odd = str(error)
-    try:
-        update = convert(_without(document, _SPARE), Update)
-    except ValidationError:
-        log.exception("update_unreadable", update=document["update_id"])
-        return Update(update_id=document["update_id"])
-    log.warning("update_read_in_part", update=update.update_id, error=odd)
-    return update
+    """One that has nulls, as look-alikes of Telegram send them, or else spare fields of another shape."""
+    for spare in _TRIES:
+        try:
+            update = convert(_without(document, spare), Update)
+        except _ODD as error:
+            odd = error
+        else:
+            if spare:
+                log.warning("update_read_in_part", update=update.update_id, error=str(odd))
+            return update
+    log.error("update_unreadable", update=document["update_id"], exc_info=odd)
+    return Update(update_id=document["update_id"])
 
 
 def _without(value: Any, spare: frozenset[str] = frozenset()) -> Any:

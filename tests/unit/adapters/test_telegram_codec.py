@@ -316,10 +316,30 @@ _SIZE = {"file_id": "f", "file_unique_id": "u", "width": 9, "height": 9}
         {"quote": "it rains"},
         {"reply_to_message": {"message_id": 3, "date": "yesterday", "chat": PRIVATE}},
         {"document": {"file_id": 5}, "poll": []},
+        {"photo": "\ud800"},
+        {"quote": {"position": 1}},
     ],
 )
 def test_a_null_or_an_odd_part_loses_no_text(odd: dict[str, Any]) -> None:
     assert heard(text="hello", **odd).text == "hello"
+
+
+def test_an_odd_file_takes_nothing_else_away() -> None:
+    text = "@legato_bot /reset what is this?"
+    odd = {"document": {"file_id": "a"}, "sticker": "x", "chat": GROUP}
+    assert heard(text=text, entities=[entity("mention", text, "@legato_bot")], **odd).text == "/reset what is this?"
+    quoted = [{"type": "blockquote", "offset": 0, "length": 6}]
+    assert heard(text="/reset\nwhat is this?", entities=quoted, document={"file_id": "a"}).own == "what is this?"
+    answer = {"message_id": 3, "date": 1, "chat": GROUP, "from": BOT, "text": "It rains.", "document": "x"}
+    assert heard(text="why?", chat=GROUP, reply_to_message=answer).own == "why?"
+
+
+def test_a_deep_nest_is_no_end_of_the_reading() -> None:
+    deep: Any = {}
+    for _ in range(5_000):
+        deep = {"a": deep}
+    document = {"update_id": 7, "unknown": deep, "message": {"message_id": None}}
+    assert updates.read(document).update_id == 7
 
 
 def test_nulls_lose_no_part_of_a_message() -> None:
