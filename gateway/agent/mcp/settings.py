@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Final
-from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field
 
@@ -14,6 +13,7 @@ from gateway.domain.settings import AList, Contradiction, Flag, HttpUrl, Ident, 
 ANY: Final = "*"  # in a list of tools: every tool
 # No underscore: a tool's full name is NAME_tool, and tells its server.
 _NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,23}")
+_ADDRESS: Final = re.compile(r"(https?://)(?:[^/\s@]*@)?([^/\s?#'\"]+)[^\s'\"]*", re.IGNORECASE)
 _OF_PROCESS, _OF_ADDRESS = ("args", "env", "cwd"), ("headers",)
 
 
@@ -58,15 +58,12 @@ class McpServerSettings(Section):
     @property
     def place(self) -> str:
         """Return the process or the address in a few words, without anything that may be secret, as a path may be."""
-        return f"{urlsplit(self.url).scheme}://{self._host}" if self.url else " ".join(self.command)
-
-    @property
-    def _host(self) -> str:
-        return urlsplit(self.url or "").netloc.rpartition("@")[2]
+        return self.hidden(self.url) if self.url else " ".join(self.command)
 
     def hidden(self, text: str) -> str:
-        """Return the text without paths of this server's host: the library tells whole addresses."""
-        return re.sub(rf"(://{re.escape(self._host)})\S*", r"\1", text) if self.url else text
+        """Return the text with the scheme and the host alone of the addresses in it: the library tells whole ones, of
+        this server and of where it leads."""
+        return _ADDRESS.sub(r"\1\2", text) if self.url else text
 
     def offers(self, tool: str) -> bool:
         """Say whether the server's tool of this name is used."""

@@ -284,8 +284,8 @@ async def test_too_many_calls_are_refused() -> None:
 def test_of_an_address_only_scheme_host_and_port_are_shown() -> None:
     settings = McpServerSettings(url="https://me:pw@mcp.example.com:8443/s/key/mcp?k=1")
     assert settings.place == "https://mcp.example.com:8443"
-    told = "moved to http://mcp.example.com:8443/s/key/, see https://example.com/help"
-    assert settings.hidden(told) == "moved to http://mcp.example.com:8443 see https://example.com/help"
+    told = "from 'HTTP://MCP.example.com/s/key/mcp' to https://me:pw@www.example.com/s/key/?k=1 it moved"
+    assert settings.hidden(told) == "from 'HTTP://MCP.example.com' to https://www.example.com it moved"
     assert McpServerSettings(command=("x",)).hidden(told) == told
 
 
