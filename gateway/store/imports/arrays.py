@@ -18,7 +18,7 @@ from gateway.store.imports.past import Tally
 MOST: Final = 32_000_000  # bytes of an element
 _CHUNK: Final = 1 << 18
 _BOM: Final = b"\xef\xbb\xbf"
-_SPACE: Final = b" \t\r\n,"
+_SPACE: Final = re.compile(rb"[ \t\r\n,]*+")
 # A whole text (its end is the group, which is empty where the bytes end before), or what opens or closes something.
 _MARK: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+("?)|[][{}]', re.DOTALL)
 _AFTER: Final = re.compile(rb'[][{}",\s]')  # the first byte behind a number or a word
@@ -90,12 +90,11 @@ class _Scan:
 
     def _next(self) -> bytes:
         """The first byte of what follows, or b"" at the end. Only that and what is behind it are held then."""
-        while not self._held.lstrip(_SPACE):
-            self._held.clear()
-            if not self._more():
-                return b""
-        del self._held[: len(self._held) - len(self._held.lstrip(_SPACE))]
-        return bytes(self._held[:1])
+        while True:
+            space = _SPACE.match(self._held)
+            del self._held[: space.end() if space else 0]
+            if self._held or not self._more():
+                return bytes(self._held[:1])
 
     def _skip(self) -> None:
         """Leave out what is no object, array or text. Raises UserError if the file ends within it."""
