@@ -87,6 +87,7 @@ class Conversation(Struct, kw_only=True):
     calibration: Calibration
     overhead: int  # tokens of system prompt and tool schemas, counted once
     schema_tokens: int = 0  # of these, those of tool schemas
+    rough: bool = False  # whether these were counted roughly
     prefix: Prefix = field(default_factory=Prefix)
     references: References = field(default_factory=References)
     ledger: list[LedgerEntry] = field(default_factory=list)  # calls that no record holds yet, also by the engine
@@ -242,7 +243,8 @@ class Conversation(Struct, kw_only=True):
         )
         if tokens:
             # Rough counts are never too low, so a lower report of them says nothing of the model's tokenizer.
-            if self.counter.began_rough and counted - self.overhead < _MOSTLY_EXACT * self.spec.context_length:
+            few = counted - self.overhead < _MOSTLY_EXACT * self.spec.context_length
+            if self.rough or (self.counter.began_rough and few):
                 counted = min(counted, tokens)
             self.calibration.learn(self.spec.name, reported=tokens, counted=counted)
             self.fresh = replace(self.fresh, reported_tokens=tokens, reported_messages=length)

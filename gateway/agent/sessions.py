@@ -69,7 +69,7 @@ class Sessions:
     # By session: the persona with which its prompt was last compared. `write_with` forgets them.
     _followed: dict[str, str | None] = field(default_factory=dict)
     _prompt_tokens: Callable[[str, bool], int] = field(init=False)
-    _rough: bool = True  # whether tools are counted roughly
+    _exact: bool = False  # whether tools are counted so
 
     def __post_init__(self) -> None:
         # A prompt is long, many sessions share one, and every turn asks.
@@ -235,6 +235,7 @@ class Sessions:
             calibration=self.models.calibration,
             overhead=overhead,
             schema_tokens=schema_tokens,
+            rough=not self.counter.is_exact,
             prefix=held.prefix,
             references=held.references,
             ledger=held.ledger,
@@ -334,7 +335,7 @@ class Sessions:
 
     def _reported(self, session: Session, prompt: str) -> int:
         """Return the provider's last report, as it would have been with this prompt; 0: there is none."""
-        before, after = (self._prompt_tokens(each, self.counter.is_rough) for each in (session.system_prompt, prompt))
+        before, after = (self._prompt_tokens(each, self.counter.is_exact) for each in (session.system_prompt, prompt))
         correct = partial(self.models.calibration.correct, session.model)
         return session.last_prompt_tokens and max(1, session.last_prompt_tokens + correct(after) - correct(before))
 
@@ -407,14 +408,14 @@ class Sessions:
 
     def _tokens(self, session: Session, spec: ModelSpec) -> tuple[int, int]:
         """Return the tokens of system prompt and tool schemas together, and those of the schemas."""
-        rough = self.counter.is_rough
-        if self._rough and not rough:
-            self._rough = False
+        exact = self.counter.is_exact
+        if exact and not self._exact:
+            self._exact = True
             self.toolbox.count_anew()
         schemas = self.toolbox.tokens(session, spec.context_length)
-        return self._prompt_tokens(session.system_prompt, rough) + schemas, schemas
+        return self._prompt_tokens(session.system_prompt, exact) + schemas, schemas
 
-    def _count_prompt(self, system_prompt: str, _rough: bool) -> int:
+    def _count_prompt(self, system_prompt: str, _exact: bool) -> int:
         return self.counter.message({"role": "system", "content": system_prompt})
 
 

@@ -231,8 +231,9 @@ class Toolbox:
             )
 
     def count_anew(self) -> None:
-        """Count the tokens of all schemas again: the first counts were rough."""
-        self.version += 1
+        """Count the tokens of all schemas again: the first counts were rough. A turn that runs goes on with what it was
+        offered, whose counts its conversation knows."""
+        self._made.clear()
         for name, each in self._offered.items():
             self._offered[name] = replace(each, tokens=self._count([each.schema]))
 

@@ -334,8 +334,11 @@ def test_a_rough_count_teaches_that_a_model_counts_more_never_that_it_counts_les
     assert talk.calibration.correct("m", 1_000) == 1_000
     talk.answered(ModelRequest(messages=[]), CanonicalUsage(input_tokens=2 * rough), 1.0)
     assert talk.calibration.correct("m", 1_000) > 1_000
-    talk.calibration = Calibration()
+    talk.calibration, talk.rough = Calibration(), True  # the prompt and the tools, when the turn began
     talk.answer_by(ModelSpec(provider="openai", name="m", context_length=4 * rough))  # of which it fills a good part
+    talk.answered(ModelRequest(messages=[]), CanonicalUsage(input_tokens=rough // 2), 1.0)
+    assert talk.calibration.correct("m", 1_000) == 1_000
+    talk.calibration, talk.rough = Calibration(), False
     talk.answered(ModelRequest(messages=[]), CanonicalUsage(input_tokens=rough // 2), 1.0)
     assert talk.calibration.correct("m", 1_000) == pytest.approx(500, abs=1)
 
