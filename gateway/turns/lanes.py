@@ -27,8 +27,8 @@ log = structlog.get_logger(__name__)
 
 _RETRY_SECONDS = 1.0
 # Claims on their way at once. One after the other would wait for the store's answer each, and a store behind a network
-# would start few turns a second.
-_CLAIMERS = 8
+# would start few turns a second. For so many messages that arrive together a worker waits, who spares the claim.
+_CLAIMERS = 32
 
 
 class Lanes:

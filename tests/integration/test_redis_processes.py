@@ -75,6 +75,16 @@ def over(redis_server: RedisServer) -> Over:
     return lambda store: let_die([redis_server], store.owner)
 
 
+async def test_a_process_knows_whether_it_is_alone(process: Opener) -> None:
+    first = await process()
+    assert first._lanes.alone
+    second = await process()
+    assert not second._lanes.alone
+    await eventually(lambda: not first._lanes.alone)
+    await second.aclose()
+    await eventually(lambda: first._lanes.alone)
+
+
 async def test_lanes_run_in_order_and_never_twice_at_once(process: Opener) -> None:
     stores = [await process() for _ in range(3)]
     chats, each = 20, 8

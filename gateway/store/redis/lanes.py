@@ -22,7 +22,7 @@ from gateway.store.redis.reading import beginning_from
 from gateway.store.redis.wire import Wire
 from gateway.store.shared.documents import item_from
 
-_BUSY: Final = 32  # lanes that a process runs, from which on it claims none with the acceptance of an item
+_BUSY: Final = 32  # lanes that one of several processes runs, from which on it claims none with an acceptance
 
 
 class ReadyPartitions:
@@ -130,6 +130,7 @@ class Lanes:
         self._began = clock.monotonic()
         self.ready = ReadyPartitions()
         self.held: dict[SessionKey, Claim] = {}
+        self.alone = False  # no other process lives, as far as this one has heard
         self._quiet: dict[SessionKey, str] = {}  # the item of a lane for which no signal was left
         self._disturbed = 0  # how often a signal was heard, or may have been missed
 
@@ -159,8 +160,8 @@ class Lanes:
 
     def accepting(self, most: int) -> Accepting:
         """Items are about to be accepted: the workers who wait may run some at once. A process that runs many lanes
-        leaves them to whoever is free."""
-        room = self.ready.promise(min(most, _BUSY - len(self.held)))
+        leaves them to whoever is free, if there is another one."""
+        room = self.ready.promise(most if self.alone else min(most, _BUSY - len(self.held)))
         return Accepting(room=room, disturbed=self._disturbed)
 
     def accepted(self, accepting: Accepting, item: InboxItem, fence: str, begins: Sequence[Any]) -> None:

@@ -142,7 +142,8 @@ class Membership:
 
         def done(answer: list[Any]) -> None:
             self._heard_at[partition] = sent
-            known, dead, ready, suspect, chat, due, left, milliseconds = answer
+            known, dead, ready, suspect, chat, due, left, milliseconds, members = answer
+            self._lanes.alone = int(members) == 1
             self._ends[partition] = self._clock.monotonic() + int(left) / 1_000 + _TOGETHER
             self._process.time.learn(int(milliseconds) / 1_000)
             if not known and not first:

@@ -20,6 +20,9 @@ async def test_a_busy_process_leaves_new_lanes_to_whoever_is_free(runs: int, cla
         lanes.ready.join(worker)
     lanes.held = {key(str(number)): cast(Claim, None) for number in range(runs)}
     assert lanes.accepting(9).room == claims
+    lanes.alone = True
+    lanes.ready.redeem(claims)
+    assert lanes.accepting(9).room == 3
 
 
 async def test_lanes_are_claimed_for_workers_who_wait_alone() -> None:

@@ -4,8 +4,8 @@
 -- member has a whole life from now on for a beat.
 -- Gives {'ok', whether the process was still a member, how many members died, the number of the lane that
 -- has waited longest or '', the number of the oldest such suspect or '', the chat whose head is due first or '',
--- when it is due, the milliseconds until the first member's time is over, the server's time in milliseconds}; of the
--- platforms that this process runs and sends to.
+-- when it is due, the milliseconds until the first member's time is over, the server's time in milliseconds, how many
+-- members live}; of the platforms that this process runs and sends to.
 return once(function()
   local allowed, now = take_number(), milliseconds()
   local known = call('ZSCORE', P .. 'members', OWNER)
@@ -25,5 +25,5 @@ return once(function()
   end
   local ready, suspect = longest_waiting(), oldest_suspect(allowed)
   local first = call('ZRANGE', P .. 'members', 0, 0, 'WITHSCORES')[2]
-  return { 'ok', known and 1 or 0, #dead, ready, suspect, chat, when, tonumber(first) - now, now }
+  return { 'ok', known and 1 or 0, #dead, ready, suspect, chat, when, tonumber(first) - now, now, call('ZCARD', P .. 'members') }
 end)
