@@ -371,7 +371,7 @@ async def test_what_holds_words_turns_with_them(tmp_path: Path, chromium: Browse
     async with page(tmp_path, model=FakeModel(in_turn(Say(text=answer)))) as live, person(chromium, live) as me:
         await say(me, "count")
         for each in ("ol", "blockquote", "table"):
-            assert await me.locator(f"#log .reply {each}").evaluate(TURNED) == "rtl", each
+            await expect(me.locator(f"#log .reply {each}")).to_have_css("direction", "rtl")
 
 
 TURNED = "(each) => getComputedStyle(each).direction"
