@@ -74,14 +74,14 @@ _WORDS: Final = "|".join(
 class TokenCounter:
     """Counts tokens of texts, messages and tool schemas. Raises ConfigError on the first count if
     the vocabulary is missing or damaged; nothing else ever raises. `roughly`: the share of its window that a
-    conversation may fill while messages are counted by the commonest tokens alone. `is_rough`: they still are.
-    `began_rough`: some were, and are stored so."""
+    conversation may fill while messages are counted by the commonest tokens alone. `began_rough`: some
+    were, and are stored so."""
 
     def __init__(self, *, roughly: float = 0.0) -> None:
         self._encoding: tiktoken.Encoding | None = None
         self._rough: tiktoken.Encoding | None = None  # for short texts, as long as `_roughly` is so
         self._roughly = roughly
-        self.began_rough = self.is_rough = roughly > 0.0
+        self.began_rough = roughly > 0.0
         self._loading = threading.Lock()
         self._constants: dict[str, int] = {}
         self._last = ("", 0)  # the last long text, often counted by one stage and again by the next, and its tokens
@@ -108,8 +108,8 @@ class TokenCounter:
         that takes long. `filled`: the share of its window that its conversation takes. Once that is too much, nothing
         more is counted roughly."""
         if filled > self._roughly:
-            self._roughly, self._rough, self.is_rough = 0.0, None, False
-        return chars > LONG_TO_MEASURE or (self._encoding is None and not self.is_rough)
+            self._roughly, self._rough = 0.0, None
+        return chars > LONG_TO_MEASURE or (self._encoding is None and not self._roughly)
 
     def _counted(self, text: str) -> int:
         # Python keeps the UTF-8 form inside each string whose form was asked for, unless it is ASCII. The texts that
@@ -184,14 +184,13 @@ class TokenCounter:
 
     def _vocabulary(self, length: int) -> tiktoken.Encoding:
         with self._loading:
-            if self.is_rough and length <= LONG_TO_MEASURE:
+            if self._roughly and length <= LONG_TO_MEASURE:
                 self._rough = _common()
                 return self._rough
-            self._rough = None
+            self._roughly, self._rough = 0.0, None
             _common.cache_clear()  # nobody asks for it again
             give_back()
             self._encoding = _whole()
-            self.is_rough = False
             self._constants.clear()
         return self._encoding
 
