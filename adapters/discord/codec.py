@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from gateway.delivery.markdown.characters import length
 from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source
-from gateway.domain.quoting import BY_A_BOT, FORWARDED, clipped, flat, in_reply_to
+from gateway.domain.quoting import BY_A_BOT, CALLED, FORWARDED, clipped, flat, in_reply_to, listed
 
 PLATFORM: Final = "discord"
 LONGEST: Final = 2_000  # UTF-16 units of one message: Discord counts characters, of which this is never less
@@ -82,11 +82,13 @@ def message_inbound(
     """Return a person's message to the bot. None: there is nothing to be read in it. `before`: what the model is
     shown of the messages before it; `amends`: the events of its earlier wordings, newest first."""
     said, files = words(message, me), tuple(_attachments(message))
-    if not said and not files:
+    if not (said or files or is_named(message, me)):
         return None
     own = _own(message, me)
     if not own.startswith("/"):
-        text = before + _context(message, me) + said
+        context = before + _context(message, me)
+        text = context + (said or (CALLED if context and not files else ""))
+        files += tuple(_answered_files(message)) if not amends else ()
     elif amends:
         return None  # a command was carried out as it was
     else:
@@ -268,14 +270,17 @@ def _context(message: Json, me: Me) -> str:
     """A line about what this message is to others; nothing in it may look like a line of its own."""
     if message["author"].get("bot"):
         return BY_A_BOT
-    answered = message.get("referenced_message")
-    if not answered or _is_forward(message):
-        return ""
-    quote = words(answered, me)
+    answered = _answered(message)
+    quote = " ".join(filter(None, (words(answered, me), listed(_attachments(answered)))))
     if not quote:
         return ""
     author = answered["author"]
     return in_reply_to("you" if author["id"] == me.id else name_of(author), quote)
+
+
+def _answered(message: Json) -> Json:
+    """The message that this one answers; empty if there is none, or it is gone."""
+    return {} if _is_forward(message) else message.get("referenced_message") or {}
 
 
 def _is_forward(message: Json) -> bool:
@@ -287,23 +292,24 @@ def quoted(messages: Sequence[Json], me: Me) -> str:
     lines = [
         f"{flat(name_of(each['author'], each.get('member')))}: {flat(clipped(text))}"
         for each in messages
-        if each["type"] in _MESSAGES and (text := words(each, me) or _files(each))
+        if each["type"] in _MESSAGES and (text := words(each, me) or listed(_attachments(each)))
     ]
     return "[before this, in the same channel:\n" + "\n".join(lines) + "]\n" if lines else ""
-
-
-def _files(message: Json) -> str:
-    return ", ".join(each.get("filename", "") for each in message.get("attachments") or ())
 
 
 # -- files ----------------------------------------------------------------------------------
 
 
+def _answered_files(message: Json) -> Iterator[Attachment]:
+    """The files of the message that this one answers with words."""
+    if message.get("content"):
+        yield from _attachments(_answered(message))
+
+
 def _attachments(message: Json) -> Iterator[Attachment]:
     """A file's address is good for a day only, so a file is named by where it stands."""
-    voice = bool(message.get("flags", 0) & _VOICE)
-    carried = [message, *((each.get("message") or {}) for each in message.get("message_snapshots") or ())]
-    for file in (file for each in carried for file in each.get("attachments") or ()):
+    for file, flags in _files(message):
+        voice = bool(flags & _VOICE)
         mime = (file.get("content_type") or "").partition(";")[0]
         yield Attachment(
             kind="voice" if voice else "image" if mime.startswith("image/") else "document",
@@ -317,9 +323,14 @@ def _attachments(message: Json) -> Iterator[Attachment]:
 
 def address_of(message: Json, file: str) -> str | None:
     """Return the address where a file of a message can be read now."""
-    carried = [message, *((each.get("message") or {}) for each in message.get("message_snapshots") or ())]
-    found = (each for one in carried for each in one.get("attachments") or () if each["id"] == file)
-    return next((str(each["url"]) for each in found), None)
+    return next((str(each["url"]) for each, _ in _files(message) if each["id"] == file), None)
+
+
+def _files(message: Json) -> Iterator[tuple[Json, int]]:
+    """The files of a message, and of what was forwarded in it, each with the flags of its message."""
+    for each in (message, *((one.get("message") or {}) for one in message.get("message_snapshots") or ())):
+        for file in each.get("attachments") or ():
+            yield file, each.get("flags", 0)
 
 
 # -- interactions ---------------------------------------------------------------------------

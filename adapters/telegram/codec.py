@@ -11,7 +11,7 @@ from adapters.telegram.characters import LONGEST, units
 from adapters.telegram.updates import Entity, Files, Membership, Message, Origin, Party, Press, Update
 from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source
 from gateway.domain.place import EVERYWHERE, NOT_SAID, ListenRules
-from gateway.domain.quoting import BY_A_BOT, CORRECTED, FORWARDED, in_reply_to
+from gateway.domain.quoting import BY_A_BOT, CALLED, CORRECTED, FORWARDED, in_reply_to, listed
 
 PLATFORM: Final = "telegram"
 _LOOKS_CUT: Final = LONGEST - 100  # UTF-16 units: clients cut at white space shortly before the limit
@@ -64,7 +64,7 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID, amends: tup
     context = _context(message, me, is_known=bool(amends))
     own = _own(message, text, me, context)
     if not (text if own is None else own).startswith("/"):
-        text = context + text
+        text = context + (text or (CALLED if context and not files else ""))
         files += tuple(_answered_files(message))
     elif update.edited_message:
         return None  # an edited command was carried out already
@@ -311,21 +311,16 @@ def _context(message: Message, me: Me, *, is_known: bool) -> str:
     elsewhere, answered = message.external_reply, message.reply_to_message
     quoted = (message.quote or {}).get("text") or ""
     if elsewhere is not None:  # a message of another chat, of which Telegram tells no words but the quoted ones
-        said = quoted or _listed(elsewhere) or "a message of another chat"
+        said = quoted or listed(_attachments(elsewhere)) or "a message of another chat"
         return in_reply_to(_origin(elsewhere.origin), said)
     if answered is None or _begins_topic(answered):
         return ""
-    said = quoted or " ".join(filter(None, (_words(answered), _listed(answered))))
+    said = quoted or " ".join(filter(None, (_words(answered), listed(_attachments(answered)))))
     if not said:
         return ""
     author = answered.sender_chat or answered.writer
     who = "you" if author is not None and author.id == me.id else author.name if author else "somebody"
     return in_reply_to(who, said)
-
-
-def _listed(message: Files) -> str:
-    """The files of a message, in words."""
-    return ", ".join(f"({file.kind} {file.name})".replace(" )", ")") for file in _attachments(message))
 
 
 def _origin(said: Origin) -> str:

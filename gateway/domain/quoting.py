@@ -3,11 +3,15 @@ like the end of it, or like a line of its own."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
+
+from gateway.domain.chat import Attachment, one_line
 
 CORRECTED: Final = "[an earlier message, corrected]\n"
 FORWARDED: Final = "[forwarded]\n"
 BY_A_BOT: Final = "[written by another bot]\n"
+CALLED: Final = "[they only called you, without a word]"
 
 _LONGEST: Final = 300  # characters of a message that is quoted
 _NO_MARKS: Final = {ord("["): "(", ord("]"): ")", ord('"'): "'"}
@@ -16,6 +20,11 @@ _NO_MARKS: Final = {ord("["): "(", ord("]"): ")", ord('"'): "'"}
 def in_reply_to(who: str, said: str) -> str:
     """The line before an answer to what somebody said; `who`: a name, or "you"."""
     return f'[in reply to {flat(who)}: "{flat(clipped(said))}"]\n'
+
+
+def listed(files: Iterable[Attachment]) -> str:
+    """Files in words, for such a line."""
+    return ", ".join(f"({file.kind} {one_line(file.name)})".replace(" )", ")") for file in files)
 
 
 def flat(text: str) -> str:

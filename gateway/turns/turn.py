@@ -76,7 +76,7 @@ TURNS = Histogram(
 
 _RUN_REMEMBERED = 86_400.0  # seconds that the cost of a scheduled prompt's run is known, at least
 
-EMPTY = "That message was empty; write something and I will answer."
+EMPTY = "What can I do for you? There are no words in your message, so write what you would like to know."
 DEAD = (
     "I could not answer a message of yours: each of {attempts} attempts at it ended in a crash. It is kept, "
     "but I will not try it again; please put it differently."

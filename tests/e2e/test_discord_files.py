@@ -12,8 +12,10 @@ from gateway.agent.files.speech import TranscriptionSettings
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.domain.message import said_in
+from gateway.domain.quoting import CALLED
 from gateway.runtime.errors import DeliveryRefused
 from gateway.runtime.structs import replace
+from gateway.turns.turn import EMPTY
 from tests.emulators.discord import Channel, DiscordServer, Refuse, User
 from tests.emulators.discord.asked import Upload
 from tests.emulators.transcription import TranscriptionServer, opus
@@ -31,6 +33,24 @@ async def test_a_document_is_read(tmp_path: Path, discord: DiscordServer, anna: 
         bot.says("When?", files=[note])
         await bot.until(lambda: discord.shown(bot.chat))
         assert "The choir meets on Monday." in bot.model.spoken(0)[-1][1]
+
+
+async def test_who_answers_a_strangers_file_with_the_bots_name_shows_it(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    eve = discord.people.person("Eve")
+    assert place.guild is not None
+    discord.people.join(place.guild, eve)
+    async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}) as bot:
+        note = Upload(name="note.txt", content=b"The choir meets on Monday.", content_type="text/plain")
+        shown = discord.people.say(place, eve, "", files=[note])
+        bot.says("@Legato", place, reply_to=shown)
+        await bot.until(lambda: discord.shown(place))
+        _, heard = bot.model.spoken(0)[-1]
+        assert heard.startswith(f'[in reply to Eve: "(document note.txt)"]\n{CALLED}')
+        assert "The choir meets on Monday." in heard
+        bot.says("@Legato", place)
+        await bot.until_shown(bot.shown(place)[0], EMPTY, chat=place)
 
 
 async def test_a_file_that_cannot_be_had_is_named(tmp_path: Path, discord: DiscordServer, anna: User) -> None:

@@ -9,6 +9,7 @@ import pytest
 from adapters.discord import codec
 from adapters.discord.codec import Interaction, Me, Place
 from gateway.domain.chat import CUT, TORN, Inbound
+from gateway.domain.quoting import CALLED
 from tests.support.hostile import LONGEST, SECONDS, within
 
 ME = Me(id="42", name="Legato")
@@ -143,7 +144,6 @@ def test_what_else_a_message_may_hold() -> None:
     assert said("", message_snapshots=[{"message": {"content": "said there"}}]) == "[forwarded]\nsaid there"
     assert said("hi", author={"id": "3", "username": "robot", "bot": True}) == "[written by another bot]\nhi"
     assert read("") is None
-    assert read("<@42>") is None
 
 
 def test_a_reply_quotes_what_it_answers() -> None:
@@ -155,6 +155,45 @@ def test_a_reply_quotes_what_it_answers() -> None:
     assert rest == "why?"
     other = said("why?", referenced_message=message("x\ny", author=ANNA))
     assert other == '[in reply to Anna: "x y"]\nwhy?'
+
+
+PICTURE = {"id": "5", "filename": "a.png", "size": 9, "content_type": "image/png", "url": "https://cdn/a?x=1"}
+
+
+def test_who_only_names_the_bot_means_what_they_answer_or_is_asked() -> None:
+    inbound = heard("<@42>", place=CHANNEL)
+    assert (inbound.text, inbound.attachments) == ("", ())
+    answered = message("When is it?", author={"id": "2", "username": "ben"}, id="999")
+    inbound = heard("<@!42> ", place=CHANNEL, referenced_message=answered)
+    assert inbound.text == f'[in reply to ben: "When is it?"]\n{CALLED}'
+    assert inbound.own == ""
+
+
+@pytest.mark.parametrize(
+    ("answered", "quote"),
+    [
+        ({"attachments": [PICTURE]}, "(image a.png)"),
+        ({"content": "Our cat", "attachments": [PICTURE]}, "Our cat (image a.png)"),
+        ({"message_snapshots": [{"message": {"attachments": [PICTURE]}}]}, "(forwarded) (image a.png)"),
+    ],
+)
+def test_an_answer_to_a_file_brings_the_file(answered: dict[str, Any], quote: str) -> None:
+    shown = message(**{"content": "", "id": "999", **answered}, author={"id": "2", "username": "ben"})
+    for asked, words in (("<@42> what is it?", "what is it?"), ("<@42>", CALLED)):
+        inbound = heard(asked, place=CHANNEL, referenced_message=shown)
+        assert inbound.text == f'[in reply to ben: "{quote}"]\n{words}'
+        assert [each.ref for each in inbound.attachments] == ["7/999/5"]
+    assert codec.address_of(shown, "5") == PICTURE["url"]
+    assert not heard("/new", referenced_message=shown).attachments
+    corrected = heard("what?", referenced_message=shown, amends=("e",), edited_timestamp="2026-11-22T12:01:00+00:00")
+    assert not corrected.attachments
+
+
+def test_a_recording_that_was_forwarded_is_one() -> None:
+    note = {"id": "6", "filename": "voice.ogg", "content_type": "audio/ogg", "url": "https://cdn/n"}
+    forward = {"message": {"content": "", "flags": 1 << 13, "attachments": [note]}}
+    inbound = heard("", message_snapshots=[forward], message_reference={"type": 1})
+    assert [(each.kind, each.name) for each in inbound.attachments] == [("voice", "")]
 
 
 @pytest.mark.parametrize(
@@ -228,12 +267,12 @@ def test_files_are_named_by_where_they_stand() -> None:
 def test_messages_before_a_mention_are_one_line_each() -> None:
     messages = [
         message("first\nline"),
-        message("", attachments=[{"id": "1", "filename": "a.png"}]),
+        message("", attachments=[PICTURE]),
         message("joined", type=7),
         message("[x]", author={"id": "2", "username": "ben"}),
     ]
     assert codec.quoted(messages, ME) == (
-        "[before this, in the same channel:\nAnna: first line\nAnna: a.png\nben: (x)]\n"
+        "[before this, in the same channel:\nAnna: first line\nAnna: (image a.png)\nben: (x)]\n"
     )
     assert codec.quoted([], ME) == ""
 

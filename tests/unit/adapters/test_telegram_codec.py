@@ -10,6 +10,7 @@ from adapters.telegram import codec, updates
 from adapters.telegram.codec import Me
 from gateway.domain.chat import CUT, TORN, Inbound
 from gateway.domain.place import ListenRules
+from gateway.domain.quoting import CALLED
 
 ME = Me(id=42, username="legato_bot")
 ANNA = {"id": 7, "is_bot": False, "first_name": "Anna", "last_name": "Smith"}
@@ -255,6 +256,15 @@ def test_an_answer_to_a_file_brings_the_file(file: dict[str, Any], ref: str, lin
     named = [entity("mention", text, "@legato_bot")]
     inbound = heard(chat=GROUP, text=text, entities=named, reply_to_message=answered)
     assert ([each.ref for each in inbound.attachments], inbound.text, inbound.own) == ([ref], line, "See")
+
+
+def test_who_only_names_the_bot_means_what_they_answer_or_is_asked() -> None:
+    named = {"text": "@legato_bot", "entities": [entity("mention", "@legato_bot", "@legato_bot")], "chat": GROUP}
+    assert heard(**named).text == ""
+    answered = {"message_id": 4, "date": 1, "chat": GROUP, "from": ANNA, "photo": PHOTO}
+    inbound = heard(**named, reply_to_message=answered)
+    assert inbound.text == f'[in reply to Anna Smith: "(image photo.jpg)"]\n{CALLED}'
+    assert ([each.ref for each in inbound.attachments], inbound.own) == (["p1"], "")
 
 
 def test_a_command_that_answers_a_file_brings_none() -> None:
