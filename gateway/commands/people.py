@@ -100,7 +100,7 @@ def listed(book: GuestBook, now: float, words: Words) -> str:
     """The guests and those who ask. Codes are not shown: an admin hears one from the person."""
     lines = [f"Let in: {named(guest)}" for guest in book.guests]
     for each in book.asking:
-        if abs(now - each.at) < CODE_SECONDS:
+        if each.code and abs(now - each.at) < CODE_SECONDS:
             name = f" “{each.name}”" if each.name else ""
             place = f" in {each.place}" if each.place else ""
             lines.append(f"Asks, {int(abs(now - each.at) / 60)} min ago: {each.platform}:{each.user}{name}{place}")

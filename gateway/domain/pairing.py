@@ -10,7 +10,7 @@ live longer than its hour and locks nobody out for good.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -30,7 +30,8 @@ _LONGEST_NAME: Final = 60
 
 class PairingRequest(Struct, frozen=True, kw_only=True):
     """A stranger who was given a code, or for whom admins were given one. `event` is the message that asked: heard
-    again, it is told the same. `place`: the group that they wrote in; empty: they wrote in private."""
+    again, it is told the same. `place`: the group that they wrote in; empty: they wrote in private. `code`: empty once
+    it gave way to another's. `times`: how many codes they were given."""
 
     platform: str
     user: str
@@ -40,6 +41,7 @@ class PairingRequest(Struct, frozen=True, kw_only=True):
     event: str
     at: float
     place: str = ""
+    times: int = 1
 
 
 class Guest(Struct, frozen=True, kw_only=True):
@@ -82,15 +84,24 @@ def asked(book: GuestBook, source: Source, event: str, code: str, now: float) ->
     if book.knows(source):
         return book, None
     live = tuple(each for each in book.asking if abs(now - each.at) < CODE_SECONDS)
-    own = next((each for each in live if (each.platform, each.user) == (source.platform, source.user)), None)
     place = "" if source.chat_type == "direct" else one_line(source.chat_name or source.chat)[:_LONGEST_NAME]
-    every = CODE_SECONDS if place else ASK_EVERY  # admins are told once
-    if own is not None and (own.event == event or abs(now - own.at) < every):
-        return book, own.code if own.event == event else None
-    others = tuple(each for each in live if each is not own)
-    # Members of groups leave the codes of those who write in private to them.
-    if sum(each.platform == source.platform and bool(each.place) == bool(place) for each in others) >= MOST_ASKING:
+    mine = [each for each in live if (each.platform, each.user) == (source.platform, source.user)]
+    same = next((each for each in mine if each.event == event), None)
+    if same is not None:
+        return book, same.code or None
+    own = next((each for each in mine if bool(each.place) == bool(place)), None)
+    waits = bool(mine) if place else own is not None and abs(now - own.at) < ASK_EVERY  # admins are told once
+    if waits:
         return book, None
+    times = own.times if own is not None else 0
+    # Members of groups leave the codes of those who write in private to them.
+    others = [each for each in live if each is not own]
+    rivals = [each for each in others if each.platform == source.platform and bool(each.place) == bool(place)]
+    if sum(bool(each.code) for each in rivals) >= MOST_ASKING:
+        yields = None if place else _who_gives_way(rivals, times, now)
+        if yields is None:
+            return book, None
+        others = [replace(each, code="") if each is yields else each for each in others]
     new = PairingRequest(
         platform=source.platform,
         user=source.user,
@@ -100,8 +111,17 @@ def asked(book: GuestBook, source: Source, event: str, code: str, now: float) ->
         event=event,
         at=now,
         place=place,
+        times=times + 1,
     )
     return _changed(book, asking=(*others, new)), code
+
+
+def _who_gives_way(rivals: Sequence[PairingRequest], times: int, now: float) -> PairingRequest | None:
+    """Choose whose code gives way to somebody who was given `times` codes: of those who were given more, who was given
+    most, the oldest first. A first code stays for ten minutes. So nobody keeps others out by asking again and again."""
+    held = (each for each in rivals if each.code and each.times > times)
+    weak = (each for each in held if each.times > 1 or abs(now - each.at) >= ASK_EVERY)
+    return max(weak, key=lambda each: (each.times, -each.at), default=None)
 
 
 Verdict = Literal["let in", "let in before", "wrong", "locked", "no code"]
@@ -122,7 +142,7 @@ def confirmed(book: GuestBook, code: str, now: float) -> tuple[GuestBook, Verdic
     if book.locked_for(now):
         return book, "locked", None
     live = tuple(each for each in book.asking if abs(now - each.at) < CODE_SECONDS)
-    found = next((each for each in live if each.code == typed), None)
+    found = next((each for each in live if each.code and each.code == typed), None)
     if found is None:
         failures = 1 if abs(now - book.failed_at) >= LOCKED_SECONDS else book.failures + 1
         return _changed(book, failures=failures, failed_at=now), "wrong", None
@@ -137,7 +157,7 @@ def confirmed(book: GuestBook, code: str, now: float) -> tuple[GuestBook, Verdic
         place=found.place,
     )
     others = tuple(each for each in book.guests if (each.platform, each.user) != (guest.platform, guest.user))
-    left = tuple(each for each in live if each is not found)
+    left = tuple(each for each in live if (each.platform, each.user) != (guest.platform, guest.user))
     return _changed(book, asking=left, guests=(*others, guest), failures=0), "let in", guest
 
 

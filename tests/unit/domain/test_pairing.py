@@ -76,6 +76,52 @@ def test_the_same_message_is_told_the_same_code_and_another_one_nothing_for_ten_
     assert confirmed(later, "CODE1", NOW + ASK_EVERY)[1] == "wrong"
 
 
+def test_who_was_seen_in_a_group_is_given_a_code_in_private_at_once() -> None:
+    there = Source(platform="p", chat="g", chat_type="group", chat_name="Club", user="1")
+    book, told = asked(GuestBook(), there, "e1", "GROUP", NOW)
+    assert told == "GROUP"
+    book, told = asked(book, person("1"), "e2", "ALONE", NOW + 1)
+    assert told == "ALONE"
+    assert asked(book, person("1"), "e3", "MORE", NOW + 2) == (book, None)
+    assert asked(book, there, "e4", "MORE", NOW + 2) == (book, None)
+    for code in ("GROUP", "ALONE"):  # the admins' code is good as well, and both are used up
+        after, verdict, guest = confirmed(book, code, NOW + 3)
+        assert (verdict, guest and guest.user, after.asking) == ("let in", "1", ())
+
+
+def codes(book: GuestBook) -> dict[str, str]:
+    return {each.user: each.code for each in book.asking if each.code}
+
+
+def test_a_newcomer_takes_the_place_of_who_asks_again_and_again() -> None:
+    book = after_asking("1", "2", "3")
+    for user in "123":  # they ask anew as soon as they may
+        book, told = asked(book, person(user), f"e{user}", "SAME", NOW + ASK_EVERY)
+        assert told == f"CODE{user}"
+        book, told = asked(book, person(user), f"f{user}", f"NEXT{user}", NOW + ASK_EVERY)
+        assert told == f"NEXT{user}"
+    soon = NOW + ASK_EVERY + 1
+    book, told = asked(book, person("4"), "e4", "CODE4", soon)
+    assert told == "CODE4"
+    assert codes(book) == {"2": "NEXT2", "3": "NEXT3", "4": "CODE4"}
+    for passed in range(0, int(CODE_SECONDS), 60):
+        for user in "123":
+            book, _ = asked(book, person(user), f"{user} {passed}", f"{user} {passed}", soon + passed)
+        assert len(codes(book)) == MOST_ASKING
+        assert codes(book)["4"] == "CODE4", "for the whole hour"
+    assert confirmed(book, "NEXT1", soon)[1] == "wrong"
+
+
+def test_a_first_code_is_left_alone_for_ten_minutes_and_gives_way_then() -> None:
+    book = after_asking("1", "2", "3")
+    assert asked(book, person("4"), "e4", "CODE4", NOW + ASK_EVERY - 1) == (book, None)
+    book, told = asked(book, person("4"), "e4", "CODE4", NOW + ASK_EVERY)
+    assert told == "CODE4"
+    assert codes(book) == {"2": "CODE2", "3": "CODE3", "4": "CODE4"}
+    assert asked(book, person("1"), "e9", "CODE9", NOW + ASK_EVERY + 1) == (book, None), "they had their turn"
+    assert asked(book, person("1"), "e1", "CODE9", NOW + ASK_EVERY + 1) == (book, None)
+
+
 def test_no_more_than_three_ask_on_a_platform_until_an_hour_has_passed() -> None:
     users = [str(number) for number in range(MOST_ASKING)]
     book = after_asking(*users)
