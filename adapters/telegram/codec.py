@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -198,7 +198,7 @@ def _places(message: Message) -> tuple[str, ...]:
 
 def _words(message: Message) -> str:
     if message.text or message.caption:
-        return (message.text or message.caption).strip()
+        return _shown(message).strip()
     if message.venue:
         return f"[venue: {message.venue['title']}, {message.venue['address']}]"
     if message.location:
@@ -213,6 +213,29 @@ def _words(message: Message) -> str:
     if message.poll:
         return f"[poll: {message.poll['question']} — {' / '.join(each['text'] for each in message.poll['options'])}]"
     return ""
+
+
+def _shown(message: Message, without: Container[str] = ()) -> str:
+    entities = message.entities if message.text else message.caption_entities
+    return _with_links(message.text or message.caption, entities, without)
+
+
+def _with_links(text: str, entities: Sequence[Entity], without: Container[str] = ()) -> str:
+    """The text with the addresses of the links that stand behind words, and `without` entities of these types."""
+    meant = [each for each in entities if each.url or each.type in without]
+    if not meant:
+        return text
+    counted = text.encode("utf-16-le", "surrogatepass")  # offsets count UTF-16 units
+    kept, done = "", 0
+    for each in sorted(meant, key=lambda each: each.offset):
+        start, end = 2 * each.offset, 2 * (each.offset + each.length)
+        if start < done:
+            continue
+        words = counted[start:end].decode("utf-16-le", "replace")
+        link = words if words == each.url else f"[{words}]({each.url})"
+        kept += counted[done:start].decode("utf-16-le", "replace") + ("" if each.type in without else link)
+        done = end
+    return kept + counted[done:].decode("utf-16-le", "replace")
 
 
 def _answered_files(message: Message) -> Iterator[Attachment]:
@@ -309,7 +332,7 @@ def _context(message: Message, me: Me, *, is_known: bool) -> str:
     if message.via_bot is not None:
         return BY_A_BOT
     elsewhere, answered = message.external_reply, message.reply_to_message
-    quoted = (message.quote or {}).get("text") or ""
+    quoted = _with_links(message.quote.text, message.quote.entities)
     if elsewhere is not None:  # a message of another chat, of which Telegram tells no words but the quoted ones
         said = quoted or listed(_attachments(elsewhere)) or "a message of another chat"
         return in_reply_to(_origin(elsewhere.origin), said)
@@ -331,14 +354,9 @@ def _origin(said: Origin) -> str:
 def _own(message: Message, text: str, me: Me, context: str) -> str | None:
     """The sender's own words in `text`, without forwarded text, quotes, code, contacts and words of other bots. None:
     all words are the sender's."""
-    written = message.text or message.caption
-    if message.forward_origin is not None or message.via_bot is not None or not written:
+    said = message.text or message.caption
+    if message.forward_origin is not None or message.via_bot is not None or not said:
         return "" if text else None
-    entities = message.entities if message.text else message.caption_entities
-    others = [entity for entity in entities if entity.type in _OTHERS]
-    if others:
-        counted = written.encode("utf-16-le", "surrogatepass")
-        for entity in sorted(others, key=lambda entity: -entity.offset):
-            counted = counted[: 2 * entity.offset] + counted[2 * (entity.offset + entity.length) :]
-        return without_mention(counted.decode("utf-16-le", "replace"), me.username)
+    if any(each.type in _OTHERS for each in message.entities or message.caption_entities):
+        return without_mention(_shown(message, _OTHERS), me.username)
     return None if text.startswith("/") or not context else text

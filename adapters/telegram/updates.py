@@ -38,6 +38,14 @@ class Entity(Struct, frozen=True, kw_only=True):
     offset: int
     length: int
     user: Party | None = None
+    url: str = ""
+
+
+class Quote(Struct, frozen=True, kw_only=True):
+    """The words of a message that a reply is about."""
+
+    text: str = ""
+    entities: tuple[Entity, ...] = ()
 
 
 class File(Struct, frozen=True, kw_only=True):
@@ -94,7 +102,7 @@ class Message(Files, frozen=True, kw_only=True):
     caption_entities: tuple[Entity, ...] = ()
     reply_to_message: Message | None = None
     external_reply: Files | None = None
-    quote: _Told = None
+    quote: Quote = Quote()
     forward_origin: _Told = None
     via_bot: _Told = None
     migrate_to_chat_id: int | None = None

@@ -162,6 +162,40 @@ def test_a_caption_counts_as_words() -> None:
     assert (image.kind, image.ref, image.size) == ("image", "large", 1000)
 
 
+def link(text: str, part: str, url: str) -> dict[str, Any]:
+    return {**entity("text_link", text, part), "url": url}
+
+
+def test_the_address_behind_words_is_read() -> None:
+    text, shown = "🦊 read this, and that", "🦊 read [this](https://a.example/x), and [that](https://b.example)"
+    links = [link(text, "that", "https://b.example"), link(text, "this", "https://a.example/x")]
+    assert said(text=text, entities=links) == shown
+    assert heard(text=text, entities=links).own is None
+    picture = {"file_id": "f", "file_unique_id": "u", "width": 9, "height": 9}
+    assert said(caption=text, caption_entities=links, photo=[picture]) == shown
+    assert said(text=text, entities=links, forward_origin=ORIGIN) == f"[forwarded]\n{shown}"
+    answered = {"message_id": 4, "date": 1, "chat": PRIVATE, "from": ANNA, "text": text, "entities": links}
+    quote = '[in reply to Anna Smith: "🦊 read (this)(https://a.example/x), and (that)(https://b.example)"]'
+    assert said(text="and?", reply_to_message=answered) == f"{quote}\nand?"
+    part = {"text": "this", "position": 6, "entities": [link("this", "this", "https://a.example")]}
+    whole = said(text="and?", reply_to_message=answered, quote=part)
+    assert whole == '[in reply to Anna Smith: "(this)(https://a.example)"]\nand?'
+
+
+def test_a_link_changes_neither_whose_words_they_are_nor_the_command() -> None:
+    text = "look\nthere: evil"
+    entities = [
+        entity("blockquote", text, "there: evil"),
+        link(text, "evil", "https://e.example"),
+        {**link(text, "look", "look")},
+    ]
+    inbound = heard(text=text, entities=entities)
+    assert (inbound.text, inbound.own) == ("look\nthere: [evil](https://e.example)", "look")
+    inbound = heard(text="/pin read this", entities=[link("/pin read this", "this", "https://a.example")])
+    assert inbound.command is not None
+    assert inbound.command.argument == "read [this](https://a.example)"
+
+
 def test_files_come_with_what_is_known_of_them() -> None:
     document = {
         "file_id": "d",
@@ -259,7 +293,7 @@ def test_an_answer_to_a_file_brings_the_file(file: dict[str, Any], ref: str, lin
 
 
 def test_who_only_names_the_bot_means_what_they_answer_or_is_asked() -> None:
-    named = {"text": "@legato_bot", "entities": [entity("mention", "@legato_bot", "@legato_bot")], "chat": GROUP}
+    named: dict[str, Any] = {"text": "@legato_bot", "entities": [entity("mention", "@legato_bot", "@legato_bot")], "chat": GROUP}
     assert heard(**named).text == ""
     answered = {"message_id": 4, "date": 1, "chat": GROUP, "from": ANNA, "photo": PHOTO}
     inbound = heard(**named, reply_to_message=answered)
