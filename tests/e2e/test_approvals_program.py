@@ -211,7 +211,7 @@ async def test_killed_while_the_command_runs_it_is_not_run_again(tmp_path: Path)
     configure(tmp_path)
     started = tmp_path / "started"
     async with chatting(tmp_path) as program:
-        command = f"echo $$ >> {tmp_path}/runs; echo $$ > new; mv new {started}; sleep 300"
+        command = f"echo $$ >> '{tmp_path}/runs'; echo $$ > new; mv new '{started}'; sleep 300"
         program.send({"id": "e1", "text": f"run {command}"})
         await question(program)
         program.send({"id": "y1", "text": "/approve"})
@@ -230,7 +230,7 @@ async def test_a_terminal_that_is_closed_leaves_no_command_alive(tmp_path: Path)
     configure(tmp_path)
     started, go = tmp_path / "started", tmp_path / "go"
     async with chatting(tmp_path) as program:
-        command = f"echo $$ > new; mv new {started}; while [ ! -e {go} ]; do sleep 0.02; done; echo over"
+        command = f"echo $$ > new; mv new '{started}'; while [ ! -e '{go}' ]; do sleep 0.02; done; echo over"
         program.send({"id": "e1", "text": f"run {command}"})
         await question(program)
         program.send({"id": "y1", "text": "/approve"})

@@ -348,7 +348,7 @@ async def test_killed_while_it_waits_it_asks_once_and_takes_the_press(tmp_path: 
 async def test_killed_while_the_command_runs_it_is_not_run_again(tmp_path: Path, telegram: TelegramServer) -> None:
     program, started = Killable(tmp_path, telegram), tmp_path / "started"
     async with program.running() as process:
-        message = await program.asks(f"echo $$ >> {tmp_path}/runs; echo $$ > new; mv new {started}; sleep 300")
+        message = await program.asks(f"echo $$ >> '{tmp_path}/runs'; echo $$ > new; mv new '{started}'; sleep 300")
         telegram.people.press(message, program.anna, "Approve")
         pid = int(await written(started))
         process.kill()

@@ -186,7 +186,7 @@ def alive(pid: int) -> bool:
 async def test_what_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> None:
     clock = ManualClock()
     shell = tool(tmp_path, clock=clock)
-    command = f"sleep 300 & echo $!; echo early; mkdir {tmp_path}/said; sleep 300"
+    command = f"sleep 300 & echo $!; echo early; mkdir '{tmp_path}/said'; sleep 300"
     running = asyncio.create_task(shell.run({"command": command}, context()))
     await eventually((tmp_path / "said").exists)
     await clock.advance(60)
@@ -204,7 +204,7 @@ async def test_what_it_leaves_behind_is_ended_and_not_waited_for(tmp_path: Path)
 
 
 async def test_what_runs_in_a_group_of_its_own_is_ended_too(tmp_path: Path) -> None:
-    watched = f"echo $$ > new; mv new {tmp_path}/pid; sleep 300"
+    watched = f"echo $$ > new; mv new '{tmp_path}/pid'; sleep 300"
     running = asyncio.create_task(run(tmp_path, f"true && timeout 300 sh -c '{watched}'; true"))
     number = int(await written(tmp_path / "pid"))
     assert os.getpgid(number) != os.getsid(number)
@@ -217,7 +217,7 @@ async def test_what_runs_in_a_group_of_its_own_is_ended_too(tmp_path: Path) -> N
 async def test_a_turn_that_ends_while_the_command_starts_ends_all_of_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pid")
     pipe = os.open(tmp_path / "pid", os.O_RDONLY | os.O_NONBLOCK)
-    running = asyncio.create_task(run(tmp_path, f"sleep 300 & echo $! > {tmp_path}/pid; wait"))
+    running = asyncio.create_task(run(tmp_path, f"sleep 300 & echo $! > '{tmp_path}/pid'; wait"))
     for _ in range(2):
         await asyncio.sleep(0)
     started, _, _ = select.select([pipe], [], [], 60.0)  # the loop stands still, so nobody knows of the shell yet
@@ -231,7 +231,7 @@ async def test_a_turn_that_ends_while_the_command_starts_ends_all_of_it(tmp_path
 
 
 async def test_the_end_of_its_turn_ends_it(tmp_path: Path) -> None:
-    running = asyncio.create_task(run(tmp_path, f"echo $$ > new; mv new {tmp_path}/pid; sleep 300"))
+    running = asyncio.create_task(run(tmp_path, f"echo $$ > new; mv new '{tmp_path}/pid'; sleep 300"))
     number = int(await written(tmp_path / "pid"))
     running.cancel()
     with pytest.raises(asyncio.CancelledError):

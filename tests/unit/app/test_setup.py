@@ -130,12 +130,13 @@ def test_mistakes_name_the_file_that_has_them(home: Path) -> None:
     folder = own(home, "stroe: 1\nturns:\n  deadline: soon\n")
     with pytest.raises(ConfigError) as caught:
         started(home)
-    assert [each.split(" ")[:2] for each in caught.value.problems] == [
-        ["config.yaml:3:", "turns.max_steps"],
-        ["config.yaml:4:", "log.level"],
-        [f"{folder}/config.yaml:1:", "stroe"],
-        [f"{folder}/config.yaml:3:", "turns.deadline"],
-    ]
+    begun = (
+        "config.yaml:3: turns.max_steps ",
+        "config.yaml:4: log.level ",
+        f"{folder}/config.yaml:1: stroe ",
+        f"{folder}/config.yaml:3: turns.deadline ",
+    )
+    assert [*map(str.startswith, caught.value.problems, begun)] == [True] * 4 == [True] * len(caught.value.problems)
 
 
 def test_a_service_that_names_its_file_finds_its_store_where_it_was(home: Path, tmp_path: Path) -> None:

@@ -96,7 +96,8 @@ def test_no_shape_raises_or_is_mutated_and_roles_stay(messages: list[Message]) -
     result = _pruned(messages, len(messages) - 2 if len(messages) > 2 else 0)
     assert messages == given_one
     assert [m["role"] for m in result] == [m["role"] for m in messages]
-    assert all(new is old for new, old in zip(result[-2:], messages[-2:], strict=True) if new["role"] == "tool")
+    tail = zip(result[-2:], messages[-2:], strict=True)  # an older picture becomes a mark there, too
+    assert all(new is old for new, old in tail if new["role"] == "tool" and isinstance(old["content"], str))
 
 
 PAD = " and so on" * 40
