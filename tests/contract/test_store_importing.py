@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from gateway.domain.message import Message, assistant, note_of, text_of, user
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
@@ -43,6 +45,35 @@ async def test_it_comes_once_with_its_messages(store: Store, bench: Bench) -> No
     ]  # fmt: skip
     (passage,) = await store.search("Mitzi", key(), 5)
     assert (passage.hit.session_id, text_of(passage.hit.message)) == ("s1", "my cat is called Mitzi")
+
+
+TALKS = {
+    "s1": ("my bicycle is red", "a fine colour", "it stands in the cellar"),
+    "s2": ("the bicycle was stolen", "I am sorry", "call the police"),
+    "s3": ("which bicycle for gravel?", "one with wide tyres", "thank you"),
+}
+
+
+@pytest.mark.parametrize("chat", ["1", None])
+async def test_what_surrounds_a_find_is_of_its_own_talk(store: Store, chat: str | None) -> None:
+    await store.import_sessions([Opening(session=past(name), transcript=said(*texts)) for name, texts in TALKS.items()])
+    shared = await store.transcript(await store.session("s2"))
+    grown = Opening(session=past("s4", parent_id="s2"), transcript=[*shared, *said("the bicycle came back", "great")])
+    await store.import_sessions([grown])
+    texts = [
+        (passage.hit.session_id.replace("s4", "s2"), text_of(each.message))
+        for passage in await store.search("bicycle", None if chat is None else key(chat), 10)
+        for each in passage.turns
+    ]
+    talks = {**TALKS, "s2": (*TALKS["s2"], "the bicycle came back", "great")}
+    assert sorted(texts) == sorted((name, text) for name, said_there in talks.items() for text in said_there)
+
+
+async def test_a_find_is_read_on_within_its_talk(store: Store) -> None:
+    await store.import_sessions([Opening(session=past(name), transcript=said(*texts)) for name, texts in TALKS.items()])
+    (passage, *_) = await store.search("stolen", key(), 1)
+    around = await store.around(key(), note_of(passage.hit.message)["id"], 9)
+    assert tuple(text_of(each.message) for each in around) == TALKS["s2"]
 
 
 async def test_it_is_nobodys_present_session_and_owes_nothing(store: Store) -> None:

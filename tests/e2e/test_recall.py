@@ -72,3 +72,16 @@ async def test_a_find_is_read_on_by_the_number_that_stands_before_it(tmp_path: P
             model.script = in_turn(Say(calls=[("history_read", json.dumps({"message": unknown}))]), Say(text="no"))
             await live.ask("and that?")
             assert "There is no message" in model.spoken()[-1][1]
+
+
+async def test_recall_shows_nothing_from_the_other_side_of_new(tmp_path: Path) -> None:
+    async with running(tmp_path, model=FakeModel()) as live:
+        await live.ask("the heliotrope blooms in June")
+        await live.ask("/new")
+        await live.ask("my flight leaves at nine")
+        shown = await live.ask("/recall heliotrope")
+        assert "blooms in June" in shown
+        assert "flight" not in shown
+        shown = await live.ask("/recall flight")
+        assert "leaves at nine" in shown
+        assert "heliotrope" not in shown.replace("/recall heliotrope", "")

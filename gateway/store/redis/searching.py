@@ -38,7 +38,7 @@ from gateway.store.redis.wire import Wire
 from gateway.store.shared import ranking, searchable
 from gateway.store.shared.documents import parsed
 from gateway.store.shared.near import Vocabulary
-from gateway.store.shared.ranking import MOST_OF_A_TERM, Text
+from gateway.store.shared.ranking import MOST_OF_A_TERM, Talks, Text
 from gateway.store.shared.searchable import KINDS, RETURNED, Kind, every_term_of, kind_of, terms_of
 from gateway.store.shared.text import Question, is_dense
 from gateway.store.shared.unindexed import ReadIndex, Unindexed
@@ -333,8 +333,10 @@ async def _search_read(
     read = Unindexed(words)
     for lane in lanes:
         sessions = await wire.ask(partition, "LRANGE", f"sessions:{lane}", "0", "-1")
+        parents = await wire.ask_all((partition, ("HGET", f"session:{each}", "parent_id")) for each in sessions)
+        talks = Talks({each: above for each, above in zip(sessions, parents, strict=True) if above})
         for page in await _pages_of(wire, partition, sessions):
-            await asyncio.to_thread(_take, read, lane, await _stored(wire, partition, page))
+            await asyncio.to_thread(_take, read, talks, await _stored(wire, partition, page))
     return await ranking.search(lambda kind: ReadIndex(RedisIndex(wire, partition, ""), read, kind), words, limit, now)
 
 
@@ -345,9 +347,10 @@ async def _pages_of(wire: Wire, partition: int, sessions: Iterable[str]) -> list
     return [ids[first : first + _PAGE] for first in range(0, len(ids), _PAGE)]
 
 
-def _take(read: Unindexed, lane: str, stored: Iterable[tuple[str, str]]) -> None:
+def _take(read: Unindexed, talks: Talks, stored: Iterable[tuple[str, str]]) -> None:
     for message_id, text in stored:
-        read.take(_number(message_id), lane, message_from(message_id, text)[0])
+        message, document = message_from(message_id, text)
+        read.take(_number(message_id), talks.of(document["s"]), message)
 
 
 async def _keys_of(wire: Wire, partition: int) -> set[str]:
@@ -423,7 +426,7 @@ class RedisIndex:
         return found
 
     async def around(self, numbers: Sequence[int], reach: int) -> Mapping[int, Sequence[int]]:
-        """The owner's messages before and after each."""
+        """The messages of the same talk before and after each."""
         if not (numbers and reach):
             return {number: (number,) for number in numbers}
         ids = [_message_id(number) for number in numbers]

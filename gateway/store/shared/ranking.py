@@ -102,13 +102,37 @@ class Index(Protocol):
         """The messages. One that is gone is left out."""
 
     async def around(self, numbers: Sequence[Number], reach: int) -> Mapping[Number, Sequence[Number]]:
-        """For each message up to `reach` messages before and after the message, rising, the message among them."""
+        """For each message up to `reach` messages of the same talk before and after it, rising, it among them."""
 
     async def nearest(self, meaning: Meaning) -> Sequence[Number]:
         """Return the messages that mean nearly the same, nearest first."""
 
     async def beside(self, work: Callable[[], T]) -> T:
         """The result of work on megabytes of texts, done where nobody waits for it."""
+
+
+class Talks:
+    """Which sessions are one talk, because they go on from one another. `parents`: what each goes on from."""
+
+    def __init__(self, parents: Mapping[str, str]) -> None:
+        self._parents = parents
+
+    def of(self, session_id: str) -> str:
+        """Return the first session of a talk, which names the talk."""
+        seen = {session_id}
+        while (above := self._parents.get(session_id)) is not None and above not in seen:
+            seen.add(above)
+            session_id = above
+        return session_id
+
+    def cut(self, number: Number, run: Sequence[Number], session_of: Mapping[Number, str]) -> list[Number]:
+        """Return a run of messages without those of another talk than this message's."""
+        own = session_of.get(number, "")
+        return [
+            each
+            for each in run
+            if each == number or (other := session_of.get(each, "")) == own or self.of(other) == self.of(own)
+        ]
 
 
 async def around(index: Index, number: Number, reach: int) -> list[Found]:

@@ -22,24 +22,24 @@ class Unindexed:
     def __init__(self, words: str) -> None:
         self._sought = Holds(words)
         self._all: dict[Kind, list[Number]] = {"said": [], "returned": []}
-        self._of_key: defaultdict[str, list[Number]] = defaultdict(list)  # what was said
-        self._key_of: dict[Number, str] = {}
+        self._of_talk: defaultdict[str, list[Number]] = defaultdict(list)  # what was said
+        self._talk_of: dict[Number, str] = {}
         self._held: dict[Kind, defaultdict[str, list[Number]]] = {
             "said": defaultdict(list),
             "returned": defaultdict(list),
         }
 
-    def take(self, number: Number, key: str, message: Message) -> None:
+    def take(self, number: Number, talk: str, message: Message) -> None:
         """Look at a message. They come in the order of their numbers."""
         kind = kind_of(message)
         if kind is None:
             return
         self._all[kind].append(number)
         if kind == "said":
-            self._of_key[key].append(number)
+            self._of_talk[talk].append(number)
         held = self._sought.held(said_in(message))
         if held:
-            self._key_of[number] = key
+            self._talk_of[number] = talk
         for place in held:
             for term in self._sought.wanted[place]:
                 self._held[kind][term].append(number)
@@ -54,7 +54,7 @@ class Unindexed:
 
     def around(self, number: Number, reach: int) -> Sequence[Number]:
         """A message that holds some word, among what was said before and after it."""
-        known = self._of_key[self._key_of[number]]
+        known = self._of_talk[self._talk_of[number]]
         place = bisect_left(known, number)
         after = place + 1 if place < len(known) and known[place] == number else place
         return [*known[max(0, place - reach) : place], number, *known[after : after + reach]]
@@ -80,7 +80,7 @@ class ReadIndex:
         return Vocabulary()
 
     async def around(self, numbers: Sequence[Number], reach: int) -> Mapping[Number, Sequence[Number]]:
-        """The messages of the same conversation before and after each."""
+        """The messages of the same talk before and after each."""
         return {each: self._messages.around(each, reach) for each in numbers}
 
     async def nearest(self, meaning: Meaning) -> Sequence[Number]:

@@ -15,7 +15,7 @@ import json
 from array import array
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -27,7 +27,7 @@ from gateway.store.records import Found, Meaning, Passage
 from gateway.store.shared import ranking, searchable
 from gateway.store.shared.documents import parsed
 from gateway.store.shared.near import Vocabulary
-from gateway.store.shared.ranking import MOST_OF_A_TERM, Text
+from gateway.store.shared.ranking import MOST_OF_A_TERM, Talks, Text
 from gateway.store.shared.searchable import RETURNED, Kind, kind_of, owner_of, terms_of
 from gateway.store.shared.text import Question
 from gateway.store.shared.unindexed import ReadIndex, Unindexed
@@ -222,12 +222,25 @@ def passages(
 def _read(connection: apsw.Connection, words: str, key: SessionKey | None) -> Unindexed:
     """Every message of a key, or of all, some at a time."""
     read, last = Unindexed(words), 0
-    found = "SELECT id, key, body, note FROM messages WHERE id > ?1 AND (?2 IS NULL OR key = ?2) ORDER BY id LIMIT ?3"
+    of_key = "id > ?1 AND (?2 IS NULL OR key = ?2)"
+    found = f"SELECT id, session_id, body, note FROM messages WHERE {of_key} ORDER BY id LIMIT ?3"
     while rows := many(connection, found, (last, None if key is None else key.text, _READ)):
         last = rows[-1][0]
-        for number, lane, body, note in rows:
-            read.take(number, lane, message_of(body, note))
+        talks = _talks(connection, {row[1] for row in rows})
+        for number, session_id, body, note in rows:
+            read.take(number, talks.of(session_id), message_of(body, note))
     return read
+
+
+def _talks(connection: apsw.Connection, sessions: Collection[str]) -> Talks:
+    """The talks of these sessions."""
+    found = (
+        "WITH RECURSIVE above(id, parent_id) AS ("
+        "SELECT id, parent_id FROM sessions WHERE id IN (SELECT value FROM json_each(?)) "
+        "UNION SELECT s.id, s.parent_id FROM above JOIN sessions s ON s.id = above.parent_id"
+        ") SELECT id, parent_id FROM above WHERE parent_id IS NOT NULL"
+    )
+    return Talks(dict(many(connection, found, (json.dumps(list(sessions)),))))
 
 
 def holding(
@@ -308,8 +321,13 @@ class SqliteIndex:
         return {row[1]: Found(session_id=row[0], message=message_from(row[1:]), at=row[5]) for row in rows}
 
     async def around(self, numbers: Sequence[int], reach: int) -> Mapping[int, Sequence[int]]:
-        """The messages of the same conversation before and after each."""
-        return {each: self._beside(each, reach) for each in numbers}
+        """The messages of the same talk before and after each."""
+        runs = {each: self._beside(each, reach) for each in numbers}
+        every = json.dumps(list({each for run in runs.values() for each in run}))
+        found = "SELECT id, session_id FROM messages WHERE id IN (SELECT value FROM json_each(?))"
+        session_of: dict[int, str] = dict(many(self._connection, found, (every,))) if reach else {}
+        talks = _talks(self._connection, set(session_of.values())) if session_of else Talks({})
+        return {each: talks.cut(each, run, session_of) for each, run in runs.items()}
 
     async def nearest(self, meaning: Meaning) -> Sequence[int]:
         """The messages that mean nearly the same, nearest first."""
