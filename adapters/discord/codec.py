@@ -83,7 +83,7 @@ def message_inbound(
     shown of the messages before it; `amends`: the events of its earlier wordings, newest first."""
     said, files = words(message, me), tuple(_attachments(message))
     if not (said or files or is_named(message, me)):
-        return None
+        return None if amends else _unread(message, place, me)
     own = _own(message, me)
     if not own.startswith("/"):
         context = before + _context(message, me)
@@ -106,6 +106,19 @@ def message_inbound(
         part_of=_part_of(message),
         own=None if own == text else own,
         amends=amends,
+    )
+
+
+def _unread(message: Json, place: Place, me: Me) -> Inbound | None:
+    """A message that holds nothing for a bot, such as an invitation to a game. In a channel nobody may have meant it,
+    or Discord does not show its words."""
+    if place.guild is not None:
+        return None
+    return Inbound(
+        event_id=event_id(me, place, message["id"], message["author"]["id"]),
+        source=source(place, message["author"], {}),
+        text="a message of this kind",
+        kind="unread",
     )
 
 

@@ -49,8 +49,10 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID, amends: tup
     chat_type = _chat_type(message)
     said = _words(message)
     files = tuple(_attachments(message))
-    if chat_type is None or not (said or files):
+    if chat_type is None:
         return None
+    if not (said or files):
+        return _unread(update.update_id, message, _source(message, writer, chat_type), me)
     if update.edited_message and not (message.text or message.caption):
         return None  # the update of a live location
     private = message.chat.type == "private"
@@ -102,6 +104,13 @@ def _source(message: Message, writer: Party, chat_type: ChatType) -> Source:
         user_name=writer.name,
         chat_name=message.chat.title,
     )
+
+
+def _unread(update: int, message: Message, source: Source, me: Me) -> Inbound | None:
+    """A message that holds nothing for a bot. In a group nobody may have meant it."""
+    if not message.unread or source.chat_type != "direct":
+        return None
+    return Inbound(event_id=f"{me.id}:{update}", source=source, text=message.unread, kind="unread")
 
 
 def _membership(update: int, change: Membership, me: Me) -> Inbound | None:
@@ -210,6 +219,9 @@ def _words(message: Message) -> str:
         return f"[sticker {message.sticker.get('emoji') or ''}]".replace(" ]", "]")
     if message.dice:
         return f"[{message.dice['emoji']} shows {message.dice['value']}]"
+    if message.checklist:
+        tasks = " / ".join(each["text"] for each in message.checklist["tasks"])
+        return f"[checklist: {message.checklist['title']} — {tasks}]"
     if message.poll:
         return f"[poll: {message.poll['question']} — {' / '.join(each['text'] for each in message.poll['options'])}]"
     return ""

@@ -14,6 +14,16 @@ log = structlog.get_logger(__name__)
 
 _Date = Annotated[float, Meta(ge=0, lt=1 << 32)]
 _Told = dict[str, Any] | None  # looked into where it is told in words
+_UNREAD: Final = {
+    "story": "a story",
+    "gift": "a gift",
+    "unique_gift": "a gift",
+    "giveaway": "a giveaway",
+    "giveaway_winners": "a giveaway",
+    "game": "a game",
+    "invoice": "an invoice",
+    "paid_media": "pictures that have a price",
+}
 
 
 class Party(Struct, frozen=True, kw_only=True):
@@ -114,6 +124,20 @@ class Message(Files, frozen=True, kw_only=True):
     sticker: _Told = None
     dice: _Told = None
     poll: _Told = None
+    checklist: _Told = None
+    story: _Told = None
+    gift: _Told = None
+    unique_gift: _Told = None
+    giveaway: _Told = None
+    giveaway_winners: _Told = None
+    game: _Told = None
+    invoice: _Told = None
+    paid_media: _Told = None
+
+    @property
+    def unread(self) -> str:
+        """What a person sent that has neither words nor a file for a bot; "" if it is nothing of the kind."""
+        return next((what for name, what in _UNREAD.items() if getattr(self, name) is not None), "")
 
     @property
     def thread(self) -> str | None:
@@ -152,7 +176,9 @@ class Update(Struct, frozen=True, kw_only=True):
 
 # What a message can be read without: without any other field it would say something else, or in another's name.
 _WORDS: Final = ("entities", "caption_entities", "quote", "venue", "location", "contact", "sticker", "dice", "poll")
-_SPARE: Final = frozenset((*Files.__struct_fields__, *_WORDS, "reply_to_message", "external_reply"))
+_SPARE: Final = frozenset(
+    (*Files.__struct_fields__, *_WORDS, *_UNREAD, "checklist", "reply_to_message", "external_reply")
+)
 # Of these, what says whose words they are and whom they are for is kept if it can be read.
 _TRIES: Final = (frozenset[str](), _SPARE - {"entities", "caption_entities", "reply_to_message"}, _SPARE)
 _ODD: Final = (ValidationError, UnicodeEncodeError, RecursionError)  # a lone surrogate in a number's place; a deep nest

@@ -29,6 +29,7 @@ InboundKind = Literal[
     "left",
     "joined",
     "renamed",
+    "unread",
 ]
 OutboundKind = Literal["reply", "remark", "notice", "question", "command", "error", "reminder"]
 Sharing = Literal["per_user", "shared"]
@@ -181,8 +182,8 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     `expiry` for the gateway's own request to end the session whose id is `text`, `schedule` for a prompt whose
     time has come, `forget` for the gateway's own request to forget all that the source's person said under this key,
     (they asked for that elsewhere), and `unreadable` for one that its store can no longer read. Never stored are `left`
-    and `joined`, the bot can show nothing in the chat any more, `text` says why, and it can again; and `renamed`, the
-    chat was called `text` before.
+    and `joined`, the bot can show nothing in the chat any more, `text` says why, and it can again; `renamed`, the
+    chat was called `text` before; and `unread`, a person sent what the bot cannot read, which `text` names.
 
     `part_of` says that more of the same message may follow, which its client had to send in several:
     `CUT` or `TORN` for a text, else the name of the group of files that it belongs to. `only_as_part`: by

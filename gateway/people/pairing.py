@@ -130,7 +130,7 @@ class Pairing(Struct, kw_only=True):
     async def _code_for(self, inbound: Inbound) -> str | None:
         """A fresh code for a stranger, or the one that this very message got before."""
         source = inbound.source
-        if not self.access.pairing or inbound.kind != "message":
+        if not self.access.pairing or inbound.kind not in ("message", "unread"):
             return None
         code = "".join(self.rng.choice(CODE_LETTERS) for _ in range(CODE_LENGTH))
 

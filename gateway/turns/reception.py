@@ -49,6 +49,7 @@ log = structlog.get_logger(__name__)
 _AFTERWARDS = 5.0
 # Seconds for which a full lane counts as full: so short that nobody has read an answer of it meanwhile and writes anew.
 _FULL_FOR = 1.0
+_UNREAD_EVERY = 600.0  # seconds between two sentences about what the bot cannot read
 # Commands beside the lanes that are answered in a minute: as many messages as a group on Telegram is shown in one. More
 # answers would only hold up everything else that the chat is to be shown.
 _ANSWERED, _MINUTE = 20, 60.0
@@ -61,15 +62,17 @@ GIVEN_UP = "An error on my side keeps me from reading your last message; please 
 BUSY = "I am still working on your earlier message; this one comes right after it."
 ASKING = "I still wait for your yes or no; answer y or n. This message comes after it."
 ASKING_IN_GROUP = "I still wait for your yes or no: /approve or /deny. This message comes after it."
+UNREAD = "I cannot read {what}. Send me words, a picture, a voice message or a file instead."
 PASSED_ON = "Noted: it joins what I am doing right now, or comes right after it."
 
 
 class Reception(Struct, kw_only=True):
-    """Receives for all adapters. `heard_at`: when each platform handed something over last (monotonic). Eight more
-    fields change. `_told`, `_full` and `_reminded` note when each key was last told that the bot is busy, that its
-    lane is full, and that the bot waits for a yes or no. `_overflowed` has the keys whose adapter was told of a
-    full lane, `_crowded` shared lanes in which somebody may have their share, `_answered` counts a key's commands
-    beside its lane, `_albums` keeps files of albums, and `_beside` has what is carried out beside the lanes."""
+    """Receives for all adapters. `heard_at`: when each platform handed something over last (monotonic). Nine more
+    fields change. `_told`, `_unread`, `_full` and `_reminded` note when each key was last told that the bot is busy,
+    that it cannot read something, that its lane is full, and that the bot waits for a yes or no. `_overflowed` has the
+    keys whose adapter was told of a full lane, `_crowded` shared lanes in which somebody may have their share,
+    `_answered` counts a key's commands beside its lane, `_albums` keeps files of albums, and `_beside` has what is
+    carried out beside the lanes."""
 
     store: Store
     outbox: Outbox
@@ -84,6 +87,7 @@ class Reception(Struct, kw_only=True):
     rules: TurnRules
     heard_at: dict[str, float] = field(default_factory=dict)
     _told: Throttle = field(default_factory=Throttle)
+    _unread: Throttle = field(default_factory=lambda: Throttle(every=_UNREAD_EVERY))
     _full: Throttle = field(default_factory=Throttle)
     _reminded: Throttle = field(default_factory=Throttle)
     _overflowed: Throttle = field(default_factory=lambda: Throttle(every=_FULL_FOR))
@@ -158,6 +162,9 @@ class Reception(Struct, kw_only=True):
                 continue
             if not await self._is_known(inbound):
                 continue
+            if inbound.kind == "unread":
+                await self._say_unread(inbound)
+                continue
             if inbound.amends:
                 if self._amends_one_of(arrivals, inbound) or await self._amends(inbound):
                     continue
@@ -213,6 +220,12 @@ class Reception(Struct, kw_only=True):
         if first == source.chat:
             return inbound
         return replace(inbound, source=replace(source, chat=first, renamed=source.chat))
+
+    async def _say_unread(self, inbound: Inbound) -> None:
+        """Tell a person now and then that the bot cannot read what they sent."""
+        arrival = self.arrival(inbound)
+        if self._unread.due(arrival.key, self.clock.monotonic()):
+            await self.outbox.tell(arrival, UNREAD.format(what=inbound.text))
 
     async def _is_known(self, inbound: Inbound) -> bool:
         """Say whether the message's writer may talk here. A stranger who may ask to be let in is told how."""

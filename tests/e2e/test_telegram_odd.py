@@ -9,7 +9,9 @@ import pytest
 
 from adapters.telegram.adapter import TelegramAdapter
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
+from gateway.people.guests import guest_book
 from gateway.runtime.clock import SystemClock
+from gateway.turns.reception import UNREAD
 from tests.emulators.telegram import LoseAnswer, Refuse, TelegramServer, User
 from tests.emulators.telegram.webhook import Target
 from tests.support.fast_clock import FastClock
@@ -82,6 +84,22 @@ async def test_the_topic_general_is_written_to_by_no_number(
     assert [message.text for message in telegram.shown(forum)] == ["hello"]
     (typing,) = telegram.journal.of("sendChatAction")
     assert (typing.done, typing.parameters["message_thread_id"]) == (True, "1")
+
+
+async def test_what_the_bot_cannot_read_is_told_once_in_a_while(
+    tmp_path: Path, telegram: TelegramServer, anna: User
+) -> None:
+    eve = telegram.people.person("Eve")
+    async with on_telegram(tmp_path, telegram, anna, pairing=True) as bot:
+        for writer in (anna, anna, eve):
+            chat = telegram.people.private(writer)
+            person = {"id": writer.id, "is_bot": False, "first_name": writer.first_name}
+            place = {"id": chat.id, "type": "private", "first_name": writer.first_name}
+            story = {"message_id": 90, "date": 1, "chat": place, "from": person, "story": {"id": 1, "chat": place}}
+            telegram.people.update("message", story)
+        bot.says("hello")
+        await bot.until_shown(UNREAD.format(what="a story"), "echo: hello")
+        assert [each.user for each in (await guest_book(bot.gateway.store)).asking] == [str(eve.id)]
 
 
 @pytest.mark.parametrize("previews", [False, True])

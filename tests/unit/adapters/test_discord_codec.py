@@ -143,7 +143,9 @@ def test_what_else_a_message_may_hold() -> None:
     assert said("", poll=poll) == "[poll: When? — Now / Never]"
     assert said("", message_snapshots=[{"message": {"content": "said there"}}]) == "[forwarded]\nsaid there"
     assert said("hi", author={"id": "3", "username": "robot", "bot": True}) == "[written by another bot]\nhi"
-    assert read("") is None
+    invited = heard("", activity={"type": 1, "party_id": "spotify:1"})
+    assert (invited.kind, invited.text) == ("unread", "a message of this kind")
+    assert read("", place=CHANNEL) is None
 
 
 def test_a_reply_quotes_what_it_answers() -> None:

@@ -216,10 +216,32 @@ def test_files_come_with_what_is_known_of_them() -> None:
         ({"location": {"latitude": 52.5, "longitude": 13.4}}, "[location: 52.500000, 13.400000]"),
         ({"contact": {"phone_number": "+49", "first_name": "Bob"}}, "[contact: Bob, +49]"),
         ({"dice": {"emoji": "🎲", "value": 5}}, "[🎲 shows 5]"),
+        (
+            {"checklist": {"title": "Trip", "tasks": [{"text": "Map"}, {"text": "Hat"}]}},
+            "[checklist: Trip — Map / Hat]",
+        ),
     ],
 )
 def test_what_has_no_words_is_described(fields: dict[str, Any], text: str) -> None:
     assert said(**fields) == text
+
+
+@pytest.mark.parametrize(
+    ("fields", "what"),
+    [
+        ({"story": {"id": 1, "chat": PRIVATE}}, "a story"),
+        ({"gift": {"gift": {}}}, "a gift"),
+        ({"giveaway": {"chats": []}}, "a giveaway"),
+        ({"pinned_message": {"message_id": 4, "date": 0, "chat": PRIVATE}}, None),
+        ({"chat_background_set": {}}, None),
+    ],
+)
+def test_in_private_what_holds_nothing_for_a_bot_is_told_from_what_telegram_says(
+    fields: dict[str, Any], what: str | None
+) -> None:
+    inbound = read(**fields)
+    assert (inbound and (inbound.kind, inbound.text)) == (what and ("unread", what))
+    assert read(chat=GROUP, **fields) is None
 
 
 @pytest.mark.parametrize(
@@ -293,7 +315,11 @@ def test_an_answer_to_a_file_brings_the_file(file: dict[str, Any], ref: str, lin
 
 
 def test_who_only_names_the_bot_means_what_they_answer_or_is_asked() -> None:
-    named: dict[str, Any] = {"text": "@legato_bot", "entities": [entity("mention", "@legato_bot", "@legato_bot")], "chat": GROUP}
+    named: dict[str, Any] = {
+        "text": "@legato_bot",
+        "entities": [entity("mention", "@legato_bot", "@legato_bot")],
+        "chat": GROUP,
+    }
     assert heard(**named).text == ""
     answered = {"message_id": 4, "date": 1, "chat": GROUP, "from": ANNA, "photo": PHOTO}
     inbound = heard(**named, reply_to_message=answered)
