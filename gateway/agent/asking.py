@@ -41,6 +41,7 @@ from gateway.runtime.points import Points
 from gateway.runtime.structs import replace
 
 _EMPTY_RETRIES = 1  # an empty answer is asked for once more
+_BLANK: Final = " \t\n\r\f\v\xa0\xad\u200b\u200c\u200d\u2060\u3000\ufeff"  # of which a reader sees nothing
 OUT_OF_STEPS = "You have used all tool calls of this turn. Answer now with what you know."
 _OUT_OF_STEPS: Final[Sequence[Message]] = ({"role": "user", "content": OUT_OF_STEPS},)
 NO_WORDS_LEFT = "I used all the steps I have for one message without finishing. Ask me to go on and I will."
@@ -148,9 +149,9 @@ class Asking(Struct, kw_only=True):
                 continue
             if completed.stop == "refused":
                 completed = replace(completed, tool_calls=())
-                if not completed.text.strip():
+                if not completed.text.strip(_BLANK):
                     raise ContentRefused("The model declined to answer.")
-            said = completed.text.strip()
+            said = completed.text.strip(_BLANK)
             if (last and said) or ((said or completed.tool_calls) and not completed.cut_call):
                 return await self._kept(conversation, completed, shortened, last=last)
             if lacks_room(completed):
@@ -173,7 +174,7 @@ class Asking(Struct, kw_only=True):
             self.remarks.append(SHORTENED.format(key=cap.key) if cap else ENDED_EARLY[completed.stop])
         if last:
             # Only text was asked for; calls of a model that ignores this would never get a result.
-            said = completed.text if completed.text.strip() else NO_WORDS_LEFT
+            said = completed.text if completed.text.strip(_BLANK) else NO_WORDS_LEFT
             completed = replace(completed, text=said, tool_calls=())
         if completed.tool_calls:
             completed = replace(completed, tool_calls=_distinct(completed.tool_calls))
@@ -205,7 +206,7 @@ class Asking(Struct, kw_only=True):
         )
         # Where the own model answers, as ever, there is nothing to tell.
         self._told = not conversation.fresh.announced and self._home is not None and spec.place == self._home.place
-        text, completed, bound = "", None, Bound(max_tokens)
+        text, begun, completed, bound = "", False, None, Bound(max_tokens)
         asked_at = self.clock.monotonic()
         prompt_tokens = conversation.prompt_tokens()
         call = self.metering.call(spec, request, session, "turn", prompt_tokens=prompt_tokens, least=least)
@@ -222,13 +223,15 @@ class Asking(Struct, kw_only=True):
                             completed = self._cut(text[:kept], repeats=bound.repeats)
                             break
                         # Only new words take the place of earlier ones: a person may see those already.
-                        self.partial_text = text
-                        await self.reply.text(text)
+                        if begun := begun or bool(text.strip(_BLANK)):
+                            self.partial_text = text
+                            await self.reply.text(text)
                     elif isinstance(event, Completed):
                         completed = event
                     else:
                         self.observer.alive()
                         text = text if isinstance(event, ReasoningDelta) else ""
+                        begun = bool(text) and begun
         if completed is None:
             raise ProviderUnavailable("The model's answer ended without a result.", malformed=True)
         await self._note(conversation, request, completed.usage or CanonicalUsage(), asked_at)

@@ -12,6 +12,7 @@ from gateway.commands.base import Answer, CommandContext, CommandRegistry, HeldL
 from gateway.domain.command import CommandCall, Proposal
 from gateway.runtime.errors import (
     ConfigError,
+    EmptyAnswer,
     GatewayError,
     ProviderRateLimited,
     ProviderRejected,
@@ -72,8 +73,9 @@ class CommandRunner(Struct, kw_only=True):
 
 def sentence_for(error: Exception, *, details: bool = True) -> str:
     """The sentence that a person reads about an error: Legato's own errors are sentences, others are bugs. Without
-    `details` a failed call of the model is told without its cause, which is in the log."""
-    if not details and isinstance(error, _OF_THE_MODEL):
+    `details` a failed call of the model is told without its cause, which is in the log; nothing failed where the model
+    answered without a word."""
+    if not details and isinstance(error, _OF_THE_MODEL) and not isinstance(error, EmptyAnswer):
         return UNREACHABLE
     if isinstance(error, GatewayError):
         return str(error)

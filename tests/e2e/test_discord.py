@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.domain.message import text_of
+from gateway.runtime.errors import EmptyAnswer
 from tests.emulators.discord import Channel, DiscordServer, Kind, User
 from tests.support.discord_live import on_discord
 from tests.support.model import FakeModel, Gate, Say, in_turn
@@ -385,3 +386,15 @@ async def test_a_check_of_a_token_that_is_wrong(tmp_path: Path, discord: Discord
         assert "reset it at https://discord.com/developers/applications, page Bot" in finding.detail
         await bot.until_ended()  # it has tried the token, too
         discord.journal.violations.clear()
+
+
+@pytest.mark.parametrize(("first", "text"), [("", ""), (" \n", ""), ("\n", "\u200b")])
+async def test_an_answer_without_a_word_is_told_as_that_and_shows_nothing_else(
+    tmp_path: Path, discord: DiscordServer, anna: User, first: str, text: str
+) -> None:
+    model = FakeModel(in_turn(*(Say(first=first, text=text) for _ in range(2))))
+    async with on_discord(tmp_path, discord, anna, model=model) as bot:
+        bot.says("hello")
+        await bot.until_shown(str(EmptyAnswer()))
+        await bot.quiet()
+        assert bot.shown() == [str(EmptyAnswer())]

@@ -19,6 +19,7 @@ from gateway.domain.message import Message, text_of, user
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.runtime.errors import (
     ContextOverflow,
+    EmptyAnswer,
     OutputCapTooLarge,
     ProviderError,
     ProviderRateLimited,
@@ -105,7 +106,7 @@ async def test_an_empty_answer_is_asked_for_once_more(tmp_path: Path) -> None:
     async with running(tmp_path, model=FakeModel(in_turn(Say(), Say(text="better")))) as live:
         assert await live.ask("hello") == "better"
         live.model.script = in_turn(Say(), Say())
-        assert await live.ask("again") == "The model gave an empty answer. Try again."
+        assert await live.ask("again") == str(EmptyAnswer())
         assert await live.ask("and now?") == "echo: and now?"
 
 
