@@ -14,9 +14,9 @@ import structlog
 import typer.testing
 from hypothesis import settings
 
-from tests.support.browser import CHROMIUM
 from tests.support.fakes import ManualClock, SequentialIds
 from tests.support.forks import share
+from tests.support.programs import lacking
 
 # Tracebacks as the program writes them. The default draws the variables of every frame, for a second of a core each.
 structlog.configure(
@@ -55,19 +55,20 @@ def pytest_configure(config: pytest.Config) -> None:
         share()
 
 
-_NEEDS_BROWSER = "test_page_browser.py"
-_HAS_BROWSER = CHROMIUM is not None or bool(os.environ.get("CI"))
-
-
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Without a browser its tests are left out; CI has one, or fails."""
-    return True if collection_path.name == _NEEDS_BROWSER and not _HAS_BROWSER else None
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests that ask for a program which is missing."""
+    if not lacking():
+        return
+    asked = {item.nodeid: lacking().keys() & getattr(item, "fixturenames", ()) for item in items}
+    config.hook.pytest_deselected(items=[item for item in items if asked[item.nodeid]])
+    items[:] = [item for item in items if not asked[item.nodeid]]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say so."""
-    if not _HAS_BROWSER:
-        terminalreporter.write_line(f"{_NEEDS_BROWSER} was left out: no Chromium here (apt-get install chromium).")
+    if lacking():
+        packages = " ".join(each.package for each in lacking().values())
+        terminalreporter.write_line(f"Tests that need {', '.join(lacking())} were left out: apt-get install {packages}")
 
 
 def pytest_collection_finish() -> None:

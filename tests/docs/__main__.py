@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.docs import charts, rooms, tables, telegram, terminal, window
 from tests.docs.settings import as_markdown
-from tests.support.browser import CHROMIUM
+from tests.support.programs import programs
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,7 +50,7 @@ def _picture(size: str) -> bytes:
 
 def main() -> None:
     """Write the files whose paths are given, or all."""
-    for name in sys.argv[1:] or [*WRITTEN, *(PHOTOGRAPHED if CHROMIUM else ())]:
+    for name in sys.argv[1:] or [*WRITTEN, *(PHOTOGRAPHED if programs()["chromium"].path else ())]:
         path = ROOT / name
         path.parent.mkdir(parents=True, exist_ok=True)
         if name in PHOTOGRAPHED:

@@ -1,20 +1,18 @@
-"""A real Chromium, Debian's. `tests/conftest.py` leaves its tests out where there is none."""
+"""A real Chromium, Debian's: see `tests/programs.txt`."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from tests.support.model import PATIENCE
+from tests.support.programs import path_of
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Page
 
     from tests.support.page import LivePage
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 @asynccontextmanager
@@ -24,7 +22,9 @@ async def browser() -> AsyncIterator[Browser]:
 
     expect.set_options(timeout=1_000 * PATIENCE)
     async with async_playwright() as playwright:
-        running = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        running = await playwright.chromium.launch(
+            executable_path=path_of("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
         try:
             yield running
         finally:
