@@ -204,7 +204,7 @@ async def test_what_it_leaves_behind_is_ended_and_not_waited_for(tmp_path: Path)
 
 
 async def test_what_runs_in_a_group_of_its_own_is_ended_too(tmp_path: Path) -> None:
-    watched = f"echo $$ > new; mv new '{tmp_path}/pid'; sleep 300"
+    watched = f'echo $$ > new; mv new "{tmp_path}/pid"; sleep 300'
     running = asyncio.create_task(run(tmp_path, f"true && timeout 300 sh -c '{watched}'; true"))
     number = int(await written(tmp_path / "pid"))
     assert os.getpgid(number) != os.getsid(number)
