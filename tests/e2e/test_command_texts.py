@@ -14,24 +14,38 @@ from tests.support.gateway import FakeAdapter, config_in, running
 
 async def test_help_fits_a_terminal_says_it_in_plain_words_and_keeps_admins_commands_for_admins(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
-        listed = await live.ask("/help")
+        listed = await live.ask("/help all")
         assert [line for line in listed.splitlines() if len(line) > 80] == []
         assert not re.search(r"\b(?:turns?|lanes?|gateway|compaction|hygiene)\b", listed)
         assert "(also --preview, --keep n, undo)" in listed
     config = config_in(tmp_path, access=AccessSettings(allow=("fake:*",)))
     async with running(tmp_path, config=config, adapter=FakeAdapter(limits=Limits())) as live:
-        guest = await live.ask("/help")
+        guest = await live.ask("/help all")
         assert "/pair" in listed
         assert "/pair" not in guest
+
+
+async def test_the_help_that_comes_first_fits_a_telephone(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        first, everything = await live.ask("/help"), await live.ask("/help all")
+        names = re.findall(r"^/(\w+) ", first, re.MULTILINE)
+        assert len(names) == 11  # ten, and where the others are
+        assert names[-1] == "help"
+        assert "/remind " in first
+        assert "/export" not in first
+        assert all(f"/{name}" in everything for name in names)
+        assert (
+            sum(-(-len(line) // 40) for line in first.splitlines() if line) <= 24
+        )  # of a telephone with large letters
 
 
 async def test_a_help_that_is_longer_than_a_message_comes_in_several_of_whole_lines(tmp_path: Path) -> None:
     """Plugins add commands, and a message of Discord holds 2,000 characters."""
     async with running(tmp_path) as live:
-        whole = await live.ask("/help")
+        whole = await live.ask("/help all")
     async with running(tmp_path, adapter=FakeAdapter(limits=Limits(trusted=True, text_units=700))) as live:
         adapter = live.adapter
-        await live.ask("/help")
+        await live.ask("/help all")
         await adapter.until(lambda: "".join(row.text for row in adapter.sent) == whole)
     assert max(len(row.text) for row in adapter.sent) <= 700
     assert all(row.text.endswith("\n") for row in adapter.sent[:-1])

@@ -41,7 +41,7 @@ async def transcript(live: Live, **where: str) -> list[str]:
 
 async def test_commands_cost_no_model_call_and_help_lists_them_all(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
-        listed = await live.ask("/help")
+        listed = await live.ask("/help all")
         for lines in (group.splitlines()[1:] for group in listed.split("\n\n")[1:]):
             assert len({re.match(r"/.*?  +", line).end() for line in lines}) == 1, "the texts of a group are aligned"
         for command in all_commands().commands:

@@ -208,7 +208,7 @@ async def test_who_may_talk_and_who_administers_changes_at_once(tmp_path: Path) 
         written.config = written.config.replace(access=open_to("fake:ben", admins=("fake:ben",)))
         await reloader.reload()
         assert await live.ask("hello", user="ben", chat="ben") == "echo: hello"
-        assert "/pair" in await live.ask("/help", user="ben", chat="ben")
+        assert "/pair" in await live.ask("/help all", user="ben", chat="ben")
         seen = len(live.adapter.sent)
         await live.tell("and I?")
         await live.quiet()
