@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from gateway import __version__
 from gateway.app.build import Parts, build
 from gateway.app.config import Config
 from gateway.app.gateway import DRAIN_SECONDS, Gateway
@@ -81,11 +82,14 @@ def nothing_to_do(config: Config) -> str:
     )
 
 
-def announcement(config: Config, workers: int) -> str:
-    """Return the line of `legato run` for a person who started it in a shell and looks at nothing else."""
+def announcement(config: Config, workers: int) -> list[str]:
+    """Return the lines of `legato run` at its start."""
     titles = " and ".join(each.title for each in served(config)) or "the conversations of its store"
     several = f" with {workers} workers" if workers > 1 else ""
-    return f"Legato serves {titles}{several}. Ctrl-C ends it, when what is being answered is finished."
+    return [
+        f"Legato {__version__} starts{several}. It serves {titles}.",
+        f"It answers with {model_in_full(config)}, and keeps everything in {config.database or config.store.url}.",
+    ]
 
 
 def adapters(config: Config, aside: RunsAside = at_once, tell: Tell = _nobody) -> list[Adapter]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from copy import copy
 from datetime import date
@@ -31,6 +31,7 @@ from gateway.cli.program import (
     served_from,
     settings_of,
     setup_of,
+    teller,
     told,
     words_of,
 )
@@ -171,30 +172,37 @@ def run(
         misused(reason)
     if workers > 1 and settings.database is not None:
         misused("several workers need a Redis store (store.url); a SQLite file has one owner")
-    looked_at = worker is None and sys.stderr.isatty()
-    if looked_at:
-        complain(announcement(settings, workers))
+    tell, redact = teller(settings), redactor(settings)
+    if worker is None:
+        for line in announcement(settings, workers):
+            tell(redact(line))
+        if sys.stderr.isatty():
+            tell("Ctrl-C ends it, when what is being answered is finished.")
 
     def own(command: str) -> list[str]:
         return [sys.executable, "-m", "gateway", command, *(["--config", str(config)] if config else [])]
 
+    serve: Callable[[], Awaitable[int]] = Workers(
+        command=[*own("run"), "--worker"], size=workers, clock=SystemClock()
+    ).run
     if workers == 1:
-        serve = partial(serve_platforms, settings, read, parent_pipe=None if worker is None else sys.stdin.fileno())
-        if looked_at:
-            serve = partial(serve, tell=complain)
+        parent_pipe = None if worker is None else sys.stdin.fileno()
+        alone = partial(serve_platforms, settings, read, parent_pipe=parent_pipe, tell=tell)
         if (at := settings.backup.at) is not None:
             from gateway.app.backup.schedule import DailyBackups
 
             command = [*own("backup"), "--json"]
             backups = partial(DailyBackups, at=at, zone=settings.sessions.expiry.zone, command=command)
-            serve = partial(serve, backups=backups)
+            alone = partial(alone, backups=backups)
         if settings.monitor.address is not None:
             from gateway.app.monitor import answering
 
-            serve = partial(serve, monitored=partial(answering, settings.monitor, worker or 0))
-        raise typer.Exit(guarded(serve, settings))
-    fleet = Workers(command=[*own("run"), "--worker"], size=workers, clock=SystemClock())
-    raise typer.Exit(guarded(fleet.run, settings))
+            alone = partial(alone, monitored=partial(answering, settings.monitor, worker or 0))
+        serve = alone
+    status = guarded(serve, settings)
+    if worker is None:
+        tell("Legato has ended.")
+    raise typer.Exit(status)
 
 
 @app.command()

@@ -110,6 +110,15 @@ def log_to(settings: Config, file: Path | None, *, level: Literal["", "error"] =
     configure_logs(level=level or settings.log.level, form=settings.log.format, redact=redactor(settings), file=file)
 
 
+def teller(settings: Config) -> Callable[[str], None]:
+    """Return what tells a sentence to who started the program, and to a service's journal."""
+    from gateway.domain.terminal import printable
+    from gateway.runtime.logs import sentences
+
+    say = sentences(settings.log.format)
+    return lambda text: say(printable(text))
+
+
 def guarded(run: Callable[[], Awaitable[T]], settings: Config | None) -> T:
     """Return the result of `run`. Raises typer.Exit, when the person was told why there is none."""
 

@@ -125,3 +125,18 @@ def configure_logs(
     handler.setFormatter(_Redacting(redact))
     logging.basicConfig(level=max(_LEVELS[level], logging.WARNING), handlers=[handler], force=True)
     return sink.close
+
+
+def sentences(form: Literal["console", "json"]) -> Callable[[str], None]:
+    """Return what says a sentence on stderr, whatever the level is: to people, or as a line of JSON to programs."""
+    sink = _Sink(None)
+    if form == "console":
+        return lambda text: print(text, file=cast(TextIO, sink), flush=True)
+    dated = structlog.processors.TimeStamper(fmt="iso")
+    chain: list[Any] = [structlog.processors.add_log_level, dated, structlog.processors.JSONRenderer()]
+    line = structlog.wrap_logger(
+        structlog.PrintLogger(cast(TextIO, sink)),
+        processors=chain,
+        wrapper_class=structlog.make_filtering_bound_logger(logging.NOTSET),
+    )
+    return lambda text: line.info("told", text=text)

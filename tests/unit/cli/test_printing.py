@@ -19,6 +19,7 @@ import typer
 
 from gateway.agent.models import Models
 from gateway.app.config import Config, Setup
+from gateway.app.config.models import StoreSettings
 from gateway.app.serving import announcement, nothing_to_do
 from gateway.cli import check
 from gateway.cli import main as cli
@@ -30,6 +31,7 @@ from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec
 from gateway.providers.plugin import ProviderPlugin
 from gateway.runtime.errors import TOO_FEW_FILES
+from gateway.runtime.logs import configure_logs, sentences
 from gateway.store.records import StoreStatus
 from gateway.store.sqlite.connection import APPLICATION_ID
 from gateway.store.sqlite.store import SqliteStore
@@ -142,11 +144,26 @@ async def test_a_provider_that_breaks_its_port_is_one_line_of_the_check() -> Non
     assert found.detail.endswith("parrot raised AttributeError: no beak; a provider may raise only ProviderError")
 
 
-def test_who_starts_it_in_a_terminal_is_told_that_it_runs() -> None:
+def test_a_start_says_what_is_served_by_which_model_and_from_which_store() -> None:
     telegram = Config().replace(adapters={"telegram": AdapterSettings(enabled=True)})
-    end = "Ctrl-C ends it, when what is being answered is finished."
-    assert announcement(telegram, 1) == f"Legato serves Telegram. {end}"
-    assert announcement(Config(), 4) == f"Legato serves the conversations of its store with 4 workers. {end}"
+    starts, works = announcement(telegram, 1)
+    assert starts.endswith(" starts. It serves Telegram.")
+    assert works == "It answers with the offline model (no key, no network), and keeps everything in legato.db."
+    several = announcement(Config().replace(store=StoreSettings(url="redis://127.0.0.1/0")), 4)
+    assert several[0].endswith(" starts with 4 workers. It serves the conversations of its store.")
+    assert several[1].endswith(" everything in redis://127.0.0.1/0.")
+
+
+@pytest.mark.parametrize("level", ["debug", "error"])
+def test_sentences_are_said_whatever_the_level_is(capsys: pytest.CaptureFixture[str], level: Any) -> None:
+    configure_logs(level=level, form="json", redact=str)
+    sentences("console")("It starts.")
+    sentences("json")("It starts.")
+    plain, row = capsys.readouterr().err.splitlines()
+    assert plain == "It starts."
+    said = json.loads(row)
+    assert said.pop("timestamp")
+    assert said == {"event": "told", "level": "info", "text": "It starts."}
 
 
 def test_a_check_says_who_may_talk() -> None:
