@@ -1,7 +1,8 @@
 """Markdown made into Discord's, no longer than one message may be. Pure.
 
-Discord reads most of Markdown itself (https://support.discord.com/hc/en-us/articles/210298617), but no tables and only
-three levels of headings, and the stars of a product mean emphasis to it. A text that is no Markdown is kept from being
+Discord reads most of Markdown itself (https://support.discord.com/hc/en-us/articles/210298617), but no tables, no
+formulas and only three levels of headings, and the stars of a product and the underscores of `__init__.py` mean
+emphasis to it. A text that is no Markdown is kept from being
 read so.
 """
 
@@ -14,6 +15,7 @@ from typing import Final
 from adapters.discord.codec import LONGEST
 from gateway.delivery.markdown.characters import is_visible, length, sound
 from gateway.delivery.markdown.events import Event
+from gateway.delivery.markdown.formulas import readable
 from gateway.delivery.markdown.layout import Medium, laid_out
 from gateway.delivery.markdown.page import Kind, Span
 from gateway.delivery.markdown.reading import read
@@ -24,6 +26,8 @@ _SIGNS: Final = re.compile(r"[\\*_`~|]|^(?:#{1,3} |-# |>|[-+] |\d+\. )", re.MULT
 _ADDRESS: Final = re.compile(r"(https?://\S+)")
 _SCREEN: Final = 56  # columns that a block of code shows without breaking its lines
 _DEEP: Final = re.compile(rb"#{4,6}")
+_ELSE: Final = re.compile(r"\||####|__\w|\$\S|\\[(\[]")  # what may mean something else, or nothing, on Discord
+_ESCAPED: Final = re.compile(r"\\([_*$~])")
 _PRODUCT: Final = re.compile(r"(?<=[0-9A-Za-z])(\*{1,2})(?![\s*])[^*]*(?<=\S)\1(?=[0-9A-Za-z])")
 _FENCE: Final = "```"
 _MARKS: Final[dict[Kind, str]] = {"bold": "**", "code": "`"}
@@ -32,7 +36,7 @@ _MARKS: Final[dict[Kind, str]] = {"bold": "**", "code": "`"}
 def shown(markdown: str) -> str:
     """Return one part of Markdown as Discord is to show it; never raises, never empty."""
     text = sound(markdown).strip("\n")
-    if "|" in text or "####" in text or ("*" in text and _has_product(text)):
+    if _ELSE.search(text) or ("*" in text and _has_product(text)):
         try:
             fitted = _fitted(text)
         except (LookupError, RecursionError, TypeError, ValueError):
@@ -47,19 +51,22 @@ def _has_product(text: str) -> bool:
 
 
 def _fitted(text: str) -> str:
-    """The text with its tables as code or as lines, with no heading that Discord does not know, and with the stars of
-    `2*3*4` escaped."""
+    """The text with its tables as code or as lines, its formulas as code, with no heading that Discord does not know,
+    and with the stars of `2*3*4` and the underscores of `__init__` escaped, but for those of an address."""
     source, events = read(text)
     pieces: list[str] = []
     done = 0
     for start, end, instead in _replaced(source, events):
-        pieces += [source[done:start].decode(), instead]
-        done = end
-    return "".join([*pieces, source[done:].decode()])
+        if start >= done:  # not within a table
+            pieces += [source[done:start].decode(), instead]
+            done = end
+    fitted = "".join([*pieces, source[done:].decode()])
+    return _ADDRESS.sub(lambda found: _ESCAPED.sub(r"\1", found[0]), fitted)
 
 
 def _replaced(source: bytes, events: Sequence[Event]) -> Iterator[tuple[int, int, str]]:
-    """(start, end, text instead) of what Discord does not know, in order; nothing of it stands in a quote or a list."""
+    """(start, end, text instead) of what Discord does not know, in order; of tables and headings none that stands in a
+    quote or a list."""
     depth = 0
     for event in events:
         if event.edge == "start":
@@ -70,6 +77,18 @@ def _replaced(source: bytes, events: Sequence[Event]) -> Iterator[tuple[int, int
             depth += 1
         elif event.edge == "end":
             depth -= 1
+        elif event.name in ("InlineMath", "DisplayMath") and "`" not in event.data:
+            yield event.start, event.end, _formula(source, event, alone=event.name == "DisplayMath" and depth == 1)
+
+
+def _formula(source: bytes, event: Event, *, alone: bool) -> str:
+    """A formula as code; one that stands `alone` on lines of its own."""
+    text = readable(event.data)
+    if not alone:
+        return f"`{' '.join(text.split())}`"
+    before = "" if source[: event.start].rstrip(b" ")[-1:] in (b"", b"\n") else "\n"
+    behind = "" if source[event.end :].lstrip(b" ")[:1] in (b"", b"\n") else "\n"
+    return f"{before}{_FENCE}\n{text}\n{_FENCE}{behind}"
 
 
 def _table(markdown: str) -> str:

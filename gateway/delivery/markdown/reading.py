@@ -4,8 +4,9 @@ telegramify-markdown reads with the same parser and turns most of this into enti
 HTML and the dollars of prices, joins a list's text with the code below it and rewrites code that looks
 like LaTeX. In a chat nothing may be missing, so its formulas are taken and the rest is done here.
 
-In a chat `$5 and 10$` are prices, `2*3*4` is a product, `~` means "about", `a || b` is not hidden, `<T>` is text;
-formulas come as `\\(x\\)` as well, and a list of sources is shown even if no text refers to it."""
+In a chat `$5 and 10$` are prices, `2*3*4` is a product, `__init__.py` is a name, `~` means "about", `a || b` is not
+hidden, `<T>` is text; formulas come as `\\(x\\)` as well, and a list of sources is shown even if no text refers to
+it."""
 
 from __future__ import annotations
 
@@ -46,6 +47,13 @@ _SLASHED_FORMULA: Final = re.compile(
 )
 _EMPTY_LINE: Final = re.compile(r"\n[ \t>]*\n")
 _DEFINITION: Final = re.compile(r"^[ \t>]*\[[^\]]+\]:", re.MULTILINE)
+# What stands beside a part of a name, and the names of Python that stand alone.
+_NAMED_BEFORE: Final = re.compile(rb"[\w./\\:]")
+_NAMED_BEHIND: Final = re.compile(rb"\.\w|[(/\[\\]|::")
+_NAMES: Final = re.compile(
+    rb"__(?:all|call|class|dict|doc|enter|eq|exit|file|future|getattr|getitem|hash|init|iter|len|main|name|new|next"
+    rb"|pycache|repr|setattr|slots|str|version)__"
+)
 _WEB: Final = re.compile(r"https?://", re.IGNORECASE)
 _SPOILER: Final = re.compile(r"(?<!\|)\|\|(?!\|)")
 # Lines that begin with a letter or a digit, but not like an item of a list, and hold no sign that means anything here:
@@ -96,9 +104,9 @@ def _literal(source: str, data: bytes, read_so_far: Sequence[Event]) -> list[int
             about = event.edge == "start" and event.name == "Strikethrough" and data[event.start + 1] != ord("~")
             if prices or about:
                 found += (event.start, event.end - 1)
-    if "*" in source:
+    if "*" in source or "__" in source:
         for event in read_so_far:
-            if event.edge == "start" and event.name in ("Emphasis", "Strong") and _is_product(event, data):
+            if event.edge == "start" and event.name in ("Emphasis", "Strong") and _is_literal(event, data):
                 width = 1 if event.name == "Emphasis" else 2
                 found += (*range(event.start, event.start + width), *range(event.end - width, event.end))
     if "]:" in source and _DEFINITION.search(source):
@@ -106,8 +114,15 @@ def _literal(source: str, data: bytes, read_so_far: Sequence[Event]) -> list[int
     return sorted(set(found))
 
 
-def _is_product(event: Event, data: bytes) -> bool:
-    """`2*3*4` and `a*b*c`: letters or digits stand on both sides. In scripts without spaces such stars are emphasis."""
+def _is_literal(event: Event, data: bytes) -> bool:
+    """`2*3*4` and `a*b*c`: letters or digits stand on both sides. In scripts without spaces such stars are emphasis.
+    `__init__.py`: the underscores belong to a name."""
+    if data[event.start] == ord("_"):
+        word = data[event.start : event.end]
+        if event.name != "Strong" or not word.replace(b"_", b"").isalnum():
+            return False
+        before, behind = data[max(0, event.start - 1) : event.start], data[event.end : event.end + 2]
+        return bool(_NAMES.fullmatch(word) or _NAMED_BEFORE.match(before) or _NAMED_BEHIND.match(behind))
     around = (data[event.start - 1 : event.start], data[event.end : event.end + 1])
     return all(len(byte) == 1 and byte.isascii() and byte.isalnum() for byte in around)
 

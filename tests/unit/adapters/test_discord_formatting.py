@@ -114,6 +114,25 @@ def test_the_stars_of_a_product_are_no_emphasis(markdown: str, sent: str) -> Non
     assert shown(markdown) == sent
 
 
+@pytest.mark.parametrize(
+    ("markdown", "sent"),
+    [
+        ("So $E=mc^2$ holds", "So `E=mc²` holds"),
+        ("- **so** $a_1$ and \\(x^2\\)\n> $x$ is", "- **so** `a₁` and `x²`\n> `x` is"),
+        ("So\n$$E=mc^2$$\nholds", "So\n```\nE=mc²\n```\nholds"),
+        ("So $$E=mc^2$$ holds", "So \n```\nE=mc²\n```\n holds"),
+        ("- so $$E=\nmc^2$$", "- so `E= mc²`"),
+        ("It costs $5, or $9", "It costs $5, or $9"),
+        ("`$x$` and\n```\n$$y$$\n```", "`$x$` and\n```\n$$y$$\n```"),
+        ("| a |\n|---|\n| $x^2$ |", "```\na\n──\nx²\n```\n"),
+        ("see __init__.py of __foo__", "see \\_\\_init\\_\\_.py of __foo__"),
+        ("https://a.example/__init__.py, 2*3*4", "https://a.example/__init__.py, 2\\*3\\*4"),
+    ],
+)
+def test_formulas_are_code_and_names_keep_their_underscores(markdown: str, sent: str) -> None:
+    assert shown(markdown) == sent
+
+
 def test_a_product_that_would_be_too_long_with_its_signs_is_shown_as_it_is() -> None:
     text = "2*3*4 " * 333
     assert shown(text) == text

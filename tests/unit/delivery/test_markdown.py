@@ -45,6 +45,30 @@ def test_what_is_taken_for_plain_is_laid_out_as_it_is_written(text: str) -> None
     assert laid_out(text, NARROW) == (text, [])
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "__init__.py",
+        "src/__tests__/a",
+        "__private__()",
+        "call __init__ first",
+        "__name__ == '__main__'",
+        "a.__b__[0]",
+    ],
+)
+def test_the_underscores_of_a_name_are_no_emphasis(name: str) -> None:
+    text, spans = laid_out(f"{name}, **bold** and __also bold__", NARROW)
+    assert text == f"{name}, bold and also bold"
+    assert [text[span.start : span.end] for span in spans if span.kind == "bold"] == ["bold", "also bold"]
+
+
+@pytest.mark.parametrize("text", ["__wichtig__", "**__x__**", "**__init__.py** is", "__two words__.", "__so__, then"])
+def test_other_underscores_are(text: str) -> None:
+    shown, spans = laid_out(text, NARROW)
+    assert any(span.kind == "bold" for span in spans)
+    assert ("__" in shown) is ("init" in shown)
+
+
 def test_code_that_is_cut_goes_on_as_code() -> None:
     parts = SPLITTER.split("```python\n" + "print(1)\n" * 600 + "```")
     assert len(parts) == 3
