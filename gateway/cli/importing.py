@@ -1,7 +1,8 @@
 """`legato import`: the conversations of another program become sessions of a person, found by /recall and /resume.
 
 A session's id is made of its conversation's own name, so each comes once however often a file is read, and wherever an
-earlier run was killed. A conversation that has grown since comes as one more session, which shares what was there.
+earlier run was killed. A conversation that has grown or changed since comes as one more session, which shares what was
+there.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,8 +50,8 @@ class Owner(Struct, frozen=True, kw_only=True):
 
 
 class ImportReport(Struct, kw_only=True):
-    """The result: conversations and messages that came, those that were there already, those that had grown, and what
-    was left out, by reason. `ended`: why the reading ended before the file's end; "" if it did not."""
+    """The result: conversations and messages that came, those that were there already, those that had grown or changed,
+    and what was left out, by reason. `ended`: why the reading ended before the file's end; "" if it did not."""
 
     owner: str
     sessions: int = 0
@@ -137,8 +139,10 @@ class _Import:
         # One thing after the other: threads of Python that have much to do wait for each other all the time.
         while ended is None:
             batch, ended = await asyncio.to_thread(_batch, pasts)
-            wanted = list(filter(None, await asyncio.gather(*map(self._wanted, batch))))
-            await self._store_all(wanted, await asyncio.to_thread(self._openings, wanted))
+            left: Sequence[Past] = batch
+            while left:
+                wanted = list(filter(None, await asyncio.gather(*map(self._wanted, left))))
+                left = await self._store_all(wanted, await asyncio.to_thread(self._openings, wanted))
             self._tell(self._tally.read, self.report.messages)
         if ended and not (self.report.sessions or self.report.known):
             raise UserError(ended)
@@ -146,30 +150,33 @@ class _Import:
         self.report.left_out = dict(self._tally.left_out.most_common())
 
     async def _wanted(self, past: Past) -> _Wanted | None:
-        """What is to be stored of a conversation; None: it is there."""
+        """What is to be stored of a conversation; None: its words are there."""
         session_id = lasting_id("s", "import", self._form, self._owner.key, past.source)
         before: Session | None = None
+        stored: Sequence[Message] = ()
         while (known := await self._known(session_id)) is not None:
-            if known.rewritten or known.message_count >= len(past.messages):
+            # It may have grown since, or have gone another way: what is shared is stored once.
+            held = await self._store.transcript(known)
+            shared = sum(1 for _ in takewhile(bool, map(same, held, past.messages)))
+            if known.rewritten or shared == len(past.messages):
                 self.report.known += 1  # what was forgotten of it does not come back
                 return None
-            before, session_id = known, lasting_id("s", "import", known.id, known.message_count)
-        stored = await self._store.transcript(before) if before is not None else ()
-        if not all(map(same, stored, past.messages)):
-            stored = ()  # it goes another way by now
+            if before is None or shared >= len(stored):
+                before, stored = known, held[:shared]
+            session_id = lasting_id("s", "import", known.id, known.message_count)
         return _Wanted(session_id=session_id, past=past, before=before, stored=stored)
 
-    async def _store_all(self, wanted: Sequence[_Wanted], openings: Sequence[Opening]) -> None:
+    async def _store_all(self, wanted: Sequence[_Wanted], openings: Sequence[Opening]) -> list[Past]:
+        """Store them. Those that were there already, by another run or twice in the file, are to be looked at again."""
         news = [True] * len(openings)
         if self._stores:
             news = await self._store.import_sessions(openings)
         for new, each, opening in zip(news, wanted, openings, strict=True):
-            if not new:  # another run was first, or the file has it twice
-                self.report.known += 1
-                continue
-            self.report.sessions += 1
-            self.report.grown += each.before is not None
-            self.report.messages += len(opening.transcript) - len(each.stored)
+            if new:
+                self.report.sessions += 1
+                self.report.grown += each.before is not None
+                self.report.messages += len(opening.transcript) - len(each.stored)
+        return [each.past for new, each in zip(news, wanted, strict=True) if not new]
 
     async def _known(self, session_id: str) -> Session | None:
         if not self._looks:
@@ -268,7 +275,7 @@ def report_text(report: ImportReport) -> str:
         f"for {report.owner}."
     ]
     if report.grown:
-        lines.append(f"{report.grown:,} of them go on from one that was imported before.")
+        lines.append(f"{report.grown:,} of them grew or changed since they were imported before.")
     if report.known:
         lines.append(f"{counted(report.known, 'conversation')} had come before.")
     if report.left_out:

@@ -587,9 +587,10 @@ def migrate(
 
 @app.command("import")
 def import_(
-    form: Annotated[str, typer.Argument(metavar="FORMAT", help="hermes, chatgpt, claude or jsonl.")],
+    form: Annotated[str, typer.Argument(metavar="FORMAT", help="hermes, chatgpt, claude, openwebui or jsonl.")],
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The export, as it came: state.db, .zip, .json, .jsonl.")
+        Path,
+        typer.Argument(metavar="FILE", help="The export, as it came: state.db, .zip, .json, .jsonl; or its folder."),
     ],
     person: Annotated[
         str, typer.Option("--for", metavar="PLATFORM:USER", help="Whose they are to be; the terminal's, if not given.")

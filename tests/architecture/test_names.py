@@ -20,7 +20,7 @@ WHERE_THEY_ARE_KNOWN = re.compile(
 NAMED = {
     "gateway/app/config/models.py": {"console"},  # a form of log lines
     "gateway/runtime/logs.py": {"console"},
-    "gateway/cli/main.py": {"hermes, chatgpt, claude or jsonl."},  # formats that `import` reads
+    "gateway/cli/main.py": {"hermes, chatgpt, claude, openwebui or jsonl."},  # formats that `import` reads
     "gateway/cli/migrate.py": {"console"},
     "gateway/delivery/markdown/formulas.py": {"telegramify_markdown"},  # a library, of which only its formulas are used
     "gateway/providers/plugin.py": {"offline"},  # the provider of who chose none

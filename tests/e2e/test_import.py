@@ -121,6 +121,20 @@ async def test_each_comes_once_and_what_has_grown_goes_on(
         assert len({note_of(hit.hit.message)["id"] for hit in found}) == 1  # shared, not copied
 
 
+async def test_what_has_changed_since_comes_however_long_it_is(
+    tmp_path: Path, into: Callable[..., Any], reopened: Callable[[], Store]
+) -> None:
+    file = written(tmp_path / "a.jsonl", talk("c1", "q1", "a1", "q2", "a2"), talk("c2", "q", "a"))
+    await into(file)
+    written(file, talk("c1", "q1", "a1", "edited", "b2"), talk("c1", "q1", "short"), talk("c2", "q"))
+    changed, again = await into(file), await into(file)
+    assert (changed.sessions, changed.grown, changed.messages, changed.known) == (2, 2, 3, 1)
+    assert (again.sessions, again.known) == (0, 3)
+    assert sorted(texts for _, texts in await sessions(reopened)) == [
+        ["q", "a"], ["q1", "a1", "edited", "b2"], ["q1", "a1", "q2", "a2"], ["q1", "short"],
+    ]  # fmt: skip
+
+
 async def test_what_was_forgotten_of_it_does_not_come_back(
     tmp_path: Path, into: Callable[..., Any], reopened: Callable[[], Store]
 ) -> None:
@@ -232,10 +246,14 @@ async def test_as_a_person_types_it(tmp_path: Path) -> None:
     assert not (tmp_path / "legato.db").exists()
     status, out, _ = await legato(tmp_path, "import", "jsonl", str(file))
     assert "/recall finds what was said in them" in out
+    foreign = tmp_path / "notes.json"
+    foreign.write_text('[{"note": "buy milk"}]', encoding="utf-8")
     for arguments, told in (
-        (["word", "a"], "'word' is no format that can be read; there are hermes, chatgpt, claude, jsonl"),
+        (["word", "a"], "'word' is no format that can be read; there are hermes, chatgpt, claude, openwebui, jsonl"),
         (["jsonl", "none"], "There is no file none."),
         (["hermes", str(file)], "name hermes-agent's state.db"),
+        (["claude", str(file)], f"looks like a file of JSON lines with messages, so try: legato import jsonl {file}"),
+        (["jsonl", str(foreign)], "holds no conversation: it is not a file of JSON lines with messages."),
     ):
         status, out, err = await legato(tmp_path, "import", *arguments)
         assert (status != 0, out, told in err) == (True, "", True), err
@@ -256,7 +274,7 @@ def test_the_report_names_what_was_left_out() -> None:
     text = report_text(report)
     for part in (
         "2 conversations came with 9 messages",
-        "1 of them go on",
+        "1 of them grew or changed",
         "1 conversation had come before",
         "1,234  th",
     ):

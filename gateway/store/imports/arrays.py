@@ -69,7 +69,7 @@ class _Scan:
             yield self._element()
             return
         if first != b"[":
-            raise UserError("This is no JSON array of conversations.")
+            raise UserError("The file is no JSON array of conversations.")
         del self._held[:1]
         firsts = set[bytes]()
         while (first := self._next()) != b"]":
@@ -79,7 +79,7 @@ class _Scan:
             else:
                 self._skip()
         if firsts and not firsts & {b"{", b"["}:
-            raise UserError("This is a JSON array, but not one of conversations.")
+            raise UserError("The file is a JSON array, but not one of conversations.")
 
     def _more(self) -> bool:
         """Read on; False at the end. A longer text is read in longer strides, so that it is not searched too often."""

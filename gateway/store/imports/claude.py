@@ -1,4 +1,5 @@
-"""Claude's export: `chat_messages` in their order, each with blocks of text, tool calls and their results.
+"""Claude's export: `chat_messages`, each with blocks of text, tool calls and their results, and with the message that
+it answers (`parent_message_uuid`): an edited question and a second answer are branches of a tree.
 
 Source: the files of an export of 2026, and https://github.com/Sinity/polylogue (docs/providers/claude-ai.md).
 """
@@ -6,42 +7,63 @@ Source: the files of an export of 2026, and https://github.com/Sinity/polylogue 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
-from gateway.domain.chat import one_line
 from gateway.domain.message import Message
-from gateway.store.imports.arrays import NO_CONVERSATION, elements
-from gateway.store.imports.past import Past, Tally, call, moment, returned, said, title_text, whole, words
+from gateway.store.imports.past import (
+    Node,
+    Past,
+    Tally,
+    branch,
+    call,
+    moment,
+    objects,
+    returned,
+    said,
+    title_text,
+    with_files,
+    words,
+)
 
 _ROLES: Final = {"human": "user", "user": "user", "assistant": "assistant"}
 _THOUGHTS: Final = ("thinking", "redacted_thinking")
+_ROOT: Final = "00000000-0000-4000-8000-000000000000"  # what the first message answers
 _PLACEHOLDER: Final = "This block is not supported on your current device yet."
 
 
-def conversations(file: BinaryIO, tally: Tally) -> Iterator[Past]:
-    """The conversations of one conversations.json."""
-    return filter(None, map(partial(_conversation, tally), elements(file, tally)))
+def is_one(entry: Mapping[str, Any]) -> bool:
+    """Say whether this is a conversation of Claude's."""
+    return isinstance(entry.get("chat_messages"), list)
 
 
-def _conversation(tally: Tally, entry: Any) -> Past | None:
-    messages = entry.get("chat_messages") if isinstance(entry, Mapping) else None
-    if not isinstance(messages, list):
-        tally.leave_out(NO_CONVERSATION)
-        return None
-    past = Past(
+def conversation(entry: Mapping[str, Any], tally: Tally) -> Past:
+    """One conversation as it was said."""
+    return Past(
         source=str(entry.get("uuid") or ""),
         title=title_text(entry.get("name")),
         started_at=moment(entry.get("created_at")),
         model=str(entry.get("model") or ""),
-        messages=tuple(_messages(messages, tally)),
+        messages=tuple(_messages(_path(entry, tally), tally)),
     )
-    return whole(past, tally)
 
 
-def _messages(messages: list[Any], tally: Tally) -> Iterator[Message]:
+def _path(entry: Mapping[str, Any], tally: Tally) -> list[Mapping[str, Any]]:
+    """The messages of the branch that was in view last. Older exports have a list instead of a tree: a message that
+    names no other one answers the one before."""
+    given, found = entry["chat_messages"], dict[str, Mapping[str, Any]]()
+    nodes, before = dict[str, Node](), ""
+    for place, message in enumerate(objects(given)):
+        name, parent = str(message.get("uuid") or place), message.get("parent_message_uuid")
+        name = f"{name} {place}" if name in found else name
+        answered = parent if isinstance(parent, str) and (parent == _ROOT or parent in found) else before
+        found[name], nodes[name], before = message, Node(answered, message.get("created_at")), name
+    tally.leave_out("messages of an unknown kind", len(given) - len(found))
+    return [found[name] for name in branch(nodes, entry.get("current_leaf_message_uuid"), tally)]
+
+
+def _messages(messages: list[Mapping[str, Any]], tally: Tally) -> Iterator[Message]:
     for message in messages:
-        role = _ROLES.get(str(message.get("sender"))) if isinstance(message, Mapping) else None
+        role = _ROLES.get(str(message.get("sender")))
         if role is None:
             tally.leave_out("messages of an unknown kind")
             continue
@@ -92,12 +114,5 @@ def _answer(blocks: list[Any], at: float | None, tally: Tally) -> Iterator[Messa
 
 
 def _with_files(text: str, message: Mapping[str, Any]) -> str:
-    """A person's words, with the texts of the files that came with them, and the names of the others."""
-    pieces = [text] if text.strip() else []
-    for kind in ("attachments", "files"):
-        for each in message.get(kind) or ():
-            if isinstance(each, Mapping):
-                name = one_line(str(each.get("file_name") or "")) or "a file"
-                held = each.get("extracted_content")
-                pieces.append(f"[{name}]\n{held}" if isinstance(held, str) and held.strip() else f"[{name}]")
-    return "\n\n".join(pieces)
+    files = [*objects(message.get("attachments")), *objects(message.get("files"))]
+    return with_files(text, ((each.get("file_name"), each.get("extracted_content")) for each in files))

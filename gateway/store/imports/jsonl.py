@@ -12,9 +12,16 @@ from typing import Any, BinaryIO, Final
 from gateway.domain.message import Message
 from gateway.store.imports.past import Past, Tally, call, moment, returned, said, title_text, whole, words
 
+_SAID: Final = ("user", "assistant", "tool")
+_INSTRUCTING: Final = ("system", "developer")
 _LONGEST: Final = 32_000_000  # bytes of a line
 _PART: Final = 5_000  # messages of a session that are held at once: a longer one comes in parts
 _PART_TEXT: Final = 8_000_000  # characters of these
+
+
+def is_one(line: Mapping[str, Any]) -> bool:
+    """Say whether this is a line of a message, or of a conversation."""
+    return isinstance(line.get("messages"), list) or line.get("role") in (*_SAID, *_INSTRUCTING)
 
 
 def conversations(file: BinaryIO, tally: Tally, name: str) -> Iterator[Past]:
@@ -31,6 +38,7 @@ def conversations(file: BinaryIO, tally: Tally, name: str) -> Iterator[Past]:
             held.clear()
 
     for line in _lines(file, tally):
+        tally.recognised += is_one(line)
         if isinstance(line.get("messages"), list):
             title, source = title_text(line.get("title")), str(line.get("id") or "")
             said_there = tuple(found for each in line["messages"] if (found := _message(each, tally)) is not None)
@@ -90,8 +98,8 @@ def _lines(file: BinaryIO, tally: Tally) -> Iterator[Mapping[str, Any]]:
 
 def _message(line: Any, tally: Tally) -> Message | None:
     role = line.get("role") if isinstance(line, Mapping) else None
-    if role not in ("user", "assistant", "tool"):
-        tally.leave_out("instructions and settings" if role in ("system", "developer") else "lines without a role")
+    if role not in _SAID:
+        tally.leave_out("instructions and settings" if role in _INSTRUCTING else "lines without a role")
         return None
     at, text = moment(line.get("at")), words(line.get("content"))
     if role == "tool":

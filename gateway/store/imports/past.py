@@ -8,10 +8,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, field
 
+from gateway.domain.chat import one_line
 from gateway.domain.message import Message, assistant, says_nothing, tool_result, user
 from gateway.domain.message import ToolCall as Call
 from gateway.runtime.clock import lasting_id
@@ -37,10 +38,11 @@ class Past(Struct, frozen=True, kw_only=True):
 
 
 class Tally(Struct):
-    """What was left out, by reason, and how many bytes of the file are read."""
+    """What was left out, by reason, how many bytes of the file are read, and whether anything was of its format."""
 
     left_out: Counter[str] = field(default_factory=Counter)
     read: int = 0
+    recognised: int = 0  # conversations, or lines of some
 
     def leave_out(self, why: str, count: int = 1) -> None:
         """Count something that does not come along."""
@@ -55,15 +57,15 @@ def title_text(value: Any) -> str:
 
 def moment(value: Any) -> float | None:
     """A time as exports write it: seconds, milliseconds, or ISO 8601 (without a zone: UTC). None for anything else."""
-    if isinstance(value, str):
-        try:
+    try:
+        if isinstance(value, str):
             parsed = datetime.fromisoformat(value.strip())
             seconds = (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
-        except (ValueError, OverflowError):
+        elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            seconds = value / 1_000 if value > _LATEST else float(value)
+        else:
             return None
-    elif isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        seconds = value / 1_000 if value > _LATEST else float(value)
-    else:
+    except (ValueError, OverflowError):
         return None
     return seconds if 0.0 < seconds < _LATEST else None
 
@@ -81,6 +83,43 @@ def words(value: Any) -> str:
         kind = value.get("type") or value.get("content_type")
         return f"[{' '.join(str(kind).replace('_', ' ').split())[:40]}]" if kind else ""
     return ""
+
+
+def with_files(text: str, files: Iterable[tuple[Any, Any]]) -> str:
+    """A person's words with the files that came along, each a name and what the file says, as far as the export has
+    it."""
+    pieces = [text] if text.strip() else []
+    for name, held in files:
+        named = one_line(str(name or "")) or "a file"
+        pieces.append(f"[{named}]\n{held}" if isinstance(held, str) and held.strip() else f"[{named}]")
+    return "\n\n".join(pieces)
+
+
+def objects(value: Any) -> list[Mapping[str, Any]]:
+    """The objects of a list; none for anything else."""
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+
+
+class Node(NamedTuple):
+    """A message in a tree: the name of the one that it answers, and its time, as the export writes it."""
+
+    parent: Any
+    at: Any
+
+
+def branch(nodes: Mapping[str, Node], end: Any, tally: Tally) -> list[str]:
+    """The names from the root to the node that was in view last; without one, to the newest leaf. The messages of other
+    branches are counted."""
+    if not isinstance(end, str) or end not in nodes:
+        parents = {node.parent for node in nodes.values() if isinstance(node.parent, str)}
+        leaves = [name for name in nodes if name not in parents]
+        end = max(reversed(leaves), key=lambda name: moment(nodes[name].at) or 0.0, default=None)
+    path = dict[str, None]()
+    while isinstance(end, str) and end in nodes and end not in path:  # a damaged tree may lead back
+        path[end] = None
+        end = nodes[end].parent
+    tally.leave_out("messages of other branches", len(nodes) - len(path))
+    return list(path)[::-1]
 
 
 def call(call_id: Any, name: Any, arguments: Any) -> Call:

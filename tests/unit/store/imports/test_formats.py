@@ -14,7 +14,7 @@ import pytest
 
 from gateway.domain.message import Message, note_of, text_of
 from gateway.runtime.errors import UserError
-from gateway.store.imports import Past, Tally, read
+from gateway.store.imports import Past, Tally, read, size_of
 from gateway.store.imports.past import moment, paired
 
 NONE = "(The export holds no result.)"
@@ -204,9 +204,50 @@ def test_blocks_tools_and_attachments(brought: Callable[[str, Any], Brought]) ->
     }  # fmt: skip
 
 
+def message(name: str, parent: str | None, sender: str, text: str, at: int = 0) -> dict[str, Any]:
+    """A message of Claude's; `at`: minutes."""
+    made = {"uuid": name, "sender": sender, "text": text, "created_at": f"2025-01-02T03:{at:02}:00Z"}
+    return made if parent is None else {**made, "parent_message_uuid": parent}
+
+
+EDITED = [
+    message("1", "00000000-0000-4000-8000-000000000000", "human", "which cat?", 1),
+    message("2", "1", "assistant", "a tabby", 2),
+    message("3", "1", "assistant", "a Siamese", 3),
+    message("4", "3", "human", "and its colour?", 4),
+    message("5", "4", "assistant", "brown", 5),
+    message("6", "3", "human", "and its age?", 6),
+    message("7", "6", "assistant", "nine", 7),
+]
+
+
+@pytest.mark.parametrize("leaf", [{}, {"current_leaf_message_uuid": "7"}, {"current_leaf_message_uuid": "gone"}])
+def test_of_edited_questions_and_second_answers_the_branch_in_view_comes(
+    brought: Callable[[str, Any], Brought], leaf: dict[str, str]
+) -> None:
+    (past,), left_out = brought("claude", [{"uuid": "u1", "chat_messages": EDITED, **leaf}])
+    assert [text for _, text in told(past.messages)] == ["which cat?", "a Siamese", "and its age?", "nine"]
+    assert left_out == {"messages of other branches": 3}
+
+
+def test_the_leaf_that_claude_names_is_the_end(brought: Callable[[str, Any], Brought]) -> None:
+    (past,), _ = brought("claude", [{"uuid": "u1", "chat_messages": EDITED, "current_leaf_message_uuid": "5"}])
+    assert [text for _, text in told(past.messages)] == ["which cat?", "a Siamese", "and its colour?", "brown"]
+
+
+def test_messages_of_an_older_export_follow_one_another(brought: Callable[[str, Any], Brought]) -> None:
+    older = [message(str(each), None, ("human", "assistant")[each % 2], f"m{each}", 9 - each) for each in range(4)]
+    older += [message("9", "gone", "human", "m4"), message("9", None, "assistant", "m5"), None]  # type: ignore[list-item]
+    (past,), left_out = brought("claude", [{"uuid": "u1", "chat_messages": older}])
+    assert [text for _, text in told(past.messages)] == [f"m{each}" for each in range(6)]
+    assert left_out == {"messages of an unknown kind": 1}
+
+
 @pytest.mark.parametrize(
     "messages",
     [
+        [{"sender": "human", "text": "x", "attachments": 5, "files": True}],
+        [{"sender": "human", "text": "x", "uuid": ["x"], "parent_message_uuid": {}, "created_at": 10**400}],
         [{"sender": "assistant", "content": [{"type": "tool_result", "tool_use_id": {}, "content": None}]}],
         [{"sender": "assistant", "content": [{"type": "tool_use"}, {"type": "tool_use"}, {"type": "tool_result"}]}],
         [{"sender": "assistant", "content": [None, 1, "x", [], {"type": ["text"]}]}],
@@ -217,6 +258,99 @@ def test_odd_blocks_make_valid_transcripts(brought: Callable[[str, Any], Brought
     said = {"sender": "human", "text": "hello"}
     (past,), _ = brought("claude", [{"uuid": "u", "chat_messages": [said, *messages]}])
     check_pairs(past.messages)
+
+
+# -- Open WebUI ------------------------------------------------------------------------------
+
+
+def chat(*messages: dict[str, Any], end: str | None = None, **more: Any) -> dict[str, Any]:
+    """A chat as Open WebUI exports it."""
+    tree = {each["id"]: each for each in messages}
+    inner = {"title": "inner", "models": ["llama3:8b"], "history": {"messages": tree, "currentId": end}, "messages": []}
+    return {"id": "w1", "title": "Cats", "chat": inner, "created_at": 1_600_000_000, "archived": False, **more}
+
+
+def spoken(name: str, parent: str | None, role: str, content: Any, **more: Any) -> dict[str, Any]:
+    return {
+        "id": name,
+        "parentId": parent,
+        "childrenIds": [],
+        "role": role,
+        "content": content,
+        "timestamp": 1.7e9,
+    } | more
+
+
+def test_of_a_chat_the_branch_that_was_in_view_comes(brought: Callable[[str, Any], Brought]) -> None:
+    messages = [
+        spoken("1", None, "user", "which cat? 猫", files=[
+            {"type": "file", "name": "cats.txt", "file": {"data": {"content": "tabby"}}}, {"type": "image"}]),
+        spoken("2", "1", "assistant", "a tabby", model="llama3:8b"),
+        spoken("3", "1", "assistant", "a Siamese", model="qwen"),
+        spoken("4", "3", "user", "thanks", timestamp=1.7e9 + 5),
+    ]  # fmt: skip
+    for end in ("4", None, "gone"):
+        (past,), left_out = brought("openwebui", [chat(*messages, end=end)])
+        assert (past.source, past.title, past.started_at, past.model) == ("w1", "Cats", 1.6e9, "llama3:8b")
+        assert told(past.messages) == [
+            ("user", "which cat? 猫\n\n[cats.txt]\ntabby\n\n[image]"), ("assistant", "a Siamese"), ("user", "thanks"),
+        ]  # fmt: skip
+        assert note_of(past.messages[0])["at"] == 1.7e9
+        assert left_out == {"messages of other branches": 1}
+
+
+def test_a_chat_of_a_first_version_is_a_list(brought: Callable[[str, Any], Brought]) -> None:
+    said = [
+        {"role": "system", "content": "be kind"},
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": "a"},
+    ]
+    for history in ({}, {"history": {"messages": {}, "currentId": None}}):
+        (past,), left_out = brought("openwebui", [{"id": "w", "chat": {"messages": said, **history}}])
+        assert told(past.messages) == [("user", "q"), ("assistant", "a")]
+        assert left_out == {"instructions and settings": 1}
+
+
+def test_thoughts_and_tools_within_the_words_of_an_answer(brought: Callable[[str, Any], Brought]) -> None:
+    answer = (
+        '<details type="reasoning" duration="3">\n<summary>Thought for 3 seconds</summary>\n> hm\n</details>\n'
+        'Let me look.\n<details type="tool_calls" done="true" id="t1" name="web search"'
+        ' arguments="{&quot;q&quot;: &quot;a &gt; b&quot;}" result="&quot;found&quot;" files="">\n'
+        "<summary>Tool Executed</summary>\n</details>\nHere: <details><summary>more</summary>kept</details>"
+        '<details type="code_interpreter" done="true" output="4">\n<summary>Analyzed</summary>\nprint(2+2)\n</details>'
+        'Done <details type="reasoning" cut off'
+    )
+    (past,), left_out = brought(
+        "openwebui", [chat(spoken("1", None, "user", "q"), spoken("2", "1", "assistant", answer))]
+    )
+    check_pairs(past.messages)
+    assert told(past.messages) == [
+        ("user", "q"), ("assistant", "Let me look."), ("tool", '"found"'),
+        ("assistant", "Here: <details><summary>more</summary>kept</details>"), ("tool", "4"),
+        ("assistant", 'Done <details type="reasoning" cut off'),
+    ]  # fmt: skip
+    looked, computed = (past.messages[place]["tool_calls"][0]["function"] for place in (1, 3))
+    assert (looked["name"], json.loads(looked["arguments"])) == ("web_search", {"q": "a > b"})
+    assert json.loads(computed["arguments"]) == {"input": "print(2+2)"}
+    assert left_out == {"thoughts of the model": 1}
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        None, {"chat": None}, {"chat": {"history": 3, "messages": "x"}}, {"chat": {"history": {"messages": [1]}}},
+        chat(spoken("1", "2", "user", "q"), spoken("2", "1", "assistant", "a"), end="1"),
+        chat(spoken("1", None, ["user"], None, files=7), {"id": "2", "parentId": {}}, end=["x"], created_at=10**400),
+        chat(spoken("1", None, "user", [{"type": "image_url"}], timestamp=10**400), title={"x": 1}),
+    ],
+)  # fmt: skip
+def test_no_chat_stops_the_others(brought: Callable[[str, Any], Brought], entry: Any) -> None:
+    pasts, _ = brought(
+        "openwebui", [chat(spoken("1", None, "user", "first")), entry, chat(spoken("1", None, "user", "last"))]
+    )
+    assert [text for past in (pasts[0], pasts[-1]) for _, text in told(past.messages)] == ["first", "last"]
+    for past in pasts:
+        check_pairs(past.messages)
 
 
 # -- JSON lines ------------------------------------------------------------------------------
@@ -354,7 +488,7 @@ def test_a_file_that_is_no_state_is_refused(brought: Callable[[str, Any], Brough
     [
         (1.7e9, 1.7e9), (1_700_000_000_000, 1.7e9), ("2023-11-14T22:13:20Z", 1.7e9),
         ("2023-11-14T23:13:20+01:00", 1.7e9), (None, None), ("soon", None), (True, None), (float("nan"), None),
-        (-5, None), (1e400, None), ({}, None), ("9" * 99, None),
+        (-5, None), (1e400, None), ({}, None), ("9" * 99, None), (10**400, None), (-(10**400), None),
     ],
 )  # fmt: skip
 def test_moments(value: Any, seconds: float | None) -> None:
@@ -378,7 +512,49 @@ def test_calls_with_equal_or_missing_ids_keep_their_results_apart() -> None:
     assert [text_of(each) for each in made] == ["", "one", NONE, "", "two", "q", "", NONE]
 
 
-def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
-    for path in (tmp_path / "none", tmp_path):
-        with pytest.raises(UserError, match="There is no file"):
-            list(read("jsonl", path, Tally()))
+ONES = {
+    "chatgpt": [talk(node("1", "root", "user", "hello"))],
+    "claude": [{"uuid": "u", "chat_messages": [message("1", None, "human", "hello")]}],
+    "openwebui": [chat(spoken("1", None, "user", "hello"))],
+    "jsonl": {"role": "user", "content": "hello"},
+}
+
+
+@pytest.mark.parametrize("given", ONES)
+@pytest.mark.parametrize("form", ONES)
+def test_a_file_of_another_format_is_refused_and_its_own_named(
+    brought: Callable[[str, Any], Brought], form: str, given: str
+) -> None:
+    if form == given:
+        assert len(brought(form, ONES[given])[0]) == 1
+        return
+    with pytest.raises(UserError, match=f"looks like .*, so try: legato import {given} "):
+        brought(form, ONES[given])
+
+
+@pytest.mark.parametrize("form", ONES)
+@pytest.mark.parametrize(
+    "content", [[], {}, [{"notes": []}, {"notes": []}], [[1]], b"hello", b"SQLite format 3\0" + bytes(99), b"\n{]\n"]
+)
+def test_a_foreign_file_is_refused(brought: Callable[[str, Any], Brought], form: str, content: Any) -> None:
+    with pytest.raises(UserError):
+        brought(form, content)
+
+
+def test_an_export_that_was_unpacked_is_read(tmp_path: Path) -> None:
+    for number, folder in enumerate((tmp_path, tmp_path / "inner")):
+        folder.mkdir(exist_ok=True)
+        (folder / "users.json").write_text("[{}]")
+        one = {"uuid": str(number), "chat_messages": [message("1", None, "human", f"q{number}")]}
+        (folder / "conversations.json").write_text(json.dumps([one]))
+    assert sorted(past.source for past in read("claude", tmp_path, Tally())) == ["0", "1"]
+    assert size_of("claude", tmp_path) == sum(each.stat().st_size for each in tmp_path.rglob("conversations.json"))
+    with pytest.raises(UserError, match=r"There is no file .*state\.db"):
+        list(read("hermes", tmp_path, Tally()))
+
+
+def test_a_missing_file_and_an_empty_folder_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="There is no file"):
+        list(read("jsonl", tmp_path / "none", Tally()))
+    with pytest.raises(UserError, match=r"holds no file \*\.jsonl, as a file of JSON lines with messages would"):
+        list(read("jsonl", tmp_path, Tally()))
