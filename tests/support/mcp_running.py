@@ -26,12 +26,46 @@ from gateway.runtime.errors import ToolError
 from tests.support.waiting import eventually
 
 RAW: Final = Path(__file__).parent / "mcp_servers" / "raw.py"
+REAL: Final = RAW.with_name("real.py")
 ANYBODY: Final = Caller(source=Source(platform="fake", chat="c", chat_type="direct", user="u"))
 
 
 def raw(*habits: str, **settings: Any) -> McpServerSettings:
     """The section of a server that is a script, with these habits."""
     return McpServerSettings(command=(sys.executable, "-I", "-S", str(RAW)), args=habits, **settings)
+
+
+class Hasty(SystemClock):
+    """A clock whose sleepers need not wait; what is limited is limited in real time."""
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def real_server(port: int) -> AsyncIterator[asyncio.subprocess.Process]:
+    """The library's own server, on a port."""
+    quiet = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(REAL), str(port), stdin=quiet, stdout=quiet, stderr=quiet
+    )
+    try:
+        await eventually(lambda: _answers(port))
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def _answers(port: int) -> bool:
+    """Say whether anybody listens there."""
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    writer.close()
+    return True
 
 
 class KeptFiles:

@@ -1,4 +1,5 @@
-"""Connections to servers, by the library `mcp`. This is the only module that knows it: loading it takes a second.
+"""Connections to servers, by the library `mcp`. No other module than this and `address.py` knows it: loading it takes a
+second.
 
 A server's own requests (for a model's words, our folders, a person's answers) are refused: no such ability is
 announced, and the library answers that it is not supported."""
@@ -14,7 +15,6 @@ from functools import partial
 from typing import Any, Final
 
 import anyio
-import httpx2
 import mcp_types as types
 import structlog
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -26,8 +26,9 @@ from msgspec import Struct
 from pydantic import ValidationError
 
 import gateway
-from gateway.agent.mcp.process import Line, ServerProcess, TooLong, is_costly
-from gateway.agent.mcp.server import CUT_OFF, MOST_BYTES, Event, Hear, Link, ServerFailed, ToolFacts
+from gateway.agent.mcp.address import LONGEST_REFUSAL, OUTGROWN, STATUS, AddressClient
+from gateway.agent.mcp.process import ServerProcess, TooLong
+from gateway.agent.mcp.server import CUT_OFF, MOST_BYTES, Event, Hear, Link, Refused, ServerFailed, ToolFacts
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ToolError
@@ -37,12 +38,11 @@ log = structlog.get_logger(__name__)
 _MOST_PAGES: Final = 20
 _MOST_TOOLS: Final = 200
 _MOST_NOISE: Final = 1_000  # lines on stdout that are no messages
-_CONNECT: Final = 10.0  # seconds
-_GOODBYE: Final = 2.0  # seconds for the request that ends a session
-_LONGEST_REFUSAL: Final = 2_000  # characters of a server's words
 _ID: Final = re.compile(rb'"id"\s*:\s*(\d{1,15})\s*[,}]')
+_OK: Final = 200
+_TOO_MANY: Final = 429
+_ENDS: Final = ("Connection closed", "SSE stream")  # the beginnings of the library's own words
 _EVENT_OUTGROWN: Final = f"exceeded the {MOST_BYTES} byte limit"  # as the library says it
-_OUTGROWN: Final = f"the answer has more than {MOST_BYTES // 1024 // 1024} MB or too many parts, and is not read"
 
 _Read = MemoryObjectReceiveStream[SessionMessage | Exception]
 _Write = MemoryObjectSendStream[SessionMessage]
@@ -67,8 +67,9 @@ class Connector(Struct, frozen=True, kw_only=True):
             hear(event, why)
 
         async with AsyncExitStack() as stack:
+            client: AddressClient | None = None
             if settings.url:
-                client = await stack.enter_async_context(_client(settings))
+                client = await stack.enter_async_context(AddressClient(settings))
                 read, write = await stack.enter_async_context(
                     streamable_http_client(settings.url, http_client=client, max_sse_event_size=MOST_BYTES)
                 )
@@ -88,7 +89,9 @@ class Connector(Struct, frozen=True, kw_only=True):
                 await _greet(session)
             except MCPError as error:
                 raise ServerFailed(reasons[0] if reasons else f"it refused the greeting: {_words(error)}") from error
-            yield _SessionLink(name, session, hear)
+            if client is not None:
+                client.greeted = True
+            yield _SessionLink(name, session, remote=client is not None)
 
 
 async def _greet(session: ClientSession) -> None:
@@ -107,9 +110,11 @@ async def _note(hear: Hear, message: IncomingMessage) -> None:
 
 
 class _SessionLink(Struct, frozen=True):
+    """`remote`: the server has an address, and may forget a session that goes on here."""
+
     name: str
     session: ClientSession
-    hear: Hear
+    remote: bool
 
     async def tools(self) -> Sequence[ToolFacts]:
         found: list[ToolFacts] = []
@@ -133,13 +138,11 @@ class _SessionLink(Struct, frozen=True):
             # Not `call_tool`, which checks a result against the server's own schema, patterns included.
             result = await self.session.send_request(types.CallToolRequest(params=params), types.CallToolResult)
         except MCPError as error:
-            if any(words in error.error.message for words in (_OUTGROWN, _EVENT_OUTGROWN)):
-                raise ToolError(f"The server {self.name} has done it, but {_OUTGROWN}.") from None
-            if error.error.code == types.CONNECTION_CLOSED:
+            if any(words in error.error.message for words in (OUTGROWN, _EVENT_OUTGROWN)):
+                raise ToolError(f"The server {self.name} has done it, but {OUTGROWN}.") from None
+            if _is_end(error):
                 raise ToolError(CUT_OFF.format(server=self.name)) from None
-            if error.error.message == "Session terminated":  # the library's words for a server that forgot us
-                self.hear("lost", "it does not know us any more")
-            raise ToolError(f"The server {self.name} refused: {_words(error)}") from None
+            raise self._refused(error) from None
         except ValidationError as error:
             raise ToolError(f"The answer of the server {self.name} cannot be read: {_words(error)}.") from None
         return result.model_dump(by_alias=True, mode="json", exclude_none=True)
@@ -148,8 +151,25 @@ class _SessionLink(Struct, frozen=True):
         try:
             await self.session.send_ping()
         except MCPError as error:
-            if error.error.code == types.CONNECTION_CLOSED:
+            if _is_end(error):
                 raise ServerFailed("its connection is closed") from error
+            refusal = self._refused(error)
+            known = (_OK, types.METHOD_NOT_FOUND)
+            if isinstance(refusal, Refused) and (refusal.status, refusal.code) != known and refusal.status != _TOO_MANY:
+                raise refusal from None
+
+    def _refused(self, error: MCPError) -> ToolError:
+        if not self.remote:
+            return ToolError(f"The server {self.name} refused: {_words(error)}")
+        data = error.error.data
+        status = data.get(STATUS) if isinstance(data, dict) else None
+        status = status if isinstance(status, int) else _OK
+        return Refused(self.name, _words(error), status=status, code=error.error.code)
+
+
+def _is_end(error: MCPError) -> bool:
+    """Say whether the library says that an answer can never come. Servers use the same code for other things."""
+    return error.error.code == types.CONNECTION_CLOSED and error.error.message.startswith(_ENDS)
 
 
 def _facts(tool: types.Tool) -> ToolFacts:
@@ -166,7 +186,7 @@ def _facts(tool: types.Tool) -> ToolFacts:
 
 def _words(error: MCPError | ValidationError) -> str:
     if isinstance(error, MCPError):
-        return str(error.error.message)[:_LONGEST_REFUSAL]
+        return str(error.error.message)[:LONGEST_REFUSAL]
     first = error.errors(include_url=False, include_input=False)[0]
     return f"{'.'.join(map(str, first['loc']))[:200]} is not what MCP wants ({first['msg'][:200]})"
 
@@ -226,7 +246,7 @@ def _refusal(line: TooLong) -> SessionMessage | None:
     found = _ID.findall(line.ends)
     if not found:
         return None
-    error = types.ErrorData(code=types.INTERNAL_ERROR, message=_OUTGROWN)
+    error = types.ErrorData(code=types.INTERNAL_ERROR, message=OUTGROWN)
     return SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=int(found[0]), error=error))
 
 
@@ -238,85 +258,3 @@ async def _send(process: ServerProcess, sent: MemoryObjectReceiveStream[SessionM
                 await process.write(json.dumps(plain, ensure_ascii=False).encode("utf-8", "replace"))
         except ServerFailed as error:
             hear("lost", await process.ended(str(error)))  # as a rule it has just ended
-
-
-# --- an address ------------------------------------------------------------------------------
-
-
-def _client(settings: McpServerSettings) -> httpx2.AsyncClient:
-    return _Client(
-        headers={**settings.headers, "accept-encoding": "identity"},  # nothing grows while it is unpacked
-        timeout=httpx2.Timeout(_CONNECT, read=None),  # a call has its own limit, and may be silent meanwhile
-        event_hooks={"request": [_hasten], "response": [_bound]},
-    )
-
-
-class _Client(httpx2.AsyncClient):
-    """A client that says in plain words where nobody answers."""
-
-    async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
-        try:
-            return await super().send(request, **how)
-        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-            raise ServerFailed(f"nobody answers at its url; see that it runs, and where ({error})") from error
-
-
-async def _hasten(request: httpx2.Request) -> None:
-    if request.method == "DELETE":
-        request.extensions["timeout"] = httpx2.Timeout(_GOODBYE).as_dict()
-
-
-async def _bound(response: httpx2.Response) -> None:
-    """Have an answer read up to the limits."""
-    if response.headers.get("content-encoding", "identity") != "identity":
-        raise ServerFailed("its answers are packed, which it was asked not to do")
-    if response.status_code in (401, 403):
-        raise ServerFailed(f"it lets nobody in with these headers (HTTP {response.status_code})")
-    assert isinstance(response.stream, httpx2.AsyncByteStream), "the client is asynchronous"
-    events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
-    response.stream = (_Events if events else _Whole)(response.stream)
-
-
-class _Events(httpx2.AsyncByteStream):
-    """A stream of events, handed on line by line. No line is beyond the limits."""
-
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        line = Line()
-        async for chunk in self._stream:
-            for whole in line.ended(chunk):
-                yield _within(whole) + b"\n"
-        yield _within(line.taken())
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
-class _Whole(httpx2.AsyncByteStream):
-    """An answer that is handed on as a whole, if it is within the limits."""
-
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        chunks, size = list[bytes](), 0
-        async for chunk in self._stream:
-            chunks.append(chunk)
-            size += len(chunk)
-            if size > MOST_BYTES:
-                raise httpx2.StreamError(_OUTGROWN)
-        whole = b"".join(chunks)
-        if is_costly(whole):
-            raise httpx2.StreamError(_OUTGROWN)
-        yield whole
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
-def _within(line: bytes | TooLong) -> bytes:
-    if isinstance(line, TooLong):
-        raise httpx2.SSEError(_OUTGROWN)
-    return line

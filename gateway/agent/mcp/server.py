@@ -37,10 +37,11 @@ _LONGEST_REASON: Final = 300  # characters
 
 ABSENT: Final = "The server {server} cannot be used now; {then}. Go on without it, and say so if it was needed."
 BUSY: Final = "The server {server} has too much to do; try again later."
-CUT_OFF: Final = (
-    "The server {server} ended while this was running, so the outcome is unknown: it may or may not have taken effect. "
-    "Check the present state before repeating it."
+UNKNOWN: Final = (
+    "so the outcome is unknown: it may or may not have taken effect. Check the present state before repeating it."
 )
+CUT_OFF: Final = f"The server {{server}} ended while this was running, {UNKNOWN}"
+UNSENT: Final = 0  # a request that found nobody
 MUTE: Final = "it does not answer any more"
 
 Event = Literal["changed", "lost"]
@@ -48,6 +49,27 @@ Event = Literal["changed", "lost"]
 
 class ServerFailed(Exception):
     """A server cannot be used now; the text says why, as a clause without a full stop."""
+
+
+class Refused(ToolError):
+    """A server that has an address refused a request, and nobody knows yet whether that was for the request or for us.
+    `why`: in its words. `status`: of its answer, or UNSENT."""
+
+    def __init__(self, server: str, why: str, *, status: int, code: int) -> None:
+        failed = status >= 500  # behind which a proxy may stand, which knows nothing of what was done
+        super().__init__(
+            f"The server {server} failed: {why}; {UNKNOWN}" if failed else f"The server {server} refused: {why}"
+        )
+        self.why, self.status, self.code = why, status, code
+
+    @property
+    def undone(self) -> bool:
+        """Nothing was done: the request found nobody, or was at fault."""
+        return self.status == UNSENT or 400 <= self.status < 500
+
+    def of_everything(self, ping: Refused | None) -> bool:
+        """Say whether a ping was refused for the same reason: then the request was not looked at."""
+        return ping is not None and (ping.status, ping.code) == (self.status, self.code) and self.status < 500
 
 
 class ToolFacts(Struct, frozen=True, kw_only=True):
@@ -67,10 +89,11 @@ class Link(Protocol):
         """Everything that the server offers. Raises ServerFailed."""
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The result of `tools/call`, as JSON has it. A cancellation is told to the server. Raises ToolError."""
+        """The result of `tools/call`, as JSON has it. A cancellation is told to the server. Raises ToolError,
+        and Refused where nobody knows yet whether the server refuses this call or whatever we ask."""
 
     async def alive(self) -> None:
-        """Return when the server answers anything. Raises ServerFailed."""
+        """Return when the server answers anything. Raises ServerFailed, and Refused as `call` does."""
 
 
 Hear = Callable[[Event, str], None]
@@ -80,10 +103,21 @@ Connect = Callable[[str, McpServerSettings, Hear], AbstractAsyncContextManager[L
 
 
 class _Call(Struct, eq=False):
+    """`begun`: the server was asked. `again`: it waits for a second connection, or was made on it."""
+
     tool: str
     arguments: Mapping[str, Any]
     answer: asyncio.Future[Mapping[str, Any]]
     job: asyncio.Task[None] | None = None
+    begun: bool = False
+    refusal: Refused | None = None
+    again: bool = False
+
+    def is_undone(self, ping: Refused | None) -> bool:
+        """Say whether it has certainly taken no effect. `ping`: how the server refused one, if it did."""
+        return not self.begun or (
+            self.refusal is not None and (self.refusal.undone or self.refusal.of_everything(ping))
+        )
 
     def fail(self, why: str) -> None:
         if not self.answer.done():
@@ -115,6 +149,8 @@ class McpServer(Struct, kw_only=True, eq=False):
     _warned_of: str = ""
     _connection: int = 0
     _outdated: bool = False  # the list of tools
+    _refused_ping: Refused | None = None  # on this connection
+    _is_lost: bool = False  # this connection
     _queue: asyncio.Queue[_Call | _Heard] = field(default_factory=asyncio.Queue)
     _open: set[_Call] = field(default_factory=set)
     _backoff: Backoff = field(default_factory=lambda: Backoff(_FIRST_PAUSE, _LONGEST_PAUSE))
@@ -125,8 +161,8 @@ class McpServer(Struct, kw_only=True, eq=False):
         return max(0.0, self._retry_at - self.clock.monotonic())
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The result of a call. Where the server cannot be used, the call fails at once; it waits for one that starts.
-        Raises ToolError."""
+        """The result of a call. Where the server cannot be used, the call fails at once; it waits for one that starts,
+        and for a second connection if the first turns out to be lost before the call was made. Raises ToolError."""
         if self.failure:
             raise ToolError(self._absent())
         if len(self._open) >= _MOST_OPEN:
@@ -153,13 +189,13 @@ class McpServer(Struct, kw_only=True, eq=False):
                 # The library and the server are foreign: whatever they raise ends this connection and nothing else.
                 reason = told(error)
             finally:
-                self.ready = False
+                was_ready, self.ready = self.ready, False
             if self.clock.monotonic() - since >= _STEADY:
                 self._backoff.reset()
             pause = self._backoff.pause()
             self.failure = self.settings.hidden(self.redact(reason))[:_LONGEST_REASON]
             self._retry_at = self.clock.monotonic() + pause
-            self._fail_open_calls()
+            self._fail_open_calls(was_ready)
             self.settled.set()
             self._warn(pause)
             await self.clock.sleep(pause)
@@ -168,6 +204,7 @@ class McpServer(Struct, kw_only=True, eq=False):
         """Connect, and serve the connection to its end. Returns why it ended; raises anything."""
         connect = await self.load()
         self._connection += 1
+        self._refused_ping, self._is_lost = None, False
         hear = partial(self._hear, self._connection)
         async with AsyncExitStack() as connection:
             async with self.clock.limit(self.settings.start_timeout):
@@ -201,7 +238,10 @@ class McpServer(Struct, kw_only=True, eq=False):
     async def _answer(self, link: Link, call: _Call, room: asyncio.Semaphore, jobs: Background) -> None:
         try:
             async with room:
+                call.begun = True
                 result = await link.call(call.tool, call.arguments)
+        except Refused as refusal:
+            await self._refused(link, call, refusal)
         except ToolError as error:
             call.fail(self.settings.hidden(str(error)))
         except asyncio.CancelledError:
@@ -214,6 +254,17 @@ class McpServer(Struct, kw_only=True, eq=False):
         else:
             if not call.answer.done():
                 call.answer.set_result(result)
+
+    async def _refused(self, link: Link, call: _Call, refusal: Refused) -> None:
+        """Find out whom a server refuses: this call, or us, because it was started anew and does not know us. Servers
+        say so in many ways; all of them refuse a ping in the same way."""
+        call.refusal = refusal
+        if call.again:
+            call.fail(self.settings.hidden(str(refusal)))
+            return
+        await self._look(link)
+        if not self._is_lost:
+            call.fail(self.settings.hidden(str(refusal)))
 
     async def _list_again(self, link: Link) -> None:
         while self._outdated:
@@ -232,20 +283,36 @@ class McpServer(Struct, kw_only=True, eq=False):
         self.offered(facts)
 
     async def _look(self, link: Link) -> None:
-        """Find out whether a server that left a call without an answer still answers anything."""
+        """Find out whether a server that left a call without an answer, or refused it, still answers us."""
         try:
             async with self.clock.limit(_SIGN_OF_LIFE):
                 await link.alive()
+        except Refused as refusal:
+            self._refused_ping = refusal
+            self._lose(refusal.why if refusal.status == UNSENT else f"it refuses everything: {refusal.why}")
         except (TimeoutError, ServerFailed):
-            self._hear(self._connection, "lost", MUTE)
+            self._lose(MUTE)
+
+    def _lose(self, why: str) -> None:
+        self._is_lost = True
+        self._hear(self._connection, "lost", why)
 
     def _hear(self, connection: int, event: Event, why: str) -> None:
         self._queue.put_nowait(_Heard(event, why, connection))
 
-    def _fail_open_calls(self) -> None:
+    def _fail_open_calls(self, was_ready: bool) -> None:
+        """Fail the calls of a connection that is lost, but for those that were not made: they wait for the next one."""
         absent = self._absent()
         for call in self._open:
-            call.fail(absent if call.job is None else CUT_OFF.format(server=self.name))
+            if not call.is_undone(self._refused_ping):
+                call.fail(self.settings.hidden(str(call.refusal or CUT_OFF.format(server=self.name))))
+            elif call.again or not was_ready:
+                call.fail(absent)
+            else:
+                call.again, call.begun = True, False
+                if call.job is not None:
+                    call.job = None
+                    self._queue.put_nowait(call)
 
     def _absent(self) -> str:
         then = f"the next attempt is in {lasting(max(1.0, self.pause))}" if self.pause else "it is being started again"

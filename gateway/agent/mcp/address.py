@@ -1,0 +1,155 @@
+"""A server that has an address: what is sent there, and its answers, which are foreign and are bounded while they are
+read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any, Final
+
+import httpx2
+import mcp_types as types
+
+from gateway.agent.mcp.process import Line, TooLong, is_costly
+from gateway.agent.mcp.server import MOST_BYTES, UNSENT, ServerFailed
+from gateway.agent.mcp.settings import McpServerSettings
+from gateway.domain.chat import one_line
+
+_CONNECT: Final = 10.0  # seconds
+_GOODBYE: Final = 2.0  # seconds for the request that ends a session
+_LONGEST_ERROR: Final = 65_536  # bytes
+_NO_ENTRY: Final = (401, 403)
+LONGEST_REFUSAL: Final = 2_000  # characters of a server's words
+OUTGROWN: Final = f"the answer has more than {MOST_BYTES // 1024 // 1024} MB or too many parts, and is not read"
+STATUS: Final = "legato.status"  # under which an error holds the status of its answer
+
+
+class AddressClient(httpx2.AsyncClient):
+    """A client that reads answers up to the limits, and says in plain words who answers nothing or refuses.
+    `greeted`: there is a connection; from now on a refusal costs its request alone."""
+
+    greeted = False
+
+    def __init__(self, settings: McpServerSettings) -> None:
+        super().__init__(
+            headers={**settings.headers, "accept-encoding": "identity"},  # nothing grows while it is unpacked
+            timeout=httpx2.Timeout(_CONNECT, read=None),  # a call has its own limit, and may be silent meanwhile
+        )
+
+    async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
+        if request.method == "DELETE":
+            request.extensions["timeout"] = httpx2.Timeout(_GOODBYE).as_dict()
+        asks = self.greeted and request.method == "POST"
+        try:
+            response = _bounded(await super().send(request, **how))
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            why = f"nobody answers at its url; see that it runs, and where ({error})"
+            if asks:
+                return _no(request, UNSENT, types.INTERNAL_ERROR, why)
+            raise ServerFailed(why) from error
+        if asks:
+            return await _read_refusal(response)
+        if response.status_code in _NO_ENTRY:
+            await response.aclose()
+            raise ServerFailed(_no_entry(response))
+        return response
+
+
+def _bounded(response: httpx2.Response) -> httpx2.Response:
+    """Have an answer read up to the limits."""
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise ServerFailed("its answers are packed, which it was asked not to do")
+    assert isinstance(response.stream, httpx2.AsyncByteStream), "the client is asynchronous"
+    events = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+    response.stream = (_Events if events and response.is_success else _Whole)(response.stream)
+    return response
+
+
+async def _read_refusal(response: httpx2.Response) -> httpx2.Response:
+    """An answer that refuses a request, in the form that the library hands on whole: with the status beside the words,
+    and as the answer to that request, whatever number it bears. Any other answer as it is."""
+    kind = response.headers.get("content-type", "").lower()
+    if response.is_success and not kind.startswith("application/json"):
+        return response
+    try:
+        body = await response.aread()
+    except httpx2.StreamError:
+        if response.is_success:
+            return response  # reading it once more tells why
+        body = b""
+    error = _error_in(body)
+    if response.is_success and error is None:
+        return response
+    await response.aclose()
+    status = response.status_code
+    if status in _NO_ENTRY:
+        said = _no_entry(response)
+    elif error is not None:
+        said = error.message
+    else:
+        plain = "" if kind.startswith("text/html") else one_line(body[:LONGEST_REFUSAL].decode("utf-8", "replace"))
+        said = f"HTTP {status}: {plain or response.reason_phrase}"
+    return _no(response.request, status, error.code if error else types.INTERNAL_ERROR, said)
+
+
+def _error_in(body: bytes) -> types.ErrorData | None:
+    """The error that an answer is, if it is one; no error is long."""
+    if len(body) <= _LONGEST_ERROR:
+        with suppress(ValueError):
+            message = types.jsonrpc_message_adapter.validate_json(body, by_name=False)
+            return message.error if isinstance(message, types.JSONRPCError) else None
+    return None
+
+
+def _no(request: httpx2.Request, status: int, code: int, words: str) -> httpx2.Response:
+    error = {"code": code, "message": words, "data": {STATUS: status}}
+    return httpx2.Response(400, json={"jsonrpc": "2.0", "id": None, "error": error}, request=request)
+
+
+def _no_entry(response: httpx2.Response) -> str:
+    return f"it lets nobody in with these headers (HTTP {response.status_code})"
+
+
+class _Events(httpx2.AsyncByteStream):
+    """A stream of events, handed on line by line. No line is beyond the limits."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        line = Line()
+        async for chunk in self._stream:
+            for whole in line.ended(chunk):
+                yield _within(whole) + b"\n"
+        yield _within(line.taken())
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class _Whole(httpx2.AsyncByteStream):
+    """An answer that is handed on as a whole, if it is within the limits."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        chunks, size = list[bytes](), 0
+        async for chunk in self._stream:
+            chunks.append(chunk)
+            size += len(chunk)
+            if size > MOST_BYTES:
+                raise httpx2.StreamError(OUTGROWN)
+        whole = b"".join(chunks)
+        if is_costly(whole):
+            raise httpx2.StreamError(OUTGROWN)
+        yield whole
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def _within(line: bytes | TooLong) -> bytes:
+    if isinstance(line, TooLong):
+        raise httpx2.SSEError(OUTGROWN)
+    return line
