@@ -131,7 +131,12 @@ def sentences(form: Literal["console", "json"]) -> Callable[[str], None]:
     """Return what says a sentence on stderr, whatever the level is: to people, or as a line of JSON to programs."""
     sink = _Sink(None)
     if form == "console":
-        return lambda text: print(text, file=cast(TextIO, sink), flush=True)
+
+        def plain(text: str) -> None:
+            sink.write(f"{text}\n")
+            sink.flush()
+
+        return plain
     dated = structlog.processors.TimeStamper(fmt="iso")
     chain: list[Any] = [structlog.processors.add_log_level, dated, structlog.processors.JSONRenderer()]
     line = structlog.wrap_logger(
