@@ -44,9 +44,6 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 _TELEGRAM: Final = "https://api.telegram.org"
-# The Bot API takes its methods' names in any case. By one that it has no function for, the library makes no object of a
-# hundred fields of the message that was sent: two of them are needed.
-_SEND: Final = "sendmessage"
 _CONNECTIONS: Final = 64  # sends at once: Telegram takes thirty a second
 _ANSWER_SECONDS: Final = 20.0
 _GENERAL: Final = "1"
@@ -266,8 +263,9 @@ class TelegramBot:
             raise self._silence.heard(chat, failures.mapped(error)) from error
 
     async def _send(self, chat: int, outbound: Outbound, rendered: Rendered) -> tuple[int, int]:
+        # The library's own way would make an object of a hundred fields of the message: two of them are needed.
         sent = await self._bot.do_api_request(
-            _SEND,
+            "sendMessage",
             {
                 "chat_id": chat,
                 "text": rendered.text,
@@ -398,9 +396,9 @@ def _quieten_the_library() -> None:
     # get a line here.
     warnings.filterwarnings("ignore", category=PTBDeprecationWarning)
     logging.getLogger("telegram.ext").setLevel(logging.CRITICAL)
-    # It logs unreadable updates in full, and asks for another call: `receiving` does both in its own way.
+    # It logs unreadable updates in full, and asks for other calls than those that make no objects.
     logging.getLogger("telegram.ext.ExtBot").setLevel(logging.CRITICAL + 1)
-    warnings.filterwarnings("ignore", message="Please use 'Bot.getUpdates'", category=PTBUserWarning)
+    warnings.filterwarnings("ignore", message="Please use 'Bot\\.", category=PTBUserWarning)
 
 
 def _entities(rendered: Rendered) -> list[MessageEntity]:

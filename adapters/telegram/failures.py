@@ -58,6 +58,8 @@ def mapped(error: TelegramError) -> AdapterError:
         return ChatGone(error.message)
     if isinstance(error, ChatMigrated):
         return DeliveryRefused(error.message)
+    if is_unknown_method(error):
+        return AdapterError(f"{error.message}; base_url of adapters.telegram needs one that knows the whole Bot API.")
     if isinstance(error, InvalidToken | EndPointNotFound):
         return AdapterError(
             "Telegram does not know this bot's token; put the one from @BotFather into the configuration."
@@ -67,6 +69,12 @@ def mapped(error: TelegramError) -> AdapterError:
     if isinstance(error, NetworkError):
         return _of_network(error)
     return Ambiguous(f"Telegram's answer could not be read: {error.message}")
+
+
+def is_unknown_method(error: TelegramError) -> bool:
+    """Say whether a server does not know a method that it was asked for. The library calls a token that is refused an
+    unknown method, too."""
+    return isinstance(error, EndPointNotFound) and not isinstance(error.__cause__, InvalidToken)
 
 
 def seconds_asked(error: RetryAfter) -> float:

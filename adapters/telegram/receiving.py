@@ -21,6 +21,7 @@ from telegram import WebhookInfo
 from telegram.error import BadRequest, Conflict, EndPointNotFound, InvalidToken, NetworkError, TelegramError
 from telegram.ext import ExtBot, Updater
 
+from adapters.telegram import failures
 from adapters.telegram.codec import Me, inbound
 from adapters.telegram.full import FullLanes
 from adapters.telegram.updates import Update, read
@@ -177,7 +178,9 @@ class ReceivingBot(ExtBot[None]):
     async def _asked(self, asked: dict[str, Any]) -> tuple[Update, ...]:
         try:
             return tuple(map(read, await self.do_api_request("getUpdates", asked)))
-        except EndPointNotFound as error:  # so the library calls whatever is refused as unknown
+        except EndPointNotFound as error:
+            if failures.is_unknown_method(error):
+                raise NetworkError(error.message) from error
             raise InvalidToken(error.message) from error
 
     async def _end_webhook(self) -> bool:

@@ -21,7 +21,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import httpx
 import structlog
-from telegram.error import NetworkError, TelegramError, TimedOut
+from telegram.error import EndPointNotFound, NetworkError, TelegramError, TimedOut
 from telegram.request import HTTPXRequest, RequestData
 
 from gateway.runtime.connections import POOL_TIMEOUT, Pool, trusting
@@ -82,7 +82,8 @@ class TelegramRequest(HTTPXRequest):
     async def do_request(
         self, url: str, method: str, request_data: RequestData | None = None, *arguments: Any, **timeouts: Any
     ) -> tuple[int, bytes]:
-        """As the library's. Raises NetworkError if somebody on the way answered in Telegram's place."""
+        """As the library's, which takes a method that the server does not know for a wrong token: this raises
+        EndPointNotFound. Raises NetworkError if somebody on the way answered in Telegram's place."""
         # The pool sets no limit to the writing of a file.
         read = self._urls.get(url) or self._urls.setdefault(url, httpx.URL(url))
         limit = _UPLOAD_SECONDS if request_data is not None and request_data.contains_files else None
@@ -103,6 +104,9 @@ class TelegramRequest(HTTPXRequest):
         if status >= HTTPStatus.MULTIPLE_CHOICES and not answer.lstrip().startswith(b"{"):
             log.warning("not_telegrams_answer", status=status, size=len(answer))
             raise NetworkError(_named(status))
+        asked = url.rpartition("/")[2]
+        if status == HTTPStatus.NOT_FOUND and asked != "getMe":  # of a malformed token getMe, the first call, says so
+            raise EndPointNotFound(f"The server of Telegram's Bot API does not know the method {asked}")
         return status, answer
 
     async def _asked(

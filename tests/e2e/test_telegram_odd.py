@@ -102,6 +102,23 @@ async def test_what_the_bot_cannot_read_is_told_once_in_a_while(
         assert [each.user for each in (await guest_book(bot.gateway.store)).asking] == [str(eve.id)]
 
 
+async def test_a_method_that_the_server_does_not_know_leaves_the_token_alone(
+    tmp_path: Path, telegram: TelegramServer, anna: User
+) -> None:
+    unknown = Refuse(status=404, body='{"ok":false,"error_code":404,"description":"Not Found: method not found"}')
+    telegram.faults.add(unknown, method="getWebhookInfo")
+    adapter = TelegramAdapter(settings_on(telegram), clock=SystemClock())
+    (finding,) = await adapter.probe()
+    await adapter.aclose()
+    assert "does not know the method getWebhookInfo; base_url" in finding.detail
+    for method in ("sendMessage", "getUpdates"):
+        telegram.faults.add(unknown, method=method)
+    async with on_telegram(tmp_path, telegram, anna) as bot:
+        bot.says("hello")
+        await bot.until_shown("echo: hello")
+        assert bot.gateway.failure is None
+
+
 @pytest.mark.parametrize("previews", [False, True])
 async def test_previews_are_shown_where_they_are_wished(telegram: TelegramServer, anna: User, previews: bool) -> None:
     chat = telegram.people.private(anna)

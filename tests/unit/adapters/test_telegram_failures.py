@@ -14,6 +14,7 @@ from telegram.error import (
     BadRequest,
     ChatMigrated,
     Conflict,
+    EndPointNotFound,
     Forbidden,
     InvalidToken,
     NetworkError,
@@ -77,6 +78,14 @@ def too_many() -> RetryAfter:
 )
 def test_every_failure_is_what_it_certainly_is(error: TelegramError, kind: type[AdapterError]) -> None:
     assert type(failures.mapped(error)) is kind
+
+
+def test_a_method_that_a_server_does_not_know_is_no_wrong_token() -> None:
+    refused = caused(EndPointNotFound("Endpoint 'sendMessage' not found in Bot API"), InvalidToken("Unauthorized"))
+    assert "token" in str(failures.mapped(refused))
+    unknown = EndPointNotFound("The server of Telegram's Bot API does not know the method sendMessage")
+    assert "token" not in str(failures.mapped(unknown))
+    assert "sendMessage; base_url" in str(failures.mapped(unknown))
 
 
 def test_the_wait_is_the_platforms_own(too_many: RetryAfter) -> None:
