@@ -11,7 +11,7 @@ from typing import Final
 from gateway.commands.base import CommandContext, command
 from gateway.commands.sessions import heading
 from gateway.domain.chat import is_shared
-from gateway.domain.file import EXPORT
+from gateway.domain.file import EXPORT, encoded
 from gateway.domain.message import Message, is_summary, note_of, said_in, text_of, wire
 from gateway.domain.session import Session
 from gateway.domain.wording import counted, moment, utc
@@ -39,8 +39,8 @@ async def export(ctx: CommandContext) -> str:
     zone, you = ctx.sessions.policy.zone, "One of you" if is_shared(ctx.key, ctx.inbound.source) else "You"
     text = as_jsonl(messages, ctx.redact) if form == "jsonl" else as_markdown(messages, title, zone, you)
     try:
-        content = text.encode(errors="replace")
-        await ctx.files(ctx.item).send(f"{_file_name(title)}.{form}", _MIME[form], content, kind=EXPORT)
+        name = f"{_file_name(title)}.{form}"
+        await ctx.files(ctx.item).send(name, _MIME[form], encoded(name, text), kind=EXPORT)
     except ToolError as error:  # this platform shows no files, or none so large
         if len(text) > _SHOWN:
             raise UserError(f"{error} `legato sessions show {session.id}` in a shell prints all of it.") from None

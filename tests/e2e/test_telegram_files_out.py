@@ -46,7 +46,7 @@ async def test_a_file_that_the_model_writes_is_a_document_before_its_answer(worl
         bot.says("write me a plan")
         await bot.until(lambda: any("on its way" in text for text in bot.shown()))
         await bot.quiet()
-        assert documents(world) == [("plan _.md", "# Plan\n你好\n".encode())]
+        assert documents(world) == [("plan _.md", "# Plan\n你好\n".encode("utf-8-sig"))]
         assert "document" in world.telegram.shown(bot.chat)[0].content
     assert world.model.violations == []
 

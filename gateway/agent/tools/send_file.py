@@ -10,6 +10,7 @@ from typing import Any, Final
 from gateway.agent.files.kinds import picture_type
 from gateway.agent.tools.base import ToolContext, schema
 from gateway.agent.tools.read_file import chosen
+from gateway.domain.file import encoded
 from gateway.runtime.errors import ToolError
 
 _OTHER: Final = "application/octet-stream"
@@ -62,7 +63,7 @@ def _written(arguments: Mapping[str, Any]) -> tuple[str, str, bytes]:
     if len(content) > _MOST:
         raise ToolError(f"`content` has {len(content):,} characters, and {_MOST:,} can be sent; send it in parts.")
     name = safe_name(name)
-    return name, _mime(name), content.encode("utf-8", "replace")
+    return name, _mime(name), encoded(name, content)
 
 
 async def _kept(arguments: Mapping[str, Any], context: ToolContext) -> tuple[str, str, bytes]:
