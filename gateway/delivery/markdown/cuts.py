@@ -45,6 +45,7 @@ class Cut(Struct, frozen=True, kw_only=True):
 
 _LONGEST_MARKS: Final = 32  # of a fence that is repeated
 _MOST_COLUMNS: Final = 20  # of a table that goes on as a table
+_LONGEST_HEADER: Final = 200  # characters of a table's headers that are repeated
 _DEEPEST_QUOTE: Final = 3  # deeper ones go on less deep
 _NEAR: Final = 2_000  # bytes before the end in which sentences and words are looked for
 
@@ -131,6 +132,7 @@ class _Survey:
         self._after_heading = False
         self._seen = 0  # the last line that a block was seen to begin in
         self._alignments: Sequence[str] = ()
+        self._header = ""  # the line of the open table's headers
         self._rows = 0
 
     def look(self, event: Event) -> Iterator[Cut]:
@@ -161,7 +163,9 @@ class _Survey:
             marks = self._data[event.start : event.start + _STYLES[event.name]].decode(errors="ignore")
             self._marks.append(marks if len(set(marks)) == 1 else "")
         elif event.name == "Table":
-            self._alignments, self._rows = event.data, 0
+            self._alignments, self._header, self._rows = event.data, "", 0
+        elif event.name == "TableHead":
+            self._header = self._data[event.start : event.end].decode().rstrip()
         elif event.name == "TableRow":
             self._rows += 1
             if self._rows > 1:
@@ -233,14 +237,16 @@ class _Survey:
                 yield Cut(at=at, rank=Rank.LINES, indent=0)
 
     def _row(self, event: Event) -> Cut:
-        """Between two rows: the other half gets headers without names, so that it stays a table."""
+        """Between two rows: the other half gets the headers again, so that it can be read by itself; headers without
+        names if they are long."""
         line = self._data.rfind(b"\n", 0, event.start) + 1
         prefix = _prefix(self._data, event.start) if self._quotes else ""
         columns = len(self._alignments)
         opening = ""
         if columns <= _MOST_COLUMNS:
             delimiters = "".join(_DELIMITERS[alignment] for alignment in self._alignments)
-            opening = f"{prefix}|{'  |' * columns}\n{prefix}|{delimiters}\n"
+            header = self._header if len(self._header) <= _LONGEST_HEADER else f"|{'  |' * columns}"
+            opening = f"{prefix}{header}\n{prefix}|{delimiters}\n"
         return Cut(at=line, rank=Rank.LINES, opening=opening, indent=self._indent(line) if self._columns else 0)
 
     def _indent(self, line: int) -> int:

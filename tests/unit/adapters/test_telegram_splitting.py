@@ -140,12 +140,28 @@ def test_a_quote_goes_on_as_a_quote() -> None:
         assert all(kinds(part)[0][0].endswith("blockquote") for part in parts)
 
 
-def test_a_table_goes_on_as_a_table_and_nothing_is_repeated() -> None:
+def test_a_table_goes_on_as_a_table_with_its_headers() -> None:
     rows = [f"| row {number} | {number} |" for number in range(500)]
     parts = split("\n".join(["| Name | Count |", "|:--|--:|", *rows]))
     assert all(kinds(part) == [("pre", None)] for part in parts)
-    shown = [line.split() for part in parts for line in render(part).text.split("\n")]
-    assert shown == [["Name", "Count"], ["─" * 14], *(["row", str(number), str(number)] for number in range(500))]
+    shown = [[line.split() for line in render(part).text.split("\n")] for part in parts]
+    assert all(lines[0] == ["Name", "Count"] and set(*lines[1]) == {"─"} for lines in shown)
+    assert [line for lines in shown for line in lines[2:]] == [["row", str(n), str(n)] for n in range(500)]
+
+
+@pytest.mark.parametrize("before", ["", "> "])
+def test_a_table_that_is_told_line_by_line_keeps_its_labels(before: str) -> None:
+    rows = [f"{before}| {number} {'long ' * 12}| x |" for number in range(200)]
+    said = texts("\n".join([f"{before}| Name | Count |", f"{before}|:--|--:|", *rows]))
+    assert len(said) > 2
+    for text in said:
+        assert text.startswith("Name: ")
+        assert text.count("Name: ") == text.count("Count: x")
+
+
+def test_long_headers_are_not_repeated() -> None:
+    said = texts("\n".join([f"| {'Head ' * 300}| b |", "|---|---|", *(f"| {n} | x |" for n in range(900))]))
+    assert sum(text.count("Head") for text in said) >= 300
 
 
 def test_bold_text_that_is_cut_is_bold_on_both_sides() -> None:

@@ -195,7 +195,7 @@ async def test_a_file_is_sent_as_what_its_name_says() -> None:
     files = Files()
     told = await SendFileTool().run({"name": "a.csv", "content": "ü,1\n"}, context(files))
     assert files.sent == [("a.csv", "text/csv", "ü,1\n".encode("utf-8-sig"))]
-    assert told.startswith("The file a.csv (5 bytes) is on its way")
+    assert told.startswith("The file a.csv (8 bytes) is on its way")
 
 
 @pytest.mark.parametrize(
