@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Final
 
-from gateway.domain.chat import TORN, Inbound
+from gateway.domain.chat import TORN, Inbound, named
 from gateway.runtime.structs import replace
 from gateway.store.records import InboxItem
 
@@ -65,25 +65,38 @@ def joined(head: Inbound, parts: Sequence[Inbound]) -> Inbound:
     """One message with every word and every file of its parts. The words of /steer or /queue come first.
 
     Nothing stands between two texts where a client cut because nothing more fitted. A line end stands where
-    the client cut at white space, which it left out, and around captions. The note that an adapter puts before
-    each part (on the message that it answers, on its origin) stands once.
+    the client cut at white space, which it left out, and around captions. Of several captions each says whose it is.
+    The note that an adapter puts before each part (on the message that it answers, on its origin) stands once.
     """
     if not parts and head.part_of is None:  # as nearly always
         return head
     everything = (head, *parts)
     first, *others = sorted(everything, key=lambda part: part.kind == "message")  # a stable sort
-    note = _note(first)
-    text, last = first.text, first
+    note, labels = _note(first), _labels(everything)
+    text, last = note + labels.get(first.event_id, "") + first.text[len(note) :], first
     for part in others:
         added = part.text
         if note and added.startswith(note) and (first.is_group_file or first.reply_to == part.reply_to is not None):
             added = added[len(note) :]
+        added = labels.get(part.event_id, "") + added
         glued = last.part_of == TORN or not added or not text or text.endswith("\n")
         text, last = text + ("" if glued else "\n") + added, part
     files = (file for each in everything for file in each.attachments)
-    mixed = any(part.own is not None for part in everything)
+    mixed = labels or any(part.own is not None for part in everything)
     own = "\n".join(part.text if part.own is None else part.own for part in (first, *others)) if mixed else None
     return replace(head, kind=first.kind, text=text, attachments=tuple(files), part_of=None, own=own)
+
+
+def _labels(parts: Sequence[Inbound]) -> dict[str, str]:
+    """What stands before each of several captions, by event; nothing before one that may be about all files."""
+    captions: dict[str, str] = {}
+    number = 1
+    for part in parts:
+        if part.is_group_file and part.attachments and part.text[len(_note(part)) :].strip():
+            plain = part.kind == "message"
+            captions[part.event_id] = f"({number}: {named(part.attachments[0])}) " if plain else ""
+        number += len(part.attachments)
+    return captions if len(captions) > 1 else {}
 
 
 def is_continuation(event_id: str, items: Sequence[InboxItem]) -> bool:

@@ -38,6 +38,9 @@ def cut(adapter: FakeAdapter, *texts: str, mark: str = CUT, **where: Any) -> lis
     return [*parts[:-1], replace(parts[-1], part_of=None)]
 
 
+BOTH = "(1: a picture) one\n(2: a picture) two"
+
+
 def album(adapter: FakeAdapter, *captions: str, name: str = "album 7") -> list[Inbound]:
     """Pictures that were sent at once."""
     files = (Attachment(kind="image", ref="r"),)
@@ -96,7 +99,9 @@ async def test_an_album_is_one_message_whose_files_the_model_hears_of(tmp_path: 
         await live.answer(parts[0].event_id)
         await live.quiet()
         files = "; ".join(["a picture, which you cannot be shown: this model takes no pictures"] * 3)
-        assert live.model.spoken() == [("user", f"Rome\nNaples\n[sent with this message: {files}]")]
+        assert live.model.spoken() == [
+            ("user", f"(1: a picture) Rome\n(3: a picture) Naples\n[sent with this message: {files}]")
+        ]
         assert len(live.adapter.shown()) == 1
 
 
@@ -165,7 +170,7 @@ async def test_a_stop_ends_the_message_with_all_its_parts(tmp_path: Path, clock:
         await live.adapter.until(lambda: STOPPED in live.adapter.shown("c", "notice"))
         await live.quiet()
         assert len(live.adapter.shown()) == 2
-        assert (await transcript(live))[0].startswith("one\ntwo\n")
+        assert (await transcript(live))[0].startswith(f"{BOTH}\n[")
 
 
 async def test_a_message_does_not_interrupt_its_own_beginning(tmp_path: Path, clock: ManualClock) -> None:
@@ -231,7 +236,7 @@ async def test_a_message_that_waits_is_told_of_once(tmp_path: Path, clock: Manua
         gate.open()
         await until_joining(clock)
         await clock.advance(DEBOUNCE)
-        assert (await live.answer(parts[0].event_id)).text.startswith("echo: one\ntwo\n")
+        assert (await live.answer(parts[0].event_id)).text.startswith(f"echo: {BOTH}\n[")
         assert live.adapter.shown("c", "notice") == [BUSY]
 
 
@@ -391,5 +396,5 @@ async def test_an_album_that_a_kill_cuts_is_one_message(tmp_path: Path, clock: M
         await eventually(lambda: any(1 < seconds <= 5 for seconds in clock.pending))
         await live.adapter.receive(second)
         await live.advance_until(lambda: live.adapter.shown(), seconds=1)
-        assert (await transcript(live))[0].count("look at\nthese two") == 1
+        assert (await transcript(live))[0].count("look at\n(2: a picture) these two") == 1
         assert len([text for text in await transcript(live) if "these two" in text]) == 2  # it, and its echo

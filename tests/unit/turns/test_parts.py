@@ -150,9 +150,14 @@ def test_a_text_that_was_cut_at_its_lines_is_whole_again(lines: list[str]) -> No
     assert whole.part_of is None
 
 
-def test_captions_stand_on_lines_of_their_own_and_all_files_are_there() -> None:
-    whole = joined(picture("one", ref="1"), [picture(ref="2"), picture("three", ref="3")])
-    assert whole.text == "one\nthree"
+def test_captions_say_which_file_they_are_about_and_all_files_are_there() -> None:
+    one, two, three = picture("one", ref="1"), picture(ref="2", event_id="e2"), picture("three", ref="3", event_id="e3")
+    whole = joined(one, [two, three])
+    assert whole.text == "(1: a picture) one\n(3: a picture) three"
+    assert whole.own == "one\n\nthree"
+    note = "[forwarded]\n"
+    forwarded = joined(picture(f"{note}one"), [picture(f"{note}two", event_id="e2")])
+    assert forwarded.text == f"{note}(1: a picture) one\n(2: a picture) two"
     assert [file.ref for file in whole.attachments] == ["1", "2", "3"]
     assert joined(picture(), [picture("two")]).text == "two"
 
