@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from gateway.delivery.markdown.characters import length
-from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source
+from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source, straight
 from gateway.domain.quoting import BY_A_BOT, CALLED, FORWARDED, clipped, flat, in_reply_to, listed
 
 PLATFORM: Final = "discord"
@@ -137,7 +137,7 @@ def source(place: Place, author: Json, member: Json) -> Source:
         chat_type=kind,
         user=author["id"],
         user_name=name_of(author, member),
-        chat_name=place.name,
+        chat_name=straight(place.name),
         within=within,
         roles=tuple(f"role-{each}" for each in member.get("roles") or ()),
     )
@@ -146,7 +146,7 @@ def source(place: Place, author: Json, member: Json) -> Source:
 def name_of(author: Json, member: Json | None = None) -> str:
     """Return the name that a person has in this place."""
     named = (member or {}).get("nick") or author.get("global_name") or author.get("username") or author["id"]
-    return str(named)
+    return straight(str(named))
 
 
 def event_id(me: Me, place: Place, message: str, author: str) -> str:
@@ -327,7 +327,7 @@ def _attachments(message: Json) -> Iterator[Attachment]:
         yield Attachment(
             kind="voice" if voice else "image" if mime.startswith("image/") else "document",
             ref=f"{message['channel_id']}/{message['id']}/{file['id']}",
-            name="" if voice else file.get("filename", ""),
+            name="" if voice else straight(file.get("filename", "")),
             mime=mime,
             size=file.get("size"),
             seconds=file.get("duration_secs"),

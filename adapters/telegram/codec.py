@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from adapters.telegram.characters import LONGEST, units
 from adapters.telegram.updates import Entity, Files, Membership, Message, Origin, Party, Press, Update
-from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source
+from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source, straight
 from gateway.domain.place import EVERYWHERE, NOT_SAID, ListenRules
 from gateway.domain.quoting import BY_A_BOT, CALLED, CORRECTED, FORWARDED, in_reply_to, listed
 
@@ -102,7 +102,7 @@ def _source(message: Message, writer: Party, chat_type: ChatType) -> Source:
         user=str(writer.id),
         thread=message.thread,
         user_name=writer.name,
-        chat_name=message.chat.title,
+        chat_name=straight(message.chat.title),
     )
 
 
@@ -276,7 +276,7 @@ def _attachments(message: Files) -> Iterator[Attachment]:
         yield Attachment(
             kind="image" if file.mime_type.startswith("image/") and file is message.document else "document",
             ref=file.file_id,
-            name=file.file_name,
+            name=straight(file.file_name),
             mime=file.mime_type,
             size=file.file_size,
             seconds=file.duration,

@@ -10,6 +10,8 @@ from typing import Annotated, Any, Final
 import structlog
 from msgspec import Meta, Struct, ValidationError, convert, field
 
+from gateway.domain.chat import straight
+
 log = structlog.get_logger(__name__)
 
 _Date = Annotated[float, Meta(ge=0, lt=1 << 32)]
@@ -38,7 +40,7 @@ class Party(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        return f"{self.first_name} {self.last_name}".strip() or self.title
+        return straight(f"{self.first_name} {self.last_name}".strip() or self.title)
 
 
 class Entity(Struct, frozen=True, kw_only=True):

@@ -141,7 +141,12 @@ def spoken(key: SessionKey, source: Source, text: str) -> str:
 
 def speaker(source: Source) -> str:
     """Return the speaker's name, as it may stand in brackets on a line of others' words."""
-    return " ".join((source.user_name or source.user).translate(_NO_BRACKETS).split())
+    return " ".join((straight(source.user_name).strip() or source.user).translate(_NO_BRACKETS).split())
+
+
+def straight(text: str) -> str:
+    """A name without the signs that turn the direction of what stands behind it, of which a reader sees nothing."""
+    return text if text.isascii() else _TURNS.sub("", text)
 
 
 def unspoken(key: SessionKey, source: Source, text: str) -> str:
@@ -150,6 +155,7 @@ def unspoken(key: SessionKey, source: Source, text: str) -> str:
     return words if spoken(key, source, "") and name.startswith("[") and end else text
 
 
+_TURNS: Final = late("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _NO_BRACKETS = {ord("["): "(", ord("]"): ")"}
 # What would read as the beginning of somebody's line; a note of the gateway's own stands alone on its line.
 _SPEAKER_MARK: Final = late(

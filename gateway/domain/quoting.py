@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from gateway.domain.chat import Attachment, one_line
+from gateway.domain.chat import Attachment, one_line, straight
 
 CORRECTED: Final = "[an earlier message, corrected]\n"
 FORWARDED: Final = "[forwarded]\n"
@@ -29,7 +29,7 @@ def listed(files: Iterable[Attachment]) -> str:
 
 def flat(text: str) -> str:
     """Somebody's text as it may stand in such a line."""
-    return " ".join(text.translate(_NO_MARKS).split())
+    return " ".join(straight(text).translate(_NO_MARKS).split())
 
 
 def clipped(text: str) -> str:

@@ -191,6 +191,18 @@ def test_an_answer_to_a_file_brings_the_file(answered: dict[str, Any], quote: st
     assert not corrected.attachments
 
 
+def test_nothing_turns_the_direction_of_what_stands_behind_a_name() -> None:
+    file = {**PICTURE, "filename": "cod\u202efdp.exe"}
+    member = {"nick": "\u2067Änni\u202e"}
+    inbound = heard("hi", place=Place(channel="7", guild="9", name="a\u202eb"), member=member, attachments=[file])
+    assert (inbound.source.user_name, inbound.source.chat_name, inbound.attachments[0].name) == (
+        "Änni",
+        "ab",
+        "codfdp.exe",
+    )
+    assert "\u202e" not in said("why?", referenced_message=message("x\u202ey", author=ANNA))
+
+
 def test_a_recording_that_was_forwarded_is_one() -> None:
     note = {"id": "6", "filename": "voice.ogg", "content_type": "audio/ogg", "url": "https://cdn/n"}
     forward = {"message": {"content": "", "flags": 1 << 13, "attachments": [note]}}

@@ -162,6 +162,21 @@ def test_a_caption_counts_as_words() -> None:
     assert (image.kind, image.ref, image.size) == ("image", "large", 1000)
 
 
+def test_nothing_turns_the_direction_of_what_stands_behind_a_name() -> None:
+    anna = {**ANNA, "first_name": "\u2067Änni\u202e", "last_name": ""}
+    file = {"file_id": "f", "file_unique_id": "u", "file_name": "cod\u202efdp.exe"}
+    answered = {"message_id": 4, "date": 1, "chat": GROUP, "from": anna, "text": "a\u202eb"}
+    fields = {"chat": {**GROUP, "title": "a\u202eb"}, "reply_to_message": answered, "document": file}
+    named = [{"type": "text_mention", "offset": 0, "length": 2, "user": BOT}]
+    inbound = heard(**fields, caption="hi", caption_entities=named, **{"from": anna})
+    assert (inbound.source.user_name, inbound.source.chat_name, inbound.attachments[0].name) == (
+        "Änni",
+        "ab",
+        "codfdp.exe",
+    )
+    assert inbound.text == '[in reply to Änni: "ab"]\nhi'
+
+
 def link(text: str, part: str, url: str) -> dict[str, Any]:
     return {**entity("text_link", text, part), "url": url}
 
