@@ -15,6 +15,7 @@ from typing import Final
 from gateway.runtime.patterns import late
 
 _LONGEST: Final = 200  # characters; a longer message is more than a rule
+_MOST_MARKED: Final = 3 * _LONGEST  # the same, whose letters and marks are written one by one, as in Vietnamese
 
 # A question, several lines or sentences: part of it would be about now.
 _MORE: Final = re.compile(r"[?？¿\n\r]|[.!…]\s+\S|[。！；;]\s*\S|[吗嗎呢么麼][。.]?\Z")
@@ -35,6 +36,8 @@ _FOR_GOOD: Final = re.compile(
 
 def states_rule(text: str) -> bool:
     """Say whether the text, in English, Chinese, Russian, Spanish, French or German, sets a rule for good."""
+    if len(text) > _MOST_MARKED:  # the marks of a letter are put in order in quadratic time
+        return False
     said = unicodedata.normalize("NFC", text.strip())
     if len(said) > _LONGEST or not _FOR_GOOD.search(said) or _MORE.search(said) or _UNCLEAR.search(said):
         return False

@@ -6,8 +6,9 @@ import gc
 import json
 import re
 import threading
+import unicodedata
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import pytest
 
@@ -31,6 +32,7 @@ UNITS: Final = {
     "percent": "%25",
     "escapes": "\x1b[1m",
     "info": "```a=b,",
+    "marks": "\u0301\u0316",
     "table": "|a|b|\n|-|-|\n",
 }
 
@@ -47,6 +49,24 @@ async def test_no_message_and_no_answer_holds_up_the_loop(tmp_path: Path, name: 
             await live.ask(f"/recall {text}")
             await live.ask(f"/pin {text}")
             await live.ask("/retry")
+
+
+async def test_marks_are_put_in_order_a_few_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That takes quadratic time: 4,000 marks upon one letter take as long as a thousand messages."""
+    lengths, normalize = list[int](), unicodedata.normalize
+
+    def noted(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
+        lengths.append(0 if text.isascii() else len(text))
+        return normalize(form, text)
+
+    text = UNITS["marks"] * 2_000
+    model = FakeModel(in_turn(Say(text=text, calls=[("search_history", json.dumps({"query": text}))]), Say(text=text)))
+    async with running(tmp_path, model=model) as live:
+        monkeypatch.setattr(unicodedata, "normalize", noted)
+        for said in (text, f"/recall {text}", f"/pin {text}", f"/remind {text}", f"/memory {text}", "/retry"):
+            await live.ask(said)
+    assert len(lengths) > len(text) // 1_000
+    assert max(lengths) <= 600
 
 
 async def test_long_texts_are_counted_beside_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +119,7 @@ async def test_the_first_time_that_is_read_holds_up_nobody(tmp_path: Path, said:
         await live.ask("/remind tomorrow at 9 bread")
         for each in gc.get_objects():
             if type(each) is Pattern:
-                each.__dict__ = {"_text": each._text, "_flags": each._flags}  # not compiled yet
+                each.__dict__ = {"pattern": each.pattern, "_flags": each._flags}  # not compiled yet
         re.purge()
         with nothing_slow():
             await live.ask(said)

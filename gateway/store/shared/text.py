@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -43,7 +43,7 @@ _DENSE_START: Final = late(f"[{_DENSE}]")
 _RUN: Final = re.compile(f"([{_DENSE}]+)|((?:[^\\W_{_DENSE}]++|[{_MARKS}]++)+)")
 # Parts of a text that are normalised one by one, most of them between words: the marks of one letter are put in order
 # in quadratic time, and one character may become eighteen.
-_PART: Final = 512
+_PART: Final = 128
 _PARTS: Final = re.compile(rf".{{1,{_PART}}}(?=\s)|.{{1,{_PART}}}", re.DOTALL)
 
 _WORD: Final = re.compile(r"[^\W_]+")  # counted in many texts: `_RUN` takes six times as long
@@ -59,9 +59,13 @@ _QUOTED: Final = re.compile(r'"([^"]{2,200})"|“([^”]{2,200})”|«([^»]{2,2
 
 def normalised(text: str) -> str:
     """The form in which texts are compared: compatibility forms (full-width letters) and case folded."""
+    return _in_form("NFKC", text).casefold()
+
+
+def _in_form(form: Literal["NFD", "NFKC"], text: str) -> str:
     if len(text) <= _PART or text.isascii():
-        return unicodedata.normalize("NFKC", text).casefold()
-    return "".join(unicodedata.normalize("NFKC", part[0]).casefold() for part in _PARTS.finditer(text))
+        return unicodedata.normalize(form, text)
+    return "".join(unicodedata.normalize(form, part[0]) for part in _PARTS.finditer(text))
 
 
 def terms(text: str) -> list[str]:
@@ -202,7 +206,7 @@ def _bare(text: str) -> str:
     """A normalised text without accents."""
     if text.isascii():
         return text
-    plain = "".join(each for each in unicodedata.normalize("NFD", text) if not unicodedata.combining(each))
+    plain = "".join(each for each in _in_form("NFD", text) if not unicodedata.combining(each))
     return unicodedata.normalize("NFC", plain)
 
 
