@@ -86,21 +86,22 @@ def message_inbound(
         return None if amends else _unread(message, place, me)
     own = _own(message, me)
     if not own.startswith("/"):
-        context = before + _context(message, me)
+        answered = _answered(message)
+        context = before + _context(message, answered, me)
         text = context + (said or (CALLED if context and not files else ""))
-        files += tuple(_answered_files(message)) if not amends else ()
+        if answered and message.get("content") and not amends:
+            files += tuple(_attachments(answered))
     elif amends:
         return None  # a command was carried out as it was
     else:
         text = _written(message, me)
     stamp = f":{message['edited_timestamp']}" if amends else ""
-    answered = message.get("message_reference") or {}
     return Inbound(
         event_id=event_id(me, place, f"{message['id']}{stamp}", message["author"]["id"]),
         source=source(place, message["author"], message.get("member") or {}),
         text=text,
         attachments=files,
-        reply_to=answered.get("message_id"),
+        reply_to=(message.get("message_reference") or {}).get("message_id"),
         place=message["id"],
         sent_at=datetime.fromisoformat(message["timestamp"]).timestamp(),
         part_of=_part_of(message),
@@ -279,11 +280,12 @@ def _own(message: Json, me: Me) -> str:
     return _named(written, message.get("mentions") or (), me)
 
 
-def _context(message: Json, me: Me) -> str:
+def _context(message: Json, answered: Json, me: Me) -> str:
     """A line about what this message is to others; nothing in it may look like a line of its own."""
     if message["author"].get("bot"):
         return BY_A_BOT
-    answered = _answered(message)
+    if not answered:
+        return ""
     quote = " ".join(filter(None, (words(answered, me), listed(_attachments(answered)))))
     if not quote:
         return ""
@@ -311,12 +313,6 @@ def quoted(messages: Sequence[Json], me: Me) -> str:
 
 
 # -- files ----------------------------------------------------------------------------------
-
-
-def _answered_files(message: Json) -> Iterator[Attachment]:
-    """The files of the message that this one answers with words."""
-    if message.get("content"):
-        yield from _attachments(_answered(message))
 
 
 def _attachments(message: Json) -> Iterator[Attachment]:

@@ -59,13 +59,13 @@ _QUOTED: Final = re.compile(r'"([^"]{2,200})"|“([^”]{2,200})”|«([^»]{2,2
 
 def normalised(text: str) -> str:
     """The form in which texts are compared: compatibility forms (full-width letters) and case folded."""
-    return _in_form("NFKC", text).casefold()
-
-
-def _in_form(form: Literal["NFD", "NFKC"], text: str) -> str:
     if len(text) <= _PART or text.isascii():
-        return unicodedata.normalize(form, text)
-    return "".join(unicodedata.normalize(form, part[0]) for part in _PARTS.finditer(text))
+        return unicodedata.normalize("NFKC", text).casefold()
+    return "".join(_in_parts("NFKC", text)).casefold()
+
+
+def _in_parts(form: Literal["NFD", "NFKC"], text: str) -> Iterator[str]:
+    return (unicodedata.normalize(form, part[0]) for part in _PARTS.finditer(text))
 
 
 def terms(text: str) -> list[str]:
@@ -206,7 +206,7 @@ def _bare(text: str) -> str:
     """A normalised text without accents."""
     if text.isascii():
         return text
-    plain = "".join(each for each in _in_form("NFD", text) if not unicodedata.combining(each))
+    plain = "".join(each for part in _in_parts("NFD", text) for each in part if not unicodedata.combining(each))
     return unicodedata.normalize("NFC", plain)
 
 
