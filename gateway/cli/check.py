@@ -18,6 +18,7 @@ from gateway.app.build import Parts, build
 from gateway.app.config import Config, Setup
 from gateway.app.config.environment import overlooked
 from gateway.app.config.sentences import did_you_mean
+from gateway.app.config.setup import misnamed
 from gateway.app.config.variables import FILE
 from gateway.app.gateway import Gateway
 from gateway.app.models import caching_note, configured_transcriber
@@ -188,6 +189,8 @@ def of_files(setup: Setup, environ: Mapping[str, str]) -> Iterator[Finding]:
     settings, files = setup.config, setup.files
     detail = ", laid over ".join(str(each.absolute()) for each in reversed(files))
     yield Finding(what="config", ok=True, detail=detail or f"no config.yaml in {setup.folder.absolute()}: defaults")
+    for path in misnamed(setup.folder):
+        yield Finding(what="config", ok=None, detail=f"{path.absolute()} is not read for its name")
     if setup.earlier:
         used = " and ".join(str(each) for each in setup.earlier)
         detail = f"{used} of this folder as in earlier versions; Legato's own folder is {setup.folder.absolute()}"

@@ -13,8 +13,6 @@ from gateway.domain.settings import Count, Flag, Section
 
 
 def _time_of_day(value: Any) -> Any:
-    if isinstance(value, int) and not isinstance(value, bool):
-        raise ValueError('must be written in quotes, such as "04:00": YAML reads bare 14:00 as a number')
     if isinstance(value, str) and not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", value):
         raise ValueError(f'must be a time of day from "00:00" to "23:59", not {value!r}')
     return value

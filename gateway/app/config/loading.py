@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from gateway.app.config.environment import interpolate, override, refuse_literal_secrets
 from gateway.app.config.models import Config
 from gateway.app.config.rules import contradictions, nobody, nowhere
-from gateway.app.config.sentences import choice, sentence
+from gateway.app.config.sentences import choice, sentence, unquoted
 from gateway.app.config.shape import Shape
 from gateway.app.config.source import KeyPath, Tree, dotted, lay_over, read_file
 from gateway.app.config.vendors import complete_models, complete_platforms
@@ -43,6 +43,7 @@ def load_with_origins(
     shape = Shape(tree, platforms(), providers())
     refuse_literal_secrets(tree, shape)
     _forget_empty_sections(tree, shape)
+    _refuse_unquoted(tree, shape)
     override(tree, shape, environ)
     interpolate(tree, shape, environ)
     _check_providers(tree, shape)
@@ -70,6 +71,15 @@ def _forget_empty_sections(tree: Tree, shape: Shape) -> None:
     """`hygiene:` with every key commented out is YAML's null, and means the defaults."""
     for path, value in tree.leaves():
         if value is None and (shape.section(path) or shape.is_mapping(path)) and not shape.may_be_null(path):
+            tree.drop(path)
+
+
+def _refuse_unquoted(tree: Tree, shape: Shape) -> None:
+    """Note each text that YAML took for a number, a date, a yes or a no, and forget it."""
+    for path, value in tree.leaves():
+        written = tree.written.get(path, "")
+        if not isinstance(value, str) and written and (text := unquoted(path, value, written, shape)):
+            tree.problems.append((path, text))
             tree.drop(path)
 
 

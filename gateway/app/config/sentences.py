@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+from datetime import date
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic_core import ErrorDetails
@@ -54,6 +56,27 @@ def sentence(error: ErrorDetails, shape: Shape) -> str:
     if kind in ("model_type", "dict_type") and is_unspaced(str(error["input"])):
         but_is += UNSPACED
     return f"{dotted(path)} {_WANTED.get(kind, error['msg'][:1].lower() + error['msg'][1:])}{but_is}"
+
+
+def unquoted(path: KeyPath, value: Any, written: str, shape: Shape) -> str:
+    """The sentence about a word without quotes that YAML takes for something else than a person does; "" where both are
+    of one mind."""
+    kinds, shown = [*alternatives(shape.kind(path))], shape.may_show(path, written)
+    names = [name for each in kinds if get_origin(each) is Literal for name in get_args(each)]
+    is_number = type(value) in (int, float)
+    if is_number and {int, float}.intersection(kinds) and re.search(r"^[-+]?0[\d_]|:", written):
+        return f"{dotted(path)} must have neither a zero in front nor a colon: YAML reads {value:g}" if shown else ""
+    if type(value) in (*kinds, *map(type, names)) or (is_number and str(value) == written):  # an id may be a number
+        return ""
+    if names and written not in names and str not in kinds:
+        return f"{dotted(path)} {choice(names, written, shown=shown)}"
+    if value is None and not names:
+        return f"{dotted(path)} is empty: leave the key out, or write {written} in quotes" if str in kinds else ""
+    if not (names or str in kinds):
+        return ""
+    as_text = f', as "{written}": without them YAML reads ' if shown else ": without them YAML reads "
+    read = "something else" if not shown else "a date" if isinstance(value, date) else _but_is(value)[len(", not ") :]
+    return f"{dotted(path)} must be written in quotes{as_text}{read}"
 
 
 def _but_is(value: Any) -> str:

@@ -23,6 +23,7 @@ from gateway.app.config.variables import variables
 from gateway.runtime.errors import ConfigError
 
 FILE: Final = "config.yaml"
+_MISNAMED: Final = ("config.yml", "config.yaml.txt", "config.yml.txt", FILE)  # the last one with capitals
 _HERE: Final = Path()
 _OTHERS: Final = 0o077  # of a file's mode; Legato makes its files without
 
@@ -61,6 +62,8 @@ def set_up(given: Path | None, environ: Mapping[str, str]) -> Setup:
     else:
         file = own if os.path.lexists(own) else None  # a link that leads nowhere is told
         below = here if elsewhere and (lived or file is None) and _says_something(here) else None
+        if file is None and below is None:
+            _refuse_misnamed(folder, elsewhere)
         secrets = [*([_HERE] if lived or below is not None else []), folder]
     config = load_config(file, variables(secrets, environ), below=below)
     # Who has settings here and never started elsewhere is given a store here, too, as ever.
@@ -87,6 +90,23 @@ def legato_folder(environ: Mapping[str, str]) -> Path:
     with suppress(OSError):  # the working folder may be gone
         return _HERE if path == Path.cwd() else path
     return path
+
+
+def misnamed(folder: Path) -> list[Path]:
+    """Files of settings in a folder that are not read, for their names."""
+    return (
+        sorted(each for each in folder.iterdir() if each.name.lower() in _MISNAMED and each.name != FILE)
+        if folder.is_dir()
+        else []
+    )
+
+
+def _refuse_misnamed(folder: Path, elsewhere: bool) -> None:
+    """Raise ConfigError where settings were meant, and none are read. In the working folder a file may be another
+    program's."""
+    others = [each for each in misnamed(_HERE) if read_file(each).values.keys() <= Config.model_fields.keys()]
+    for path in (*misnamed(folder), *(others if elsewhere else ())):
+        raise ConfigError([f"{path} is not read for its name: call it {FILE}, or move it away"])
 
 
 def _is_ours(path: Path) -> bool:

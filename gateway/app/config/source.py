@@ -35,14 +35,15 @@ _MOST_VALUES = 20_000  # aliases that multiply one another would fill the memory
 class Tree(Struct):
     """Nested values, where each one came from, and what is already known to be wrong with them.
 
-    `origins` maps a key path to words such as `config.yaml:12`; `from_environment` holds the paths
-    whose text came, at least in part, from an environment variable, `referred` those of them that the
-    file refers to as `${NAME}`.
+    `origins` maps a key path to words such as `config.yaml:12`; `written` has, by their paths, the words without quotes
+    that YAML takes for something else than text; `from_environment` holds the paths whose text came, at least in part,
+    from an environment variable, `referred` those of them that the file refers to as `${NAME}`.
     """
 
     name: str
     values: dict[str, Any] = field(default_factory=dict)
     origins: dict[KeyPath, str] = field(default_factory=dict)
+    written: dict[KeyPath, str] = field(default_factory=dict)
     from_environment: set[KeyPath] = field(default_factory=set)
     referred: set[KeyPath] = field(default_factory=set)
     problems: list[tuple[KeyPath, str]] = field(default_factory=list)
@@ -101,6 +102,7 @@ def lay_over(below: Tree, above: Tree) -> Tree:
     merged = Tree(name=above.name, origins=dict(below.origins), problems=[*below.problems, *above.problems])
     merged.values = _laid_over(below.values, above.values, (), merged.origins)
     merged.origins.update(above.origins)
+    merged.written = below.written | above.written
     return merged
 
 
@@ -232,7 +234,10 @@ class _Builder:
 
     def _scalar(self, path: KeyPath, node: yaml.Node) -> Any:
         try:
-            return self._scalars.construct_object(node)
+            value = self._scalars.construct_object(node)
+            if not isinstance(value, str) and node.value:
+                self._tree.written[path] = node.value
+            return value
         except (yaml.YAMLError, ValueError):
             self._problem(path, self._tree.origin(path), "is a value YAML cannot read; put it in quotes")
             return None

@@ -107,13 +107,60 @@ def test_all_problems_are_told_at_once_with_line_and_nearest_name(problems):
         "config.yaml:6: turns.max_steps must be at least 1, not 0",
         "config.yaml:8: sessions.busy_mode must be queue, collect, steer or interrupt, not 'stear'; "
         "did you mean steer?",
-        'config.yaml:9: sessions.expiry.daily_at must be written in quotes, such as "04:00": '
-        "YAML reads bare 14:00 as a number",
+        'config.yaml:9: sessions.expiry.daily_at must be written in quotes, as "14:00": without them YAML reads 840',
         "config.yaml:9: sessions.expiry.timezone must be the name of a time zone such as Europe/Berlin, not 'Mars/X'",
         "config.yaml:10: hygiene.max_messages (3) must be above hygiene.min_messages (9)",
-        "config.yaml:11: access.allow[1] must be text, not true",
+        'config.yaml:11: access.allow[1] must be written in quotes, as "true": without them YAML reads true',
         "config.yaml:12: log must hold keys of its own, indented below it, not a list",
     ]
+
+
+QUOTES = 'must be written in quotes, as "{}": without them YAML reads {}'
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("adapters: {discord: {listen: off}}", ":1: adapters.discord.listen " + QUOTES.format("off", "false")),
+        (
+            "adapters: {discord: {listen: No}}",
+            ":1: adapters.discord.listen must be mention, free, thread or off, not 'No'",
+        ),
+        ("log: {format: 2024-01-02}", ":1: log.format must be console or json, not '2024-01-02'"),
+        ("context: {engine: on}", ":1: context.engine " + QUOTES.format("on", "true")),
+        ("context: {engine: Yes}", ":1: context.engine " + QUOTES.format("Yes", "true")),
+        ("context: {engine: 0x1f}", ":1: context.engine " + QUOTES.format("0x1f", "31")),
+        ("context: {engine: null}", ":1: context.engine is empty: leave the key out, or write null in quotes"),
+        ("context: {engine: ~}", ":1: context.engine is empty: leave the key out, or write ~ in quotes"),
+        ("context: {engine:}", ":1: context.engine must be text, not empty"),
+        ("context: {engine: 5}", ":1: context.engine must be text, not 5"),
+        (
+            "chats: {'telegram:-5': {persona: 2024-01-02}}",
+            ":1: chats.telegram:-5.persona " + QUOTES.format("2024-01-02", "a date"),
+        ),
+        ("tools: {admins_only: [shell, 010]}", ":1: tools.admins_only[1] " + QUOTES.format("010", "8")),
+        ("tools: {mcp: {x: {command: x, args: [1_000]}}}", ":1: tools.mcp.x.args[0] " + QUOTES.format("1_000", "1000")),
+        ("backup: {at: 3:30}", ":1: backup.at " + QUOTES.format("3:30", "210")),
+        ("fallback_models: [off]", ":1: fallback_models[0] " + QUOTES.format("off", "false")),
+        ("turns: {lane_cap: 010}", ":1: turns.lane_cap must have neither a zero in front nor a colon: YAML reads 8"),
+        ("turns: {deadline: 5:00}", ":1: turns.deadline must have neither a zero in front nor a colon: YAML reads 300"),
+    ],
+)
+def test_a_word_that_yaml_takes_for_something_else(problems, text, problem):
+    assert problem in "\n".join(problems(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sessions: {expiry: {daily_at: 04:00, timezone: null, notify: off}}",
+        "turns: {lane_cap: 1_000, deadline: 900.5}",
+        "adapters: {discord: {listen: 'off', enabled: no}}", "search: {embeddings: ~}",
+        "chats: {'telegram:-5': {listen: ~}}",
+    ],
+)  # fmt: skip
+def test_a_word_of_yaml_where_it_is_meant(load, text):
+    load(text)
 
 
 @pytest.mark.parametrize(

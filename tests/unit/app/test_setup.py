@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.app.config import Setup, set_up
+from gateway.cli.check import of_files
 from gateway.runtime.errors import ConfigError
 
 SHIPPED = (Path(__file__).parents[3] / "config.yaml").read_text(encoding="utf-8")
@@ -68,6 +69,28 @@ def test_a_link_that_leads_nowhere_is_told(home: Path) -> None:
     (home / ".legato/config.yaml").symlink_to("/not/there.yaml")
     with pytest.raises(ConfigError, match=r"config\.yaml: /not/there\.yaml, to which this link leads, is not there"):
         started(home)
+
+
+@pytest.mark.parametrize("name", ["config.yml", "Config.yaml", "config.yaml.txt", "CONFIG.YML"])
+def test_settings_under_a_name_that_is_not_read_are_told(home: Path, name: str) -> None:
+    (own(home, ANTHROPIC) / "config.yaml").rename(home / ".legato" / name)
+    with pytest.raises(
+        ConfigError, match=rf"\.legato/{name} is not read for its name: call it config\.yaml, or move it"
+    ):
+        started(home)
+    (home / ".legato" / name).rename(name)
+    with pytest.raises(ConfigError, match=f"^{name} is not read"):
+        started(home)
+    with pytest.raises(ConfigError, match=f"^{name} is not read"):
+        started(home, LEGATO_HOME=".")
+    Path(name).write_text("theme: jekyll\nplugins: []\n")
+    assert started(home).config.model.provider == "offline", "another program's is no matter"
+    own_again = home / ".legato/config.yaml"
+    own_again.write_text(ANTHROPIC)
+    Path(name).rename(home / ".legato" / name)
+    both = started(home)
+    assert both.config.model.provider == "anthropic"
+    assert f"{home}/.legato/{name} is not read for its name" in [each.detail for each in of_files(both, {})]
 
 
 def test_a_file_in_place_of_the_folder_is_told(home: Path) -> None:
