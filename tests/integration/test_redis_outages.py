@@ -12,11 +12,13 @@ from structlog.testing import capture_logs
 
 from gateway.domain.message import user
 from gateway.domain.session import Compaction
+from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.store.port import Store
 from gateway.store.records import Lease, Opening
 from gateway.store.redis import RedisStore
-from gateway.store.redis.admission import META
+from gateway.store.redis.admission import META, admit
+from gateway.store.redis.endpoint import Endpoint
 from gateway.store.redis.scripts import _read
 from tests.support.redis_proxy import LosingProxy, losing_proxy
 from tests.support.store_kit import (
@@ -146,6 +148,36 @@ async def test_a_store_that_was_emptied_is_said_and_gone_on_with(server: RedisSe
     await claim_of(other, "e1")
     await store.signal(key(), "stop", START)
     await eventually(lambda: signals == ["stop"])
+
+
+class Pausing(SystemClock):
+    """A clock whose pauses take no time, and let something happen."""
+
+    def __init__(self, happens: Callable[[], object]) -> None:
+        self.pauses = 0
+        self._happens = happens
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses += 1
+        self._happens()
+
+
+async def test_a_process_that_starts_beside_an_emptied_store_waits_for_its_mark(server: RedisServer) -> None:
+    facts: Any = {"app": "legato", "id": "theirs", "format": 1, "readable_from": 1, "partitions": 16}
+    with server.client() as client:
+        client.zadd("{p03}:members", {"another process": 1})  # it has beaten, and looks why it was forgotten
+        clock = Pausing(lambda: client.hset(META, mapping=facts))
+        endpoint = Endpoint(server.url, timeout=5)
+        assert await admit(endpoint, clock, waits=False, told=print) == "theirs"
+        assert clock.pauses == 1
+        client.delete(META)
+        clock = Pausing(lambda: None)  # that process is gone
+        assert await admit(endpoint, clock, waits=True, told=print) == client.hget(META, "id")
+        assert clock.pauses == 10
+        client.delete(META)
+        client.set("{p3}:cart", "apples")
+        with pytest.raises(StoreUnavailable, match="another program"):
+            await admit(endpoint, clock, waits=True, told=print)
 
 
 async def test_a_store_that_was_replaced_is_said(server: RedisServer, make: Opener) -> None:

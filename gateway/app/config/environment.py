@@ -11,6 +11,7 @@ import types
 import typing
 from collections.abc import Mapping
 from typing import Any, Final, Literal
+from urllib.parse import quote
 
 import yaml
 from pydantic import SecretStr
@@ -24,6 +25,9 @@ HOME_VARIABLE: Final = "LEGATO_HOME"  # names Legato's folder
 _REFERENCE = re.compile(r"\$?\$\{([^}]*)\}")
 _ONLY_REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 _LITERAL_PASSWORD = re.compile(r"://[^/:@\s]*:(?!\$\{)[^/@\s]+@")
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s]*")
+_HOST = re.compile(r"[^/?#\s]*@")
+_DELIMITER = re.compile(r"[/?#@\[\]\s]")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -117,7 +121,10 @@ def _filled_in(value: str, environ: Mapping[str, str], missing: list[str]) -> st
             missing.append(f"holds ${{{name}}}, which is not the name of a variable; for a literal, write $${{{name}}}")
         elif name not in environ:
             missing.append(f"needs the variable {name}, which is set neither in the environment nor in .env")
-        return environ.get(name, "")
+        held = environ.get(name, "")
+        # A name or a password in an address that was not encoded for it would end the address in its middle.
+        in_address = _ADDRESS.fullmatch(value[: match.start()]) and _HOST.match(value, match.end())
+        return quote(held, safe=":") if in_address and _DELIMITER.search(held) else held
 
     return _REFERENCE.sub(replacement, value)
 

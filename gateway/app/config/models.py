@@ -139,7 +139,8 @@ def _redis_url(value: str) -> str:
     except ValueError:
         valid = False
     if not valid:
-        raise ValueError("must be redis://HOST:PORT/0")
+        encoded = ", with the / # ? [ ] of a password as %2F %23 %3F %5B %5D" if "@" in value else ""
+        raise ValueError(f"must be redis://HOST:PORT/0{encoded}")
     return value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -33,6 +34,8 @@ _KEEPS: Final = "noeviction"  # the one maxmemory-policy that deletes nothing
 # a process of this version waits for the end of theirs.
 _READABLE_FROM: Final = 1
 _LOOK_AGAIN: Final = 1.0  # seconds; whoever was let in before is a member by then
+_LOOKS_FOR_MARK: Final = 10  # at a store that was emptied, as many seconds as a process may be silent
+_OURS: Final = re.compile(r"\{p\d\d\}:")  # begins every key of a partition
 
 
 async def admit(endpoint: Endpoint, clock: Clock, *, waits: bool, told: Callable[[str], None]) -> str:
@@ -41,10 +44,13 @@ async def admit(endpoint: Endpoint, clock: Clock, *, waits: bool, told: Callable
     With `waits` a server that cannot be reached is waited for: the log says so each time, and `told` is
     given one sentence. Raises StoreUnavailable without `waits`, and for a server that must not be used.
     """
-    backoff = Backoff(0.25, 5.0)
+    backoff, looks = Backoff(0.25, 5.0), 0
     while True:
         try:
-            meta = await _admit(endpoint)
+            if (meta := await _admit(endpoint, is_last=looks >= _LOOKS_FOR_MARK)) is None:
+                looks += 1
+                await clock.sleep(_LOOK_AGAIN)
+                continue
             if int(meta.get("format", "1")) < FORMAT:
                 await _bring_forward(endpoint, meta, clock, waits=waits, told=told)
             return meta["id"]
@@ -118,13 +124,31 @@ async def connect_meta(endpoint: Endpoint) -> AbstractConnection:
     return await endpoint.connect_slot(int(key_slot(META.encode())))
 
 
-async def _admit(endpoint: Endpoint) -> Mapping[str, str]:
+async def _admit(endpoint: Endpoint, *, is_last: bool) -> Mapping[str, str] | None:
+    """The facts about the store. None: the server forgot them and holds what processes of Legato have written since,
+    one of which will mark it again; the last look makes a new store of it, for these processes may be gone."""
     found = await survey(endpoint)
-    check_ours(endpoint, found)
+    if not found.meta and found.size and await _is_forgotten(endpoint):
+        if not is_last:
+            return None
+    else:
+        check_ours(endpoint, found)
     await check_free(endpoint)
     meta = found.meta or await establish(endpoint)
     check_whole(endpoint, meta)
     return meta
+
+
+async def _is_forgotten(endpoint: Endpoint) -> bool:
+    """Say whether every key is one of Legato's partitions."""
+    for address in await endpoint.primaries():
+        async with used(endpoint.connect(address)) as connection:
+            cursor = ""
+            while cursor != "0":
+                cursor, keys = await _told(connection, "SCAN", cursor or "0", "COUNT", "1000")
+                if not all(_OURS.match(each) for each in keys):
+                    return False
+    return True
 
 
 async def _bring_forward(

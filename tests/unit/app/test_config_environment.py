@@ -1,6 +1,7 @@
 """Secrets, variables and overrides: what the environment adds to the configuration."""
 
 import pytest
+from redis.asyncio.connection import parse_url
 
 from tests.support.installed import PLATFORMS
 
@@ -39,6 +40,29 @@ def test_variables_are_read_and_typed(load):
     assert config.prompt.persona == "Say ${A} and $A"
     assert config.compression.enabled is False
     assert config.secrets() == ("pass%20word", "pass word")
+
+
+@pytest.mark.parametrize(
+    ("url", "held", "read"),
+    [
+        ("redis://:${X}@host:1/0", "a/b#c?d[e]:f@100%", "a/b#c?d[e]:f@100%"),
+        ("rediss://me:${X}@host/0", "a%2Fb", "a/b"),
+        ("redis://${X}@host/0", "me:a/b", "a/b"),
+        ("redis://:${X}@host/0", "a@b", "a@b"),
+    ],
+)
+def test_a_password_of_an_address_comes_as_it_is(load, url, held, read):
+    config = load(f"store: {{url: '{url}'}}", X=held)
+    assert parse_url(config.store.url)["password"] == read
+    assert read in config.secrets()
+
+
+def test_an_address_that_its_password_breaks_off_says_how_to_write_it(problems):
+    encoded = "must be redis://HOST:PORT/0, with the / # ? [ ] of a password as %2F %23 %3F %5B %5D"
+    for password in ("pass/word", "pass#word", "pass?word", "pass[word"):
+        assert problems("store: {url: '${URL}'}", URL=f"redis://:{password}@host:1/0") == [
+            f"config.yaml:1: store.url {encoded}"
+        ]
 
 
 def test_a_variable_that_is_missing_is_named_where_it_is_needed(problems, load):
