@@ -8,7 +8,7 @@ platform's messages may be. Every order may be carried out twice: it changes not
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Final, Literal
 
@@ -64,9 +64,16 @@ async def leave(store: Store, orders: list[Order]) -> None:
     await store.set_notes(_ACCOUNT, {each.name: msgspec.json.encode(each).decode() for each in orders})
 
 
-async def left(store: Store) -> dict[str, Order]:
-    """The orders that no gateway has carried out yet, by name. A field of a later release is passed over."""
-    return {name: msgspec.json.decode(text, type=Order) for name, text in (await store.notes(_ACCOUNT)).items()}
+async def left(store: Store, unread: Callable[[str, str], None] = lambda _name, _why: None) -> dict[str, Order]:
+    """The orders that no gateway has carried out yet, by name. A field of a later release is passed over; an order of
+    one that cannot be read stays for a process that can, and `unread` is told its name and why."""
+    found = dict[str, Order]()
+    for name, text in (await store.notes(_ACCOUNT)).items():
+        try:
+            found[name] = msgspec.json.decode(text, type=Order)
+        except msgspec.MsgspecError as error:
+            unread(name, str(error))
+    return found
 
 
 async def dead_of(store: Store, orders: Iterable[Order]) -> dict[str, InboxItem]:
@@ -116,10 +123,11 @@ class Orders(Struct, kw_only=True):
     store: Store
     outbox: Outbox
     clock: Clock
+    unread: set[str] = msgspec.field(default_factory=set)  # the names of those that were logged
 
     async def look(self) -> None:
         """Carry out all orders that are there, in the order in which they were left, as far as that is known."""
-        orders = sorted((await left(self.store)).values(), key=attrgetter("at"))
+        orders = sorted((await left(self.store, self._pass_over)).values(), key=attrgetter("at"))
         dead = await dead_of(self.store, orders)
         for order in orders:
             if order.verb == "send" and not self.outbox.knows(order.platform):
@@ -130,6 +138,13 @@ class Orders(Struct, kw_only=True):
             else:
                 self.outbox.deliver(await carry_out(self.store, order, self.clock, dead))
             await self.store.set_notes(_ACCOUNT, {order.name: None})
+
+    def _pass_over(self, name: str, why: str) -> None:
+        if name not in self.unread:
+            self.unread.add(name)
+            log.error(
+                "order_not_read", order=name, error=why, advice="a newer Legato may have left it: upgrade this one"
+            )
 
     async def _send(self, order: Order) -> None:
         """Store the rows that show a text, unless they were stored before, of whatever text. The ids of the others are

@@ -394,6 +394,29 @@ def test_a_damaged_copy_is_not_put_in_place(filled: Path) -> None:
     assert (failed.exit_code, "bad.db is damaged" in failed.stderr) == (1, True)
 
 
+@pytest.mark.parametrize(
+    ("made_by", "named"),
+    [
+        ("CREATE TRIGGER t AFTER INSERT ON messages BEGIN DELETE FROM transcript; END", "the trigger 't'"),
+        ("CREATE VIEW v AS SELECT * FROM messages", "the view 'v'"),
+        ("CREATE TABLE theirs (x)", "the table 'theirs'"),
+        ("CREATE UNIQUE INDEX i ON messages(id)", "the index 'i'"),
+        ("ALTER TABLE tips ADD COLUMN more TEXT", "the table 'tips'"),
+    ],
+)
+@pytest.mark.parametrize("command", [("restore",), ("backup", "--verify")])
+def test_a_store_that_somebody_else_changed_is_not_put_in_place(
+    filled: Path, made_by: str, named: str, command: tuple[str, ...]
+) -> None:
+    legato("backup", "copy.db")
+    with closing(sqlite3.connect("copy.db")) as connection:
+        connection.execute(made_by)
+    before = (filled / "legato.db").read_bytes()
+    failed = legato(*command, "copy.db")
+    assert (failed.exit_code, f"copy.db holds what no store of Legato holds: {named}." in failed.stderr) == (1, True)
+    assert (filled / "legato.db").read_bytes() == before
+
+
 # -- trying -------------------------------------------------------------------------------------
 
 

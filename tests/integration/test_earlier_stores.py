@@ -24,7 +24,8 @@ from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
 from gateway.store.records import MOST_ATTEMPTS, Erasure
 from gateway.store.sqlite import SqliteStore
-from gateway.store.sqlite.migrations import MIGRATIONS
+from gateway.store.sqlite.connection import connect_writer
+from gateway.store.sqlite.migrations import MIGRATIONS, check_unaltered, migrate
 from gateway.store.sqlite.rehearsal import rehearse
 from tests.support.fakes import ManualClock
 from tests.support.migration_kit import worked_off
@@ -53,6 +54,14 @@ def rows(path: Path, query: str) -> list[Any]:
 
 def content(path: Path) -> bytes:
     return path.read_bytes()
+
+
+def test_it_is_as_its_version_made_it(path: Path) -> None:
+    with closing(connect_writer(path)) as connection:
+        check_unaltered(connection, path)
+        migrate(connection, path)
+        connection.execute("ANALYZE")
+        check_unaltered(connection, path)
 
 
 async def opened(path: Path) -> SqliteStore:

@@ -32,7 +32,7 @@ from gateway.store.sqlite.copying import written
 from gateway.store.sqlite.holdings import counts
 from gateway.store.sqlite.lock import LockFile
 from gateway.store.sqlite.mark import check_whole
-from gateway.store.sqlite.migrations import check_known, check_readable, migrate
+from gateway.store.sqlite.migrations import check_known, check_readable, check_unaltered, migrate
 from gateway.store.sqlite.swapping import Swap, swap
 from gateway.store.transfer import migrate as migrate_store
 from gateway.store.transfer import source_at, target_at
@@ -183,6 +183,7 @@ def _brought_forward(store: Path, file: Path) -> dict[str, int]:
         with closing(connect_writer(store)) as connection:
             check_known(connection, file)
             check_undamaged(connection, file)
+            check_unaltered(connection, file)
             migrate(connection, file)
             check_whole(connection, store)
             return counts(connection)

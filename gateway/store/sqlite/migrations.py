@@ -5,7 +5,8 @@ A step is one more file in `schema/`; files that are there never change.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from importlib import resources
 from pathlib import Path
 from typing import Final
@@ -13,10 +14,12 @@ from typing import Final
 import apsw
 
 from gateway.runtime.errors import StoreOutdated, StoreUnavailable
-from gateway.store.sqlite.connection import APPLICATION_ID, check_ours, one
+from gateway.store.sqlite.connection import APPLICATION_ID, check_ours, many, one
 
 OUTDATED: Final = "{path} has version {version}: a run will bring this store to {known}; back up first."
 
+_FORMER: Final = ("chat_names", "sqlite_stat1", "sqlite_stat4")  # of an early commit; and what SQLite itself makes
+_MOST_NAMED: Final = 5
 # In the order of their numbers; a file's version says how many steps were applied.
 MIGRATIONS: Final = tuple(
     sorted(
@@ -36,8 +39,7 @@ def migrate(connection: apsw.Connection, path: Path, before: Callable[[int], Non
         before(version)
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for name in missing:
-            connection.execute(resources.files(__package__).joinpath("schema", name).read_text("utf-8")).fetchall()
+        _apply(connection, missing)
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("COMMIT")
@@ -53,6 +55,26 @@ def check_readable(connection: apsw.Connection, path: Path) -> None:
         raise StoreOutdated(f"{path} is empty yet: the first run fills it.")
     if version < len(MIGRATIONS):
         raise StoreOutdated(OUTDATED.format(path=path, version=version, known=len(MIGRATIONS)))
+
+
+def check_unaltered(connection: apsw.Connection, path: Path) -> None:
+    """Raises StoreUnavailable for a file with a table, a trigger, a view or an index that is not one of its version's:
+    a trigger, say, would do something with every message."""
+    made = "SELECT type, name, tbl_name, sql FROM sqlite_schema"
+    with closing(apsw.Connection(":memory:")) as own:
+        _apply(own, MIGRATIONS[: _version(connection, path)])
+        known = {*many(own, made)}
+    foreign = [each for each in many(connection, made) if each not in known and each[1] not in _FORMER]
+    if foreign:
+        named = ", ".join(f"the {kind} {name!r}" for kind, name, _, _ in foreign[:_MOST_NAMED])
+        raise StoreUnavailable(
+            f"{path} holds what no store of Legato holds: {named}. Another program changed it; nothing of it was used."
+        )
+
+
+def _apply(connection: apsw.Connection, names: Sequence[str]) -> None:
+    for name in names:
+        connection.execute(resources.files(__package__).joinpath("schema", name).read_text("utf-8")).fetchall()
 
 
 def check_known(connection: apsw.Connection, path: Path) -> None:
