@@ -8,7 +8,7 @@ from gateway.app.config import Config
 from gateway.app.config.environment import HOME_VARIABLE
 from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.errors import UserError
-from gateway.runtime.owners import leave_to_owner
+from gateway.runtime.owners import leave_to_owner, make_private
 from gateway.runtime.supervisor import end_process
 from gateway.store.port import Store
 
@@ -49,7 +49,7 @@ def make_folders(config: Config, *, home: bool = True) -> None:
     for path in wanted:
         try:
             if not path.exists():
-                path.mkdir(mode=0o700, parents=True, exist_ok=True)
+                make_private(path)
                 leave_to_owner(path.parent, path)
         except OSError as error:
             raise UserError(

@@ -25,7 +25,7 @@ from gateway.app.config.shown import SECRET, is_for_a_server
 from gateway.app.config.source import KeyPath, dotted
 from gateway.app.plugins import providers
 from gateway.runtime.errors import ConfigError, UserError
-from gateway.runtime.owners import leave_to_owner
+from gateway.runtime.owners import leave_to_owner, make_private
 from gateway.runtime.redaction import Redact, Redactor
 
 Row = dict[str, Any]
@@ -127,7 +127,7 @@ def put(path: Path, text: str, check: Callable[[Path], None] | None = None, newl
     its rights; a new one is for its folder's owner alone. Raises UserError, and what `check` raises."""
     place = path.resolve()
     try:
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(place.parent)
         handle, name = tempfile.mkstemp(dir=place.parent, prefix=".config-", suffix=place.suffix)
         tried = Path(name)
         try:

@@ -1,10 +1,23 @@
-"""The owner of a file that root makes: a service that is not root has to read what root leaves in its folder."""
+"""Files that nobody else may read, whatever the umask is; and the owner of one that root makes: a service that is not
+root has to read what root leaves in its folder."""
 
 from __future__ import annotations
 
 import os
 from contextlib import suppress
 from pathlib import Path
+
+
+def private(path: str, flags: int) -> int:
+    """Open a file, as the `opener` of `open`: a new one is for its owner alone."""
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder for its owner alone, and those above it that are missing. Raises OSError."""
+    for each in reversed([folder, *folder.parents]):
+        if not each.exists():
+            each.mkdir(mode=0o700, exist_ok=True)
 
 
 def leave_to_owner(of: Path, *made: int | Path) -> None:

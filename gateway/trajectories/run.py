@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from gateway.runtime.errors import UserError
+from gateway.runtime.owners import private
 from gateway.trajectories.compressor import Line, TrajectoryCompressor
 from gateway.trajectories.journal import FileState, Journal
 from gateway.trajectories.lines import PartFile, RawLine, SourceFile, part_of, publish, written_bytes
@@ -226,7 +227,7 @@ def _write_metrics(path: Path, about: dict[str, Any], journal: Journal) -> None:
     making = path.with_name(path.name + ".part")
     head = json.dumps({**about, "totals": journal.totals.row()}, indent=1)
     try:
-        with making.open("w", encoding="utf-8") as file:
+        with open(making, "w", encoding="utf-8", opener=private) as file:
             file.write(head[: head.rindex("}")].rstrip() + ',\n "trajectories": [')
             for number, row in enumerate(journal.rows()):
                 file.write((",\n  " if number else "\n  ") + json.dumps(row))

@@ -17,6 +17,7 @@ from msgspec import DecodeError, Struct
 from msgspec.json import decode, encode
 
 from gateway.agent.mcp.server import ToolFacts
+from gateway.runtime.owners import private
 
 log = structlog.get_logger(__name__)
 
@@ -49,7 +50,8 @@ class ToolLists(Struct, frozen=True, kw_only=True):
         made = path.with_suffix(f".{os.getpid()}")
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            made.write_bytes(encode(_List(place, list(tools))))
+            with open(made, "wb", opener=private) as file:
+                file.write(encode(_List(place, list(tools))))
             made.replace(path)
         except OSError as error:
             log.info("mcp_list_not_kept", server=server, error=str(error))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -54,6 +55,15 @@ def test_secrets_are_taken_out_of_every_value(tmp_path: Path) -> None:
     close()
     assert "hush" not in log.read_text()
     assert "the key is [REDACTED]" in log.read_text()
+
+
+def test_a_new_log_is_its_owners_alone_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        configured(file=tmp_path / "log")()
+    finally:
+        os.umask(before)
+    assert (tmp_path / "log").stat().st_mode & 0o777 == 0o600
 
 
 def test_other_libraries_lines_and_their_tracebacks_hold_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
