@@ -134,10 +134,10 @@ class Background:
     async def aclose(self) -> None:
         """Cancel all jobs and wait for each. Idempotent."""
         while self._jobs:
-            jobs = list(self._jobs)
-            for job in jobs:
+            for job in list(self._jobs):
                 job.cancel()
-            await asyncio.gather(*jobs, return_exceptions=True)
+            # `gather` would not let the loop come to its turn, and so to `_forget`, if all of them have just ended.
+            await asyncio.wait(self._jobs)
 
     async def _supervise(self, job: Coroutine[Any, Any, None], name: str) -> None:
         try:

@@ -153,3 +153,20 @@ async def test_functions_are_called_later_unless_they_are_taken_back() -> None:
     await clock.advance(20.0)
     assert called == ["third", "first again", "last"]
     await background.aclose()
+
+
+async def test_jobs_that_have_just_ended_are_waited_for_once() -> None:
+    """Python 3.12 and later look at once whether all have ended: without a turn of the loop they stay for ever."""
+    background = Background()
+    ended: list[bool] = []
+
+    async def job() -> None: ...
+
+    async def closing() -> None:  # in the same round of the loop as the job's end, so before what is called at that end
+        ended.append(short.done())
+        await background.aclose()
+
+    short = background.start(job(), name="short")
+    await asyncio.create_task(closing())
+    assert ended == [True]
+    assert not background._jobs
