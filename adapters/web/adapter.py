@@ -10,7 +10,7 @@ import structlog
 
 from adapters.web.guard import Guard
 from adapters.web.log import Log
-from adapters.web.platform import LIMITS, NAME, WebSettings
+from adapters.web.platform import LIMITS, LINK_FILE, NAME, WebSettings
 from adapters.web.server import Server, opened
 from adapters.web.stream import Bells
 from gateway.domain.adapter import Accept, Finding, Notebook
@@ -44,7 +44,7 @@ class WebAdapter:
         self._drafts: dict[str, Outbound] = {}
         self._work: dict[str, str] = {}
         self._only_asks: dict[str, bool] = {}  # whether the turn of a person does; forgotten when its answer comes
-        self._link_file = host.home.absolute() / "page-link"
+        self._link_file = host.home.absolute() / LINK_FILE
         self.guard = Guard(settings, host.clock, self._link_file)
         self.at = ""
         self._socket: socket | None = None

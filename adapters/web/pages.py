@@ -604,21 +604,21 @@ def login(assets: Mapping[str, str], *, passwords: bool, file: str, problem: str
         method="post",
         action="/login",
     )
-    how = (
+    how = [
         el(
             "p",
-            "Open the link in the file ",
-            el("code", file),
-            " on this machine. Each link works once; the next one is there by then.",
-        )
-        if file
-        else None
-    )
+            "This page is for the person who runs Legato on this machine. A link lets a browser in, which stays logged "
+            "in for 30 days.",
+        ),
+        el("p", "To get a link, type this in a terminal here, and open what it prints:"),
+        el("p", el("code", "legato access link")),
+        el("p", "The link also stands in the file ", el("code", file), "."),
+    ]
     body = el(
         "main",
         el("h1", "Legato"),
         el("p", problem, role="alert", class_="problem") if problem else None,
-        how,
+        how if file else None,
         form if passwords else None,
         class_="login",
     )

@@ -15,6 +15,7 @@ from gateway.domain.settings import Contradiction, HttpUrl, Secret, Section, Tex
 
 NAME: Final = "web"
 OWNER: Final = "owner"  # the person who opened the page by the link that only they can read
+LINK_FILE: Final = "page-link"
 LARGEST_FILE: Final = 50_000_000  # bytes
 _SHORTEST: Final = 12  # characters of a password
 
@@ -83,4 +84,5 @@ PLATFORM = Platform(
     person_problem=person_problem,
     limits=LIMITS,
     beside_shell=True,
+    link_file=LINK_FILE,
 )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 from random import SystemRandom
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
+from urllib.parse import urlsplit
 
 import typer
 
 from gateway.cli.options import ConfigOption
 from gateway.cli.printing import show
-from gateway.cli.program import ask_store
+from gateway.cli.program import ask_store, fail, settings_of
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
@@ -19,8 +21,12 @@ if TYPE_CHECKING:
     from gateway.people.pairing import Pairing
     from gateway.store.port import Store
 
+_PATIENCE: Final = 5.0  # seconds for a page of this machine
+
 access_app = typer.Typer(
-    help="Let people in by their code, or show them out.", no_args_is_help=True, rich_markup_mode=None
+    help="Let people in by their code, show them out, or print the link to the page.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 
@@ -69,6 +75,32 @@ def remove(
         return shown_out(await _pairing(store).show_out(platform.lower(), user), IN_SHELL)
 
     show(ask_store(config, look))
+
+
+@access_app.command()
+def link(config: ConfigOption = None) -> None:
+    """Print a link that lets your browser into the page of this machine, once."""
+    from gateway.app.plugins import platforms
+
+    settings = settings_of(config)
+    files = [settings.home / each.link_file for each in platforms().values() if each.link_file]
+    links = [file.read_text(encoding="utf-8").strip() for file in files if file.exists()]
+    if not (found := next(filter(_answers, links), None)):
+        fail(
+            "no page is open here: `legato chat --page` opens one, and with adapters.web.enabled so does `legato run`. "
+            "A page for other people has no link: they log in by name."
+        )
+    show(found)
+
+
+def _answers(address: str) -> bool:
+    """Say whether somebody listens there. A link of a page that has ended is left in its file."""
+    at = urlsplit(address)
+    try:
+        socket.create_connection((at.hostname or "", at.port or 0), timeout=_PATIENCE).close()
+    except OSError:
+        return False
+    return True
 
 
 def _words() -> Words:

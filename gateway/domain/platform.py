@@ -78,7 +78,7 @@ class Platform(Struct, frozen=True, kw_only=True):
     may run its turns, also one without its adapter; None: only one with it may. `in_shell`: it is not served by
     `legato run` but opened by `legato chat`. `beside_shell`: `legato chat` at a terminal serves it, too, where it is
     enabled; its adapter `OpensFirst`. `rehearse` names a `Stage`, in the same way as `create`, which needs no
-    settings; "": there is none.
+    settings; "": there is none. `link_file`: where, below `home`, its adapter keeps a link that lets the owner in.
     """
 
     name: str
@@ -94,6 +94,7 @@ class Platform(Struct, frozen=True, kw_only=True):
     in_shell: bool = False
     beside_shell: bool = False
     rehearse: str = ""
+    link_file: str = ""
 
 
 class AdapterHost(Struct, frozen=True, kw_only=True):

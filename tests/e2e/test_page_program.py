@@ -99,9 +99,17 @@ async def test_it_is_served_without_a_terminal_by_the_link_in_its_file(tmp_path:
     async with legato_run(tmp_path) as process:
         await eventually(file.exists)
         assert file.stat().st_mode & 0o077 == 0
-        assert 'id="composer"' in await shown(file.read_text().strip())
+        assert "legato access link" in await shown(file.read_text().partition("/login")[0]), "without a login"
+        status, link, _ = await legato(tmp_path, "access", "link")
+        assert (status, link) == (0, file.read_text())
+        assert 'id="composer"' in await shown(link.strip())
+        assert await legato(tmp_path, "access", "link") != (0, link, ""), "it works once"
         process.send_signal(signal.SIGTERM)
-        assert await process.wait() == 0
+        await process.communicate()
+        assert process.returncode == 0
+    status, _, told = await legato(tmp_path, "access", "link")
+    assert (status, file.exists()) == (1, True)
+    assert told.startswith("legato: no page is open here: `legato chat --page` opens one")
 
 
 async def test_a_taken_port_is_said_where_nothing_else_is_served(tmp_path: Path, taken: int) -> None:
