@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 from gateway.domain.message import text_of, user
 from gateway.runtime.errors import StoreError, StoreLocked, StoreOutdated, StoreUnavailable
 from gateway.store.records import Opening
-from gateway.store.sqlite import SqliteStore, copying, migrations, search, writer
+from gateway.store.sqlite import SqliteStore, copying, keeping, migrations, search, writer
 from gateway.store.sqlite.connection import APPLICATION_ID, connect_reader, unavailable
 from gateway.store.sqlite.copying import copy_store
 from gateway.store.sqlite.database import Database
@@ -153,6 +153,28 @@ async def test_a_reader_works_beside_the_gateway(make: Opener, store: SqliteStor
 
 async def found(store: SqliteStore, word: str) -> bool:
     return any(word in text_of(turn) for turn in turns_of(await store.search(word, None, 9)))
+
+
+async def test_a_change_beside_the_gateway_holds_up_the_gateways_own_between_its_look_and_its_write(
+    make: Opener, store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.set_notes("people", {"version": "1"})
+    beside, looked = make(read_only=True), keeping.notes
+    await beside.open()
+    waits: list[bool] = []
+
+    def interrupted(connection: apsw.Connection, folder: str) -> dict[str, str]:
+        found = looked(connection, folder)
+        with closing(apsw.Connection(str(path))) as other:
+            try:
+                other.execute("INSERT INTO notes(account, name, value) VALUES ('people', 'ben', 'in')")
+            except apsw.BusyError:
+                waits.append(True)
+        return found
+
+    monkeypatch.setattr(keeping, "notes", interrupted)
+    assert await beside.set_notes("people", {"version": "2"}, {"version": "1"})
+    assert waits == [True]
 
 
 async def test_a_message_is_found_at_once_and_by_others_after_some_more(

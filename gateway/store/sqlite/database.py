@@ -193,6 +193,7 @@ class Database:
     def _written(self, work: Callable[[apsw.Connection], T]) -> T:
         try:
             connection = connect_writer(self._path)
+            connection.transaction_mode = "IMMEDIATE"  # one that begins by reading does not wait when it comes to write
             try:
                 with connection:
                     result = work(connection)
