@@ -122,6 +122,51 @@ def test_a_listed_beginning_lets_no_other_command_through(tmp_path: Path, comman
     assert tool(tmp_path, "git status").question({"command": command}) is not None
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sort -o .legato/config.yaml x",
+        "sort -o.legato/config.yaml x",
+        "sort x -uo y",
+        "sort --output=y x",
+        "sort --outp y x",
+        "sort --o=y x",
+        "sort --compress-program=./x y",
+        "find . -exec ./x +",
+        "find . -execdir ./x +",
+        "find . -okdir ./x",
+        "find . -delete",
+        "find . -fprint y",
+        "find . -fls y",
+        "sed -i s/a/b/ y",
+        "sed -i.old s/a/b/ y",
+        "sed -ni p y",
+        "sed --in-place=.old s/a/b/ y",
+        "sed --in-p p y",
+        "curl -O http://x",
+        "git log --output=y",
+        "git log -w",
+    ],
+)
+def test_an_option_that_may_write_needs_a_yes_whatever_is_listed(tmp_path: Path, command: str) -> None:
+    assert tool(tmp_path, "sort", "find", "sed", "curl", "git log").question({"command": command}) is not None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sort -u x",
+        "find . -name x -type f",
+        "git log --oneline -n5 -- a-o b",
+        "git log --word-diff",
+        "grep -in x y",
+        "sort -",
+    ],
+)
+def test_an_option_that_reads_needs_none_nor_one_that_is_listed_itself(tmp_path: Path, command: str) -> None:
+    assert tool(tmp_path, "sort", "find", "git log", "grep -in").question({"command": command}) is None
+
+
 async def test_the_exit_code_and_both_streams_are_told(tmp_path: Path) -> None:
     assert await run(tmp_path, "echo out; echo err >&2; exit 3") == "exit code 3\nout\nerr"
     assert await run(tmp_path, "true") == "exit code 0, and it printed nothing"

@@ -30,6 +30,20 @@ _PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TZ")  # of the gateway's environ
 _LONGEST_NAME: Final = 120  # of a folder
 # Without everything that a shell might read as more than a word, a line that looks like one command is one.
 _PLAIN: Final = re.compile(r"[\w./,:=@%+ -]+")
+# Options of programs that else only read: they write, delete, or run another program.
+_WRITING: Final = (
+    *("output", "outfile", "in-place", "inplace", "write", "save", "delete", "exec", "fls", "to-command"),
+    *(
+        "checkpoint-action",
+        "compress-program",
+        "use-compress-program",
+        "rsh",
+        "pager",
+        "ext-diff",
+        "open-files-in-pager",
+    ),
+)
+_WRITING_LETTERS: Final = frozenset("oiw")
 # Letters and marks that show nothing (Unicode's Default_Ignorable_Code_Point, and three blanks that it leaves out),
 # and the mark that begins a sign which is spelled out.
 _UNSEEN: Final = regex.compile(r"[\p{DI}\u2800\U00016FE4\U0001D159‹]")
@@ -60,7 +74,8 @@ class ShellSettings(Section):
 
 
 class ShellTool:
-    """Runs a command with /bin/sh. Commands that begin with words in `allow` need no yes. Each conversation has a
+    """Runs a command with /bin/sh. Commands that begin with words in `allow` need no yes, unless a
+    further word may be an option that writes. Each conversation has a
     folder in `folder`, in which its commands start. `redact` takes secrets out of their output."""
 
     name = "shell"
@@ -100,7 +115,9 @@ class ShellTool:
         if not _PLAIN.fullmatch(command):
             return False
         words = command.split()
-        return any(words[: len(start)] == start for start in self._allowed)
+        return any(
+            words[: len(start)] == start and not any(map(_may_write, words[len(start) :])) for start in self._allowed
+        )
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """Run the command, and return its end and its output: both streams, in the order in which they came."""
@@ -121,6 +138,17 @@ class ShellTool:
         if ended.late:
             return f"ended after {self._seconds:g} seconds, because it took longer"
         return f"exit code {ended.code}" if ended.code >= 0 else f"ended by signal {-ended.code}"
+
+
+def _may_write(word: str) -> bool:
+    """Say whether a word may be an option that writes. A value may stand at it (`-ofile`), letters may stand together
+    (`-uo`), and many programs take the beginning of a long name (`--outp`)."""
+    name = word.lstrip("-").partition("=")[0].lower()
+    if not word.startswith("-") or not name:
+        return False
+    if not word.startswith("--"):
+        return not _WRITING_LETTERS.isdisjoint(name) or name.startswith(_WRITING)
+    return name.startswith(_WRITING) or any(each.startswith(name) for each in _WRITING)
 
 
 def shown(command: str) -> str:
