@@ -98,7 +98,7 @@ async def test_in_a_group_only_what_is_meant_for_the_bot_is_answered(tmp_path: P
         await bot.until(lambda: len(bot.shown(group)) == 3)
         await bot.quiet()
         assert bot.shown(group)[1] == 'echo: [in reply to you: "echo: what is it?"]\nand then?'
-        assert "/compress" in bot.shown(group)[2]
+        assert "/remind" in bot.shown(group)[2]
 
 
 async def test_topics_are_conversations_of_their_own(tmp_path: Path, telegram: TelegramServer) -> None:
