@@ -45,6 +45,7 @@ from gateway.domain.chat import Attachment, Inbound, InboundKind, Outbound, Sour
 from gateway.domain.platform import Bubble
 from gateway.domain.views import Inside, Said, Views
 from gateway.runtime.clock import Clock, Ids
+from gateway.runtime.door import Door
 from gateway.runtime.errors import AdapterError, FileRefused, SessionNotFound, StoreUnavailable
 
 log = structlog.get_logger(__name__)
@@ -55,8 +56,6 @@ _CUT: Final = 600  # characters of a message that was found
 _MOST_FIELDS: Final = 24
 _PATIENCE: Final = 30.0  # seconds for a form without files
 _UPLOAD: Final = 300.0  # seconds for one with files
-_BACKLOG: Final = 128  # connections that wait in the system
-_LINGER: Final = 1.0  # seconds for reading the rest of a refused request; else its answer would not arrive
 _LAST_WORDS: Final = 1.0  # seconds for running requests at the end
 _COST_DAYS: Final = 14
 _MOST_LINEAGES: Final = 10
@@ -133,17 +132,13 @@ class Server(Struct, kw_only=True):
     @asynccontextmanager
     async def listening(self, at: socket) -> AsyncIterator[None]:
         """Answer at a socket that listens, until the block ends; running requests get their answer."""
-        server = web.Server(
-            self._asked, access_log=None, keepalive_timeout=_PATIENCE, lingering_time=_LINGER, auto_decompress=False
-        )
-        listener = await asyncio.get_running_loop().create_server(server, sock=at)
+        door = Door("page", self._asked, self.clock, patience=_PATIENCE)
+        await door.open(sock=at)
         try:
             yield
         finally:
-            listener.close()
             self.bells.end()
-            server.pre_shutdown()
-            await server.shutdown(_LAST_WORDS)
+            await door.close(_LAST_WORDS)
 
     # -- a request ----------------------------------------------------------------------------------
 
@@ -618,7 +613,7 @@ def opened(settings: WebSettings) -> tuple[socket, str]:
     host, port = settings.host, settings.port
     try:
         family = AF_INET6 if ":" in host else AF_INET
-        taken = create_server((host.strip("[]"), port), family=family, backlog=_BACKLOG)
+        taken = create_server((host.strip("[]"), port), family=family)
     except (OSError, OverflowError) as error:
         why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
         raise AdapterError(

@@ -12,7 +12,6 @@ On loopback only requests to this machine's own names are answered: a page in a 
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 from collections.abc import AsyncIterator
@@ -27,9 +26,11 @@ from gateway.app.gateway import Gateway
 from gateway.app.health import Health
 from gateway.app.reload import OWN, RELOAD, Reloader
 from gateway.domain.settings import is_loopback
+from gateway.runtime.door import Door
 from gateway.runtime.errors import ConfigError, UserError
 from gateway.runtime.exposition import exposition
 
+_PATIENCE: Final = 15.0  # seconds for a request
 _LAST_WORDS: Final = 1.0  # seconds for running requests at the end
 _PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -55,9 +56,9 @@ class Monitor(Struct, kw_only=True):
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
         """Answer until the block ends. Raises UserError if the address cannot be had."""
-        server = web.Server(self._asked, access_log=None)
+        door = Door("monitor", self._asked, self.health.clock, patience=_PATIENCE)
         try:
-            listener = await asyncio.get_running_loop().create_server(server, self.host, self.port)
+            await door.open(host=self.host, port=self.port)
         except (OSError, OverflowError) as error:  # the port of a late worker may be beyond the last one
             why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
             raise UserError(
@@ -67,9 +68,7 @@ class Monitor(Struct, kw_only=True):
         try:
             yield
         finally:
-            listener.close()
-            server.pre_shutdown()
-            await server.shutdown(_LAST_WORDS)
+            await door.close(_LAST_WORDS)
 
     async def _asked(self, request: web.BaseRequest) -> web.Response:
         if request.method not in ("GET", "HEAD") and (request.method, request.path) != ("POST", RELOAD):

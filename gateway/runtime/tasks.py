@@ -163,10 +163,10 @@ class Later:
         self._background = background
         self._clock = clock
         self._seconds = seconds
-        self._waiting: dict[str, tuple[float, Callable[[], object]]] = {}  # by name, in the order of their times
+        self._waiting: dict[Hashable, tuple[float, Callable[[], object]]] = {}  # by name, in the order of their times
         self._sleeps = False
 
-    def call(self, name: str, function: Callable[[], object]) -> None:
+    def call(self, name: Hashable, function: Callable[[], object]) -> None:
         """Call it once; it takes the place of an earlier one of this name."""
         self._waiting.pop(name, None)
         self._waiting[name] = self._clock.monotonic() + self._seconds, function
@@ -174,7 +174,7 @@ class Later:
             self._sleeps = True
             self._background.start(self._serve(), name="later")
 
-    def take_back(self, name: str) -> None:
+    def take_back(self, name: Hashable) -> None:
         """Do not call the function of this name."""
         self._waiting.pop(name, None)
 

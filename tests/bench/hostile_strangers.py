@@ -21,7 +21,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from adapters.telegram.newcomers import MOST_CONNECTED, MOST_STRANGERS
+from gateway.runtime.door import MOST_ALIKE, MOST_WAITING
 
 CONNECTIONS: Final = 256
 _PAUSE: Final = 0.5  # seconds
@@ -79,7 +79,7 @@ class _Port:
 
     def __init__(self, selector: selectors.BaseSelector) -> None:
         self._selector = selector
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=MOST_CONNECTED)
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=MOST_WAITING)
         self._listener.setblocking(False)
         self._open: dict[socket.socket, bytes] = {}  # what each has said, the oldest first
         selector.register(self._listener, selectors.EVENT_READ, self._accept)
@@ -94,7 +94,7 @@ class _Port:
         connection, _address = self._listener.accept()
         connection.setblocking(False)
         self._open[connection] = b""
-        if len(self._open) > MOST_STRANGERS:
+        if len(self._open) > MOST_ALIKE:
             self._end(next(iter(self._open)))
         self._selector.register(connection, selectors.EVENT_READ, lambda _: self._read(connection))
 

@@ -16,8 +16,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from adapters.telegram.adapter import TelegramAdapter, TelegramBot
-from adapters.telegram.endpoint import MOST_BYTES, WebhookEndpoint
-from adapters.telegram.newcomers import SECRET_HEADER
+from adapters.telegram.endpoint import MOST_BYTES, SECRET_HEADER, WebhookEndpoint
 from adapters.telegram.platform import Webhook
 from adapters.telegram.webhook import WebhookAdapter
 from gateway.domain.adapter import Accepted

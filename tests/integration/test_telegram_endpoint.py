@@ -14,9 +14,9 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from adapters.telegram.endpoint import WebhookEndpoint
-from adapters.telegram.newcomers import MOST_CONNECTED, MOST_HEAD, MOST_REST, MOST_STRANGERS, SECRET_HEADER
+from adapters.telegram.endpoint import SECRET_HEADER, WebhookEndpoint
 from gateway.runtime.clock import SystemClock
+from gateway.runtime.door import MOST_ALIKE, MOST_HEAD, MOST_REST, MOST_WAITING
 from tests.support.model import PATIENCE
 from tests.support.redis_server import free_port
 
@@ -84,7 +84,7 @@ async def test_a_body_without_an_end_is_cut_off_when_it_is_too_long() -> None:
 
 async def test_a_crowd_of_idlers_keeps_nobody_out_for_long() -> None:
     async with door(patience=0.5) as (endpoint, _), asyncio.timeout(PATIENCE):
-        idlers = [await asyncio.open_connection("127.0.0.1", endpoint.port) for _ in range(MOST_CONNECTED + 20)]
+        idlers = [await asyncio.open_connection("127.0.0.1", endpoint.port) for _ in range(MOST_WAITING + 20)]
         turned_away = [reader for reader, _ in idlers if await _hung_up(reader)]
         body = b'{"update_id": 1}'
         reader, writer = await asyncio.open_connection("127.0.0.1", endpoint.port)
@@ -127,9 +127,9 @@ async def test_who_came_first_without_the_secret_makes_room(caplog: pytest.LogCa
         assert (await telegram[0].readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
         idlers = []
         for _ in range(4):
-            together = [asyncio.open_connection("127.0.0.1", endpoint.port) for _ in range(MOST_STRANGERS)]
+            together = [asyncio.open_connection("127.0.0.1", endpoint.port) for _ in range(MOST_ALIKE)]
             idlers += await asyncio.gather(*together)
-        for reader, _ in idlers[:MOST_STRANGERS]:
+        for reader, _ in idlers[:MOST_ALIKE]:
             assert await _hung_up(reader)
         newest = await asyncio.open_connection("127.0.0.1", endpoint.port)
         for reader, writer in (telegram, newest):  # who showed the secret is still there, and who comes is let in
@@ -148,7 +148,7 @@ async def test_a_flood_of_forgeries_does_not_flood_the_log() -> None:
             for _ in range(100):
                 async with http.post(f"http://127.0.0.1:{endpoint.port}/hook", data=b"{}") as response:
                     assert response.status == 401
-    counts = [line["count"] for line in logs if line["event"] == "webhook_call_refused"]
+    counts = [line["count"] for line in logs if line["event"] == "request_refused"]
     assert counts == [1, 2, 4, 8, 16, 32, 64]
     assert taken == []
     assert SECRET not in str(logs)
@@ -165,19 +165,19 @@ async def test_who_speaks_no_http_does_not_flood_the_log_either(
                 writer.write(f"GET /hook HTTP/1.1\r\n{secret}no header\r\n\r\n".encode())
                 assert (await reader.readline()).split()[1] == status
                 writer.close()
-    assert [line["count"] for line in logs if line["event"] == "webhook_call_refused"] == [1, 2, 4, 8]
+    assert [line["count"] for line in logs if line["event"] == "request_refused"] == [1, 2, 4, 8]
     assert caplog.text == ""
     assert taken == []
 
 
-async def test_a_stranger_costs_no_task() -> None:
+async def test_all_strangers_cost_one_task() -> None:
     async with door() as (endpoint, _), asyncio.timeout(PATIENCE):
         before = len(asyncio.all_tasks())
         idlers = [await asyncio.open_connection("127.0.0.1", endpoint.port) for _ in range(20)]
         reader, refused = await asyncio.open_connection("127.0.0.1", endpoint.port)
         refused.write(b"POST /hook HTTP/1.1\r\n\r\n")
         assert (await reader.read()).startswith(b"HTTP/1.1 401 Unauthorized\r\n")  # so the idlers were let in before
-        assert len(asyncio.all_tasks()) == before
+        assert len(asyncio.all_tasks()) == before + 1
         for writer in (refused, *(idler for _, idler in idlers)):
             writer.close()
 
