@@ -30,7 +30,7 @@ from gateway.runtime.door import Door
 from gateway.runtime.errors import ConfigError, UserError
 from gateway.runtime.exposition import exposition
 
-_PATIENCE: Final = 15.0  # seconds for a request
+_PATIENCE: Final = 30.0  # seconds for a request, and between two
 _LAST_WORDS: Final = 1.0  # seconds for running requests at the end
 _PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 

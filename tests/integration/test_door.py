@@ -31,6 +31,8 @@ class Site:
         self._talks: list[Talk] = []
 
     async def _asked(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.path == "/flood":
+            return await self._flood(request)
         if request.path != "/stream":
             return web.Response(body=await request.read())
         response = web.StreamResponse()
@@ -39,6 +41,12 @@ class Site:
         await self.more.wait()
         await response.write(b"ends")
         return response
+
+    async def _flood(self, request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(bytes(1_000_000))
 
     async def says(self, said: bytes) -> Talk:
         """Somebody comes and says this."""
@@ -148,6 +156,13 @@ async def test_the_oldest_makes_room_of_whom_there_are_more(site: Site) -> None:
     assert await asks(await site.says(b"")) == b"200"
     assert await rest(second) == b""
     assert await asks(first) == b"200"
+
+
+async def test_who_does_not_read_the_answer_makes_room(site: Site) -> None:
+    unread = await site.says(b"GET /flood HTTP/1.1\r\nHost: x\r\n\r\n")
+    for _ in range(2 * MOST_ALIKE):
+        assert await asks(await site.says(b"")) == b"200"
+    assert (await rest(unread)).startswith(b"HTTP/1.1 200 "), "it came to an end"
 
 
 async def test_who_begins_with_https_is_refused_at_once(site: Site) -> None:
