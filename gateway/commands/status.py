@@ -57,7 +57,7 @@ async def status(ctx: CommandContext) -> str:
         if session.compaction_count:
             lines.append(f"Compressed {_times(session.compaction_count)}; nothing that was said is lost.")
     if ctx.people.pairing.access.sees_details(ctx.inbound.source):
-        lines += [f"MCP server {name} is {note}." for name, note in ctx.agents.mcp.absent()]
+        lines += [f"MCP server {name} is {note}." for name, note in ctx.agents.mcp.troubled()]
     return "\n".join(lines)
 
 

@@ -71,7 +71,7 @@ async def test_a_server_that_reads_no_more_and_ends_is_told_with_its_end(
     with pytest.raises(ExceptionGroup) as failure:
         await connecting
     assert told(failure.value) == "it ended with exit code 137"
-    assert set(lost) == {"it ended with exit code 137"}
+    assert lost[0] == "it ended with exit code 137"
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,76 @@ async def test_a_lie_is_made_safe_and_a_list_that_is_none_is_told() -> None:
         assert len(it.offer.names) == 2
         assert it.offer.schemas[1]["function"]["parameters"] == {"type": "object", "properties": {}}
     async with running(raw("breaks")) as it:
-        assert "its list of tools cannot be read: tools.1.inputSchema is not what MCP wants" in it.server.failure
+        assert "its list of tools cannot be read: tools is not what MCP wants" in it.server.failure
+
+
+@pytest.mark.parametrize(("pages", "tools"), [(25, 75), (120, 360), (400, 1000)])
+async def test_a_list_of_many_pages_is_read_to_its_end_or_to_enough_tools(pages: int, tools: int) -> None:
+    async with running(raw("pages", str(pages))) as it:
+        assert len(it.server.known) == tools
+        assert it.server.lacks == ("whatever comes behind (1,000 tools are enough)" if tools == 1_000 else "")
+
+
+GOOD = {"type": "object"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "name"),
+    [
+        ({"name": "bad", "inputSchema": {}}, "bad"),
+        ({"name": "bad"}, "bad"),
+        ({"name": "bad", "inputSchema": None}, "bad"),
+        ({"name": "bad", "inputSchema": "none"}, "bad"),
+        ({"name": "bad", "inputSchema": []}, "bad"),
+        ({"name": "bad", "inputSchema": True}, "bad"),
+        ({"name": "bad", "inputSchema": {"type": "string"}}, "bad"),
+        ({"name": "bad", "inputSchema": {"type": ["object", "null"]}}, "bad"),
+        ({"name": "bad", "inputSchema": {"type": "object", "properties": []}}, "bad"),
+        ({"name": "bad", "inputSchema": {"type": "object", "properties": {"required": ["a"]}}}, "bad"),
+        ({"name": "bad", "inputSchema": {"type": "object", "properties": {"a": "string"}}}, "bad"),
+        ({"name": "bad", "inputSchema": {"type": "object", "required": "a"}}, "bad"),
+        ({"name": "bad", "inputSchema": {"type": "object", "required": {"a": True}}}, "bad"),
+        ({"name": "bad", "inputSchema": GOOD, "description": {"en": "x"}}, "bad"),
+        ({"name": "bad", "inputSchema": GOOD, "annotations": []}, "bad"),
+        ({"name": "bad", "inputSchema": GOOD, "annotations": {"readOnlyHint": "perhaps"}}, "bad"),
+        ({"name": "b\n[a]d" + "d" * 100, "inputSchema": {}}, "b (a)" + "d" * 59),
+        ({"name": 7, "inputSchema": GOOD}, "number 1"),
+        ({"name": None, "inputSchema": GOOD}, "number 1"),
+        ({"inputSchema": GOOD}, "number 1"),
+        ({}, "number 1"),
+        (None, "number 1"),
+        ("bad", "number 1"),
+        ([], "number 1"),
+        (7, "number 1"),
+    ],
+    ids=json.dumps,
+)
+async def test_a_tool_that_is_none_is_left_out_by_its_name(tool: Any, name: str) -> None:
+    async with running(raw("bad:" + json.dumps(tool))) as it:
+        assert it.offer.names == ["demo_echo"]
+        assert await it.call("echo", text="hi") == "hi"
+        assert [each.name for each in it.server.left_out] == [name]
+        ((_, note),) = it.servers.troubled()
+        assert note.startswith(f"used without the tools that cannot be read: {name} (")
+    only = Running(raw("bad:" + json.dumps(tool), only=["echo"]))
+    (finding,) = [each async for each in only.servers.probe()]
+    assert f"demo: 1 tool: demo_echo; left out, because they cannot be read: {name} (" in finding.detail
+    assert finding.ok is None
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"title": None, "description": None, "annotations": None, "outputSchema": None, "icons": None, "_meta": None},
+        {"outputSchema": {"type": "array"}, "icons": "none", "execution": 5, "_meta": []},
+        {"annotations": {"title": "A tool", "x": 1}, "inputSchema": {"type": "object", "properties": {"a": {}}}},
+    ],
+    ids=json.dumps,
+)
+async def test_a_tool_is_used_whatever_it_says_that_nobody_reads(more: dict[str, Any]) -> None:
+    async with running(raw("bad:" + json.dumps({"name": "odd", "inputSchema": GOOD, **more}))) as it:
+        assert it.offer.names == ["demo_odd", "demo_echo"]
+        assert not it.server.left_out
 
 
 class Paused(SystemClock):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from gateway.agent.mcp.server import Hear, Link, ToolFacts
+from gateway.agent.mcp.server import Hear, Link, Listing, ToolFacts
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.runtime.errors import ToolError
 from tests.support.model import Changing
@@ -53,10 +53,10 @@ class _Link:
     def __init__(self, server: FakeServer) -> None:
         self._server = server
 
-    async def tools(self) -> Sequence[ToolFacts]:
+    async def tools(self) -> Listing:
         self._server.lists += 1
         self._server.changed()
-        return list(self._server.tools)
+        return Listing(tools=list(self._server.tools))
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         server = self._server

@@ -9,34 +9,50 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 from typing import Any, Final
 
 import anyio
 import mcp_types as types
 import structlog
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.client.session import ClientSession, IncomingMessage
+from mcp.client.session import ClientSession
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.dispatcher import CallOptions, OnNotify, OnNotifyIntercept, OnRequest
 from mcp.shared.exceptions import MCPError
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.message import SessionMessage
+from mcp.shared.transport_context import TransportContext
+from mcp_types.methods import parse_server_result
 from msgspec import Struct
 from pydantic import ValidationError
 
 import gateway
 from gateway.agent.mcp.address import LONGEST_REFUSAL, OUTGROWN, STATUS, AddressClient
 from gateway.agent.mcp.process import ServerProcess, TooLong
-from gateway.agent.mcp.server import CUT_OFF, MOST_BYTES, Event, Hear, Link, Refused, ServerFailed, ToolFacts
+from gateway.agent.mcp.server import (
+    CUT_OFF,
+    MOST_BYTES,
+    Event,
+    Hear,
+    LeftOut,
+    Link,
+    Listing,
+    Refused,
+    ServerFailed,
+    ToolFacts,
+)
 from gateway.agent.mcp.settings import McpServerSettings
+from gateway.domain.chat import one_line
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ToolError
 
 log = structlog.get_logger(__name__)
 
-_MOST_PAGES: Final = 20
-_MOST_TOOLS: Final = 200
+_MOST_TOOLS: Final = 1_000
+_LONGEST_NAME: Final = 64  # characters of a tool's name, as people read it
+_READ: Final = ("name", "title", "description", "inputSchema", "annotations")  # of a tool
 _MOST_NOISE: Final = 1_000  # lines on stdout that are no messages
 _ID: Final = re.compile(rb'"id"\s*:\s*(\d{1,15})\s*[,}]')
 _OK: Final = 200
@@ -77,11 +93,10 @@ class Connector(Struct, frozen=True, kw_only=True):
                 process = await ServerProcess.start(name, settings, clock=self.clock, redact=self.redact)
                 stack.push_async_callback(process.end)
                 read, write = await stack.enter_async_context(_streams(process, heard))
+            channel = _Channel(JSONRPCDispatcher(read, write), heard)
             session = await stack.enter_async_context(
                 ClientSession(
-                    read,
-                    write,
-                    message_handler=partial(_note, heard),
+                    dispatcher=channel,
                     client_info=types.Implementation(name="legato", version=gateway.__version__),
                 )
             )
@@ -91,7 +106,7 @@ class Connector(Struct, frozen=True, kw_only=True):
                 raise ServerFailed(reasons[0] if reasons else f"it refused the greeting: {_words(error)}") from error
             if client is not None:
                 client.greeted = True
-            yield _SessionLink(name, session, remote=client is not None)
+            yield _SessionLink(name, session, channel, remote=client is not None)
 
 
 async def _greet(session: ClientSession) -> None:
@@ -104,9 +119,61 @@ async def _greet(session: ClientSession) -> None:
         await session.discover()
 
 
-async def _note(hear: Hear, message: IncomingMessage) -> None:
-    if isinstance(message, types.ToolListChangedNotification):
-        hear("changed", "")
+class _Channel:
+    """The library's own traffic with a server, without what would cost more than itself: of a server's notifications
+    only the one that we heed, and of its list of tools those that are tools. `left_out`: the others."""
+
+    def __init__(self, inner: JSONRPCDispatcher[TransportContext], hear: Hear) -> None:
+        self._inner, self._hear = inner, hear
+        self.version = types.LATEST_PROTOCOL_VERSION
+        self.left_out: list[LeftOut] = []
+
+    async def send_raw_request(
+        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
+    ) -> dict[str, Any]:
+        """The result of a request."""
+        result = await self._inner.send_raw_request(method, params, opts)
+        return self._sorted_out(result) if method == "tools/list" else result
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
+        """Tell the server something."""
+        await self._inner.notify(method, params, opts)
+
+    async def run(
+        self,
+        on_request: OnRequest,
+        on_notify: OnNotify,
+        on_notify_intercept: OnNotifyIntercept | None = None,
+        *,
+        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Hear the server until one of us closes the connection."""
+        await self._inner.run(on_request, on_notify, self._heed, task_status=task_status)
+        self._hear("lost", "its connection is closed")
+
+    def _heed(self, method: str, _: Mapping[str, Any] | None) -> bool:
+        if method == "notifications/tools/list_changed":
+            self._hear("changed", "")
+        return True
+
+    def _sorted_out(self, page: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(page.get("tools"), list):
+            return page
+        of_page = {key: page[key] for key in page.keys() - {"tools", "nextCursor", "_meta"}}
+        tools: list[Any] = []
+        for number, given in enumerate(page["tools"], 1):
+            tool = (
+                {key: given[key] for key in _READ if given.get(key) is not None} if isinstance(given, dict) else given
+            )
+            try:
+                parse_server_result("tools/list", self.version, {**of_page, "tools": [tool]})
+            except ValidationError as error:
+                name = tool.get("name") if isinstance(tool, dict) else None
+                self.left_out.append(LeftOut(_called(name, number), _words(error).removeprefix("tools.0.")))
+            else:
+                tools.append(tool)
+        cursor = page.get("nextCursor")
+        return {**of_page, "tools": tools, **({"nextCursor": cursor} if isinstance(cursor, str) else {})}
 
 
 class _SessionLink(Struct, frozen=True):
@@ -114,23 +181,28 @@ class _SessionLink(Struct, frozen=True):
 
     name: str
     session: ClientSession
+    channel: _Channel
     remote: bool
 
-    async def tools(self) -> Sequence[ToolFacts]:
-        found: list[ToolFacts] = []
+    async def tools(self) -> Listing:
         if (able := self.session.server_capabilities) is None or able.tools is None:
-            return found
+            return Listing()
+        self.channel.version = self.session.protocol_version or self.channel.version
+        self.channel.left_out = []
+        found: dict[str, ToolFacts] = {}
         cursor: str | None = None
-        for _ in range(_MOST_PAGES):
+        passed: set[str | None] = set()
+        while cursor not in passed and len(found) + len(self.channel.left_out) < _MOST_TOOLS > len(passed):
+            passed.add(cursor)
             try:
                 page = await self.session.list_tools(params=types.PaginatedRequestParams(cursor=cursor))
             except (MCPError, ValidationError) as error:
                 raise ServerFailed(f"its list of tools cannot be read: {_words(error)}") from error
-            found += map(_facts, page.tools)
-            cursor = page.next_cursor
-            if not cursor or len(found) >= _MOST_TOOLS:
-                break
-        return found[:_MOST_TOOLS]
+            found.update((tool.name, _facts(tool)) for tool in page.tools)
+            cursor = page.next_cursor or None
+        if cursor not in passed:
+            self.channel.left_out.append(LeftOut("whatever comes behind", f"{_MOST_TOOLS:,} tools are enough"))
+        return Listing(tools=list(found.values())[:_MOST_TOOLS], left_out=tuple(self.channel.left_out))
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         params = types.CallToolRequestParams(name=tool, arguments=dict(arguments))
@@ -170,6 +242,10 @@ class _SessionLink(Struct, frozen=True):
 def _is_end(error: MCPError) -> bool:
     """Say whether the library says that an answer can never come. Servers use the same code for other things."""
     return error.error.code == types.CONNECTION_CLOSED and error.error.message.startswith(_ENDS)
+
+
+def _called(name: object, number: int) -> str:
+    return (one_line(name[:_LONGEST_NAME]) if isinstance(name, str) else "") or f"number {number}"
 
 
 def _facts(tool: types.Tool) -> ToolFacts:

@@ -33,6 +33,7 @@ _AT_ONCE: Final = 16  # calls of one server
 _MOST_OPEN: Final = 200
 _SIGN_OF_LIFE: Final = 10.0  # seconds for a server that left a call without an answer
 _REST: Final = 1.0  # seconds between two looks at a list that changes all the time
+_MOST_NAMED: Final = 5  # of the tools that are left out
 _LONGEST_REASON: Final = 300  # characters
 
 ABSENT: Final = "The server {server} cannot be used now; {then}. Go on without it, and say so if it was needed."
@@ -82,10 +83,24 @@ class ToolFacts(Struct, frozen=True, kw_only=True):
     idempotent: bool = False
 
 
+class LeftOut(Struct, frozen=True):
+    """A tool that is none: its name, and why, in a few words."""
+
+    name: str
+    why: str
+
+
+class Listing(Struct, frozen=True, kw_only=True):
+    """What a server offers, and what is left out of that."""
+
+    tools: Sequence[ToolFacts] = ()
+    left_out: Sequence[LeftOut] = ()
+
+
 class Link(Protocol):
     """An open connection to a server."""
 
-    async def tools(self) -> Sequence[ToolFacts]:
+    async def tools(self) -> Listing:
         """Everything that the server offers. Raises ServerFailed."""
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -143,6 +158,7 @@ class McpServer(Struct, kw_only=True, eq=False):
     warns: bool = True  # whether the operator reads of failures in the log
     settled: asyncio.Event = field(default_factory=asyncio.Event)  # the first attempt has succeeded or failed
     known: frozenset[str] = frozenset()  # its own names of its tools
+    left_out: Sequence[LeftOut] = ()  # of its present list
     ready: bool = False
     failure: str = ""
     _retry_at: float = 0.0
@@ -154,6 +170,13 @@ class McpServer(Struct, kw_only=True, eq=False):
     _queue: asyncio.Queue[_Call | _Heard] = field(default_factory=asyncio.Queue)
     _open: set[_Call] = field(default_factory=set)
     _backoff: Backoff = field(default_factory=lambda: Backoff(_FIRST_PAUSE, _LONGEST_PAUSE))
+
+    @property
+    def lacks(self) -> str:
+        """The tools that are left out, each with the reason, as a clause; "" where all are used."""
+        named = "; ".join(f"{each.name} ({each.why})" for each in self.left_out[:_MOST_NAMED])
+        more = len(self.left_out) - _MOST_NAMED
+        return f"{named}; {more:,} more" if more > 0 else named
 
     @property
     def pause(self) -> float:
@@ -278,9 +301,13 @@ class McpServer(Struct, kw_only=True, eq=False):
             await self.clock.sleep(_REST)
 
     async def _list(self, link: Link) -> None:
-        facts = await link.tools()
-        self.known = frozenset(each.name for each in facts)
-        self.offered(facts)
+        listing = await link.tools()
+        self.known = frozenset(each.name for each in listing.tools)
+        if self.left_out != listing.left_out:
+            self.left_out = listing.left_out
+            tell = log.warning if self.warns and self.left_out else log.info
+            tell("mcp_tools_left_out", server=self.name, tools=[each.name for each in self.left_out[:_MOST_NAMED]])
+        self.offered(listing.tools)
 
     async def _look(self, link: Link) -> None:
         """Find out whether a server that left a call without an answer, or refused it, still answers us."""

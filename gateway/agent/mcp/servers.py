@@ -62,8 +62,8 @@ class McpServers:
                     if not self.offered[server.name]:
                         await server.settled.wait()
 
-    def absent(self) -> Iterator[tuple[str, str]]:
-        """The servers that cannot be used now, each with how it is, for people."""
+    def troubled(self) -> Iterator[tuple[str, str]]:
+        """The servers that cannot be used now, or not with all of their tools, each with how it is, for people."""
         for server in self.servers:
             if server.failure:
                 then = (
@@ -74,6 +74,8 @@ class McpServers:
                 yield server.name, f"not usable: {server.failure}; {then}"
             elif not server.ready:
                 yield server.name, "being started"
+            elif server.left_out:
+                yield server.name, f"used without the tools that cannot be read: {server.lacks}"
 
     def _server(self, name: str, settings: McpServerSettings) -> McpServer:
         known = made_safe(self.lists.read(name, settings.place))
@@ -113,9 +115,11 @@ class McpServers:
         missing = sorted({*server.settings.only, *server.settings.ask} - {ANY, *server.known})
         more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
         detail = f"{server.name}: {counted(len(names), 'tool')}: {', '.join(names[:_LISTED])}{more}"
+        if server.left_out:
+            detail += f"; left out, because they cannot be read: {server.lacks}"
         if missing:
             detail += f"; it has no {', no '.join(missing)}, which the configuration names"
-        return Finding(what=_WHAT, ok=None if missing else True, detail=detail)
+        return Finding(what=_WHAT, ok=None if missing or server.left_out else True, detail=detail)
 
     async def _load(self) -> Connect:
         if self.connect is None:

@@ -128,7 +128,15 @@ for line in sys.stdin:
         if "lies" in HABITS:
             answer["tools"].append({"name": "bad name!", "inputSchema": {"type": "object", "properties": {"a b": {}}}})
         if "breaks" in HABITS:
-            answer["tools"].append({"name": "bad", "inputSchema": "none"})
+            answer = {"tools": "none"}
+        for habit in HABITS:
+            if habit.startswith("bad:"):
+                answer["tools"].insert(0, json.loads(habit[4:]))
+        if "pages" in HABITS:
+            page = int(message.get("params", {}).get("cursor", "0"))
+            answer = {"tools": [tool(f"t{page}-{number}") for number in range(3)]}
+            if page + 1 < int(HABITS[-1]):
+                answer["nextCursor"] = str(page + 1)
     elif method == "tools/call":
         answer = call(message["params"]["name"], message["params"].get("arguments", {}))
     elif method == "ping":

@@ -141,14 +141,14 @@ async def test_a_dead_server_refuses_at_once_and_comes_back_by_itself() -> None:
         fake.hear("lost", "it ended with exit code 3")
         await it.clock.settle()
         assert "the next attempt is in 1 second" in await it.refused("echo")
-        assert list(it.servers.absent()) == [
+        assert list(it.servers.troubled()) == [
             ("demo", "not usable: it ended with exit code 3; the next attempt is in 1 s")
         ]
         await it.clock.advance(1.0)
         assert "the next attempt is in 2 seconds" in await it.refused("echo")
         await it.clock.advance(2.0)
         assert await it.call("echo") == "echo {}"
-        assert list(it.servers.absent()) == []
+        assert list(it.servers.troubled()) == []
         assert it.names == ["demo_echo"], "its tools stay where they stand in the prompt"
 
 
