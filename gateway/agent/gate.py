@@ -51,7 +51,9 @@ class Gate(Struct, frozen=True, kw_only=True):
 
     async def ask(self) -> None:
         """Put all questions of the step to the person at once."""
-        names = {call_id: self._name(call_id) for call_id in self.asked if call_id not in self.results}
+        names = {
+            call_id: self._name(call_id) for call_id, question in self.asked.items() if self._asks(call_id, question)
+        }
         resumed = any(map(self.questions.has_asked, names.values()))
         said = "" if resumed else text_of(self._holder).strip() or self.reply.standing_in()
         for call_id, name in names.items():
@@ -81,7 +83,7 @@ class Gate(Struct, frozen=True, kw_only=True):
             await self._store()
         try:
             async with self.observer.asking():
-                verdict = await self.questions.answer(self._name(call_id))
+                verdict = await self.questions.answer(self._name(self.asked[call_id].of or call_id))
         except asyncio.CancelledError:
             for call in self.calls:  # the calls behind this one did not begin either
                 if call["id"] not in self._begun and call["id"] not in self.results:
@@ -89,6 +91,10 @@ class Gate(Struct, frozen=True, kw_only=True):
             raise
         if verdict != "approved":
             raise ToolDenied(DENIED if verdict == "denied" else UNANSWERED)
+
+    def _asks(self, call_id: str, question: Question) -> bool:
+        """Say whether the question is put for this call, which has no result yet, and not for another one."""
+        return call_id not in self.results and question.of in ("", call_id)
 
     async def _store(self) -> None:
         left = [

@@ -11,6 +11,7 @@ from gateway.agent.conversation import Conversation
 from gateway.agent.gate import Gate
 from gateway.agent.memory.memories import Memories, TurnMemory
 from gateway.agent.ports import Observer, Questions, Reply, TranscriptWriter
+from gateway.agent.provenance import Provenance, provenance, turn_in
 from gateway.agent.tools.base import Around, Files, Question, Recall, ReminderBook, ToolContext
 from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.agent.tools.outputs import OutputLimits, Outputs
@@ -42,6 +43,9 @@ class ToolSteps:
     traced: Traced = untraced
     _offer: Offer = field(default_factory=partial(Offer, order=(), offered={}))  # the tools of the present step
     _tools: ToolRuntime = field(init=False)
+    _foreign: dict[str, None] = field(default_factory=dict)  # the origins of foreign words that the turn has read
+    _provenance: Provenance = field(default_factory=Provenance)  # the same, for a step that may keep words
+    _asked_to_keep: bool = False  # in this turn
 
     def offer(self, conversation: Conversation) -> None:
         """Look up the present tools: some come and go while the turn runs."""
@@ -66,7 +70,7 @@ class ToolSteps:
         names = [call["function"]["name"] for call in calls]
         self.observer.phase("running tools", step, names)
         self.toolbox.used(names)
-        asked = self._tools.questions(calls, admin=self.caller.admin)
+        asked = self._asked(conversation, calls)
         intents = self._tools.intents(calls, asked)
         if intents:
             await self.writer.begin_tools(conversation, intents)
@@ -89,10 +93,23 @@ class ToolSteps:
             if call["id"] not in waiting and not self._tools.repeatable(call, begun=call["id"] in begun)
         }
         left = [call for call in calls if call["id"] not in results]
-        asked = self._tools.questions(left, admin=self.caller.admin)
+        asked = self._asked(conversation, left)
         if not asked and (behind := self._tools.intents(left)):  # they waited behind an answered question
             await self.writer.begin_tools(conversation, behind)
         await self._complete(conversation, calls, results, asked)
+
+    def _asked(self, conversation: Conversation, calls: Sequence[ToolCall]) -> Mapping[str, Question]:
+        """The questions to the person before these calls. What they may keep is asked about once in a turn."""
+        asked = self._tools.questions(calls, admin=self.caller.admin)
+        if self._offer.keepers.isdisjoint([call["function"]["name"] for call in calls]):
+            return asked
+        seen = provenance(turn_in(conversation.newest_first()))
+        self._foreign.update(dict.fromkeys(seen.foreign))
+        self._provenance = Provenance(own=seen.own or self._provenance.own, foreign=tuple(self._foreign))
+        free = [call for call in calls if call["id"] not in asked]
+        kept = {} if self._asked_to_keep else self._tools.keeping(free, self._provenance)
+        self._asked_to_keep = self._asked_to_keep or bool(kept)
+        return {**kept, **asked}
 
     async def _complete(
         self,
@@ -107,8 +124,11 @@ class ToolSteps:
             recall=self.recall,
             around=self.around,
             files=self.files,
-            memory=TurnMemory(self.memories, conversation.stored.session, conversation.stored.messages),
+            memory=TurnMemory(
+                self.memories, conversation.stored.session, conversation.stored.messages, self._provenance.origin
+            ),
             reminders=self.reminders,
+            provenance=self._provenance,
             admin=self.caller.admin,
             todos=conversation.fresh.todos,
             hidden=self._offer.hidden,
@@ -140,6 +160,9 @@ class ToolSteps:
             # Finished results are recorded in the order of the calls, even after a cancellation.
             conversation.after_tools(context.todos, (*self._offer.order, *context.found))
             gate.keep()
+        for result in results.values():  # kept here, too, because a compaction may take it away within the turn
+            if origin := note_of(result).get("origin"):
+                self._foreign[origin] = None
         self.points("turn.tools_ran")
         await self.writer.record_step(conversation)
         self.points("turn.step_recorded")

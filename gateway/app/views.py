@@ -165,7 +165,12 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         ctx = self._context(source)
         facts = (await ctx.sessions.memories.of(scope_of(ctx.key, source.chat_type))).listed()
         return [
-            Memo(number=fact.number, text=fact.text, said_at=fact.said_at, said_by=fact.said_by_name or fact.said_by)
+            Memo(
+                number=fact.number,
+                text=fact.text,
+                said_at=fact.said_at,
+                said_by=f"the words of {fact.origin}" if fact.origin else fact.said_by_name or fact.said_by,
+            )
             for fact in facts
         ]
 

@@ -157,8 +157,9 @@ def _line(ctx: CommandContext, fact: Fact) -> str:
 
 
 def _said(ctx: CommandContext, fact: Fact) -> str:
-    """A fact, and in brackets its speaker and time."""
+    """A fact, and in brackets its speaker and time, or whose words I kept for them."""
     who = "you" if is_alone(ctx.key, ctx.inbound.source.chat_type) else (flat(fact.said_by_name) or "somebody")
+    who = f"the words of {flat(ctx.redact(fact.origin))}, kept for {who}" if fact.origin else who
     return f"{flat(ctx.redact(fact.text))} ({who}, {day(fact.said_at, ctx.sessions.memories.zone)})"
 
 

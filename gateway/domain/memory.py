@@ -27,7 +27,8 @@ class Fact(Struct, frozen=True, kw_only=True):
     platform's id of a person, "" unknown) and `said_at` are the message that said it. `used_at`: when a search found
     the fact last, `uses` how often that was, or how often it was said again. A fact that no longer holds names its
     successor (`superseded_by`) and the time. Times are seconds since the epoch. `number`: by which people name the
-    fact; the scope never gives it to another one. 0: none yet.
+    fact; the scope never gives it to another one. 0: none yet. `origin`: whose words it is, in a few words, where the
+    person did not say it themselves but the bot read it somewhere; "" for what they said.
 
     A fact with `forgotten` has no text: a person had its message forgotten, so nothing is to be learned from the
     message again."""
@@ -48,6 +49,7 @@ class Fact(Struct, frozen=True, kw_only=True):
     superseded_at: float | None = None
     forgotten: bool = False
     number: int = 0
+    origin: str = ""
 
     @property
     def is_current(self) -> bool:

@@ -55,7 +55,7 @@ class Reminder(Struct, frozen=True, kw_only=True):
     its rule up to `settled_until` are over. `fired` counts how often it fired; `shown_as` is the id of the row of the
     last time, and `said` that row's text. `failures`: runs of a prompt that failed in a row, up to the run of the
     number `judged`. `token` stands on its buttons. `parked`: its chat is closed, so it waits until somebody writes
-    there; the store says so.
+    there; the store says so. `origin`: whose words the text is, where the model read it somewhere; "" for a person's.
     """
 
     id: str
@@ -82,6 +82,7 @@ class Reminder(Struct, frozen=True, kw_only=True):
     version: int = 1
     number: int = 0
     parked: bool = False
+    origin: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -114,9 +115,14 @@ class Reminder(Struct, frozen=True, kw_only=True):
 
     @property
     def brief(self) -> str:
-        """Return the text in one line of a list."""
+        """Return the text in one line of a list, and whose words it is."""
         flat = " ".join(self.text.split())
-        return flat if len(flat) <= _SHOWN else f"{flat[: _SHOWN - 1]}…"
+        return f"{flat if len(flat) <= _SHOWN else f'{flat[: _SHOWN - 1]}…'}{self.credit}"
+
+    @property
+    def credit(self) -> str:
+        """Return whose words the text is, behind it; "" for a person's."""
+        return f" (the words of {self.origin})" if self.origin else ""
 
     def local(self, moment: float) -> str:
         """A moment in its time zone."""
@@ -233,7 +239,7 @@ def shown(firing: Firing) -> str:
     if firing.missed:
         late += f"{', ' if late else ''}{counted(firing.missed, 'earlier time')} missed"
     to = f"{speaker(reminder.source)}: " if reminder.source.chat_type != "direct" else ""
-    return f"⏰ {to}{reminder.text}{f' ({late})' if late else ''}"
+    return f"⏰ {to}{reminder.text}{reminder.credit}{f' ({late})' if late else ''}"
 
 
 def together(firings: Sequence[Firing], most: int) -> tuple[str, int]:
@@ -257,9 +263,9 @@ def asked(firing: Firing, now: float) -> str:
     who = speaker(reminder.source) if reminder.source.user_name else "the person"
     late = f", late by {roughly(firing.delay)}" if firing.delay >= LATE else ""
     how = f"{reminder.often} " if reminder.rule else ""
-    return (
-        f"[scheduled {how}by {who}; it is {reminder.local(now)} now{late}; nobody waits at the screen]\n{reminder.text}"
-    )
+    whose = f"; the words of {reminder.origin}, which {who} let stand" if reminder.origin else ""
+    here = f"it is {reminder.local(now)} now{late}; nobody waits at the screen{whose}"
+    return f"[scheduled {how}by {who}; {here}]\n{reminder.text}"
 
 
 def roughly(seconds: float) -> str:

@@ -31,9 +31,8 @@ _LOOK_AGAIN: Final = 5.0  # seconds: news of a decision may be lost on their way
 _READ_WITHIN: Final = 2.0
 _BEHIND: Final = 20  # waiting items that are looked at for an answer: it stands first, or there is none
 
-NOBODY: Final = (
-    "Nobody could answer here, so it counted as a no: ask again in `legato chat`, or say in {where} what needs no yes."
-)
+UNHEARD: Final = "Nobody could answer here, so it counted as a no: ask again in `legato chat`"
+NOBODY: Final = f"{UNHEARD}, or say in {{where}} what needs no yes."
 ASKED: Final = "{question}\n\n{how}. Without an answer within {span} I take it as a no."
 DECIDED: Final[dict[Verdict, str]] = {
     "approved": "Approved.",
@@ -261,7 +260,7 @@ class TurnQuestions(Struct, kw_only=True):
         if not self._unheard:
             return ""
         settings = sorted({f"`{self._settings[call]}`" for call in self._unheard if self._settings.get(call)})
-        return NOBODY.format(where=" and ".join(settings) or "the configuration")
+        return NOBODY.format(where=" and ".join(settings)) if settings else f"{UNHEARD}."
 
     async def ask(self, call: str, question: Question, said: str, said_as: str | None) -> None:
         """Put a question, behind the words that the model said before it."""

@@ -256,9 +256,17 @@ class PersonReminders(Struct, frozen=True, kw_only=True):
         return self.every.clock.now()
 
     async def add(
-        self, *, kind: ReminderKind, text: str, when: When, zone: str, when_late: WhenLate = "say", cause: str
+        self,
+        *,
+        kind: ReminderKind,
+        text: str,
+        when: When,
+        zone: str,
+        when_late: WhenLate = "say",
+        cause: str,
+        origin: str = "",
     ) -> Reminder:
-        """Store a reminder. What one item asks for with one `cause` is one reminder."""
+        """Store a reminder. What one item asks for with one `cause` is one reminder. `origin`: as a Reminder has it."""
         every, item, now = self.every, self.item, self.now()
         reminder = Reminder(
             id=lasting_id("r", item.key, item.inbound.event_id, cause, size=8),
@@ -275,6 +283,7 @@ class PersonReminders(Struct, frozen=True, kw_only=True):
             token=every.ids.new("t"),
             made_by=item.inbound.event_id,
             made_at=now,
+            origin=origin,
         )
         self._check_often(reminder)
         rules = every.rules
@@ -319,14 +328,14 @@ class PersonReminders(Struct, frozen=True, kw_only=True):
         now = self.now()
         return await self._change(number, lambda each: resumed(each, now) if each.state == "paused" else None)
 
-    async def reword(self, number: int, text: str | None, when: When | None, zone: str) -> Reminder:
-        """Another text, another time, or both, for one that is open."""
+    async def reword(self, number: int, text: str | None, when: When | None, zone: str, origin: str = "") -> Reminder:
+        """Another text (of this `origin`), another time, or both, for one that is open."""
         worded, now = None if text is None else _checked(text), self.now()
 
         def decide(each: Reminder) -> Reminder | None:
             if not each.is_open:
                 return None
-            after = each.changed(text=worded or each.text)
+            after = each.changed(text=worded, origin=origin) if worded else each.changed()
             if when is None:
                 return after
             self._check_often(after := moved(after, when, zone, now))

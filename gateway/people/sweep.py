@@ -174,7 +174,7 @@ def _arrival(fired: Firing, event: str, now: float) -> Arrival:
         source=reminder.source,
         text=asked(fired, now),
         kind="schedule",
-        own=reminder.text,
+        own="" if reminder.origin else reminder.text,
         sent_at=now,
     )
     return Arrival(inbound=inbound, key=reminder.key, at=now)

@@ -39,7 +39,7 @@ async def keep(store: Store, *facts: Fact, gone: tuple[str, ...] = (), scope: Se
 
 async def test_facts_come_back_whole_oldest_first_and_after_a_crash(bench: Bench) -> None:
     store = await bench.open()
-    new, old = fact(2, uses=3, used_at=START + 9.25, said_by_name="Änna"), fact(1)
+    new, old = fact(2, uses=3, used_at=START + 9.25, said_by_name="Änna", origin="the page ö.example"), fact(1)
     old = replace(old, superseded_by="f2", superseded_at=START + 4)
     bare = fact(3, text="", forgotten=True, about="notes")
     await keep(store, new, bare, old)

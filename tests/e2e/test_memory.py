@@ -139,6 +139,8 @@ async def test_what_was_forwarded_is_no_fact_about_who_forwarded_it(tmp_path: Pa
             assert len(await facts(live)) == kept
         inbound = live.adapter.inbound("[forwarded]\nI hate opera")
         await live.adapter.receive(replace(inbound, own=""))
+        await eventually(lambda: live.adapter.shown("c", "question"))
+        await live.tell("y")
         await live.answer(inbound.event_id)
         assert [each.about for each in await facts(live)] == ["person", "notes"]
 

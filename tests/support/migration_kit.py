@@ -198,7 +198,15 @@ async def _memory(store: Store) -> None:
     said = {"message_id": "12", "session_id": "s1", "said_by": "u1", "said_at": START + 0.25}
     old = Fact(scope=key("1"), id="f1", about="person", text="likes 茶 \ud83d", made_at=START + 2, **said)  # type: ignore[arg-type]
     new = replace(
-        old, id="f2", text="likes coffee", said_by_name="Änn", used_at=START + 9.5, uses=3, made_at=START + 3, number=2
+        old,
+        id="f2",
+        text="likes coffee",
+        said_by_name="Änn",
+        used_at=START + 9.5,
+        uses=3,
+        made_at=START + 3,
+        number=2,
+        origin="the page ö",
     )
     old = replace(old, superseded_by="f2", superseded_at=START + 3.5)
     bare = replace(old, id="f0", text="", forgotten=True, superseded_by=None, superseded_at=None, said_by="")

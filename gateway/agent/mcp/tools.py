@@ -35,6 +35,7 @@ class McpTool:
     parameters: Mapping[str, Any]
     read_only: bool
     idempotent: bool
+    brings: str
     timeout: float
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> Result:
@@ -111,6 +112,7 @@ def tools_of(server: McpServer, facts: Sequence[ToolFacts], taken: Collection[st
             "parameters": each.schema,
             "read_only": settings.trust and each.read_only,
             "idempotent": settings.trust and each.idempotent,
+            "brings": f"the server {server.name}",
             "timeout": settings.timeout,
         }
         asks, admins_only = settings.asks(own), settings.admins_only

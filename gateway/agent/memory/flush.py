@@ -209,7 +209,7 @@ class Flushes(Struct, frozen=True, kw_only=True):
         if not findings.steps:
             return
         session = findings.session
-        edits = [self.memories.edit(session, step.source) for step in findings.steps]
+        edits = [self.memories.edit(session, step.source, step.origin) for step in findings.steps]
 
         def refused(error: ToolError) -> None:
             log.info("flush_refused", session=session.id, error=str(error))

@@ -52,14 +52,16 @@ class Memories(Struct, frozen=True, kw_only=True):
                 return after
         raise StoreUnavailable("The memory is changed by too many at once; try again.")
 
-    def edit(self, session: Session, source: Source) -> Edit:
-        """A step by which the message of `source` changes the memory of a session's scope."""
+    def edit(self, session: Session, source: Source, origin: str = "") -> Edit:
+        """A step by which the message of `source` changes the memory of a session's scope. `origin`: of the new text,
+        as a Fact has it."""
         return Edit(
             scope=scope_of(session.key, session.chat_type),
             source=source,
             now=self.clock.now(),
             alone=is_alone(session.key, session.chat_type),
             redact=self.redact,
+            origin=origin,
         )
 
     async def forget(self, scope: SessionKey, facts: Sequence[Fact], messages: Sequence[Source]) -> None:
@@ -70,19 +72,21 @@ class Memories(Struct, frozen=True, kw_only=True):
 
 
 class TurnMemory(Struct, frozen=True):
-    """The memory as a turn's tool uses it. The source of a new fact is the message that the turn answers."""
+    """The memory as a turn's tool uses it. The source of a new fact is the message that the turn answers. `origin`
+    says whose words a new text is."""
 
     memories: Memories
     session: Session
     messages: Sequence[Message]  # as they are stored
+    origin: Callable[[str], str] = lambda _: ""
 
     async def add(self, about: About, text: str) -> str:
         """Remember a text. Raises ToolError."""
-        return await self._edited(lambda edit, memory: edit.add(memory, about, text))
+        return await self._edited(lambda edit, memory: edit.add(memory, about, text), text)
 
     async def replace(self, words: str, text: str) -> str:
         """Put a text in the place of the fact with these words, or this #number. Raises ToolError."""
-        return await self._edited(lambda edit, memory: edit.replace(memory, words, text))
+        return await self._edited(lambda edit, memory: edit.replace(memory, words, text), text)
 
     async def remove(self, words: str) -> str:
         """Forget the fact with these words, or this #number. Raises ToolError."""
@@ -96,8 +100,8 @@ class TurnMemory(Struct, frozen=True):
             await self.memories.change(scope, lambda memory: used(memory, _still(memory, facts), now))
         return facts
 
-    async def _edited(self, step: Callable[[Edit, Memory], tuple[Memory, str]]) -> str:
-        edit = self.memories.edit(self.session, self._source())
+    async def _edited(self, step: Callable[[Edit, Memory], tuple[Memory, str]], text: str = "") -> str:
+        edit = self.memories.edit(self.session, self._source(), self.origin(text) if text else "")
         said: list[str] = []
 
         def make(memory: Memory) -> Memory:

@@ -16,6 +16,7 @@ from msgspec.json import decode
 from gateway.agent.memory.memories import source_of
 from gateway.agent.memory.rules import Edit, Source
 from gateway.agent.memory.snapshot import day, flat, line_of
+from gateway.agent.provenance import Provenance, may_demand, provenance, turns_in
 from gateway.domain.memory import About, Memory
 from gateway.domain.message import Message, ToolCall, is_request, is_summary, note_of, own_words, said_in
 from gateway.domain.notes import MEMORY_REQUEST
@@ -77,13 +78,14 @@ class _Given(Struct, frozen=True, kw_only=True):
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """One change that a review asks for, and the message that says it."""
+    """One change that a review asks for, and the message that says it. `origin`: of its text, as a Fact has it."""
 
     action: Literal["add", "replace", "remove"]
     about: About
     text: str
     fact: str
     source: Source
+    origin: str = ""
 
     def taken(self, memory: Memory, edit: Edit) -> Memory:
         """The memory after it. Raises ToolError."""
@@ -97,11 +99,12 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 class Review(Struct, frozen=True, kw_only=True):
-    """The reading matter of a flush: the material, and the sources by their numbers in it. `is_trivial`: too little
-    was said to be worth a call."""
+    """The reading matter of a flush: the material, and the sources by their numbers in it, each with what its turn
+    `read`. `is_trivial`: too little was said to be worth a call."""
 
     turns: str
     sources: Sequence[Source]
+    read: Sequence[Provenance]
     is_trivial: bool
 
     def request(
@@ -114,7 +117,8 @@ class Review(Struct, frozen=True, kw_only=True):
         return [{"role": "system", "content": INSTRUCTIONS}, {"role": "user", "content": text}]
 
     def steps(self, calls: Sequence[ToolCall]) -> list[Step]:
-        """The changes that an answer asks for. Changes that cannot be read, or name no message, are left out."""
+        """The changes that an answer asks for. Changes that cannot be read, or name no message, are left out, and so is
+        whatever may be an order and was not said by the person: nobody can be asked now."""
         found = [self._step(call["function"]["arguments"]) for call in calls if call["function"]["name"] == "memory"]
         return [step for step in found if step is not None][:_MOST_STEPS]
 
@@ -128,8 +132,10 @@ class Review(Struct, frozen=True, kw_only=True):
         if not 1 <= place <= len(self.sources):
             return None
         about: About = "notes" if given.about == "notes" else "person"
-        source = self.sources[place - 1]
-        return Step(action=given.action, about=about, text=given.text, fact=given.fact, source=source)
+        source, origin = self.sources[place - 1], self.read[place - 1].origin(given.text) if given.text else ""
+        if origin and may_demand(given.text):
+            return None
+        return Step(action=given.action, about=about, text=given.text, fact=given.fact, source=source, origin=origin)
 
 
 def review_of(
@@ -138,21 +144,26 @@ def review_of(
     """Return the stored messages as a flush reads them. People's own words come first where the room, in characters,
     is short: the newest of them."""
     sources: list[Source] = []
+    read: list[Provenance] = []
     parts: list[tuple[int, str]] = []  # the number of its source, 0 for the assistant, and a line
-    for message in messages:
-        if is_request(message) and not note_of(message).get("withheld"):
-            source = source_of(message, session)
-            own = _said(message)
-            if source.message_id and source.message_id not in barred and own.strip():
-                sources.append(source)
-                parts.append((len(sources), own))
-        elif message["role"] == "assistant" and not is_summary(message) and said_in(message).strip():
-            parts.append((0, said_in(message)))
+    for turn in turns_in(messages):
+        of_turn = provenance(turn)
+        for message in turn:
+            if is_request(message) and not note_of(message).get("withheld"):
+                source = source_of(message, session)
+                own = _said(message)
+                if source.message_id and source.message_id not in barred and own.strip():
+                    sources.append(source)
+                    read.append(of_turn)
+                    parts.append((len(sources), own))
+            elif message["role"] == "assistant" and not is_summary(message) and said_in(message).strip():
+                parts.append((0, said_in(message)))
     lines = [
         (number, f"{f'[{number}] person' if number else 'assistant'}: {_shown(text, redact, number)}")
         for number, text in _fitting(parts, min(room, MOST_CHARS))
     ]
-    return Review(turns="\n".join(line for _, line in lines), sources=sources, is_trivial=_is_trivial(sources))
+    shown = "\n".join(line for _, line in lines)
+    return Review(turns=shown, sources=sources, read=read, is_trivial=_is_trivial(sources))
 
 
 def _is_trivial(sources: Sequence[Source]) -> bool:

@@ -43,7 +43,7 @@ CREDENTIAL: Final = "That seems to hold a credential, and memory goes to the mod
 
 
 class Source(Struct, frozen=True, kw_only=True):
-    """The message that says something. `own`: the words that its sender said; `others`: the other facts that hold."""
+    """The message that says something. `own`: the words that its sender said; `others`: the other words in it."""
 
     message_id: str
     session_id: str
@@ -55,13 +55,15 @@ class Source(Struct, frozen=True, kw_only=True):
 
 
 class Edit(Struct, frozen=True, kw_only=True):
-    """One step, and when it is made. `alone`: the scope is one person's, so facts may be about them."""
+    """One step, and when it is made. `alone`: the scope is one person's, so facts may be about them. `origin`: whose
+    words a new text is, as a Fact has it."""
 
     scope: SessionKey
     source: Source
     now: float
     alone: bool
     redact: Callable[[str], str]
+    origin: str = ""
 
     def add(self, memory: Memory, about: About, text: str) -> tuple[Memory, str]:
         """Remember a text. A fact that says the same is brought up to date. Raises ToolError."""
@@ -132,6 +134,7 @@ class Edit(Struct, frozen=True, kw_only=True):
             return memory
         said = self._fact(known.about, text)
         said = replace(said, id=known.id, number=known.number, made_at=known.made_at, uses=known.uses + 1)
+        said = said if known.origin else replace(said, origin="")  # the person said it before
         return _with(memory, said)
 
     def _fact(self, about: About, text: str) -> Fact:
@@ -147,6 +150,7 @@ class Edit(Struct, frozen=True, kw_only=True):
             said_by_name=source.said_by_name,
             said_at=source.said_at,
             made_at=self.now,
+            origin=self.origin,
         )
 
     def _id(self, text: str) -> str:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct, field
 
+from gateway.agent.provenance import Kept, Provenance
 from gateway.domain.file import KeptFile
 from gateway.domain.memory import About, Fact
 from gateway.domain.reminder import Reminder, ReminderKind, WhenLate
@@ -100,9 +101,9 @@ class ReminderBook(Protocol):
         """Keep the person's time zone."""
 
     async def add(
-        self, *, kind: ReminderKind, text: str, when: When, zone: str, when_late: WhenLate, cause: str
+        self, *, kind: ReminderKind, text: str, when: When, zone: str, when_late: WhenLate, cause: str, origin: str
     ) -> Reminder:
-        """Store a reminder. The same `cause` in the same turn is one reminder."""
+        """Store a reminder. The same `cause` in the same turn is one reminder. `origin`: as a Reminder has it."""
 
     async def listed(self) -> Sequence[Reminder]:
         """The open ones by their number, then the latest that are over."""
@@ -119,8 +120,8 @@ class ReminderBook(Protocol):
     async def resume(self, number: int) -> Reminder:
         """One that was paused goes on."""
 
-    async def reword(self, number: int, text: str | None, when: When | None, zone: str) -> Reminder:
-        """Another text, another time, or both."""
+    async def reword(self, number: int, text: str | None, when: When | None, zone: str, origin: str) -> Reminder:
+        """Another text (of this `origin`), another time, or both."""
 
 
 class ToolContext(Struct, kw_only=True):
@@ -134,6 +135,7 @@ class ToolContext(Struct, kw_only=True):
     files: Files
     reminders: ReminderBook
     memory: MemoryAccess | None = None
+    provenance: Provenance = field(default_factory=Provenance)  # of what the turn has read
     admin: bool = False  # whether the person whom the turn answers is one
     todos: tuple[Todo, ...] = field(default=())
     hidden: Sequence[HiddenTool] = ()
@@ -214,11 +216,31 @@ class RefersToMessage(Protocol):
     refers: bool
 
 
+@runtime_checkable
+class Keeps(Protocol):
+    """A tool that keeps words beyond their conversation: they stand in later prompts, or are said or carried out later.
+    Words that a turn has read somewhere else (`gateway.agent.provenance`) are kept after a person's yes alone, and
+    with `ToolContext.provenance.origin` of them."""
+
+    def kept(self, arguments: Mapping[str, Any]) -> Kept | None:
+        """What this call keeps; None: nothing."""
+
+
+@runtime_checkable
+class Brings(Protocol):
+    """A tool that says whose words its results are, in a few words, with {arguments} in them; "" where they are the
+    program's own or the conversation's. The results of any other tool are foreign, and the tool's."""
+
+    brings: str
+
+
 class Question(NamedTuple):
-    """The question before a call, and the key of the configuration that decides whether it is asked."""
+    """The question before a call, and the key of the configuration that decides whether it is asked; "": none does.
+    `of`: the call under which it is asked, where one question is about several calls."""
 
     text: str
-    setting: str
+    setting: str = ""
+    of: str = ""
 
 
 def schema(*required: str, **properties: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ class ClockTool:
     parameters = schema(timezone={"type": "string", "description": "IANA name, e.g. Europe/Vienna. Default: UTC."})
     read_only = True
     idempotent = True
+    brings = ""
     timeout = 5.0
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:

@@ -29,6 +29,7 @@ class FindTools:
     parameters = schema("words", words={"type": "string", "minLength": 1, "description": "Such as: create issue."})
     read_only = True
     idempotent = True
+    brings = ""
     timeout = 5.0
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:

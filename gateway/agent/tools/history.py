@@ -45,6 +45,7 @@ class HistoryTool:
     )
     read_only = True
     idempotent = True
+    brings = ""
     recalls = True
     timeout = 20.0
 
@@ -76,6 +77,7 @@ class HistoryReadTool:
     )
     read_only = True
     idempotent = True
+    brings = ""
     recalls = True
     timeout = 20.0
 

@@ -7,6 +7,7 @@ from datetime import UTC
 from typing import Any, Final
 
 from gateway.agent.memory.snapshot import day, flat
+from gateway.agent.provenance import Kept
 from gateway.agent.tools.base import ToolContext, schema
 from gateway.domain.memory import LONGEST_FACT, Fact
 from gateway.runtime.errors import ToolError
@@ -51,9 +52,17 @@ class MemoryTool:
     parameters = schema("action", **PROPERTIES)
     read_only = False
     idempotent = True
+    brings = ""
     recalls = True
     refers = True
     timeout = 20.0
+
+    def kept(self, arguments: Mapping[str, Any]) -> Kept | None:
+        """The new text of a fact."""
+        action = arguments.get("action")
+        text = arguments.get("text") if action in ("add", "replace") else None
+        personal = action == "add" and arguments.get("about") != "notes"
+        return Kept("fact about you" if personal else "note", text, personal) if isinstance(text, str) else None
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """Change or search the memory, and return the result."""
@@ -80,6 +89,7 @@ def _given(arguments: Mapping[str, Any], name: str) -> str:
 
 def _line(fact: Fact) -> str:
     said = f"{day(fact.said_at, UTC)}: {flat(fact.text)}"
+    said += f" [the words of {flat(fact.origin)}]" if fact.origin else ""
     if fact.is_current:
         return f"- #{fact.number} {said}"
     return f"- {said} (no longer true since {day(fact.superseded_at or fact.made_at, UTC)})"

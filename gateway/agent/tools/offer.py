@@ -8,7 +8,7 @@ would take too much of the window, the rarely used ones are hidden, until `find_
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -16,16 +16,19 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
+from gateway.agent.provenance import Kept
 from gateway.agent.tools.arguments import Arguments
-from gateway.agent.tools.base import HiddenTool, NeedsApproval, RefersToMessage, Tool
-from gateway.domain.chat import Source
+from gateway.agent.tools.base import Brings, HiddenTool, Keeps, NeedsApproval, RefersToMessage, Tool
+from gateway.domain.chat import Source, one_line
+from gateway.domain.message import ToolCall
 from gateway.domain.place import is_person, names, narrowest
 from gateway.domain.session import Session
-from gateway.runtime.errors import ConfigError
+from gateway.runtime.errors import ConfigError, ToolError
 from gateway.runtime.structs import replace
 
 OWN: Final = "legato"  # the origin of tools that are there from start to end
 FIND: Final = "find_tools"  # on offer while tools are hidden
+_LONGEST_ORIGIN: Final = 100  # characters
 _MOST_MADE: Final = 64  # offers that are remembered
 SHARE: Final = 0.20  # of the window, for schemas; beyond, rarely used tools are hidden
 
@@ -120,10 +123,14 @@ def _closest_first(source: Source, *, mail_ids: bool) -> Iterator[str]:
 
 class Offered(Struct, frozen=True, kw_only=True):
     """A registered tool, and its description for a model. `asking` is the tool, if a person must allow calls of it;
-    `refers`: it names the message that the turn answers. `gone`: its origin took it away since."""
+    `keeping`: the tool, if it keeps words. `brings`: as the
+    tool says it. `refers`: it names the message that the turn answers. `gone`: its origin
+    took it away since."""
 
     tool: Tool
     asking: NeedsApproval | None
+    keeping: Keeps | None
+    brings: str
     refers: bool
     origin: str
     schema: dict[str, Any]
@@ -165,6 +172,29 @@ class Offer(Struct, frozen=True, kw_only=True, dict=True):
         """The tool of this name, if a person must allow calls of it."""
         each = self._there(name)
         return None if each is None else each.asking
+
+    @cached_property
+    def keepers(self) -> frozenset[str]:
+        """The names of the tools that may keep words beyond their conversation."""
+        return frozenset([name for name, each in self.offered.items() if each.keeping is not None])
+
+    def kept(self, name: str, arguments: str) -> Kept | None:
+        """What a call of the tool of this name keeps. Raises ToolError for arguments that cannot be read."""
+        each = self._there(name)
+        return None if each is None or each.keeping is None else each.keeping.kept(each.arguments.read(arguments))
+
+    def brings(self, call: ToolCall) -> str:
+        """Whose words the result of a call is, in a few words; "" for none but the conversation's."""
+        each = self.offered.get(call["function"]["name"])
+        if each is None:
+            return ""  # an engine's tool, which repeats the conversation, or none
+        if "{" not in each.brings:
+            return each.brings
+        try:
+            arguments = each.arguments.read(call["function"]["arguments"])
+        except ToolError:
+            return ""  # it was not run
+        return one_line(each.brings.format_map(defaultdict(str, arguments))[:_LONGEST_ORIGIN])
 
     def refers(self, name: str) -> bool:
         """Say whether the tool of this name names the message that the turn answers."""
@@ -223,6 +253,8 @@ class Toolbox:
             self._offered[tool.name] = Offered(
                 tool=tool,
                 asking=tool if isinstance(tool, NeedsApproval) else None,
+                brings=tool.brings if isinstance(tool, Brings) else f"the tool {tool.name}",
+                keeping=tool if isinstance(tool, Keeps) else None,
                 refers=isinstance(tool, RefersToMessage),
                 origin=origin,
                 schema=schema,

@@ -50,6 +50,7 @@ class ReadFileTool:
     )
     read_only = True
     idempotent = True
+    brings = "the file {file}"
     recalls = True  # a file's words are found in the file
     result_chars = None  # its pages are short, and a kept file is not kept again
     timeout = 30.0

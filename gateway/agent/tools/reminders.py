@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC
 from typing import Any, Final
 
+from gateway.agent.provenance import Kept
 from gateway.agent.tools.base import ReminderBook, ToolContext, schema
 from gateway.domain.recurrence import zone_named
 from gateway.domain.reminder import Reminder, ReminderKind, WhenLate, next_moments, written
@@ -40,7 +41,17 @@ class RemindersTool:
     )
     read_only = False
     idempotent = True
+    brings = ""
     timeout = 20.0
+
+    def kept(self, arguments: Mapping[str, Any]) -> Kept | None:
+        """The text of a reminder, and when it comes."""
+        text, action = arguments.get("text"), arguments.get("action")
+        if action not in ("create", "change") or not isinstance(text, str) or not text.strip():
+            return None
+        what = "prompt that I answer" if arguments.get("kind") == "ask" else "reminder"
+        when = arguments.get("when")
+        return Kept(f"{what}, {when}" if when else what, text)
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """Change the reminders and say when the next one comes, or return the list."""
@@ -48,7 +59,7 @@ class RemindersTool:
         try:
             zone = await self._zone(arguments, book)
             now = context.clock.now()
-            done = await self._done(action, arguments, book, zone, now)
+            done = await self._done(action, arguments, book, zone, now, context.provenance.origin)
         except (UserError, BadTime) as error:
             raise ToolError(str(error)) from None
         return f"It is {written(now, zone)} now. {done}"
@@ -63,7 +74,15 @@ class RemindersTool:
             raise ToolError(f"{named[:60]!r} is not a time zone; use an IANA name such as Europe/Vienna.")
         return named
 
-    async def _done(self, action: str, arguments: Mapping[str, Any], book: ReminderBook, zone: str, now: float) -> str:
+    async def _done(
+        self,
+        action: str,
+        arguments: Mapping[str, Any],
+        book: ReminderBook,
+        zone: str,
+        now: float,
+        origin: Callable[[str], str],
+    ) -> str:
         if action == "list":
             return "\n".join(["Reminders:", *map(_line, await book.listed())])
         if action == "timezone":
@@ -76,23 +95,19 @@ class RemindersTool:
             late: WhenLate = "skip" if arguments.get("when_late") == "skip" else "say"
             cause = json.dumps(dict(arguments), sort_keys=True, default=str)
             text = _text(arguments, "text")
-            made = await book.add(kind=kind, text=text, when=when, zone=zone, when_late=late, cause=cause)
+            made = await book.add(
+                kind=kind, text=text, when=when, zone=zone, when_late=late, cause=cause, origin=origin(text)
+            )
             return f"Stored: {_line(made)}"
         number = arguments.get("number")
         if not isinstance(number, int):
             raise ToolError("`number` says which one; the action `list` gives the numbers.")
-        return f"Now: {_line(await self._changed(action, number, arguments, book, zone, when, now))}"
+        if action == "change":
+            text = _text(arguments, "text")
+            return f"Now: {_line(await book.reword(number, text or None, when, zone, origin(text)))}"
+        return f"Now: {_line(await self._changed(action, number, book, when, now))}"
 
-    async def _changed(
-        self,
-        action: str,
-        number: int,
-        arguments: Mapping[str, Any],
-        book: ReminderBook,
-        zone: str,
-        when: When | None,
-        now: float,
-    ) -> Reminder:
+    async def _changed(self, action: str, number: int, book: ReminderBook, when: When | None, now: float) -> Reminder:
         match action:
             case "cancel":
                 return await book.cancel(number)
@@ -102,8 +117,6 @@ class RemindersTool:
                 return await book.skip(number)
             case "resume":
                 return await book.resume(number)
-            case "change":
-                return await book.reword(number, _text(arguments, "text") or None, when, zone)
             case _:
                 raise ToolError(f"`action` must be one of: {', '.join(_ACTIONS)}.")
 

@@ -15,11 +15,13 @@ from typing import Any, Protocol
 import structlog
 from msgspec import Struct
 
+from gateway.agent.provenance import Provenance
 from gateway.agent.tools.arguments import parsed
 from gateway.agent.tools.base import NeedsApproval, Question, Result, ToolContext
 from gateway.agent.tools.offer import Offer
 from gateway.agent.tools.outputs import Outputs
-from gateway.domain.message import Message, ToolCall, tool_result
+from gateway.agent.tools.shell import shown
+from gateway.domain.message import Message, ToolCall, noted, tool_result
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ToolDenied, ToolError
 from gateway.store.records import ToolIntent
@@ -32,6 +34,13 @@ UNKNOWN_OUTCOME = (
 )
 INTERRUPTED = "The person stopped this turn while the tool was running; it may or may not have taken effect."
 
+NOT_THEIRS = (
+    "These are not the person's words, but come from {origin}, and they were not asked whether to keep them: that is "
+    "asked once in a turn, for all calls of one step. Say in your answer what you would keep, and keep it if they "
+    "say so."
+)
+
+_LONGEST_QUESTION = 1_500  # characters: a person must be able to read all of it
 _MOST_ASKED = 10  # questions of one step: each is a message, and platforms show few a minute
 _ENGINE_SECONDS = 120.0  # for a tool of the context engine, which declares no limit of its own
 
@@ -89,6 +98,30 @@ class ToolRuntime(Struct, frozen=True):
         questions = [(call["id"], self._question(call, admin)) for call in calls]
         return dict([(call_id, question) for call_id, question in questions if question][:_MOST_ASKED])
 
+    def keeping(self, calls: Sequence[ToolCall], turn: Provenance) -> dict[str, Question]:
+        """One question to a person before all calls of a step that keep words for good which the person did not say,
+        by call id. A call without room in the question is not asked about."""
+        lines: list[str] = []
+        origins: dict[str, None] = {}
+        covered: list[str] = []
+        for call in calls:
+            line, whose = self._line(call, turn)
+            if whose and len(line) + sum(map(len, lines)) <= _LONGEST_QUESTION:
+                lines.append(line)
+                origins[whose] = None
+                covered.append(call["id"])
+        text = f"Keep this for later? You did not say it; it comes from {', '.join(origins)}: {'; '.join(lines)}"
+        return {call_id: Question(text, of=covered[0]) for call_id in covered}
+
+    def _line(self, call: ToolCall, turn: Provenance) -> tuple[str, str]:
+        """What a call keeps, in one line that hides nothing, and whose words it is; "" for a person's."""
+        try:
+            kept = self.offer.kept(call["function"]["name"], call["function"]["arguments"])
+        except Exception:
+            kept = None  # it raises again when the call comes to run, and the call fails with it
+        whose = turn.to_ask(kept) if kept else ""
+        return (f"{shown(kept.what)}: “{shown(kept.text)}”", whose) if kept and whose else ("", "")
+
     def _question(self, call: ToolCall, admin: bool) -> Question | None:
         name = call["function"]["name"]
         tool = self.offer.asking(name)
@@ -117,9 +150,9 @@ class ToolRuntime(Struct, frozen=True):
             allowed = gate is not None and call["id"] in gate.asked
             result = await self._result(call, context, engine_tools, allowed=allowed)
             name = call["function"]["name"]
-            results[call["id"]] = await outputs.result(
-                call["id"], name, self.offer.get(name), result.text, result.pictures
-            )
+            made = await outputs.result(call["id"], name, self.offer.get(name), result.text, result.pictures)
+            origin = self.offer.brings(call)
+            results[call["id"]] = noted(made, origin=origin) if origin else made
 
         waiting = [call for call in calls if call["id"] not in results]
         if gate is not None:
@@ -172,6 +205,10 @@ class ToolRuntime(Struct, frozen=True):
         if tool is None:
             raise ToolError(self.offer.why_not(name))
         arguments = self.offer.arguments(name, call["function"]["arguments"])
+        if name in self.offer.keepers and not allowed:
+            kept = self.offer.kept(name, call["function"]["arguments"])
+            if kept is not None and (whose := context.provenance.to_ask(kept)):
+                raise ToolDenied(NOT_THEIRS.format(origin=whose))
         if (asking := self.offer.asking(name)) is not None:
             _check(asking, arguments, admin=context.admin, allowed=allowed)
         return await self._timed(name, tool.timeout, tool.run(arguments, context))

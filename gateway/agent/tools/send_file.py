@@ -40,6 +40,7 @@ class SendFileTool:
     )
     read_only = False
     idempotent = False
+    brings = ""
     timeout = 60.0
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:

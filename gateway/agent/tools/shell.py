@@ -86,6 +86,7 @@ class ShellTool:
     parameters = schema("command", command={"type": "string", "description": "What to run, as one would type it."})
     read_only = False
     idempotent = False
+    brings = "a command"
     setting = "tools.shell.allow"
 
     def __init__(

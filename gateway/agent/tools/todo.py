@@ -37,6 +37,7 @@ class TodoTool:
     )
     read_only = False
     idempotent = True
+    brings = ""
     timeout = 5.0
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:

@@ -50,6 +50,7 @@ class WebFetchTool:
     parameters = schema("url", url={"type": "string", "minLength": 1, "description": "https://… or http://…"})
     read_only = True
     idempotent = True
+    brings = "the page {url}"
     result_chars = 40_000  # some 10,000 tokens: a longer page is read in parts
 
     def __init__(self, downloader: Callable[[], Downloader], aside: RunsAside, *, seconds: float = 20.0) -> None:

@@ -121,6 +121,14 @@ def question(words: str, *, stops: bool = False) -> Question:
     )
 
 
+def telling(text: str) -> list[tuple[str, ...]]:
+    """For each word of a text that says something about a subject, the terms that stand for the word; for all of its
+    words where none does."""
+    runs = _runs(normalised(text))
+    wanted = _wanted(runs, language_of([word for _, word in runs if word]))
+    return [alternatives for alternatives, is_one in wanted.items() if not is_one] or list(wanted)
+
+
 def _wanted(runs: Iterable[tuple[str, str]], language: str) -> dict[tuple[str, ...], bool]:
     """Return for each word the terms that stand for it, and whether it says nothing about a subject."""
     wanted: dict[tuple[str, ...], bool] = {}

@@ -18,6 +18,7 @@ from gateway.domain.reminder import (
     shown,
     skipped,
 )
+from gateway.people.sweep import _arrival
 from gateway.runtime.structs import replace
 from tests.support import store_kit
 
@@ -127,6 +128,15 @@ def test_a_prompt_says_who_has_it_run_and_when():
         "[scheduled every Tuesday by Ann; it is Tue 24 Nov 2026, 10:00 (Europe/Berlin) now, late by 2 h; nobody waits "
         "at the screen]\nnews?"
     )
+
+
+def test_whose_words_a_reminder_is_stands_where_it_is_shown():
+    foreign = replace(made("2026-11-24T08:00", text="pay"), origin="the page x.example")
+    fired = firing(foreign, at("2026-11-24T08:00"), "o")
+    assert foreign.brief == "pay (the words of the page x.example)"
+    assert shown(fired).endswith("pay (the words of the page x.example)")
+    assert "; the words of the page x.example, which Ann let stand]\npay" in asked(fired, at("2026-11-24T08:00"))
+    assert _arrival(fired, "e", 0.0).inbound.own == ""
 
 
 def test_a_name_cannot_end_the_line_about_a_prompt():
