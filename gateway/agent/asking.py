@@ -211,7 +211,7 @@ class Asking(Struct, kw_only=True):
         prompt_tokens = conversation.prompt_tokens()
         call = self.metering.call(spec, request, session, "turn", prompt_tokens=prompt_tokens, least=least)
         enter = partial(self._enter, conversation)
-        with self.metering.attempts(spec, request, prompt_tokens, enter) as see:
+        with self.metering.attempts(spec, request, "turn", prompt_tokens, enter) as see:
             async with call as events:
                 async for event in events:
                     see(event)
@@ -250,11 +250,10 @@ class Asking(Struct, kw_only=True):
     async def _note(
         self, conversation: Conversation, request: ModelRequest, usage: CanonicalUsage, asked_at: float
     ) -> None:
-        """Note what an answer used, for the ledger and for all who estimate the next request."""
+        """Note what an answer used, for all who estimate the next request."""
         spec, models = conversation.spec, self.metering.models
         counted = conversation.answered(request, usage, asked_at)
         models.learned.fits(spec, usage.prompt_tokens)
-        self._enter(conversation, models.entry(self.clock.now(), "turn", spec, usage))
         if usage.prompt_tokens:
             await conversation.engine.learn({**usage.as_dict(), "estimated_prompt_tokens": counted})
 

@@ -114,7 +114,7 @@ class AuxiliaryModel(Struct, frozen=True, kw_only=True):
     async def _ask(self, spec: ModelSpec, request: ModelRequest, *, prompt_tokens: int | None = None) -> Completed:
         completed: Completed | None = None
         call = self.metering.call(spec, request, self.session(), self.purpose, prompt_tokens=prompt_tokens)
-        with self.metering.attempts(spec, request, prompt_tokens, self.charge) as see:
+        with self.metering.attempts(spec, request, self.purpose, prompt_tokens, self.charge) as see:
             async with call as events:
                 async for event in events:
                     see(event)
@@ -122,9 +122,6 @@ class AuxiliaryModel(Struct, frozen=True, kw_only=True):
                         completed = event
         if completed is None:
             raise ProviderUnavailable("the model's answer ended without a result", malformed=True)
-        self.charge(
-            self.metering.models.entry(self.clock.now(), self.purpose, spec, completed.usage or CanonicalUsage())
-        )
         if completed.stop == "length":
             raise SummaryRefused("the answer was cut off at its length limit")
         if completed.stop == "refused":

@@ -128,12 +128,19 @@ class Embeddings(Struct, kw_only=True):
             counted = CanonicalUsage(input_tokens=sum(map(self.metering.counter.text, told)))
             most = self.metering.models.prices.cost_usd(self.spec, counted) or 0.0
             async with self.metering.paying(session, most * 2) as paid:
-                async with self.clock.limit(seconds):
-                    answer = await self.server.embed(self.spec, told)
-                usage = CanonicalUsage(input_tokens=answer.tokens) if answer.tokens else counted
-                entry = self.metering.models.entry(self.clock.now(), "embedding", self.spec, usage)
-                paid(entry.cost_usd)
-            await self.store.charge(session, [entry])
+                usage: CanonicalUsage | None = counted
+                try:
+                    async with self.clock.limit(seconds):
+                        answer = await self.server.embed(self.spec, told)
+                    usage = CanonicalUsage(input_tokens=answer.tokens) if answer.tokens else counted
+                except ProviderError as error:
+                    usage = error.usage or (counted if error.billable else None)
+                    raise
+                finally:  # a call that was too slow may be billed, too
+                    if usage is not None:
+                        entry = self.metering.models.entry(self.clock.now(), "embedding", self.spec, usage)
+                        paid(entry.cost_usd)
+                        await self.store.charge(session, [entry])
         try:
             vectors = [packed(each) for each in answer.vectors]
         except ValueError as error:

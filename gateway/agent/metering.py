@@ -5,10 +5,10 @@ replaced by its real cost when the answer is there. So no number of turns and pr
 prompt is counted right: the reservation adds a quarter to what the model's reports let expect, and more before the
 first report. Without a cap the store is not asked.
 
-The usage in an answer tells the cost of a call. A call that was refused, or failed before its first event, cost
-nothing. A call that was broken off or reported no usage stays at its worst case, and so does a call whose process
-died, because the money may have been spent. Attempts that broke off are entered into the ledger by an estimate
-(`attempts`), those that `providers.retry` repeats, too.
+The usage that a provider tells is the cost of a call, however the call ended: in an answer, in an empty one, in an
+error. Without it, a call that was refused, or that nobody answered, cost nothing. Any other one stays at its worst
+case, and so does a call whose process died, because the money may have been spent. The ledger gets an estimate of it
+(`attempts`). Each attempt that `providers.retry` repeats counts by itself.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ from gateway.agent.models import Models
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message
 from gateway.domain.session import Session
-from gateway.domain.usage import BROKEN_OFF, CanonicalUsage, LedgerEntry, Purpose
-from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Restarted
+from gateway.domain.usage import BROKEN_OFF, CanonicalUsage, LedgerEntry, Purpose, estimated_output
+from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, ReasoningDelta, Restarted, TextDelta
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.errors import (
     ConfigError,
@@ -55,7 +55,6 @@ from gateway.runtime.errors import (
     ProviderError,
     ProviderRateLimited,
     ProviderRejected,
-    ProviderUnavailable,
     StoreUnavailable,
     TranscriptionFailed,
     UserError,
@@ -72,10 +71,9 @@ log = structlog.get_logger(__name__)
 _PATIENCE: Final = 60.0  # seconds for which a call waits for the ends of others that have set money aside
 _MARGIN: Final = 1.25  # of the prompt's count: a provider may count more than its last reports let expect
 _UNKNOWN_MARGIN: Final = 2.5  # before a model's first report; vendors' tokenizers cut Chinese up to as fine as that
-_BYTES_OF_A_TOKEN: Final = 4  # in nearly any language
 _MOST_ROOTS: Final = 10_000  # sessions whose lineage's root is remembered
+_NOTHING: Final = Reservation(id="", amount=0, caps=())
 LEAST_OUTPUT: Final = 1_024  # tokens of an answer that a cap has shortened; models that think need some for that
-_REFUSED: Final = (ProviderRejected, ProviderRateLimited, ContextOverflow, OutputCapTooLarge)
 
 CALLS: Final = Histogram(
     name="model_call_seconds",
@@ -209,18 +207,16 @@ class Metering:
             async with aclosing(stream) as events:
                 async for event in events:
                     begun = not (isinstance(event, Restarted) and event.broke_off)
-                    if not begun:  # the half that broke off may be billed: it stays set aside
-                        self._ended(reservation)
-                        reservation = await self._reserve(worst, session)
-                    if isinstance(event, Completed) and event.usage is not None:
-                        await self._settle(reservation, self._price(spec, event.usage))
+                    if isinstance(event, Restarted | Completed):
+                        await self._settle(reservation, self._told(spec, event.usage))
                     yield event
-        except _REFUSED:
-            await self._settle(reservation, 0)
-            raise
-        except ProviderUnavailable as error:
-            if not begun and not error.timed_out:
-                await self._settle(reservation, 0)
+                    if not begun:  # the attempt is in the ledger, and another one needs room
+                        self._ended(reservation)
+                        reservation = _NOTHING
+                        reservation = await self._reserve(worst, session)
+        except ProviderError as error:
+            free = not (begun or error.billable or error.usage)
+            await self._settle(reservation, 0 if free else self._told(spec, error.usage))
             raise
         finally:
             self._ended(reservation)
@@ -236,12 +232,12 @@ class Metering:
         reservation = await self._reserve(WorstCase(amount=millionths(most)), session)
         try:
             yield costs.append
-            if costs and costs[-1] is not None:
-                await self._settle(reservation, millionths(costs[-1]))
         except (TranscriptionFailed, ProviderRejected, ProviderRateLimited):
-            await self._settle(reservation, 0)
+            costs = costs or [0.0]
             raise
         finally:
+            if costs and costs[-1] is not None:
+                await self._settle(reservation, millionths(costs[-1]))
             self._ended(reservation)
 
     # -- caps -------------------------------------------------------------------------------
@@ -375,41 +371,50 @@ class Metering:
 
     @contextmanager
     def attempts(
-        self, spec: ModelSpec, request: ModelRequest, prompt_tokens: int | None, enter: Callable[[LedgerEntry], None]
+        self,
+        spec: ModelSpec,
+        request: ModelRequest,
+        purpose: Purpose,
+        prompt_tokens: int | None,
+        enter: Callable[[LedgerEntry], None],
     ) -> Iterator[Callable[[ModelEvent], None]]:
         """Around a call: gives a function that is to be shown each event, and has `enter` called with a ledger line
-        for each attempt that broke off and that its vendor may bill."""
+        for each attempt that its vendor may bill. An attempt that was left early is one of them: the vendor had it."""
         said: list[str] = []
-        answered = billable = False
+        answered, billed = False, True
 
         def see(event: ModelEvent) -> None:
-            nonlocal answered
-            if isinstance(event, Completed):
-                answered = True
-            elif isinstance(event, Restarted):
-                if event.broke_off:
-                    enter(self._lost(spec, request, prompt_tokens, "".join(said)))
-                said.clear()
-            else:
+            nonlocal answered, billed
+            if isinstance(event, TextDelta | ReasoningDelta):
                 said.append(event.text)
+                return
+            if isinstance(event, Completed):
+                answered, billed = True, False
+            elif not event.broke_off:
+                return
+            usage = event.usage or self._estimate(spec, request, prompt_tokens, "".join(said))
+            line = purpose if event.usage or answered else BROKEN_OFF
+            enter(self.models.entry(self.clock.now(), line, spec, usage))
+            said.clear()
 
+        told: CanonicalUsage | None = None
         try:
             yield see
-        except ProviderUnavailable as error:
-            billable = error.billable
+        except ProviderError as error:
+            told = error.usage
+            billed = billed and bool(said or told or error.billable)
+            raise
+        except GatewayError:  # of our own: it may have come before the call
+            billed = billed and bool(said)
             raise
         finally:
-            if not answered and (said or billable):
-                enter(self._lost(spec, request, prompt_tokens, "".join(said)))
+            if billed:
+                see(Restarted(broke_off=True, usage=told))
 
-    def _lost(self, spec: ModelSpec, request: ModelRequest, prompt_tokens: int | None, said: str) -> LedgerEntry:
-        """Return the ledger line of an attempt that broke off: what was sent, by our own count, and what came of the
-        answer, by its bytes, because the event loop waits for this."""
-        size = len(said.encode("utf-8", "replace"))
-        usage = CanonicalUsage(
-            input_tokens=self._expected(spec, request, prompt_tokens), output_tokens=ceil(size / _BYTES_OF_A_TOKEN)
-        )
-        return self.models.entry(self.clock.now(), BROKEN_OFF, spec, usage)
+    def _estimate(self, spec: ModelSpec, request: ModelRequest, prompt_tokens: int | None, said: str) -> CanonicalUsage:
+        """The usage of an attempt that told none: what was sent, by our own count, and what came of the answer."""
+        expected = self._expected(spec, request, prompt_tokens)
+        return CanonicalUsage(input_tokens=expected, output_tokens=estimated_output(said))
 
     def _expected(self, spec: ModelSpec, request: ModelRequest, prompt_tokens: int | None) -> int:
         """The tokens of a prompt as the provider probably counts them; those that are known, if any."""
@@ -429,6 +434,10 @@ class Metering:
     def count(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()) -> int:
         """Return our own count of a request, in tokens."""
         return sum(map(self.counter.message, messages)) + self.counter.schemas(tools)
+
+    def _told(self, spec: ModelSpec, usage: CanonicalUsage | None) -> int | None:
+        """The price of what a provider told; None: it told nothing."""
+        return None if usage is None else self._price(spec, usage)
 
     def _price(self, spec: ModelSpec, usage: CanonicalUsage) -> int | None:
         cost = self.models.prices.cost_usd(spec, usage)

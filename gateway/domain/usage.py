@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from math import ceil
 from typing import Final, Literal
 
 from msgspec import Struct
 
 Purpose = Literal["turn", "compression", "memory", "title", "transcription", "embedding", "broken off"]
+_BYTES_OF_A_TOKEN: Final = 4  # in nearly any language
 BROKEN_OFF: Final[Purpose] = "broken off"  # an attempt at an answer that did not end; its figures are our estimate
 
 
@@ -58,6 +60,11 @@ class CanonicalUsage(Struct, frozen=True, kw_only=True, dict=True):
             "cache_write_tokens": self.cache_write_tokens,
             "reasoning_tokens": self.reasoning_tokens,
         }
+
+
+def estimated_output(said: str) -> int:
+    """The tokens of words that nobody counted, by their bytes, because the event loop waits for this."""
+    return ceil(len(said.encode("utf-8", "replace")) / _BYTES_OF_A_TOKEN)
 
 
 class LedgerEntry(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from typing import Final, cast
 
 import structlog
 
-from gateway.providers.base import Completed, Feature, ModelEvent, ModelRequest, ModelSpec, Provider
+from gateway.providers.base import Completed, Feature, ModelEvent, ModelRequest, ModelSpec, Provider, Restarted, anew
 from gateway.providers.features import nearest_effort, without
 from gateway.runtime.errors import FeatureRefused
 from gateway.runtime.structs import replace
@@ -40,9 +40,9 @@ class Adapting:
                 asked = replace(asked, instead=instead) if instead else asked
                 async with aclosing(self._provider.stream(spec, asked)) as events:
                     async for event in events:
-                        if not begun and omitted:
+                        if not begun and not isinstance(event, Restarted):
+                            begun = True
                             self._learn(spec, omitted)
-                        begun = True
                         yield replace(event, omitted=omitted) if isinstance(event, Completed) and omitted else event
                 return
             except FeatureRefused as error:
@@ -52,16 +52,18 @@ class Adapting:
                 if not begun and feature not in instead and (value := _another(spec, feature, error.allowed)):
                     log.info("tried_instead", model=spec.name, feature=feature, value=value, cause=str(error))
                     self._instead[model] = instead = {**instead, feature: value}
-                    continue
-                if begun or feature in omitted or not _may_omit(spec, request, feature):
+                elif begun or feature in omitted or not _may_omit(spec, request, feature):
                     raise
-                log.info("tried_without", model=spec.name, feature=feature, cause=str(error))
-                omitted |= {feature}
+                else:
+                    log.info("tried_without", model=spec.name, feature=feature, cause=str(error))
+                    omitted |= {feature}
+                for lost in anew(error):
+                    yield lost
 
     def _learn(self, spec: ModelSpec, omitted: frozenset[Feature]) -> None:
         """The model answers without these."""
         known = self._refused.get((spec.name, spec.base_url), frozenset())
-        if new := omitted - known - _switched_off(spec):
+        if omitted and (new := omitted - known - _switched_off(spec)):
             log.warning("model_refuses", model=spec.name, features=sorted(new))
             self._refused[spec.name, spec.base_url] = known | new
 

@@ -15,6 +15,7 @@ from msgspec.structs import force_setattr
 from gateway.domain.message import Message, Original, ToolCall
 from gateway.domain.usage import CanonicalUsage
 from gateway.domain.window import UNKNOWN_WINDOW, reserved_output
+from gateway.runtime.errors import ProviderError
 
 StopReason = Literal["stop", "tool_calls", "length", "refused"]
 ToolChoice = Literal["auto", "none"]
@@ -115,9 +116,10 @@ class ReasoningDelta(Struct, frozen=True, kw_only=True):
 
 class Restarted(Struct, frozen=True, kw_only=True):
     """The answer begins anew: everything before this event is void. It broke off, with or without words, or the words
-    turned out to be thoughts."""
+    turned out to be thoughts. `usage`: what the provider told of an attempt that broke off."""
 
     broke_off: bool = False
+    usage: CanonicalUsage | None = None
 
 
 class Completed(Struct, frozen=True, kw_only=True):
@@ -139,6 +141,13 @@ class Completed(Struct, frozen=True, kw_only=True):
 
 
 ModelEvent = TextDelta | ReasoningDelta | Restarted | Completed
+
+
+def anew(error: ProviderError, *, begun: bool = False) -> Sequence[Restarted]:
+    """The event before another attempt, where the one that ended so may cost something. `begun`: it said something."""
+    if not (begun or error.billable or error.usage):
+        return ()
+    return (Restarted(broke_off=True, usage=error.usage),)
 
 
 class Provider(Protocol):

@@ -28,6 +28,8 @@ from gateway.providers.base import (
     OfferedModel,
     Provider,
     ReportsWindow,
+    Restarted,
+    anew,
 )
 from gateway.providers.plugin import ServedModel
 from gateway.runtime import program
@@ -70,13 +72,15 @@ class Keyring:
             try:
                 async with aclosing(self._provider.stream(chosen, request)) as events:
                     async for event in events:
-                        begun = True
+                        begun = begun or not isinstance(event, Restarted)
                         yield event
                 return
             except ProviderError as error:
                 if not self._has_another(spec, chosen, tried, error) or begun:
                     raise
                 log.warning("next_key", model=spec.name, cause=str(error), rests_seconds=_rest(error))
+                for lost in anew(error):
+                    yield lost
 
     async def reported_window(self, spec: ModelSpec) -> int | None:
         """As the inner provider's, if it reports windows."""

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
 
-from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, Provider, Restarted
+from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, Provider, Restarted, anew
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ProviderRateLimited, ProviderUnavailable
@@ -41,7 +41,7 @@ class Retrying:
 
     async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """As the inner provider's, with ProviderUnavailable and ProviderRateLimited retried. Yields `Restarted` before
-        the pause where words came before the failure, or the vendor may bill some."""
+        the pause where words came before the failure, or the vendor may bill the attempt."""
         latest = self._clock.monotonic() + self._deadline
         backoff = Backoff(FIRST_DELAY, LONGEST_DELAY)
         while True:
@@ -49,20 +49,20 @@ class Retrying:
             try:
                 async with aclosing(self._provider.stream(spec, request)) as events:
                     async for event in events:
-                        begun = True
+                        begun = not (isinstance(event, Restarted) and event.broke_off)
                         yield event
                 return
             except (ProviderUnavailable, ProviderRateLimited) as error:
                 pause, now = self._pause(backoff.pause(), error), self._clock.monotonic()
                 if begun:
                     latest = now + self._deadline
-                unavailable = error if isinstance(error, ProviderUnavailable) else None
-                timed_out = not begun and unavailable is not None and unavailable.timed_out
+                failed = error
+                timed_out = not begun and isinstance(error, ProviderUnavailable) and error.timed_out
                 was_silent = timed_out and now - began >= min(spec.silence or math.inf, spec.whole_answer)
                 if was_silent or backoff.failures >= self._attempts or now + pause > latest:
                     raise
-            if begun or (unavailable is not None and unavailable.billable):
-                yield Restarted(broke_off=True)
+            for event in anew(failed, begun=begun):
+                yield event
             if request.pausing is not None:
                 request.pausing(pause)
             await self._clock.sleep(pause)

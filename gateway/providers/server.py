@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, aclosing, nullcontext
+from contextlib import AsyncExitStack, aclosing, nullcontext, suppress
 from functools import lru_cache
 from typing import Any, Final, Protocol, cast
 
@@ -17,13 +17,15 @@ import httpx
 from msgspec import MsgspecError
 from msgspec.json import decode
 
+from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import READ_TIMEOUT, Completed, ModelEvent, ModelSpec, ReasoningDelta, TextDelta
 from gateway.providers.bodies import Body
 from gateway.providers.errors import classify
 from gateway.providers.http import FOREIGN_ERRORS, json_bytes, posted, transport_error
 from gateway.providers.sse import EventReader
+from gateway.providers.usage import told
 from gateway.runtime.clock import Clock, SystemClock, SystemIds
-from gateway.runtime.errors import ProviderError, ProviderRejected, ProviderUnavailable
+from gateway.runtime.errors import NoModelThere, ProviderError, ProviderRejected, ProviderUnavailable
 
 _ERROR_BODY: Final = 64_000  # bytes of an error page that are read
 _LAST_BYTES: Final = 0.5  # seconds that a server may take to end an answer it has called done
@@ -50,11 +52,18 @@ class Answer(Protocol):
         """Say whether nothing more will come."""
 
     @property
+    def usage(self) -> CanonicalUsage | None:
+        """What the server has told of the call's usage; None: nothing."""
+
+    @property
     def pieces(self) -> int:
         """How many pieces have come of what no delta shows, such as the arguments of a call."""
 
     def done(self) -> None:
         """The server sent `[DONE]`."""
+
+    def figures(self, data: Any) -> None:
+        """Take the usage that an event or an error's body may carry."""
 
     def refusal(self, data: Mapping[str, Any]) -> str | None:
         """The error that an event carries, as JSON text; None for any other event."""
@@ -108,30 +117,40 @@ class ModelServer:
         """Send `body` and give the answer's events, `Completed` last. A stream begins within the `silence` of `spec`,
         any other answer ends within its `whole_answer`, and the connection is kept for at least as long. A stream that
         only pretends to live, by comments and empty events, is given up like a silent one. Raises Refused before the
-        first event, and ProviderError."""
+        first event, and ProviderError, both with the usage that the server told."""
         patience = spec.silence if body.streams else spec.whole_answer
         silent = max(self._client.timeout.read or 0.0, patience or 0.0)
         ends = None if body.streams else self._clock.monotonic() + spec.whole_answer
+        answered = False
         try:
-            async with AsyncExitStack() as stack:
-                async with nullcontext() if patience is None else self._clock.limit(patience):
-                    response = await posted(self._client, _url(url), headers, body.pieces, silent)
-                    stack.push_async_callback(response.aclose)
-                    chunks = await stack.enter_async_context(aclosing(_chunks(response)))
-                    if ends is not None:
-                        chunks = await stack.enter_async_context(aclosing(_until(ends, self._clock, chunks)))
-                    silence = _Silence(self._clock, silent, answer)
-                    first = await _until_it_speaks(chunks, silence) if response.is_success else b""
-                events = await stack.enter_async_context(
-                    aclosing(self._events(response, answer, first, chunks, silence))
-                )
-                async for event in events:
-                    yield event
-        except FOREIGN_ERRORS as error:
-            # A connection that drops after the last word took nothing away from the answer.
-            if not answer.finished:
-                raise transport_error(error, self._redact) from error
-        yield answer.finish()
+            try:
+                async with AsyncExitStack() as stack:
+                    async with nullcontext() if patience is None else self._clock.limit(patience):
+                        response = await posted(self._client, _url(url), headers, body.pieces, silent)
+                        stack.push_async_callback(response.aclose)
+                        chunks = await stack.enter_async_context(aclosing(_chunks(response)))
+                        if ends is not None:
+                            chunks = await stack.enter_async_context(aclosing(_until(ends, self._clock, chunks)))
+                        silence = _Silence(self._clock, silent, answer)
+                        answered = response.is_success
+                        first = await _until_it_speaks(chunks, silence) if answered else b""
+                    events = await stack.enter_async_context(
+                        aclosing(self._events(response, answer, first, chunks, silence))
+                    )
+                    async for event in events:
+                        yield event
+            except FOREIGN_ERRORS as error:
+                # A connection that drops after the last word took nothing away from the answer.
+                if not answer.finished:
+                    raise transport_error(error, self._redact) from error
+            yield answer.finish()
+        except Refused as refused:
+            refused.error.usage = answer.usage
+            raise
+        except ProviderError as error:
+            error.usage = answer.usage
+            error.billable = error.billable or (answered and not isinstance(error, NoModelThere))
+            raise
 
     async def look_up(self, url: str, headers: Mapping[str, str], post: Mapping[str, Any] | None = None) -> Any | None:
         """Return the JSON at an address of the server; None if there is no such page, or no JSON. `post`: a body to be
@@ -146,7 +165,10 @@ class ModelServer:
         if response.status_code in (404, 405):
             return None
         if not response.is_success:
-            raise self._classified(response, text)
+            refusal = self._classified(response, text)
+            with suppress(ValueError, RecursionError):
+                refusal.usage = told(json.loads(text), "chat_completions")
+            raise refusal
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
@@ -161,7 +183,10 @@ class ModelServer:
         silence: _Silence,
     ) -> AsyncGenerator[ModelEvent, None]:
         if not response.is_success:
-            raise self._refused(response, await _read(chunks, _ERROR_BODY))
+            refusal = await _read(chunks, _ERROR_BODY)
+            with suppress(ValueError, RecursionError):
+                answer.figures(json.loads(refusal))
+            raise self._refused(response, refusal)
         reader, size, said, begun = EventReader(), 0, 0, False
         since = self._clock.monotonic()
         chunk: bytes | None = first
@@ -211,8 +236,9 @@ class ModelServer:
             return []
         refusal = answer.refusal(event)
         if refusal is not None:
+            answer.figures(event)
             refused = self._refused(response, refusal)
-            raise refused.error if begun else refused
+            raise refused.error if begun or answer.pieces else refused
         return answer.feed(event)
 
     def _whole(self, response: httpx.Response, text: str, answer: Answer) -> list[ModelEvent]:
@@ -223,13 +249,14 @@ class ModelServer:
             if not text.strip():
                 raise ProviderUnavailable("The model gave an empty answer. Try again.", malformed=True) from error
             what = "a web page" if text.lstrip().startswith("<") else "something that is not JSON"
-            raise ProviderUnavailable(
+            raise NoModelThere(
                 f"The model's address answered with {what}; check model.base_url.", malformed=True
             ) from error
         if not isinstance(data, dict):
             raise ProviderUnavailable("The model's answer has an unknown shape.", malformed=True)
         refusal = answer.refusal(data)
         if refusal is not None:
+            answer.figures(data)
             raise self._refused(response, refusal)
         return answer.whole(data)
 

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 from gateway.domain.usage import CanonicalUsage
 
 _MOST: Final = 10**12  # tokens of a call; a store holds the sums of many
+_HOLDERS: Final = ("response", "message", "error", "x_groq")  # an event's, an error's and Groq's
 Api = Literal["chat_completions", "responses", "messages"]
 
 
@@ -33,6 +34,20 @@ def normalize_usage(raw: Any, api: Api) -> CanonicalUsage:
     if api == "messages":
         return _messages(raw)
     return _responses(raw) if api == "responses" else _chat_completions(raw)
+
+
+def told(data: Any, api: Api) -> CanonicalUsage | None:
+    """The usage that an answer, an event or an error's body carries; None for none. Figures without a token say
+    nothing."""
+    usage = normalize_usage(usage_in(data), api)
+    return usage if usage.total_tokens else None
+
+
+def usage_in(data: Any) -> dict[str, Any]:
+    """The usage as it stands in an answer, an event or an error's body."""
+    holders = (data, *(data.get(name) for name in _HOLDERS)) if isinstance(data, dict) else ()
+    found = (holder.get("usage") for holder in holders if isinstance(holder, dict))
+    return next((usage for usage in found if usage and isinstance(usage, dict)), {})
 
 
 def _messages(raw: Any) -> CanonicalUsage:

@@ -25,7 +25,8 @@ GatewayError
 │   └── FileRefused             the platform will never hand this file over
 ├── ProviderError
 │   ├── ProviderUnavailable     network, 5xx, time-out, garbage: may work later
-│   │   └── EmptyAnswer         the model ended its answer before it said anything
+│   │   ├── EmptyAnswer         the model ended its answer before it said anything
+│   │   └── NoModelThere        something else answers at the model's address
 │   ├── ProviderRateLimited     not before `retry_after` seconds have passed
 │   ├── ProviderRejected        the request or the key is wrong: retrying is pointless
 │   │   ├── QuotaExceeded       payment or quota
@@ -43,7 +44,7 @@ GatewayError
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 
 class GatewayError(Exception):
@@ -149,16 +150,19 @@ class FileRefused(AdapterError):
 
 
 class ProviderError(GatewayError):
-    """A model call failed. `status`: of the HTTP answer; None: there was no answer, or no refusal."""
+    """A model call failed. `status`: of the HTTP answer; None: there was no answer, or no refusal. `billable`: the
+    provider had the request, and may have begun an answer. `usage`: the `CanonicalUsage` that it told all the same."""
 
     status: int | None = None
+    billable: bool = False
+    usage: Any = None
 
 
 class ProviderUnavailable(ProviderError):
     """The provider could not be reached or answered garbage; it may work later.
 
     `malformed` is true where an answer came but could not be understood. `retry_after`: the seconds that the provider
-    asks to wait (None: it did not say how long). `billable`: it had the request, and may have begun an answer.
+    asks to wait (None: it did not say how long).
     """
 
     def __init__(
@@ -182,6 +186,10 @@ class EmptyAnswer(ProviderUnavailable):
 
     def __init__(self) -> None:
         super().__init__("The model gave an empty answer; /retry asks it once more.", malformed=True)
+
+
+class NoModelThere(ProviderUnavailable):
+    """What answers at the model's address is no model."""
 
 
 class ProviderRateLimited(ProviderError):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from gateway.agent.caps import Caps
@@ -15,12 +17,14 @@ from gateway.context.policy import CompressionSettings
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelPrices
 from gateway.providers.plugin import ModelSettings as ModelEntry
+from gateway.providers.retry import Retrying
 from gateway.runtime.errors import ConfigError
 from gateway.store.records import Reservation
 from gateway.store.sqlite.store import SqliteStore
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, FakeModel, Gate, Say, config_in, running
 from tests.support.waiting import eventually
+from tests.unit.agent.test_billing import APIS, Ending, Hasty, Till
 
 # A token in or out is a cent's hundredth; every answer has at most 100.
 MODEL = ModelEntry(
@@ -221,3 +225,26 @@ async def test_check_says_which_caps_there_are(tmp_path: Path) -> None:
     )
     (line,) = [finding async for finding in found if finding.what == "spend caps"]
     assert line.detail.startswith("$2.00 a day in all; days begin at 00:00 UTC")
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("kind", ["nothing", "answer"])
+async def test_answers_without_a_word_count_as_the_server_bills_them(tmp_path: Path, api: str, kind: str) -> None:
+    """Four attempts a message, and none says anything."""
+    empty = Ending(kind=kind, usage=(1_000, 20), stream=kind == "answer")
+    till = Till(api, [empty] * 100)
+    clock = Hasty()
+    served = APIS[api](httpx.AsyncClient(transport=till), str, clock=clock)
+    provider = Retrying(served, clock=clock, rng=random.Random(1))
+    config = capped(tmp_path, daily_usd=1.0)
+    async with running(tmp_path, config=config, provider=provider, clock=clock) as live:
+        assert "Try again" in await live.ask("one")
+        while "spend cap" not in (told := await live.ask("more")):
+            assert len(till.bills) < 50, told
+        billed = 0.102 * len(till.bills)
+        (total,) = await live.store.usage(0.0, "model")
+        assert (total.calls, round(total.cost_usd, 3)) == (len(till.bills), round(billed, 3))
+        tip = await live.tip()
+        assert tip is not None
+        (standing,) = await live.gateway.agents.metering.standings(tip.key, tip)
+        assert standing.spent == round(1e6 * billed) <= standing.cap.limit

@@ -16,6 +16,7 @@ from gateway.providers.openai.chat_completions import ChatCompletions
 from gateway.runtime.errors import (
     ContextOverflow,
     EmptyAnswer,
+    NoModelThere,
     OutputCapTooLarge,
     ProviderError,
     ProviderRateLimited,
@@ -194,7 +195,7 @@ FAULTS: list[tuple[Answer, type[ProviderError]]] = [
     (rate_limited(3), ProviderRateLimited),
     (server_error(), ProviderUnavailable),
     (server_error(503), ProviderUnavailable),
-    (Garbage(), ProviderUnavailable),
+    (Garbage(), NoModelThere),
     (Garbage(body="data: {\n\n", content_type="text/event-stream"), ProviderUnavailable),
     (Garbage(body='data: {"choi\n\ndata: [DONE]\n\n', content_type="text/event-stream"), ProviderUnavailable),
     (Garbage(body="", content_type="text/event-stream"), ProviderUnavailable),

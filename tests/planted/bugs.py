@@ -329,9 +329,16 @@ BUGS: Final = (
     Bug(
         name="an answer that begins anew keeps the words of the broken one",
         file="gateway/providers/retry.py",
-        old="                yield Restarted(broke_off=True)\n",
-        new="                pass\n",
+        old="anew(failed, begun=begun)",
+        new="()",
         tests=("tests/unit/providers/test_retry.py",),
+    ),
+    Bug(
+        name="the usage of an empty answer is not counted",
+        file="gateway/providers/server.py",
+        old="            error.usage = answer.usage\n            error.billable",
+        new="            error.billable",
+        tests=("tests/unit/agent/test_billing.py",),
     ),
     Bug(
         name="a wait that a provider stated is not kept",

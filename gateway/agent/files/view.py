@@ -22,7 +22,7 @@ from gateway.agent.files.kinds import picture_type
 from gateway.agent.files.references import digest_in, filled, references_in
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message
-from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, Provider
+from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, Provider, Restarted, anew
 from gateway.runtime.errors import ContextOverflow, PicturesRefused, ProviderError, ProviderRejected, QuotaExceeded
 from gateway.runtime.structs import replace
 from gateway.store.port import FileStore
@@ -73,7 +73,7 @@ class FileView:
         try:
             async with aclosing(provider.stream(spec, replace(request, messages=messages))) as events:
                 async for event in events:
-                    begun = True
+                    begun = begun or not isinstance(event, Restarted)
                     yield event
             self._remember(self._taken, model, shown)
             return
@@ -81,12 +81,14 @@ class FileView:
             if begun or not shown or not _may_be_of_files(error):
                 raise
             refusal = error
+        for event in anew(refusal):
+            yield event
         hidden = shown if isinstance(refusal, PicturesRefused) or not new else new
         messages, _ = await self._filled(spec, request.messages, key, found, hidden=hidden)
         answered = False
         async with aclosing(provider.stream(spec, replace(request, messages=messages))) as events:
             async for event in events:
-                if not answered:
+                if not answered and not isinstance(event, Restarted):
                     answered = True
                     self._learn(spec, hidden, refusal)
                 yield event

@@ -14,12 +14,13 @@ from typing import Any
 from msgspec import Struct, field
 
 from gateway.domain.message import Original
+from gateway.domain.usage import CanonicalUsage, estimated_output
 from gateway.providers.answer import PendingCall, Room, Speech, completed, whole_characters
 from gateway.providers.anthropic.codec import API, words_of
 from gateway.providers.base import Completed, ModelEvent, StopReason
 from gateway.providers.calls import is_object
 from gateway.providers.ends import stop_reason
-from gateway.providers.usage import normalize_usage
+from gateway.providers.usage import normalize_usage, usage_in
 from gateway.runtime.structs import replace
 
 # The key of a block that a delta adds to, by the type of the delta. The delta's own key has the same name.
@@ -63,6 +64,7 @@ class MessagesAnswer:
         self._blocks: dict[int, _Block] = {}
         self._room = Room()
         self._usage: dict[str, Any] = {}
+        self._counted = False  # whether the figures are those of the end
         self._stop: str | None = None
         self._over = False
 
@@ -97,10 +99,10 @@ class MessagesAnswer:
     def whole(self, data: Mapping[str, Any]) -> list[ModelEvent]:
         """Return the deltas of an answer that is not streamed."""
         events: list[ModelEvent] = []
-        content = data.get("content")
+        self._counted, content = True, data.get("content")
         for index, block in enumerate(content if isinstance(content, list) else ()):
             events += self._begin(index, block)
-        self._figures(data.get("usage"))
+        self.figures(data)
         return events + self._end(data)
 
     def feed(self, data: Mapping[str, Any]) -> list[ModelEvent]:
@@ -111,21 +113,33 @@ class MessagesAnswer:
         if kind == "content_block_start":
             return self._begin(data.get("index"), data.get("content_block"))
         if kind == "message_start":
-            message = data.get("message")
-            self._figures(message.get("usage") if isinstance(message, dict) else None)
+            self.figures(data)
         elif kind == "message_delta":
-            self._figures(data.get("usage"))
+            self._counted = True
+            self.figures(data)
             delta = data.get("delta")
             return self._end(delta if isinstance(delta, dict) else {})
         elif kind == "message_stop":
             self._over = True
         return []
 
-    def _figures(self, usage: Any) -> None:
-        """Figures are cumulative; a later one that says nothing (0 of a proxy, null) does not undo an earlier one."""
-        for name, value in usage.items() if isinstance(usage, dict) else ():
+    def figures(self, data: Any) -> None:
+        """Take the usage that an event or an error's body may carry. Figures are cumulative; a later one that says
+        nothing (0 of a proxy, null) does not undo an earlier one."""
+        for name, value in usage_in(data).items():
             if value or name not in self._usage:
                 self._usage[name] = value
+
+    @property
+    def usage(self) -> CanonicalUsage | None:
+        """The figures so far; None: there are none. Those at the beginning know nothing of what came after it."""
+        usage = normalize_usage(self._usage, "messages")
+        if not usage.total_tokens:
+            return None
+        if self._counted:
+            return usage
+        said = estimated_output(self._speech.text + self._speech.reasoning)
+        return replace(usage, output_tokens=max(usage.output_tokens, said))
 
     def _end(self, told: Mapping[str, Any]) -> list[ModelEvent]:
         word = told.get("stop_reason")
@@ -178,8 +192,9 @@ class MessagesAnswer:
         begun = [block.call for block in blocks if block.call is not None and block.call.name] or self._speech.calls
         stop = self._reason(begun)
         ended = self._stop is not None
-        usage = normalize_usage(self._usage, "messages") if any(self._usage.values()) else None
-        whole = completed(self._speech, begun, stop, ended=ended, done=self._over, new_id=self._new_id, usage=usage)
+        whole = completed(
+            self._speech, begun, stop, ended=ended, done=self._over, new_id=self._new_id, usage=self.usage
+        )
         if whole.cut_call:
             return whole
         return replace(whole, original=self._original(whole.text, [block.whole() for block in blocks]))

@@ -12,7 +12,7 @@ import httpx
 
 from gateway.providers.anthropic.answer import MessagesAnswer
 from gateway.providers.anthropic.codec import VERSION, Entries, encode_request, endpoint
-from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, OfferedModel
+from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, OfferedModel, anew
 from gateway.providers.bodies import Bodies
 from gateway.providers.http import http_client
 from gateway.providers.plugin import ProviderHost
@@ -68,6 +68,8 @@ class Messages:
                     thoughts = False
                 else:
                     raise refused.error from None
+                for lost in anew(refused.error):
+                    yield lost
 
     async def reported_window(self, spec: ModelSpec) -> int | None:
         """The model's window in tokens, as the list of models states it; None if the server has no such list. Raises

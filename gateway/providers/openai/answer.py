@@ -19,7 +19,7 @@ from gateway.providers.base import Completed, ModelEvent, StopReason
 from gateway.providers.ends import stop_reason
 from gateway.providers.openai.attached import OF_ANSWERS, OF_CALLS, attach, original
 from gateway.providers.openai.codec import text_parts
-from gateway.providers.usage import normalize_usage
+from gateway.providers.usage import told
 from gateway.runtime.structs import replace
 
 
@@ -39,7 +39,7 @@ class ChatAnswer:
         self._finish: str | None = None
         self._refused = False
         self._done = False
-        self._usage: CanonicalUsage | None = None
+        self.usage: CanonicalUsage | None = None
 
     @property
     def finished(self) -> bool:
@@ -80,7 +80,8 @@ class ChatAnswer:
 
     def feed(self, chunk: Mapping[str, Any]) -> list[ModelEvent]:
         """Return the deltas of a chunk. Unknown shapes add nothing."""
-        self._read_usage(chunk)
+        if chunk.get("usage") or "x_groq" in chunk:
+            self.figures(chunk)
         choices = chunk.get("choices")
         if not isinstance(choices, list):
             return []
@@ -90,11 +91,9 @@ class ChatAnswer:
                 events += self._read_choice(choice)
         return events
 
-    def _read_usage(self, chunk: Mapping[str, Any]) -> None:
-        vendor = chunk.get("x_groq")
-        usage = chunk.get("usage") or (vendor.get("usage") if isinstance(vendor, dict) else None)
-        if isinstance(usage, dict):  # cumulative where it comes more than once
-            self._usage = normalize_usage(usage, "chat_completions")
+    def figures(self, data: Any) -> None:
+        """Take the usage that a chunk or an error's body may carry; it is cumulative where it comes more than once."""
+        self.usage = told(data, "chat_completions") or self.usage
 
     def _read_choice(self, choice: Mapping[str, Any]) -> list[ModelEvent]:
         delta = choice.get("delta") or choice.get("message") or {}
@@ -169,7 +168,7 @@ class ChatAnswer:
         stop = self._stop(begun)
         ended = self._finish is not None
         whole = completed(
-            self._speech, begun, stop, ended=ended, done=self._done, new_id=self._new_id, usage=self._usage
+            self._speech, begun, stop, ended=ended, done=self._done, new_id=self._new_id, usage=self.usage
         )
         if whole.cut_call or stop == "length":
             return whole

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from gateway.providers.base import Embedded, ModelEvent, ModelRequest, ModelSpec, OfferedModel
+from gateway.providers.base import Embedded, ModelEvent, ModelRequest, ModelSpec, OfferedModel, anew
 from gateway.providers.bodies import Bodies
 from gateway.providers.http import http_client
 from gateway.providers.openai.answer import ChatAnswer
@@ -80,6 +80,8 @@ class ChatCompletions:
                 if learned is None:
                     raise (speaks_responses(refused.body) or refused.error) from None
                 self._habits[model] = habits = learned
+                for lost in anew(refused.error):
+                    yield lost
 
     async def reported_window(self, spec: ModelSpec) -> int | None:
         """The model's window in tokens as its server states it in `/models`, or None: many say

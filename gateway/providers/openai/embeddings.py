@@ -6,7 +6,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Embedded
+from gateway.providers.usage import told
 from gateway.runtime.errors import ProviderRejected, ProviderUnavailable
 
 
@@ -17,13 +19,20 @@ def embedded(answer: Any, count: int) -> Embedded:
         raise ProviderRejected(
             "The server has no such embedding model. Check search.embeddings.name and search.embeddings.base_url."
         )
+    usage = told(answer, "chat_completions")
     try:
         rows = sorted(answer["data"], key=lambda row: row["index"])
         vectors = [[float(number) for number in row["embedding"]] for row in rows]
-        tokens = int((answer.get("usage") or {}).get("prompt_tokens") or 0)
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
-        raise ProviderUnavailable("The embedding server answered something else.", malformed=True) from error
+        raise _unusable("The embedding server answered something else.", usage) from error
     whole = len(vectors) == count and all(vectors) and len({len(each) for each in vectors}) == 1
     if not whole or not all(math.isfinite(number) for each in vectors for number in each):
-        raise ProviderUnavailable("The embedding server's vectors are not whole.", malformed=True)
-    return Embedded(vectors=vectors, tokens=max(0, tokens))
+        raise _unusable("The embedding server's vectors are not whole.", usage)
+    return Embedded(vectors=vectors, tokens=usage.prompt_tokens if usage else 0)
+
+
+def _unusable(text: str, usage: CanonicalUsage | None) -> ProviderUnavailable:
+    """The error for an answer that cost something all the same."""
+    error = ProviderUnavailable(text, malformed=True, billable=True)
+    error.usage = usage
+    return error

@@ -17,7 +17,7 @@ from gateway.providers.answer import PendingCall, Room, Speech, completed
 from gateway.providers.base import Completed, ModelEvent, StopReason
 from gateway.providers.ends import stop_reason
 from gateway.providers.openai_responses.codec import API, words_in, words_of
-from gateway.providers.usage import normalize_usage
+from gateway.providers.usage import told
 from gateway.runtime.structs import replace
 
 _ENDS: Final = ("response.completed", "response.incomplete", "response.done")
@@ -41,7 +41,7 @@ class ResponsesAnswer:
         self._status: str | None = None
         self._reason: str | None = None
         self._done = False
-        self._usage: CanonicalUsage | None = None
+        self.usage: CanonicalUsage | None = None
 
     @property
     def finished(self) -> bool:
@@ -77,6 +77,7 @@ class ResponsesAnswer:
 
     def whole(self, data: Mapping[str, Any]) -> list[ModelEvent]:
         """Return the deltas of an answer that is not streamed."""
+        self.figures(data)
         return self._end(data) if isinstance(data.get("output"), list) else []
 
     def feed(self, data: Mapping[str, Any]) -> list[ModelEvent]:
@@ -142,13 +143,16 @@ class ResponsesAnswer:
             return self._speech.say(thoughts=_thoughts_in(item))
         return []
 
+    def figures(self, data: Any) -> None:
+        """Take the usage that a response or an error's body may carry."""
+        self.usage = told(data, "responses") or self.usage
+
     def _end(self, response: Mapping[str, Any]) -> list[ModelEvent]:
         events: list[ModelEvent] = []
         output = response.get("output")
         for place, item in enumerate(output if isinstance(output, list) else ()):
             events += self._keep(place, item)
-        if isinstance(response.get("usage"), dict):
-            self._usage = normalize_usage(response["usage"], "responses")
+        self.figures(response)
         status, details = response.get("status"), response.get("incomplete_details")
         self._status = status if isinstance(status, str) else "completed"
         self._reason = details.get("reason") if isinstance(details, dict) else None
@@ -163,7 +167,7 @@ class ResponsesAnswer:
         stop = self._stop(begun)
         ended = self._status in ("completed", "incomplete")
         whole = completed(
-            self._speech, begun, stop, ended=ended, done=self._done, new_id=self._new_id, usage=self._usage
+            self._speech, begun, stop, ended=ended, done=self._done, new_id=self._new_id, usage=self.usage
         )
         return whole if whole.cut_call or stop == "length" else replace(whole, original=self._original(whole.text))
 

@@ -8,7 +8,7 @@ from functools import partial
 
 import httpx
 
-from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, OfferedModel
+from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, OfferedModel, anew
 from gateway.providers.bodies import Bodies
 from gateway.providers.http import http_client
 from gateway.providers.openai_responses.answer import ResponsesAnswer
@@ -61,6 +61,8 @@ class Responses:
                     thoughts = False
                 else:
                     raise refused.error from None
+                for lost in anew(refused.error):
+                    yield lost
 
     async def reported_window(self, spec: ModelSpec) -> int | None:
         """The model's window in tokens as its server states it in `/models`, or None: many say nothing. Raises

@@ -257,7 +257,8 @@ async def test_a_server_that_counts_otherwise_spends_no_more_than_was_set_aside(
         ([ContextOverflow("long")], 0),
         ([OutputCapTooLarge("long")], 0),
         ([ProviderUnavailable("refused")], 0),
-        ([ProviderUnavailable("no answer in time", timed_out=True)], WORST),
+        ([ProviderUnavailable("nobody is there", timed_out=True)], 0),
+        ([ProviderUnavailable("no answer in time", timed_out=True, billable=True)], WORST),
         ([TextDelta(text="h"), ProviderUnavailable("cut")], WORST),
     ],
 )
