@@ -14,13 +14,14 @@ from tests.emulators.llm_replies import Refuse as ModelRefuses
 from tests.emulators.llm_replies import Reply, error_body
 from tests.emulators.telegram import Disconnect, Flood, Refuse, Slow
 from tests.emulators.telegram.people import PIXEL
-from tests.support.documents import docx, pdf
+from tests.support.documents import docx, packed, pdf, xlsx
 from tests.support.redis_server import RedisServer
 from tests.support.telegram_files import World, pictures, words
 
 pytest_plugins = ["tests.support.redis_server", "tests.support.telegram_files"]
 
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 MEGABYTE = 1024 * 1024
 OGG, WAV = b"OggS" + bytes(100), b"RIFF\x00\x00\x00\x00WAVEfmt " + bytes(100)
 
@@ -182,6 +183,8 @@ async def test_the_text_of_a_document_is_read_to_the_model_as_data(world: World,
         ("offer.pdf", "application/pdf", pdf("The heron costs 77 euros.", "Second page.")),
         ("offer.docx", DOCX, docx("The heron costs 77 euros.", [["a", "b"]])),
         ("offer.txt", "text/plain", "The heron costs 77 euros. Grüße!".encode("latin-1")),
+        ("offer.xlsx", XLSX, xlsx(Prices=[["The heron costs 77 euros."]])),
+        ("offer.zip", "application/zip", packed({"a/offer.txt": "The heron costs 77 euros."})),
     ],
 )
 async def test_a_document_is_read_to_the_model(world: World, name: str, mime: str, content: bytes) -> None:
@@ -200,9 +203,9 @@ async def test_what_claims_to_be_text_and_is_not_is_named(world: World) -> None:
 
 async def test_a_document_of_another_type_is_named_with_type_and_size(world: World) -> None:
     async with world.bot() as bot:
-        world.sends("document", b"PK\x03\x04 and on", name="a.zip", mime_type="application/zip")
-        await bot.until_shown(f'I cannot read "a.zip": {NOT_TEXT}.', "seen")
-        assert f'a file "a.zip" (application/zip, 11 bytes), which you cannot be shown: {NOT_TEXT}' in world.heard()
+        world.sends("document", b"\x1f\x8b and so on", name="a.gz", mime_type="application/gzip")
+        await bot.until_shown(f'I cannot read "a.gz": {NOT_TEXT}.', "seen")
+        assert f'a file "a.gz" (application/gzip, 12 bytes), which you cannot be shown: {NOT_TEXT}' in world.heard()
     assert world.downloads() == 0
 
 

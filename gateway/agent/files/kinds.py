@@ -27,17 +27,26 @@ _SOUND_TYPES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 # Types that are certainly neither text nor a picture nor sound, so that nobody need fetch them to know.
 _OPAQUE: Final = late(
-    r"video/.*|font/.*|application/(?:zip|gzip|x-(?:7z-compressed|rar-compressed|tar|bzip2?|xz|msdownload|iso9660-image)"
-    r"|vnd\.rar|msword|vnd\.ms-(?!word\.document).*|vnd\.openxmlformats-officedocument\.(?!wordprocessingml).*"
-    r"|vnd\.oasis\.opendocument.*|epub\+zip|java-archive"
-    r"|vnd\.android\.package-archive)"
+    r"(?:video|font)/.*|application/(?:gzip|x-(?:7z-compressed|rar-compressed|tar|bzip2?|xz|msdownload|iso9660-image)"
+    r"|vnd\.rar|msword|vnd\.ms-(?!excel|(?:word|powerpoint)\.).*|java-archive|vnd\.android\.package-archive)"
 )
+_ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
+_OLE: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # old files of Office, and locked new ones
+_HTML: Final = re.compile(rb"\s*(?:<!--.{0,2000}?-->\s*)?<(?:!doctype\s+html|html)[\s>]", re.IGNORECASE | re.DOTALL)
+_LONG_PAGE: Final = 30_000  # bytes; the source of a shorter page says all, also to whoever wrote it
+_HEADER: Final = rb"[!-9;-~]++:[^\n]*+\n|[ \t][^\n]*+\n"  # RFC 5322, 2.2
+_MAIL: Final = re.compile(  # a sender and a trace of a mail program among the headers
+    rb"(?=(?:%b){0,200}?From:)(?:%b){0,200}?(?:Received|Message-ID|MIME-Version):" % (_HEADER, _HEADER), re.IGNORECASE
+)
+_LONGEST_HEAD: Final = 65_536  # bytes
 _UNSEEN: Final = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # never in a text, but for escapes of a terminal
 _UNSEEN_BYTES: Final = re.compile(_UNSEEN.pattern.encode("latin-1"))
 _SAMPLE: Final = 4_096  # bytes by which UTF-16 without a mark is told
 
 
-NOT_TEXT: Final = "it is neither text nor a PDF nor a Word document (DOCX)"
+NOT_TEXT: Final = (
+    "it is none of the kinds that I read: text, PDF, Word, Excel, PowerPoint, OpenDocument, EPUB, e-mail, web page, ZIP"
+)
 GUESSED: Final = "its encoding guessed to be {encoding}"
 
 
@@ -79,8 +88,23 @@ def reading_of(found: FileText, most: int) -> Reading:
 
 
 def is_document(content: bytes) -> bool:
-    """Say whether it is a PDF or a DOCX file, whose words are read by `documents.document_text`."""
-    return is_pdf(content) or (content.startswith(b"PK\x03\x04") and b"word/document.xml" in content)
+    """Say whether it is a file whose words are read by `documents.document_text`."""
+    return is_pdf(content) or content.startswith((*_ZIP, _OLE)) or is_long_page(content) or is_mail(content)
+
+
+def is_ole(content: bytes) -> bool:
+    """Say whether it is a file of an old Office, or a locked one of a new Office."""
+    return content.startswith(_OLE)
+
+
+def is_long_page(content: bytes) -> bool:
+    """Say whether it is a page of HTML whose source has too much beside its words."""
+    return len(content) > _LONG_PAGE and _HTML.match(content) is not None
+
+
+def is_mail(content: bytes) -> bool:
+    """Say whether it is an e-mail."""
+    return _MAIL.match(content[:_LONGEST_HEAD]) is not None
 
 
 def is_pdf(content: bytes) -> bool:

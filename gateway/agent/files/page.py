@@ -42,6 +42,12 @@ def is_readable(mime: str) -> bool:
     return not mime or mime.startswith("text/") or mime in (*_HTML, *_TEXTS) or mime.endswith(("+json", "+xml"))
 
 
+def html_text(content: bytes) -> str:
+    """The text of an HTML file that nobody has said anything of."""
+    page = page_text(Download(url="", mime=_HTML[0], charset="", content=content, cut=False))
+    return "" if page is None else page.text
+
+
 def page_text(download: Download) -> Page | None:
     """The text of a fetched page; None: it is none."""
     content, mime = download.content, download.mime

@@ -100,8 +100,13 @@ def test_what_is_said_of_a_file_decides_only_whether_it_is_fetched() -> None:
     def document(mime: str) -> Attachment:
         return Attachment(kind="document", ref="r", mime=mime)
 
-    assert is_opaque(document("Application/ZIP; x=1"))
-    assert is_opaque(document("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))
+    assert is_opaque(document("Application/GZIP; x=1"))
+    assert is_opaque(document("application/msword"))
+    assert is_opaque(document("application/vnd.ms-powerpoint"))
+    assert not is_opaque(document("application/vnd.ms-excel"))
+    assert not is_opaque(document("application/vnd.ms-powerpoint.presentation.macroEnabled.12"))
+    assert not is_opaque(document("application/zip"))
+    assert not is_opaque(document("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))
     assert not is_opaque(document("application/pdf"))
     assert not is_opaque(document("application/vnd.openxmlformats-officedocument.wordprocessingml.document"))
     assert is_opaque(document("video/mp4"))
