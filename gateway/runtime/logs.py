@@ -14,7 +14,7 @@ from typing import Any, Literal, TextIO, cast
 import structlog
 
 from gateway.runtime.errors import UserError
-from gateway.runtime.owners import leave_to_owner, private
+from gateway.runtime.owners import leave_to_owner
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -80,7 +80,7 @@ def redact_crashes(redact: Callable[[str], str]) -> None:
 
 def _opened(file: Path) -> TextIO:
     try:
-        stream = open(file, "a", encoding="utf-8", buffering=1, opener=private)  # noqa: SIM115
+        stream = file.open("a", encoding="utf-8", buffering=1)
     except OSError as error:
         raise UserError(f"{file} cannot be written ({error.strerror}): look at its owner and its rights.") from error
     leave_to_owner(file.parent, stream.fileno())
@@ -130,12 +130,11 @@ def configure_logs(
 def sentences(form: Literal["console", "json"]) -> Callable[[str], None]:
     """Return what says a sentence on stderr, whatever the level is: to people, or as a line of JSON to programs."""
     sink = _Sink(None)
+
+    def plain(text: str) -> None:
+        sink.write(f"{text}\n")
+
     if form == "console":
-
-        def plain(text: str) -> None:
-            sink.write(f"{text}\n")
-            sink.flush()
-
         return plain
     dated = structlog.processors.TimeStamper(fmt="iso")
     chain: list[Any] = [structlog.processors.add_log_level, dated, structlog.processors.JSONRenderer()]

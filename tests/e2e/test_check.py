@@ -118,8 +118,8 @@ def test_it_has_a_second_of_silence_written_down(
 
 
 def test_it_says_what_others_on_the_machine_can_get_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "legato-home").mkdir(mode=0o755)
-    (tmp_path / "legato-home").chmod(0o755)  # whatever the umask
+    (tmp_path / "legato-home").mkdir()
+    (tmp_path / "legato-home").chmod(0o755)
     for name, mode in (("config.yaml", 0o664), (".env", 0o622), ("legato.db", 0o640)):
         (tmp_path / name).touch()
         (tmp_path / name).chmod(mode)

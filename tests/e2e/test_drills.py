@@ -135,6 +135,7 @@ async def another_polls(world: World) -> None:
 async def store_is_locked(world: World) -> None:
     other = apsw.Connection(str(world.folder / "legato.db"))
     world.stack.callback(other.close)
+    other.set_busy_timeout(60_000)  # the gateway may be writing just now
     other.execute("BEGIN IMMEDIATE")
     world.beside(world.live.tell("hello"))
     world.each_look = partial(world.live.gateway.background.ended, "watchdog's write")  # which fails after a moment

@@ -5,27 +5,43 @@ from __future__ import annotations
 import ast
 import subprocess
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-_SKIPPED = {".venv", ".git", "__pycache__", "build", "dist", "bench-results", "legato-home"}
+
+
+def _listed_by_git() -> list[str]:
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    try:
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
+    except FileNotFoundError:
+        return []
+    return listed.stdout.decode().split("\0")[:-1] if listed.returncode == 0 else []
 
 
 @cache
 def project_files() -> tuple[Path, ...]:
     """Every file that is, or would be, under version control; without git, every file that is not made."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
-        cwd=ROOT,
-        capture_output=True,
-        check=False,
-    )
-    if listed.returncode == 0:
-        paths = [ROOT / name for name in listed.stdout.decode().split("\0") if name]
-    else:
-        paths = [path for path in ROOT.rglob("*") if not _SKIPPED & set(path.relative_to(ROOT).parts)]
+    paths = [ROOT / name for name in _listed_by_git()] or _not_made(ROOT)
     return tuple(sorted(path for path in paths if path.is_file()))
+
+
+def _not_made(folder: Path) -> Iterator[Path]:
+    for path in folder.iterdir():
+        if path.name == ".git" or any(fnmatch(path.name, made) for made in _made()):
+            continue
+        if path.is_dir():
+            yield from _not_made(path)
+        else:
+            yield path
+
+
+@cache
+def _made() -> tuple[str, ...]:
+    """Names of what is made, and kept nowhere."""
+    return tuple(line.rstrip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").split())
 
 
 def modules(*rooms: str) -> Iterator[Path]:
