@@ -348,7 +348,7 @@ class InteractiveConsole:
         self._spoken = True
         request = Request(text=codec.storable(text.rstrip("\n")))  # a paste often ends with a line end
         self._open[event_id] = None
-        if text.strip().lower() == "/help":
+        if text.split()[:1] == ["/help"]:
             self._help_id = event_id
         self._submitted.put_nowait(codec.inbound(request, event_id=event_id, sent_at=self._clock.now()))
         return event_id

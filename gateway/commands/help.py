@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final, get_args
 
 from gateway.commands.base import Command, CommandContext, Group, command
-
-_MOST_USED: Final = ("new", "stop", "retry", "status", "compress", "recall", "memory", "remind", "forget", "sessions")
 
 
 @command("start", "About", "say hello", audience="person")
@@ -15,31 +13,32 @@ async def start(ctx: CommandContext) -> str:
     """Welcome a newcomer."""
     return (
         "Hello! Write to me as you would to a person. I remember our conversations, however long they get. "
-        "/new starts a fresh one, /help lists everything else."
+        "/new starts a fresh one, /help lists what else I can do."
     )
+
+
+# What people use; a telephone's screen holds no more.
+_DAILY: Final = ("new", "undo", "retry", "stop", "status", "remind", "reminders", "memory", "recall", "forget")
 
 
 @command("help [all]", "About", "list the commands", bypass=True, elsewhere=("commands", "menu", "settings"))
 async def help_(ctx: CommandContext) -> str:
-    """The commands that people use most, which fit a telephone; with `all` every command for this person, in groups."""
+    """The commands that people use; or all for this person, in groups, with what they take."""
+    if ctx.argument.strip().lower() != "all":
+        daily = _lines([(f"/{command.name}", command.help) for command in map(ctx.program.registry.get, _DAILY) if command])
+        return f"Just write to me. Commands begin with a slash:\n\n{daily}\n\n/help all lists the others."
     admin = ctx.people.pairing.access.is_admin(ctx.inbound.source)
     commands = [each for each in ctx.program.registry.commands if admin or each.audience != "admins"]
-    if ctx.argument.strip().casefold() != "all":
-        by_name = {each.name: each for each in commands}
-        most = _lines((f"/{name}", by_name[name].help) for name in _MOST_USED if name in by_name)
-        return f"Just write to me. Commands begin with a slash:\n\n{most}\n\n/help all lists all {len(commands)}."
     blocks = ["Just write to me. Commands begin with a slash:"]
     for group in get_args(Group):
-        own = _lines((_usage(command), _text(command)) for command in commands if command.group == group)
-        blocks.append(f"{group}\n{own}")
+        own = [(_usage(command), _text(command)) for command in commands if command.group == group]
+        blocks.append("\n".join([group, _lines(own)]))
     return "\n\n".join(blocks)
 
 
-def _lines(rows: Iterable[tuple[str, str]]) -> str:
-    """Commands and their texts, aligned: of all groups together lines would grow wide."""
-    shown = [*rows]
-    width = max((len(usage) for usage, _ in shown), default=0)
-    return "\n".join(f"{usage:<{width}}  {text}" for usage, text in shown)
+def _lines(commands: Sequence[tuple[str, str]]) -> str:
+    width = max((len(usage) for usage, _ in commands), default=0)  # of all groups together lines grow wide
+    return "\n".join(f"{usage:<{width}}  {text}" for usage, text in commands)
 
 
 def _usage(command: Command) -> str:

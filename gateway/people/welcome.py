@@ -25,7 +25,7 @@ LOOK_EVERY: Final = 10.0  # seconds: for as long as a process may remember the g
 
 WELCOME = (
     "You have been let in: write to me whenever you like. I have not read your earlier messages, so please send them "
-    "again. /help lists everything else that I can do."
+    "again. /help lists what else I can do."
 )
 
 WELCOME_IN_GROUP = "{name}, you have been let in: I answer you from now on. Please send again what I should answer."

@@ -207,7 +207,7 @@ async def test_stop_status_and_help_are_answered_while_the_provider_never_return
         status = await live.ask("/status")
         assert re.match(r"Working for \d+ s: thinking, step 1\.", status)
         assert "Waiting: 1 message." in status
-        assert "/compress" in await live.ask("/help")
+        assert "/compress" in await live.ask("/help all")
         assert await live.ask("hi", chat="another") == "echo: hi"
         assert (await live.ask("/stop")).startswith("Stopping.")
         assert (await live.answer(waiting)).text == "echo: and me?"

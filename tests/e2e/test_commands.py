@@ -39,7 +39,7 @@ async def transcript(live: Live, **where: str) -> list[str]:
 # -- commands that only look -------------------------------------------------------------------
 
 
-async def test_commands_cost_no_model_call_and_help_lists_them_all(tmp_path: Path) -> None:
+async def test_commands_cost_no_model_call_and_help_all_lists_them(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
         listed = await live.ask("/help all")
         for lines in (group.splitlines()[1:] for group in listed.split("\n\n")[1:]):
@@ -82,8 +82,8 @@ async def test_a_command_may_be_written_in_many_ways(tmp_path: Path) -> None:
 
 async def test_an_unknown_command_names_the_nearest_and_never_reaches_the_model(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
-        assert await live.ask("/statis") == "There is no command /statis. Did you mean /status? /help lists them all."
-        assert await live.ask("/qqqqqq now") == "There is no command /qqqqqq. /help lists them all."
+        assert await live.ask("/statis") == "There is no command /statis. Did you mean /status? /help all lists them."
+        assert await live.ask("/qqqqqq now") == "There is no command /qqqqqq. /help all lists them."
         assert live.model.requests == []
         assert await live.tip() is None
 

@@ -67,7 +67,7 @@ async def test_they_are_talked_to(folder: Path) -> None:
         (folder / "ears.txt").write_text("hello\n")
         await eventually(lambda: beak.exists() and "HELLO!!" in beak.read_text(), within=PATIENCE)
         with (folder / "ears.txt").open("a") as ears:
-            ears.write("/wave\n/help\n")
+            ears.write("/wave\n/help all\n")
         await eventually(lambda: "The parrot waves back." in beak.read_text(), within=PATIENCE)
         await eventually(lambda: "wave to the parrot" in beak.read_text(), within=PATIENCE)
         process.terminate()

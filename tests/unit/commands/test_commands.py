@@ -73,8 +73,8 @@ def test_what_other_bots_call_it_and_a_slip_of_the_finger_are_understood_and_not
         ("hlp", "help"),
         ("statsu", "status"),
     ):
-        assert REGISTRY.unknown(name) == f"There is no command /{name}. Did you mean /{meant}? /help lists them all."
-    assert REGISTRY.unknown("weather") == "There is no command /weather. /help lists them all."
+        assert REGISTRY.unknown(name) == f"There is no command /{name}. Did you mean /{meant}? /help all lists them."
+    assert REGISTRY.unknown("weather") == "There is no command /weather. /help all lists them."
 
 
 def test_how_long_ago_needs_no_time_zone() -> None:
