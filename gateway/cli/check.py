@@ -91,6 +91,19 @@ async def printed(found: AsyncGenerator[Finding, None], redact: Callable[[str], 
     return worst
 
 
+def next_step(setup: Setup, status: int) -> str:
+    """Return what to do after a check that ended with this status."""
+    on = [name for name, each in setup.config.adapters.items() if each.enabled and not platforms()[name].beside_shell]
+    start = f"tart it with `legato {'run' if on else 'chat'}`."
+    if status:
+        return f"Mend what FAILs, then s{start}"
+    if setup.files or on:
+        return f"S{start}"
+    return (
+        "Next: `legato init` sets up a model and where people talk. `legato chat` talks with the embedded one at once."
+    )
+
+
 async def probed(setup: Setup) -> AsyncGenerator[Finding, None]:
     """Probe everything that the configuration names."""
     settings = setup.config

@@ -220,9 +220,8 @@ def init(
 ) -> None:
     """Set Legato up by a few answers, and check what they name. Run it again to change one of them."""
     from gateway.app.config import set_up
-    from gateway.app.plugins import platforms
     from gateway.cli import init as setting_up
-    from gateway.cli.check import printed, probed
+    from gateway.cli.check import next_step, printed, probed
 
     found = setup_of(config)
     with told(found.config, status=2):
@@ -240,9 +239,7 @@ def init(
     show("\n".join(f"Written: {file}" for file in files) or "Nothing has changed.")
     log_to(settings.config, None, level="error")
     status = guarded(lambda: printed(probed(settings), redactor(settings.config)), settings.config)
-    served = any(each.enabled for name, each in settings.config.adapters.items() if not platforms()[name].beside_shell)
-    start = f"tart it with `legato {'run' if served else 'chat'}`."
-    show(f"S{start}" if status == 0 else f"Mend what FAILs, then s{start}")
+    show(next_step(settings, status))
     raise typer.Exit(status)
 
 
@@ -257,12 +254,14 @@ def _ask_secret(question: str) -> str:
 @app.command()
 def check(config: ConfigOption = None) -> None:
     """Validate the configuration and probe what it names."""
-    from gateway.cli.check import printed, probed
+    from gateway.cli.check import next_step, printed, probed
 
     found = setup_of(config)
     settings = found.config
     log_to(settings, None, level="error")  # the findings say it
-    raise typer.Exit(guarded(lambda: printed(probed(found), redactor(settings)), settings))
+    status = guarded(lambda: printed(probed(found), redactor(settings)), settings)
+    show(f"\n{next_step(found, status)}")
+    raise typer.Exit(status)
 
 
 @app.command()

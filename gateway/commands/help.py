@@ -25,7 +25,9 @@ _DAILY: Final = ("new", "undo", "retry", "stop", "status", "remind", "reminders"
 async def help_(ctx: CommandContext) -> str:
     """The commands that people use; or all for this person, in groups, with what they take."""
     if ctx.argument.strip().lower() != "all":
-        daily = _lines([(f"/{command.name}", command.help) for command in map(ctx.program.registry.get, _DAILY) if command])
+        daily = _lines(
+            [(f"/{command.name}", command.help) for command in map(ctx.program.registry.get, _DAILY) if command]
+        )
         return f"Just write to me. Commands begin with a slash:\n\n{daily}\n\n/help all lists the others."
     admin = ctx.people.pairing.access.is_admin(ctx.inbound.source)
     commands = [each for each in ctx.program.registry.commands if admin or each.audience != "admins"]

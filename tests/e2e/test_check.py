@@ -48,7 +48,9 @@ def check(capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, str]]:
     said = capsys.readouterr()
     assert said.err == ""
     assert isinstance(ended.value.code, int)
-    return ended.value.code, {line[:16].strip(): line[17:] for line in said.out.splitlines()}
+    *findings, blank, then = said.out.splitlines()
+    assert (blank, then.endswith(("`.", "at once."))) == ("", True)
+    return ended.value.code, {line[:16].strip(): line[17:] for line in findings} | {"then": then}
 
 
 def test_without_a_configuration_it_says_so_and_makes_nothing(
@@ -58,7 +60,24 @@ def test_without_a_configuration_it_says_so_and_makes_nothing(
     assert status == 0
     assert lines["config"] == f"ok    no config.yaml in {tmp_path}: defaults"
     assert lines["store"] == "ok    none yet: the first start makes legato.db"
+    assert lines["then"].startswith("Next: `legato init` sets up a model and where people talk.")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "then"),
+    [
+        ("log: {level: error}", 0, "Start it with `legato chat`."),
+        ("model: {provider: openai, name: m, base_url: 'http://127.0.0.1:9/v1'}", 1, "Mend what FAILs, then start it"),
+    ],
+)
+def test_its_last_line_says_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, status: int, then: str
+) -> None:
+    (tmp_path / "config.yaml").write_text(text)
+    ended, lines = check(capsys)
+    assert ended == status
+    assert lines["then"].startswith(then)
 
 
 def test_it_names_the_file_that_it_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
