@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from socket import socket
 
 import structlog
 
 from adapters.web.guard import Guard
 from adapters.web.log import Log
-from adapters.web.platform import LIMITS, LINK_FILE, NAME, WebSettings
+from adapters.web.platform import ACCOUNT, LIMITS, LINK_FILE, NAME, WebSettings
 from adapters.web.server import Server, opened
 from adapters.web.stream import Bells
 from gateway.domain.adapter import Accept, Finding, Notebook
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.domain.platform import AdapterHost
 from gateway.domain.views import Inside, Views
+from gateway.runtime.errors import StoreUnavailable
+from gateway.runtime.tasks import Background
 
 log = structlog.get_logger(__name__)
 
 _TICK = 1.0  # seconds
+_LOOK = 5.0  # seconds between two looks at whether a shell ended logins
 _WORKING = "working"  # until it is said at what
 _ASKS = ("starting", "thinking", "finishing")  # what a turn does that only asks the model
 _SAYS = ("reply", "remark", "notice", "error")  # kinds of rows that change no other
@@ -30,7 +34,7 @@ class WebAdapter:
     """Serves the page. `at`: its address on this machine, once it `listens`."""
 
     name = NAME
-    account = "page"  # of several processes one listens
+    account = ACCOUNT  # of several processes one listens
     waits_for_account = True
     reader_sends = True
     limits = LIMITS
@@ -82,12 +86,23 @@ class WebAdapter:
         await self.guard.begin(self.notebook)
         taken, self._socket = self._socket, None
         assert taken is not None, "it was opened"
+        background = Background()
         async with server.listening(taken):
             self.listens.set()
             log.info("page_listens", at=self.at)
-            while True:
-                await self._host.clock.sleep(_TICK)
-                self._bells.tick(self._host.clock.monotonic())
+            background.start(self._keep_logins(), name="logins")
+            try:
+                while True:
+                    await self._host.clock.sleep(_TICK)
+                    self._bells.tick(self._host.clock.monotonic())
+            finally:
+                await background.aclose()
+
+    async def _keep_logins(self) -> None:
+        while True:
+            await self._host.clock.sleep(_LOOK)
+            with suppress(StoreUnavailable):
+                await self.guard.refresh()
 
     async def send(self, outbound: Outbound) -> str:
         """Have the person's open pages show a row that is stored."""

@@ -4,6 +4,7 @@ anything.
 A person on this machine logs in by a link that works once. It stands in a file that only its owner can read, and a
 fresh one takes its place when it was used: a lost cookie locks nobody out. Elsewhere people have names and passwords.
 A login is a random cookie; the store keeps its hash, so logins outlive a restart, and a log-out ends one everywhere.
+It is bound to the password that it came by: a changed password ends it.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from msgspec import Struct, field
 
 from adapters.web.platform import OWNER, WebSettings
 from adapters.web.shares import Shares
-from gateway.domain.adapter import Notebook
+from gateway.domain.adapter import LOGIN_NOTE, Notebook
 from gateway.domain.settings import is_loopback
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError
+from gateway.runtime.structs import replace
 
 DAYS: Final = 30  # for which a login holds
 _DAY: Final = 86_400.0
-_NOTE: Final = "login "  # begins the names of notes about logins
 _MOST_FAILURES: Final = 5  # by one name or from one address, before each further one doubles the wait
 _FIRST_WAIT: Final = 30.0  # seconds
 _LAST_WAIT: Final = 3_600.0
@@ -40,11 +41,13 @@ _MOST_REMEMBERED: Final = 10_000
 
 
 class Login(Struct, frozen=True, kw_only=True):
-    """Who asks. `csrf` must come with every form; another page cannot know it."""
+    """Who asks. `csrf` must come with every form; another page cannot know it. `bound`: a hash of the password,
+    keyed by the cookie, so that it tells nothing to whoever reads the store."""
 
     person: str
     cookie: str
     until: float  # seconds since the epoch
+    bound: str = ""
 
     @property
     def csrf(self) -> str:
@@ -110,15 +113,23 @@ class Guard:
         self._notebook = notebook
         now, gone = self._clock.now(), dict[str, str | None]()
         for name, text in (await notebook.read() if notebook is not None else {}).items():
-            facts = json.loads(text) if name.startswith(_NOTE) else {}
+            facts = json.loads(text) if name.startswith(LOGIN_NOTE) else {}
             if facts.get("until", 0.0) > now and self._is_somebody(facts["person"]):
-                hashed = name.removeprefix(_NOTE)
-                self._logins[hashed] = Login(person=facts["person"], cookie="", until=facts["until"])
+                login = Login(person=facts["person"], cookie="", until=facts["until"], bound=facts.get("bound", ""))
+                self._logins[name.removeprefix(LOGIN_NOTE)] = login
             elif facts:
                 gone[name] = None
         if gone and notebook is not None:
             await notebook.write(gone)
         await self.shares.begin(notebook)
+
+    async def refresh(self) -> None:
+        """Forget the logins that a shell ended. Raises StoreUnavailable."""
+        if self._notebook is not None and (known := list(self._logins)):
+            kept = await self._notebook.read()
+            for hashed in known:
+                if f"{LOGIN_NOTE}{hashed}" not in kept:
+                    self._logins.pop(hashed, None)
 
     @property
     def address(self) -> str:
@@ -174,7 +185,16 @@ class Guard:
         login = self._logins.get(_hash(cookie)) if cookie else None
         if login is None or login.until <= self._clock.now() or not self._is_somebody(login.person):
             return None
-        return Login(person=login.person, cookie=cookie, until=login.until)
+        if not hmac.compare_digest(login.bound, self._bound(login.person, cookie)):
+            return None
+        return replace(login, cookie=cookie)
+
+    def _bound(self, name: str, cookie: str) -> str:
+        """What binds a login to the password in force; the owner has none."""
+        if (person := self._settings.people.get(name)) is None:
+            return ""
+        key, password = cookie.encode(errors="surrogateescape"), person.password.get_secret_value().encode()
+        return hmac.new(key, password, "sha256").hexdigest()
 
     def _is_somebody(self, person: str) -> bool:
         return person in self._settings.people or (person == OWNER and self._file is not None)
@@ -205,17 +225,20 @@ class Guard:
         self.lockout.succeeded(f"at {remote}", f"as {name}")
         return await self._opened(name)
 
-    async def log_out(self, login: Login) -> None:
-        """End a login. Raises StoreUnavailable."""
-        hashed = _hash(login.cookie)
-        await self._write({f"{_NOTE}{hashed}": None})
-        self._logins.pop(hashed, None)
+    async def log_out(self, login: Login, *, everywhere: bool = False) -> None:
+        """End a login, or all of its person. Raises StoreUnavailable."""
+        mine = [hashed for hashed, each in self._logins.items() if each.person == login.person]
+        ended = mine if everywhere else [_hash(login.cookie)]
+        await self._write({f"{LOGIN_NOTE}{hashed}": None for hashed in ended})
+        for hashed in ended:
+            self._logins.pop(hashed, None)
 
     async def _opened(self, person: str) -> Login:
-        login = Login(person=person, cookie=secrets.token_urlsafe(32), until=self._clock.now() + DAYS * _DAY)
-        hashed = _hash(login.cookie)
-        await self._write({f"{_NOTE}{hashed}": json.dumps({"person": person, "until": login.until})})
-        self._logins[hashed] = Login(person=person, cookie="", until=login.until)
+        cookie, until = secrets.token_urlsafe(32), self._clock.now() + DAYS * _DAY
+        login = Login(person=person, cookie=cookie, until=until, bound=self._bound(person, cookie))
+        hashed, facts = _hash(cookie), {"person": person, "until": until, "bound": login.bound}
+        await self._write({f"{LOGIN_NOTE}{hashed}": json.dumps(facts)})
+        self._logins[hashed] = replace(login, cookie="")
         return login
 
     async def _write(self, changes: Mapping[str, str | None]) -> None:

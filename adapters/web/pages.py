@@ -215,6 +215,7 @@ def side(frame: Frame, inner: Html) -> Html:
         "form",
         el("input", type="hidden", name="csrf", value=frame.csrf),
         el("button", "Log out", type="submit", class_="quiet"),
+        el("button", "Log out everywhere", type="submit", name="everywhere", value="1", class_="quiet"),
         method="post",
         action="/logout",
     )

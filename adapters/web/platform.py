@@ -14,6 +14,7 @@ from gateway.domain.platform import AdapterSettings, Platform
 from gateway.domain.settings import Contradiction, HttpUrl, Secret, Section, Text, is_loopback
 
 NAME: Final = "web"
+ACCOUNT: Final = "page"
 OWNER: Final = "owner"  # the person who opened the page by the link that only they can read
 LINK_FILE: Final = "page-link"
 LARGEST_FILE: Final = 50_000_000  # bytes
@@ -85,4 +86,5 @@ PLATFORM = Platform(
     limits=LIMITS,
     beside_shell=True,
     link_file=LINK_FILE,
+    logins=ACCOUNT,
 )

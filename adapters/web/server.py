@@ -452,7 +452,7 @@ class Server(Struct, kw_only=True):
         if request.path == "/share" and await self.views.role(source) != "reader":
             return await self._share(form, login, source)
         if request.path == "/logout":
-            await self.guard.log_out(login)
+            await self.guard.log_out(login, everywhere="everywhere" in form.fields)
             self.bells.ring(login.person)
             response = _redirect("/")
             response.del_cookie(self.guard.cookie_name, path="/", secure=self.guard.secure)

@@ -1,7 +1,8 @@
-"""`legato access`: who was let in by a code, from a shell, beside a running gateway if need be."""
+"""`legato access`: who was let in by a code, and logins, from a shell, beside a running gateway if need be."""
 
 from __future__ import annotations
 
+import json
 import socket
 from random import SystemRandom
 from typing import TYPE_CHECKING, Annotated, Final
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _PATIENCE: Final = 5.0  # seconds for a page of this machine
 
 access_app = typer.Typer(
-    help="Let people in by their code, show them out, or print the link to the page.",
+    help="Let people in by their code, show them out, end their logins, or print the link to the page.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -101,6 +102,31 @@ def _answers(address: str) -> bool:
     except OSError:
         return False
     return True
+
+
+@access_app.command()
+def logout(
+    who: Annotated[str, typer.Argument(metavar="NAME", help='As the person logs in to the page; or "owner".')],
+    config: ConfigOption = None,
+) -> None:
+    """End all logins of a person on the page, which knows within ten seconds."""
+    from gateway.app.plugins import platforms
+    from gateway.domain.adapter import LOGIN_NOTE
+
+    name = who.rpartition(":")[2]  # also "web:anna", as the access lists have it
+
+    async def look(store: Store) -> str:
+        count = 0
+        for folder in (f"{each.name}:{each.logins}" for each in platforms().values() if each.logins):
+            logins = [note for note in (await store.notes(folder)).items() if note[0].startswith(LOGIN_NOTE)]
+            ended = [note for note, facts in logins if json.loads(facts)["person"] == name]
+            await store.set_notes(folder, dict.fromkeys(ended))
+            count += len(ended)
+        if not count:
+            return f"{name} is not logged in."
+        return f"{name}: {count} {'login' if count == 1 else 'logins'} ended. The page knows within ten seconds."
+
+    show(ask_store(config, look))
 
 
 def _words() -> Words:

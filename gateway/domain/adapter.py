@@ -136,6 +136,9 @@ class HasRates(Protocol):
         whole account's. After a RateLimited the first of them rests, or the last if it concerns all."""
 
 
+LOGIN_NOTE: Final = "login "  # begins the names of an account's notes about logins: JSON with the `person` of each
+
+
 class Notebook(Protocol):
     """Notes of one account, small texts by name. They outlive the process, and are the same for all processes."""
 

@@ -79,6 +79,7 @@ class Platform(Struct, frozen=True, kw_only=True):
     `legato run` but opened by `legato chat`. `beside_shell`: `legato chat` at a terminal serves it, too, where it is
     enabled; its adapter `OpensFirst`. `rehearse` names a `Stage`, in the same way as `create`, which needs no
     settings; "": there is none. `link_file`: where, below `home`, its adapter keeps a link that lets the owner in.
+    `logins`: the account whose notes are its people's logins (`LOGIN_NOTE`).
     """
 
     name: str
@@ -95,6 +96,7 @@ class Platform(Struct, frozen=True, kw_only=True):
     beside_shell: bool = False
     rehearse: str = ""
     link_file: str = ""
+    logins: str = ""
 
 
 class AdapterHost(Struct, frozen=True, kw_only=True):

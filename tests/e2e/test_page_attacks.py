@@ -447,6 +447,22 @@ async def test_cookies_are_not_guessed_nor_used_again(tmp_path: Path) -> None:
         assert "csrf" in (await same_link(live, stranger))
 
 
+async def test_who_logs_out_everywhere_is_logged_out_of_other_browsers(tmp_path: Path) -> None:
+    config, settings = with_people(tmp_path)
+    async with (
+        page(tmp_path, config=config, settings=settings) as live,
+        logged_in(live, "anna") as here,
+        logged_in(live, "anna") as there,
+        logged_in(live, "boris") as boris,
+    ):
+        async with there.events("0") as events:
+            assert (await here.post("/logout", {"everywhere": "1"})).status == 303
+            async for _ in events:
+                pass  # the stream ends
+        for visitor, logged in ((here, False), (there, False), (boris, True)):
+            assert ("csrf" in (await visitor.get("/"))[1]) is logged
+
+
 async def same_link(live: LivePage, visitor: Visitor) -> str:
     """A link works once, and the next one is there."""
     link = live.adapter.guard.link

@@ -112,6 +112,25 @@ async def test_it_is_served_without_a_terminal_by_the_link_in_its_file(tmp_path:
     assert told.startswith("legato: no page is open here: `legato chat --page` opens one")
 
 
+async def test_a_shell_ends_the_logins_of_a_running_page(tmp_path: Path) -> None:
+    configured(tmp_path, free_port(), enabled=True)
+    file = tmp_path / "legato-home" / "page-link"
+    async with legato_run(tmp_path), ClientSession(cookie_jar=CookieJar(unsafe=True)) as http:
+        await eventually(file.exists)
+        link = file.read_text().strip()
+        async with http.get(link) as answer:
+            assert 'id="composer"' in await answer.text()
+        assert await legato(tmp_path, "access", "logout", "anna") == (0, "anna is not logged in.\n", "")
+        status, out, _ = await legato(tmp_path, "access", "logout", "web:owner")
+        assert (status, out) == (0, "owner: 1 login ended. The page knows within ten seconds.\n")
+
+        async def ended() -> bool:
+            async with http.get(link.partition("/login")[0]) as answer:
+                return 'id="composer"' not in await answer.text()
+
+        await eventually(ended)
+
+
 async def test_a_taken_port_is_said_where_nothing_else_is_served(tmp_path: Path, taken: int) -> None:
     configured(tmp_path, taken, enabled=True)
     status, _, err = await legato(tmp_path, "run")

@@ -78,6 +78,60 @@ async def test_a_login_holds_for_its_days_and_over_a_restart(tmp_path: Path, clo
     assert notes.kept == {}, "what is over is not kept"
 
 
+async def test_a_changed_password_ends_the_logins_that_came_by_it(tmp_path: Path, clock: ManualClock) -> None:
+    notes = Notes()
+    made = guard(tmp_path, clock)
+    await made.begin(notes)  # type: ignore[arg-type]
+    login, owner = await made.by_password("anna", ANNA, "1.2.3.4"), await made.by_link(made.link.partition("=")[2])
+    assert ANNA not in str(notes.kept)
+    for password, holds in (("another password", False), (ANNA, True)):
+        people = {"anna": WebPerson(password=SecretStr(password))}
+        later = Guard(WebSettings(enabled=True, people=people), clock, tmp_path / "page-link")
+        later.open("http://127.0.0.1:8787")
+        await later.begin(notes)  # type: ignore[arg-type]
+        assert (later.login_of(asked(later, login)) == login) is holds  # type: ignore[arg-type]
+        assert later.login_of(asked(later, owner)) == owner  # type: ignore[arg-type]
+
+
+async def test_a_login_of_a_version_that_bound_none_holds_for_the_owner_alone(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    notes = Notes()
+    made = guard(tmp_path, clock)
+    await made.begin(notes)  # type: ignore[arg-type]
+    anna, owner = await made.by_password("anna", ANNA, "1.2.3.4"), await made.by_link(made.link.partition("=")[2])
+    for name, text in notes.kept.items():
+        notes.kept[name] = json.dumps({name: fact for name, fact in json.loads(text).items() if name != "bound"})
+    later = guard(tmp_path, clock)
+    await later.begin(notes)  # type: ignore[arg-type]
+    assert later.login_of(asked(later, anna)) is None  # type: ignore[arg-type]
+    assert later.login_of(asked(later, owner)) == owner  # type: ignore[arg-type]
+
+
+async def test_somebody_logs_out_everywhere_and_nobody_else_does(tmp_path: Path, clock: ManualClock) -> None:
+    notes = Notes()
+    made = guard(tmp_path, clock)
+    await made.begin(notes)  # type: ignore[arg-type]
+    here, there = [await made.by_password("anna", ANNA, "1.2.3.4") for _ in range(2)]
+    owner = await made.by_link(made.link.partition("=")[2])
+    assert here is not None
+    await made.log_out(here, everywhere=True)
+    assert [made.login_of(asked(made, each)) for each in (here, there, owner)] == [None, None, owner]  # type: ignore[arg-type]
+    assert len(notes.kept) == 1
+
+
+async def test_a_login_whose_note_a_shell_removed_ends(tmp_path: Path, clock: ManualClock) -> None:
+    notes = Notes()
+    made = guard(tmp_path, clock)
+    await made.begin(notes)  # type: ignore[arg-type]
+    login = await made.by_password("anna", ANNA, "1.2.3.4")
+    await made.refresh()
+    assert made.login_of(asked(made, login)) == login  # type: ignore[arg-type]
+    notes.kept.clear()
+    await made.refresh()
+    assert made.login_of(asked(made, login)) is None  # type: ignore[arg-type]
+
+
 async def test_a_link_works_once_and_the_next_one_is_in_the_file(tmp_path: Path, clock: ManualClock) -> None:
     made = guard(tmp_path, clock)
     await made.begin(None)
