@@ -216,6 +216,7 @@ def side(frame: Frame, inner: Html) -> Html:
         el("input", type="hidden", name="csrf", value=frame.csrf),
         el("button", "Log out", type="submit", class_="quiet"),
         el("button", "Log out everywhere", type="submit", name="everywhere", value="1", class_="quiet"),
+        class_="leave",
         method="post",
         action="/logout",
     )
@@ -591,17 +592,22 @@ def _stuck(stuck: Sequence[Stuck]) -> Child:
     return el("ul", items, class_="stuck")
 
 
-def login(assets: Mapping[str, str], *, passwords: bool, file: str, problem: str = "") -> bytes:
+def login(assets: Mapping[str, str], *, passwords: bool, file: str, problem: str = "", name: str = "") -> bytes:
     """The page for somebody who is not logged in. It tells nothing of what is behind it."""
     form = el(
         "form",
-        el("label", "Name", el("input", name="name", autocomplete="username", required=True)),
+        el(
+            "label",
+            "Name",
+            # a telephone would begin it with a capital
+            el("input", name="name", value=name, autocomplete="username", autocapitalize="none", required=True),
+        ),
         el(
             "label",
             "Password",
             el("input", name="password", type="password", autocomplete="current-password", required=True),
         ),
-        el("button", "Log in", type="submit"),
+        el("button", "Log in", type="submit", class_="send"),
         method="post",
         action="/login",
     )

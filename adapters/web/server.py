@@ -43,6 +43,7 @@ from adapters.web.stream import DRAFTS, Bells, Page
 from gateway.domain.adapter import Accept, Accepted
 from gateway.domain.chat import Attachment, Inbound, InboundKind, Outbound, Source
 from gateway.domain.platform import Bubble
+from gateway.domain.settings import is_loopback
 from gateway.domain.views import Inside, Said, Views
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.door import Door
@@ -52,6 +53,7 @@ log = structlog.get_logger(__name__)
 
 _LARGEST_FORM: Final = 500_000  # bytes without files
 _LARGEST_LOGIN: Final = 4_000  # bytes of a form that anybody may send
+_LONGEST_NAME: Final = 64  # characters
 _CUT: Final = 600  # characters of a message that was found
 _MOST_FIELDS: Final = 24
 _PATIENCE: Final = 30.0  # seconds for a form without files
@@ -182,22 +184,26 @@ class Server(Struct, kw_only=True):
 
     def _stranger(self, request: web.BaseRequest) -> web.Response:
         if request.path == "/" and request.method != "POST":
-            return self._login_page()
+            return self._login_page(request)
         if request.method != "POST" and not request.path.startswith(("/events", "/files/")):
             return _redirect("/")
         raise Problem(401, "Log in first.")
 
-    def _login_page(self, problem: str = "", status: int = 200) -> web.Response:
+    def _login_page(
+        self, request: web.BaseRequest, problem: str = "", name: str = "", status: int = 200
+    ) -> web.Response:
+        here = is_loopback(request.host.rpartition(":")[0])  # nobody elsewhere can read the file, nor needs its path
         body = pages.login(
             self._paths,
             passwords=self.guard.has_passwords,
-            file=self.link_file if self.guard.link else "",
+            file=self.link_file if self.guard.link and here else "",
             problem=problem,
+            name=name,
         )
         return web.Response(body=body, status=status, headers={"Content-Type": _HTML, "X-Login": "needed"})
 
     async def _log_in(self, request: web.BaseRequest) -> web.Response:
-        remote = self.guard.remote(request)
+        remote, name = self.guard.remote(request), ""
         if request.method == "GET":
             key = request.query.get("key")
             if key is None or self.guard.login_of(request) is not None:
@@ -210,10 +216,10 @@ class Server(Struct, kw_only=True):
             name, password = form.fields.get("name", "").strip(), form.fields.get("password", "")
             self._not_locked(f"at {remote}", f"as {name}")  # others may have failed while this form came
             login = await self.guard.by_password(name, password, remote)
-            problem = "Name or password are wrong."
+            problem = "The name or the password is wrong."
         if login is None:
             log.warning("page_login_refused", remote=remote)
-            return self._login_page(problem, 403)
+            return self._login_page(request, problem, name[:_LONGEST_NAME], 403)
         response = _redirect("/")
         response.set_cookie(
             self.guard.cookie_name,

@@ -447,6 +447,27 @@ async def test_cookies_are_not_guessed_nor_used_again(tmp_path: Path) -> None:
         assert "csrf" in (await same_link(live, stranger))
 
 
+async def test_the_login_page_tells_strangers_from_elsewhere_no_path_of_this_machine(tmp_path: Path) -> None:
+    config, settings = with_people(tmp_path)
+    settings = settings.model_copy(update={"url": "http://chat.example.org"})
+    async with page(tmp_path, config=config, settings=settings) as live, live.visitor() as stranger:
+        for host, here in (("chat.example.org", False), (live.adapter.at.removeprefix("http://"), True)):
+            assert ("page-link" in (await stranger.get("/", headers={"Host": host}))[1]) is here
+
+
+async def test_a_wrong_name_stands_in_the_form_again_and_is_no_markup(tmp_path: Path) -> None:
+    config, settings = with_people(tmp_path)
+    async with page(tmp_path, config=config, settings=settings) as live, live.visitor() as stranger:
+        for script in SCRIPTS:
+            data = {"name": f'"{script}', "password": "wrong"}
+            live.adapter.guard.lockout.succeeded("at 127.0.0.1")
+            async with stranger.http.post(f"{stranger.at}/login", data=data) as answer:
+                text = await answer.text()
+                assert answer.status == 403
+                assert 'name="name" value="&quot;' in text or 'name="name" value="&#34;' in text
+                check(text)
+
+
 async def test_who_logs_out_everywhere_is_logged_out_of_other_browsers(tmp_path: Path) -> None:
     config, settings = with_people(tmp_path)
     async with (
