@@ -36,6 +36,8 @@ STARTER: Final = 21  # in a thread, for the message that it began from
 _TEXT: Final = 10  # https://discord.com/developers/docs/components/reference#text-display
 _LONGEST_CARD: Final = 2_000  # characters
 _FORWARD: Final = 1  # https://discord.com/developers/docs/resources/message#message-reference-types
+_PREVIEW: Final = "p"  # behind the id of a file: its picture
+_EMBED: Final = "e"  # before the place of an embed
 _VOICE: Final = 1 << 13  # https://discord.com/developers/docs/resources/message#message-object-message-flags
 
 Json = Mapping[str, Any]
@@ -317,29 +319,48 @@ def quoted(messages: Sequence[Json], me: Me) -> str:
 
 def _attachments(message: Json) -> Iterator[Attachment]:
     """A file's address is good for a day only, so a file is named by where it stands."""
-    for file, flags in _files(message):
-        voice = bool(flags & _VOICE)
-        mime = (file.get("content_type") or "").partition(";")[0]
-        yield Attachment(
-            kind="voice" if voice else "image" if mime.startswith("image/") else "document",
-            ref=f"{message['channel_id']}/{message['id']}/{file['id']}",
-            name="" if voice else straight(file.get("filename", "")),
-            mime=mime,
-            size=file.get("size"),
-            seconds=file.get("duration_secs"),
-        )
+    where = f"{message['channel_id']}/{message['id']}"
+    for carried in _carried(message):
+        voice = bool(carried.get("flags", 0) & _VOICE)
+        for file in carried.get("attachments") or ():
+            mime = (file.get("content_type") or "").partition(";")[0]
+            yield Attachment(
+                kind="voice" if voice else "image" if mime.startswith("image/") else "document",
+                ref=f"{where}/{file['id']}",
+                name="" if voice else straight(file.get("filename", "")),
+                mime=mime,
+                size=file.get("size"),
+                seconds=file.get("duration_secs"),
+                preview=f"{where}/{file['id']}{_PREVIEW}" if mime.startswith("video/") and "proxy_url" in file else "",
+            )
+        for number, embed in enumerate(carried.get("embeds") or ()):
+            if embed.get("type") == "gifv" and _seen(embed):  # a GIF that people picked from Discord's own list
+                ref = f"{where}/{_EMBED}{number}"
+                yield Attachment(kind="document", ref=ref, name="GIF", mime="video/mp4", preview=ref)
 
 
 def address_of(message: Json, file: str) -> str | None:
-    """Return the address where a file of a message can be read now."""
-    return next((str(each["url"]) for each, _ in _files(message) if each["id"] == file), None)
+    """Return the address where a file of a message, or a picture of it, can be read now."""
+    for carried in _carried(message):
+        for number, embed in enumerate(carried.get("embeds") or ()):
+            if file == f"{_EMBED}{number}":
+                return _seen(embed)
+        for each in carried.get("attachments") or ():
+            if each["id"] == file:
+                return str(each["url"])
+            if f"{each['id']}{_PREVIEW}" == file:
+                address = str(each["proxy_url"])
+                return f"{address}{'&' if '?' in address else '?'}format=jpeg"  # of a video, its first frame
+    return None
 
 
-def _files(message: Json) -> Iterator[tuple[Json, int]]:
-    """The files of a message, and of what was forwarded in it, each with the flags of its message."""
-    for each in (message, *((one.get("message") or {}) for one in message.get("message_snapshots") or ())):
-        for file in each.get("attachments") or ():
-            yield file, each.get("flags", 0)
+def _carried(message: Json) -> Sequence[Json]:
+    return [message, *((each.get("message") or {}) for each in message.get("message_snapshots") or ())]
+
+
+def _seen(embed: Json) -> str | None:
+    thumbnail = embed.get("thumbnail") or {}
+    return thumbnail.get("proxy_url") or None
 
 
 # -- interactions ---------------------------------------------------------------------------

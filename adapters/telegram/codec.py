@@ -273,13 +273,15 @@ def _attachments(message: Files) -> Iterator[Attachment]:
     for file in (message.document, message.audio, message.video, message.video_note, message.animation):
         if file is None or (file is message.document and message.animation):  # an animation comes as both
             continue
+        mime = file.mime_type or ("video/mp4" if file in (message.video, message.video_note) else "")
         yield Attachment(
-            kind="image" if file.mime_type.startswith("image/") and file is message.document else "document",
+            kind="image" if mime.startswith("image/") and file is message.document else "document",
             ref=file.file_id,
             name=straight(file.file_name),
-            mime=file.mime_type,
+            mime=mime,
             size=file.file_size,
             seconds=file.duration,
+            preview=file.thumbnail.file_id if file.thumbnail and mime.startswith("video/") else "",
         )
 
 

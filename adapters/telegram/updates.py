@@ -71,6 +71,7 @@ class File(Struct, frozen=True, kw_only=True):
     duration: float | None = None
     width: int = 0
     height: int = 0
+    thumbnail: File | None = None
 
 
 class Origin(Struct, frozen=True, kw_only=True):

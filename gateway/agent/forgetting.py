@@ -502,12 +502,13 @@ def _was_typed(deed: Deed, typed: str) -> bool:
 
 
 def _refs(key: SessionKey, message: Message) -> list[str]:
-    """The files that a message came with, the words of those that are recordings, and a long result's file."""
+    """The files that a message came with, the words and frames of those that are recordings, and a long result's
+    file."""
     long = persisted(text_of(message)) if message["role"] == "tool" else None
     refs = [] if long is None else [f"{OUTPUT}{long.name}"]
     for file in note_of(message).get("files", ()):
         refs += [f"{key.platform}:{ref}" for ref in (file.get("ref"),) if isinstance(ref, str)]
-        refs += [ref for ref in (file.get("words_ref"),) if isinstance(ref, str)]
+        refs += [ref for ref in (file.get("words_ref"), *(file.get("frames") or ())) if isinstance(ref, str)]
     return refs
 
 

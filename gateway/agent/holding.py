@@ -23,7 +23,7 @@ Note = tuple[str, str]  # its folder in the store, and its name there
 _UNSAID: Final = frozenset(
     {
         *("role", "type", "id", "tool_call_id", "event", "place", "person", "reminded", "derived_from"),
-        *("kind", "ref", "words_ref", "digest", "mime", "api", "model"),
+        *("kind", "ref", "preview", "words_ref", "frames", "digest", "mime", "api", "model"),
     }
 )  # values of a message that nobody said
 

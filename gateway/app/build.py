@@ -21,6 +21,7 @@ from gateway.agent.agents import Agents
 from gateway.agent.compaction import Compactor
 from gateway.agent.embeddings import Embeddings
 from gateway.agent.engines import Engines
+from gateway.agent.files.frames import frames
 from gateway.agent.files.intake import FileIntake
 from gateway.agent.files.quota import FileQuotas
 from gateway.agent.files.speech import Dictation
@@ -333,6 +334,7 @@ def _agents(base: _Base, parts: Parts) -> tuple[Agents, list[Callable[[], Awaita
             quotas=FileQuotas(store=store, settings=config.files),
             aside=base.pages,
             dictation=_dictation(base, metering, closers),
+            frames=frames(clock),
         ),
         hygiene=Hygiene(config.hygiene, clock, enabled=config.compression.enabled),
         mcp=mcp,

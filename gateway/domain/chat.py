@@ -167,7 +167,8 @@ _BENT: Final = r"\g<before>(\g<name>)"
 
 
 class Attachment(Struct, frozen=True, kw_only=True):
-    """A file that came with a message; `ref` is how its adapter fetches it. `seconds`: how long a recording is."""
+    """A file that came with a message; `ref` is how its adapter fetches it. `seconds`: how long a recording is.
+    `preview`: how its adapter fetches a picture of it; of a video that cannot be fetched, the `ref` as well."""
 
     kind: Literal["image", "voice", "document"]
     ref: str
@@ -175,6 +176,12 @@ class Attachment(Struct, frozen=True, kw_only=True):
     mime: str = ""
     size: int | None = None
     seconds: float | None = None
+    preview: str = ""
+
+    @property
+    def is_video(self) -> bool:
+        """Say whether its sender declares it as a video."""
+        return self.mime.startswith("video/")
 
 
 class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
@@ -248,7 +255,7 @@ def named(file: Attachment, *, capital: bool = False) -> str:
     """A file in a sentence. Its name is somebody else's to choose, so nothing in it may look like the
     end of the line or of its brackets."""
     name = one_line(file.name)
-    text = _NAMED[file.kind] + (f' "{name}"' if name else "")
+    text = ("a video" if file.is_video else _NAMED[file.kind]) + (f' "{name}"' if name else "")
     return text[0].upper() + text[1:] if capital else text
 
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, TextIO, cast
 import structlog
 
 from gateway.runtime.errors import UserError
-from gateway.runtime.owners import leave_to_owner
+from gateway.runtime.owners import leave_to_owner, private
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -80,7 +80,7 @@ def redact_crashes(redact: Callable[[str], str]) -> None:
 
 def _opened(file: Path) -> TextIO:
     try:
-        stream = file.open("a", encoding="utf-8", buffering=1)
+        stream = open(file, "a", encoding="utf-8", buffering=1, opener=private)  # noqa: SIM115
     except OSError as error:
         raise UserError(f"{file} cannot be written ({error.strerror}): look at its owner and its rights.") from error
     leave_to_owner(file.parent, stream.fileno())

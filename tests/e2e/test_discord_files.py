@@ -13,11 +13,13 @@ from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.domain.message import said_in
 from gateway.domain.quoting import CALLED
+from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.errors import DeliveryRefused
 from gateway.runtime.structs import replace
 from gateway.turns.turn import EMPTY
 from tests.emulators.discord import Channel, DiscordServer, Refuse, User
 from tests.emulators.discord.asked import Upload
+from tests.emulators.discord.people import PIXEL
 from tests.emulators.transcription import TranscriptionServer, opus
 from tests.support.discord_live import on_discord
 from tests.support.model import FakeModel, Say, in_turn
@@ -59,6 +61,20 @@ async def test_a_file_that_cannot_be_had_is_named(tmp_path: Path, discord: Disco
         bot.says("When?", files=[Upload(name="note.txt", content=b"x", content_type="text/plain")])
         await bot.until(lambda: discord.shown(bot.chat))
         assert "note.txt" in bot.model.spoken(0)[-1][1]
+
+
+async def test_a_video_is_shown_by_the_frame_that_discord_makes_of_it(
+    tmp_path: Path, discord: DiscordServer, anna: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))  # no decoder
+    sees = ModelEntry(provider="offline", name="fake", pictures=True, context_length=100_000)
+    async with on_discord(tmp_path, discord, anna, entry=sees) as bot:
+        bot.says("What is it?", files=[Upload(name="a.mp4", content=b"moving", content_type="video/mp4")])
+        await bot.until(lambda: discord.shown(bot.chat))
+        assert "of which you see the preview frame alone" in bot.model.spoken(0)[-1][1]
+        key = (await bot.gateway.store.sessions(None, 1))[0].key
+        (kept,) = await bot.gateway.store.kept_files(key, 9)
+        assert await bot.gateway.store.file_content(key, kept.digest) == PIXEL
 
 
 async def test_a_voice_message_is_written_down_and_stored_as_what_was_said(

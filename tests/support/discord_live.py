@@ -18,6 +18,7 @@ from gateway.app import build as bootstrap
 from gateway.app.plugins import all_commands
 from gateway.domain.chat import SessionKey
 from gateway.people.access import AccessSettings
+from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.points import Points, ignore_points
 from gateway.store.port import Store
@@ -87,12 +88,13 @@ async def on_discord(
     token: str = "",
     store: Store | None = None,
     rules: Mapping[str, Any] | None = None,
+    entry: ModelEntry | None = None,
     **sections: Any,
 ) -> AsyncIterator[Bot]:
     """A gateway on this Discord, until the block ends. `rules`: of the section `adapters.discord`."""
     model, clock = model or FakeModel(), clock or SystemClock()
     access = AccessSettings(allow=(f"discord:{anna.id}", *allow), admins=admins, pairing=pairing)
-    config = config_in(folder, access=access, **sections)
+    config = config_in(folder, access=access, **({"model": entry} if entry else {}), **sections)
     adapter = DiscordAdapter(
         DiscordSettings(token=SecretStr(token or discord.token), base_url=discord.api_url, **(rules or {})),
         clock=clock,

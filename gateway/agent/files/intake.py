@@ -16,8 +16,18 @@ import structlog
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.files.contents import reading as read_content
+from gateway.agent.files.frames import MOST_FRAMES, Frames
 from gateway.agent.files.kinds import NOT_TEXT, Reading, is_opaque, is_sound
-from gateway.agent.files.message import MOST_TEXT, NO_PICTURES, Reader, Received, no_sounds, not_shown, with_files
+from gateway.agent.files.message import (
+    MOST_TEXT,
+    NO_PICTURES,
+    ONE_FRAME,
+    Reader,
+    Received,
+    no_sounds,
+    not_shown,
+    with_files,
+)
 from gateway.agent.files.quota import NOT_KEPT, FileQuotas
 from gateway.agent.files.speech import Dictation, Spoken
 from gateway.agent.files.view import FileView
@@ -47,8 +57,12 @@ _AT_ONCE: Final = 16  # files in this process's memory, until they are kept and 
 FAILED = "which could not be fetched: {reason}"
 UNKEPT = "which could not be kept here: {reason}"
 UNREAD = "I cannot read {name}: {reason}."
+UNFETCHED = "I could not fetch {name}: {reason}."
+UNSEEN = "I cannot watch {name}: no preview frame of it came along."
+NO_FRAME = "which you cannot watch: no preview frame of it came along"
 TOO_SLOW = f"{{platform}} did not hand it over within {_SECONDS / 60:g} minutes"
-_WHAT: Final = {"voice": "voice message"}
+_WHAT: Final = {"voice": "voice message", "image": "picture"}
+_NOT_HAD: Final = (TimeoutError, AdapterError, StoreUnavailable)
 NOT_HERE = "this gateway cannot fetch files from {platform}"
 
 
@@ -66,6 +80,7 @@ class FileIntake:
         quotas: FileQuotas,
         aside: RunsAside,
         dictation: Dictation | None = None,
+        frames: Frames | None = None,
     ) -> None:
         self._store = store
         self._adapters = adapters
@@ -75,6 +90,7 @@ class FileIntake:
         self._quotas = quotas
         self._aside = aside
         self._dictation = dictation  # the writer of words for a model that takes no sounds
+        self._frames = frames
         self._room = asyncio.Semaphore(_AT_ONCE)
 
     async def message(
@@ -92,11 +108,14 @@ class FileIntake:
         )
         received = []
         for file in inbound.attachments:
-            got, content = await self._received(key, inbound.source, file, reader, show)
+            if file.is_video:
+                received.append(await self._watched(key, inbound.source, file, reader, show))
+            else:
+                got, content = await self._received(key, inbound.source, file, reader, show)
+                alive()
+                received.append(await self._heard(conversation, got, content, reader, show))
             alive()
-            received.append(await self._heard(conversation, got, content, reader, show))
-            alive()
-        if unread := "\n".join(_unread(got) for got in received if got.unread):
+        if unread := "\n".join(filter(None, map(_unread, received))):
             await show("unread", unread)
         return with_files(key, inbound, received, reader)
 
@@ -109,25 +128,65 @@ class FileIntake:
         if problem is not None:
             return problem, b""
         async with self._room:
-            ref = f"{platform}:{file.ref}"
-            kept = await self._store.kept_file(key, ref)
-            content = None if kept is None else await self._store.file_content(key, kept.digest)
             try:
-                if kept is None or content is None:
-                    async with self._clock.limit(_SECONDS):
-                        content = await self._fetched(platform, file)
-                    if kept is None and (refusal := await self._no_room(key, source, ref, file, len(content), show)):
+                kept, content = await self._content(key, platform, file)
+                if kept is None:
+                    refusal = await self._no_room(key, source, f"{platform}:{file.ref}", file, len(content), show)
+                    if refusal is not None:
                         return refusal, b""
-                    kept = await self._kept(key, ref, file, content)
-            except TimeoutError:
-                return _failed(file, TOO_SLOW.format(platform=platform.capitalize())), b""
-            except AdapterError as error:
-                return _failed(file, str(error)), b""
-            except StoreUnavailable as error:
-                return _failed(file, str(error), UNKEPT), b""
+                    kept = await self._kept(key, f"{platform}:{file.ref}", file, content)
+            except _NOT_HAD as error:
+                return _lost(file, platform, error), b""
             reading = await read_content(content, kept.mime, MOST_TEXT, self._aside)
             unheard = reading.sound is not None and reading.sound not in reader.sounds
             return Received(attachment=file, kept=kept, reading=reading), content if unheard else b""
+
+    async def _content(self, key: SessionKey, platform: str, file: Attachment) -> tuple[KeptFile | None, bytes]:
+        """What is kept of a file, and its content, which is fetched if need be. Raises one of `_NOT_HAD`."""
+        kept = await self._store.kept_file(key, f"{platform}:{file.ref}")
+        content = None if kept is None else await self._store.file_content(key, kept.digest)
+        if content is not None:
+            return kept, content
+        async with self._clock.limit(_SECONDS):
+            return None, await self._fetched(platform, file)
+
+    async def _watched(self, key: SessionKey, source: Source, file: Attachment, reader: Reader, show: Show) -> Received:
+        """A video with pictures of it: frames where there is a decoder, else the preview frame that came along."""
+        if not reader.sees:
+            return Received(attachment=file, problem=NO_PICTURES)
+        if frames := await self._taken(key, source, file, show):
+            return Received(attachment=file, frames=frames)
+        if not file.preview:
+            return Received(attachment=file, problem=NO_FRAME, told=UNSEEN.format(name=_called(file)))
+        preview = Attachment(kind="image", ref=file.preview, name=f"{file.name or 'video'}, preview.jpg")
+        got, _ = await self._received(key, source, preview, reader, show)
+        if got.kept is not None and got.reading.picture:
+            return Received(attachment=file, frames=(got.kept,), problem=ONE_FRAME)
+        return Received(attachment=file, problem=got.problem or NO_FRAME, told=UNSEEN.format(name=_called(file)))
+
+    async def _taken(self, key: SessionKey, source: Source, file: Attachment, show: Show) -> tuple[KeptFile, ...]:
+        """Frames of a video, which are kept in its place. None: the preview frame must do."""
+        if self._frames is None or file.ref == file.preview:
+            return ()
+        refs = [f"{source.platform}:{file.ref}#{number}" for number in range(MOST_FRAMES)]
+        try:
+            known = [await self._store.kept_file(key, ref) for ref in refs]
+            if known[0] is not None:
+                return tuple(each for each in known if each is not None)
+            async with self._room:
+                _, video = await self._content(key, source.platform, file)
+                pictures = await self._frames.of(video, file.seconds)
+            taken = []
+            for number, (ref, picture) in enumerate(zip(refs, pictures, strict=False), 1):
+                name = f"{file.name or 'video'}, frame {number}.jpg"
+                frame = Attachment(kind="image", ref=ref, name=name, mime="image/jpeg")
+                if await self._no_room(key, source, ref, frame, len(picture), show):
+                    break
+                taken.append(await self._kept(key, ref, frame, picture))
+            return tuple(taken)
+        except _NOT_HAD as error:
+            log.info("no_frames_taken", error=str(error))
+            return ()
 
     async def _no_room(
         self, key: SessionKey, source: Source, ref: str, file: Attachment, size: int, show: Show
@@ -198,8 +257,22 @@ class FileIntake:
 
 
 def _unread(got: Received) -> str:
-    name = one_line(got.attachment.name)
-    return UNREAD.format(name=f'"{name}"' if name else "your file", reason=got.unread)
+    """What the sender of a file is told of it; "": nothing."""
+    return got.told or (UNREAD.format(name=_called(got.attachment), reason=got.unread) if got.unread else "")
+
+
+def _called(file: Attachment) -> str:
+    name = "" if file.kind == "image" else one_line(file.name)  # a picture's is its platform's
+    return f'"{name}"' if name else f"your {'video' if file.is_video else _WHAT.get(file.kind, 'file')}"
+
+
+def _lost(file: Attachment, platform: str, error: Exception) -> Received:
+    """A file that could not be had, of which its sender is told, too."""
+    reason = str(error).rstrip(".")
+    if isinstance(error, TimeoutError):
+        reason = TOO_SLOW.format(platform=platform.capitalize())
+    got = _failed(file, reason, UNKEPT if isinstance(error, StoreUnavailable) else FAILED)
+    return replace(got, told=UNFETCHED.format(name=_called(file), reason=reason))
 
 
 def _failed(file: Attachment, reason: str, problem: str = FAILED) -> Received:

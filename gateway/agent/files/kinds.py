@@ -27,7 +27,7 @@ _SOUND_TYPES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 # Types that are certainly neither text nor a picture nor sound, so that nobody need fetch them to know.
 _OPAQUE: Final = late(
-    r"(?:video|font)/.*|application/(?:gzip|x-(?:7z-compressed|rar-compressed|tar|bzip2?|xz|msdownload|iso9660-image)"
+    r"font/.*|application/(?:gzip|x-(?:7z-compressed|rar-compressed|tar|bzip2?|xz|msdownload|iso9660-image)"
     r"|vnd\.rar|msword|vnd\.ms-(?!excel|(?:word|powerpoint)\.).*|java-archive|vnd\.android\.package-archive)"
 )
 _ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")

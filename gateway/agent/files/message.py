@@ -37,14 +37,16 @@ REST = " up to character {shown:,}; read_file shows the rest"
 
 
 class Received(Struct, frozen=True, kw_only=True):
-    """A file that is kept, or the `problem` that kept it away. `spoken`: the words of a recording that the model does
-    not hear."""
+    """A file that is kept, or the `problem` that kept it away, of which the sender is `told`. `spoken`: the words of a
+    recording that the model does not hear. `frames`: pictures of a video, which is not kept itself."""
 
     attachment: Attachment
     kept: KeptFile | None = None
     reading: Reading = field(default_factory=Reading)
     problem: str | None = None
+    told: str = ""
     spoken: Spoken | None = None
+    frames: tuple[KeptFile, ...] = ()
 
     @property
     def unread(self) -> str:
@@ -83,6 +85,10 @@ def with_files(key: SessionKey, inbound: Inbound, files: Sequence[Received], rea
         if file.spoken is not None:
             problem, quoted = _said(file.spoken, room)
             texts += quoted
+        elif file.frames:
+            seen = [picture_part(frame.digest) for frame in file.frames if room.take_part()]
+            parts += seen
+            problem = (problem or FRAMES.format(count=len(seen))) if seen else NO_ROOM
         elif file.kept is not None and reader is not None:
             part, problem = _part(file.kept, file.reading, reader, room)
             if part is not None:
@@ -126,8 +132,10 @@ def _own(inbound: Inbound, files: Sequence[Received]) -> str:
 
 def _note(file: Received) -> dict[str, Any]:
     """Return the note on a file. The words that were spoken in it are found by a search; `words_ref`: where they are
-    kept, too."""
+    kept, too; `frames`: where those of a video are."""
     note = file_note(file.attachment)
+    if file.frames:
+        return {**note, "frames": [frame.ref for frame in file.frames]}
     if file.spoken is None or not file.spoken.words or file.kept is None:
         return note
     return {**note, "words": file.spoken.words, "words_ref": f"{WORDS}{file.kept.digest}"}
@@ -187,6 +195,8 @@ WRITTEN_DOWN = "whose words were written down by a machine, in quotes below"
 NOT_WRITTEN_DOWN = "which could not be written down for you: {reason}"
 SILENT = "in which nothing was heard"
 NO_PICTURES = "which you cannot be shown: this model takes no pictures"
+FRAMES = "of which you see {count} frames in their order, without its sound"
+ONE_FRAME = "of which you see the preview frame alone"
 NO_ROOM = "which you cannot be shown: there is no room for so many"
 NO_ROOM_TO_HEAR = "which you cannot hear: there is no room for so many"
 NOT_SHOWN = "which you cannot be shown"

@@ -16,7 +16,7 @@ from tests.emulators.discord.buckets import GLOBAL, Limits, Verdict
 from tests.emulators.discord.cloud import Cloud, Settings
 from tests.emulators.discord.disturbing import Mishap, RateLimit
 from tests.emulators.discord.gateway import Connection
-from tests.emulators.discord.people import People
+from tests.emulators.discord.people import PIXEL, People
 from tests.emulators.discord.refusals import Refusal, not_found
 from tests.emulators.discord.routes import ROUTES, Route
 from tests.emulators.discord.sessions import Op
@@ -294,6 +294,8 @@ class DiscordServer:
         call.done, call.status = found is not None, 200 if found else 404
         if found is None:
             return web.Response(status=404, text="This content is no longer available.")
+        if found[1].startswith("video/") and request.query.get("format") == "jpeg":  # the proxy takes its first frame
+            return web.Response(body=PIXEL, content_type="image/png")
         return web.Response(body=found[0], content_type=found[1])
 
     async def _lost(self, request: web.Request) -> web.StreamResponse:

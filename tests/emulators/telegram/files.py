@@ -110,7 +110,9 @@ class Files:
         """Return the file that can be downloaded from a path."""
         return self._released.get(path)
 
-    def content(self, kind: str, stored: StoredFile, duration: int = 3) -> dict[str, Any]:
+    def content(
+        self, kind: str, stored: StoredFile, duration: int = 3, thumbnail: bytes | None = None
+    ) -> dict[str, Any]:
         """The part of a message that shows a file as this kind of media."""
         body = stored.as_json()
         if kind == "photo":
@@ -128,6 +130,9 @@ class Files:
             body |= {"type": "regular", "width": 512, "height": 512, "is_animated": False, "is_video": False}
         if kind == "video_note":
             body["length"] = 240
+        if thumbnail is not None:
+            preview = self.add("photo", thumbnail, name="thumbnail.jpg")
+            body["thumbnail"] = {**preview.as_json(), "width": 320, "height": 240}
         return {kind: body}
 
 

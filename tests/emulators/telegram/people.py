@@ -151,18 +151,26 @@ class People(Membership):
         name: str = "",
         mime_type: str = "",
         size: int | None = None,
+        thumbnail: bytes | None = None,
         **where: Any,
     ) -> Message:
         """Send a `photo`, `document`, `voice`, `audio`, `video`, `animation`, `sticker` or `video_note`. `size` claims
-        a size in bytes; `where`: `reply_to`, `topic`."""
-        return self.send(chat, user, self._media(kind, content, caption, name, mime_type, size), **where)
+        a size in bytes; `thumbnail`: a picture of a video; `where`: `reply_to`, `topic`."""
+        return self.send(chat, user, self._media(kind, content, caption, name, mime_type, size, thumbnail), **where)
 
     def _media(
-        self, kind: str, content: bytes, caption: str, name: str = "", mime_type: str = "", size: int | None = None
+        self,
+        kind: str,
+        content: bytes,
+        caption: str,
+        name: str = "",
+        mime_type: str = "",
+        size: int | None = None,
+        thumbnail: bytes | None = None,
     ) -> dict[str, Any]:
         stored = self._cloud.files.add(kind, content, name=name, mime_type=mime_type, size=size)
         text, entities = settle(caption, [], allow_empty=True)
-        body = self._cloud.files.content(kind, stored)
+        body = self._cloud.files.content(kind, stored, thumbnail=thumbnail)
         body |= {"caption": text} if text else {}
         return {**body, "caption_entities": entities} if entities else body
 

@@ -314,3 +314,25 @@ def test_ids_tell_their_time() -> None:
     assert codec.moment("175928847299117063") == pytest.approx(1_462_015_105.796)
     assert codec.moment(codec.snowflake(1_795_348_800.0)) == pytest.approx(1_795_348_800.0)
     assert codec.snowflake(0.0) == 0
+
+
+def test_a_video_and_a_gif_of_a_link_have_a_picture_that_discord_makes() -> None:
+    video = {
+        "id": "5",
+        "filename": "a.mp4",
+        "content_type": "video/mp4",
+        "url": "https://cdn/v",
+        "proxy_url": "https://m/v?x&",
+    }
+    gif = {"type": "gifv", "url": "https://tenor.com/x", "thumbnail": {"proxy_url": "https://images/x.png"}}
+    card = {"type": "rich", "title": "T", "thumbnail": {"proxy_url": "https://images/y.png"}}
+    carried = {"attachments": [video], "embeds": [card, gif]}
+    inbound = heard("look", **carried)
+    assert [(each.is_video, each.ref, each.preview) for each in inbound.attachments] == [
+        (True, "7/1000/5", "7/1000/5p"),
+        (True, "7/1000/e1", "7/1000/e1"),
+    ]
+    assert codec.address_of(message(**carried), "5") == "https://cdn/v"
+    assert codec.address_of(message(**carried), "5p") == "https://m/v?x&&format=jpeg"
+    assert codec.address_of(message(**carried), "e1") == "https://images/x.png"
+    assert codec.address_of(message(**carried), "e2") is None

@@ -109,7 +109,7 @@ def test_what_is_said_of_a_file_decides_only_whether_it_is_fetched() -> None:
     assert not is_opaque(document("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))
     assert not is_opaque(document("application/pdf"))
     assert not is_opaque(document("application/vnd.openxmlformats-officedocument.wordprocessingml.document"))
-    assert is_opaque(document("video/mp4"))
+    assert document("video/mp4").is_video
     assert not is_opaque(document("application/octet-stream"))
     assert not is_opaque(document(""))
     assert is_sound(document("audio/mpeg"))

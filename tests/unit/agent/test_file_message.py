@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
-from gateway.agent.files.kinds import read
+from gateway.agent.files.kinds import NOT_TEXT, read
 from gateway.agent.files.message import MOST_TEXT, Reader, Received, with_files, without_files
 from gateway.agent.files.references import digest_in
 from gateway.domain.chat import Attachment, Inbound, SessionKey, Source, file_in
@@ -123,7 +123,7 @@ def test_texts_take_their_share_of_a_small_window_together() -> None:
 def test_what_claims_to_be_text_and_is_not_is_only_named() -> None:
     message = shown(received(b"\x00\x01\x02", name="a.txt"))
     wanted = '[sent with this message: a file "a.txt" (text/plain, 3 bytes), which you cannot be shown: '
-    wanted += "it is neither text nor a PDF nor a Word document (DOCX)]"
+    wanted += f"{NOT_TEXT}]"
     assert message["content"] == f"look\n{wanted}"
 
 

@@ -1,0 +1,74 @@
+"""Frames of a video, by a decoder on the machine. Without one a video has its platform's preview frame alone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Final
+
+import structlog
+from msgspec import Struct
+
+from gateway.runtime import program
+from gateway.runtime.clock import Clock
+
+log = structlog.get_logger(__name__)
+
+MOST_FRAMES: Final = 4
+_LONGEST: Final = 3_600.0  # seconds of a video that are looked at
+_UNKNOWN: Final = 8.0  # seconds, of a video that does not say how long it is
+_SECONDS: Final = 20.0  # that the decoder may take
+_WIDTH: Final = 640  # pixels
+_MOST_BYTES: Final = 1_000_000  # of one frame
+
+
+class Frames(Struct, frozen=True, kw_only=True):
+    """Takes frames with ffmpeg (https://ffmpeg.org/ffmpeg.html), in a folder of its own and for a limited time."""
+
+    ffmpeg: str
+    clock: Clock
+
+    async def of(self, video: bytes, seconds: float | None) -> list[bytes]:
+        """At most `MOST_FRAMES` frames as JPEGs, evenly from the beginning to the end; none if it cannot be read."""
+        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="legato-video-"))
+        length = min(max(seconds or _UNKNOWN, 1.0), _LONGEST)
+        try:
+            await asyncio.to_thread((folder / "video").write_bytes, video)
+            # Nothing that a playlist names is opened: a stranger could name any file or address.
+            argv = [
+                *(self.ffmpeg, "-nostdin", "-v", "error", "-protocol_whitelist", "file", "-max_alloc", "200000000"),
+                *(
+                    "-threads",
+                    "1",
+                    "-t",
+                    f"{length:.2f}",
+                    "-format_whitelist",
+                    "mov,mp4,matroska,webm,gif,avi,mpegts,flv",
+                ),
+                *("-i", "video", "-an", "-sn", "-frames:v", str(MOST_FRAMES)),
+                *("-vf", f"fps={MOST_FRAMES}/{length:.2f}:round=up,scale='min({_WIDTH},iw)':-2", "%d.jpg"),
+            ]
+            environment = {"PATH": os.environ.get("PATH", "")}
+            ended = await program.run(argv, folder=folder, environment=environment, seconds=_SECONDS, clock=self.clock)
+            if ended.late or ended.code:
+                log.info("video_not_decoded", late=ended.late, code=ended.code, output=ended.output[-300:])
+            return await asyncio.to_thread(_pictures, folder)
+        except OSError as error:
+            log.warning("decoder_not_run", error=str(error))
+            return []
+        finally:
+            await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
+
+
+def frames(clock: Clock) -> Frames | None:
+    """What takes frames, if the machine has a decoder."""
+    found = shutil.which("ffmpeg")
+    return None if found is None else Frames(ffmpeg=found, clock=clock)
+
+
+def _pictures(folder: Path) -> list[bytes]:
+    made = (folder / f"{number}.jpg" for number in range(1, MOST_FRAMES + 1))
+    return [each.read_bytes() for each in made if each.exists() and 0 < each.stat().st_size <= _MOST_BYTES]
