@@ -443,10 +443,13 @@ class Server(Struct, kw_only=True):
     # -- writing ------------------------------------------------------------------------------------
 
     async def _posted(self, request: web.BaseRequest, login: Login, source: Source) -> web.Response:
-        form = await self._form(request)
+        says = request.path == "/say"
+        if says and await self.views.role(source) == "reader":
+            raise Problem(403, REFUSED)  # before the body is read: it may hold 50 MB
+        form = await self._form(request, files=says)
         if not _same(form.fields.get("csrf", ""), login.csrf):
             raise Problem(403, "This form is too old: load the page again.")
-        if request.path == "/say":
+        if says:
             return await self._said(request, form, login, source)
         if request.path == "/press":
             return await self._pressed(request, form, source)
@@ -490,8 +493,6 @@ class Server(Struct, kw_only=True):
         if not _EVENT.fullmatch(id_):
             raise Problem(400, "The message has no id: load the page again.")
         try:
-            if await self.views.role(source) == "reader":
-                raise Problem(403, REFUSED)
             kept = [await self._kept(source, id_, *file) for file in form.files]
             if text.strip() or kept:
                 # Pages without the script give all their buttons one id.
@@ -557,13 +558,13 @@ class Server(Struct, kw_only=True):
 
     # -- forms --------------------------------------------------------------------------------------
 
-    async def _form(self, request: web.BaseRequest, *, stranger: bool = False) -> Form:
-        """Read a form, of limited size and in a limited time; a stranger's is small, and has no files. Raises
+    async def _form(self, request: web.BaseRequest, *, files: bool = False, stranger: bool = False) -> Form:
+        """Read a form, of limited size and in a limited time; a stranger's is small, and few have `files`. Raises
         Problem."""
         if request.headers.get("Content-Encoding", "identity") != "identity":
             raise Problem(415, "Send the form as it is, not compressed.")
         kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        multipart = kind == "multipart/form-data" and not stranger
+        multipart = kind == "multipart/form-data" and files
         most = _LARGEST_LOGIN if stranger else LARGEST_FILE + _LARGEST_FORM if multipart else _LARGEST_FORM
         if not multipart and kind != "application/x-www-form-urlencoded":
             raise Problem(415, "This is not a form.")

@@ -432,6 +432,20 @@ async def test_a_file_whose_head_is_no_text_leaves_the_page_readable(
         await live.me.until("echo: still here")
 
 
+async def test_a_file_of_somebody_who_may_only_read_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    people = {"reader": WebPerson(password=SecretStr(PASSWORDS["anna"]))}
+    settings = WebSettings(enabled=True, port=0, people=people)
+    config = config_in(tmp_path, access=AccessSettings(allow=["web:owner"]))
+    async with page(tmp_path, config=config, settings=settings) as live, live.visitor() as reader:
+        await reader.http.post(f"{live.adapter.at}/login", data={"name": "reader", "password": PASSWORDS["anna"]})
+        cookie = "; ".join(f"{each.key}={each.value}" for each in reader.http.cookie_jar)
+        for path, status in (("/say", b"403"), ("/press", b"415"), ("/share", b"415")):
+            begin = f"POST {path} HTTP/1.1\r\nHost: {{host}}\r\nCookie: {cookie}\r\n"
+            begin += "Content-Type: multipart/form-data; boundary=B\r\nContent-Length: 49000000\r\n\r\n"
+            answer = await raw_request(live, begin.encode())  # nothing of the body comes, and nobody waits for it
+            assert answer.startswith(b"HTTP/1.1 " + status), path
+
+
 async def test_cookies_are_not_guessed_nor_used_again(tmp_path: Path) -> None:
     async with page(tmp_path) as live, live.visitor() as stranger:
         name = live.adapter.guard.cookie_name
