@@ -2,21 +2,29 @@
 is not shown.
 
 Whether a model takes pictures is configured, or found out. A request with pictures or sounds that is refused is made
-once more without those that the model has not taken before. If the second request is answered, these files were the
-reason, and this process does not show them to the model again; a model that says that it takes no pictures is shown
-none. A body that is too large for a server counts as such a refusal; a prompt that is too long counts only when
-nothing else makes room (`put_aside`). So a picture never makes a conversation unanswerable.
+again with fewer of them (`_plans`), until one is answered:
+
+    the model says that it takes none   without all of them, from then on
+    the body is too large               with the newest half, by size, from then on with no more than that
+    anything else                       without one after another of those that it has not taken before, else without
+                                        all of these
+
+A file without which a request is answered that was refused with it is not shown to the model again by this process. Of
+several that were left out together each is shown again in a request of its own. A prompt that is too long counts only
+when nothing else makes room (`put_aside`). So a picture never makes a conversation unanswerable.
 """
 
 from __future__ import annotations
 
 import base64
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from itertools import accumulate
 from typing import Any, Final
 
 import structlog
+from msgspec import Struct
 
 from gateway.agent.files.kinds import picture_type
 from gateway.agent.files.references import digest_in, filled, references_in
@@ -32,6 +40,7 @@ log = structlog.get_logger(__name__)
 _MOST_BYTES: Final = 20 * 1024 * 1024  # shown in one request, the newest first; APIs take bodies of 30 to 50 MB
 _REMEMBERED: Final = 64 * 1024 * 1024  # characters of encoded contents, so that each step does not load them anew
 _MOST_KNOWN: Final = 50_000  # files of which it is remembered which model takes them
+_MOST_TRIED: Final = 10  # files that are left out one by one: as many as an album has
 
 PICTURE_HIDDEN: Final = (
     "[A picture is here that this model cannot be shown. If it matters, tell the person so; /model changes the model.]"
@@ -40,6 +49,15 @@ SOUND_HIDDEN: Final = "[A recording is here that this model cannot hear. If it m
 PUT_ASIDE: Final = "[A picture or recording is here; it is no longer in view.]"
 
 _ModelKey = tuple[str, str | None, str]
+
+
+class _Plan(Struct, frozen=True, kw_only=True):
+    """What a request shows: files of at most `room` bytes, the newest first and at least one, without `hidden`.
+    `refused`: those of which an answer proves that they were the reason of a refusal."""
+
+    room: int
+    hidden: frozenset[str] = frozenset()
+    refused: frozenset[str] = frozenset()
 
 
 class FileView:
@@ -52,6 +70,8 @@ class FileView:
         self._blind: set[_ModelKey] = set()
         self._taken: set[tuple[_ModelKey, str]] = set()
         self._refused: set[tuple[_ModelKey, str]] = set()
+        self._doubted: set[tuple[_ModelKey, str]] = set()  # left out together: one of them may be the reason
+        self._rooms: dict[_ModelKey, int] = {}  # bytes of files that a server took, which refused more
 
     def sees(self, spec: ModelSpec) -> bool:
         """Say whether the model may be shown pictures, as far as is known."""
@@ -67,31 +87,37 @@ class FileView:
     async def _shown(
         self, provider: Provider, spec: ModelSpec, request: ModelRequest, key: SessionKey, found: Sequence[int]
     ) -> AsyncGenerator[ModelEvent, None]:
-        model, begun = _key(spec), False
-        messages, shown = await self._filled(spec, request.messages, key, found)
-        new = {digest for digest in shown if (model, digest) not in self._taken}
-        try:
-            async with aclosing(provider.stream(spec, replace(request, messages=messages))) as events:
-                async for event in events:
-                    begun = begun or not isinstance(event, Restarted)
+        model = _key(spec)
+        plan = _Plan(room=self._rooms.get(model, _MOST_BYTES))
+        plans: Iterator[_Plan] = iter(())
+        refusal: ProviderError | None = None
+        held = frozenset[str]()  # of those in doubt, the ones that wait for a later request
+        while True:
+            made = replace(plan, hidden=plan.hidden | held)
+            messages, shown = await self._filled(spec, request.messages, key, found, made)
+            begun = False
+            try:
+                async with aclosing(provider.stream(spec, replace(request, messages=messages))) as events:
+                    async for event in events:
+                        if not begun and not isinstance(event, Restarted):
+                            begun = True
+                            self._learn(spec, plan, shown, refusal)
+                        yield event
+                return
+            except (ProviderRejected, ContextOverflow) as error:
+                if begun or not shown or not _may_be_of_files(error):
+                    raise
+                if refusal is None:
+                    new = [digest for digest in shown if (model, digest) not in self._taken]
+                    plans = _plans(plan.room, error, shown, new)
+                    held = frozenset(digest for _, digest in self._doubted) - shown.keys()
+                refusal = error
+                following = next(plans, None)
+                if following is None:
+                    raise
+                plan = following
+                for event in anew(error):
                     yield event
-            self._remember(self._taken, model, shown)
-            return
-        except (ProviderRejected, ContextOverflow) as error:
-            if begun or not shown or not _may_be_of_files(error):
-                raise
-            refusal = error
-        for event in anew(refusal):
-            yield event
-        hidden = shown if isinstance(refusal, PicturesRefused) or not new else new
-        messages, _ = await self._filled(spec, request.messages, key, found, hidden=hidden)
-        answered = False
-        async with aclosing(provider.stream(spec, replace(request, messages=messages))) as events:
-            async for event in events:
-                if not answered and not isinstance(event, Restarted):
-                    answered = True
-                    self._learn(spec, hidden, refusal)
-                yield event
 
     def put_aside(self, spec: ModelSpec, messages: Sequence[Message]) -> bool:
         """Show this model none of the files in these messages any more, because nothing else makes room. False: it was
@@ -108,15 +134,24 @@ class FileView:
             log.warning("files_put_aside", model=spec.name, files=len(shown))
         return bool(shown)
 
-    def _learn(self, spec: ModelSpec, hidden: Collection[str], refusal: ProviderError) -> None:
-        """Note that the model answers the same request without these files."""
+    def _learn(self, spec: ModelSpec, plan: _Plan, shown: Collection[str], refusal: ProviderError | None) -> None:
+        """Note that the model answers a request with the files `shown`, after a `refusal` of the same with more."""
         model = _key(spec)
+        self._remember(self._taken, model, shown)
+        self._doubted.difference_update((model, digest) for digest in shown)
+        if refusal is None:
+            return
         if isinstance(refusal, PicturesRefused) and spec.pictures is not True:
             self._blind.add(model)
             log.warning("model_takes_no_pictures", model=spec.name, error=str(refusal))
-        else:
-            self._remember(self._refused, model, hidden)
-            log.warning("files_refused", model=spec.name, files=len(hidden), error=str(refusal))
+            return
+        if not plan.hidden:
+            self._rooms[model] = plan.room
+        self._remember(self._refused, model, plan.refused)
+        if not isinstance(refusal, ContextOverflow):
+            self._remember(self._doubted, model, plan.hidden - plan.refused)
+            self._taken.difference_update((model, digest) for digest in plan.hidden)
+        log.warning("files_refused", model=spec.name, files=len(plan.hidden), room=plan.room, error=str(refusal))
 
     def _remember(self, among: set[tuple[_ModelKey, str]], model: _ModelKey, digests: Collection[str]) -> None:
         if len(among) > _MOST_KNOWN:
@@ -131,13 +166,13 @@ class FileView:
         messages: Sequence[Message],
         key: SessionKey,
         found: Sequence[int],
-        hidden: Collection[str] = (),
-    ) -> tuple[list[Message], set[str]]:
-        """The messages as this model is shown them, and the files among them that it is shown. `found` are the places
-        that refer to any. The newest files have precedence in the room that there is."""
+        plan: _Plan,
+    ) -> tuple[list[Message], dict[str, int]]:
+        """The messages as this model is shown them, and the files among them that it is shown, newest first, with their
+        bytes. `found` are the places that refer to any."""
         made = list(messages)
-        shown: set[str] = set()
-        room = _MOST_BYTES
+        shown = dict[str, int]()
+        room, doubted = plan.room, ""
         for index in reversed(found):
             content: list[Any] = []
             for part in reversed(_parts(made[index])):
@@ -145,13 +180,16 @@ class FileView:
                 if digest is None:
                     content.append(part)
                     continue
-                words = self._hidden(spec, part, digest, hidden)
+                words = self._hidden(spec, part, digest, plan.hidden)
+                if words is None and (_key(spec), digest) in self._doubted:
+                    doubted = doubted or digest
+                    words = None if digest == doubted else PICTURE_HIDDEN
                 # No file behind the first without room is loaded, because none of them is shown.
                 loaded = None if words or room <= 0 else await self._content(key, digest)
-                if loaded is not None:
-                    room -= 3 * len(loaded[1]) // 4
-                if loaded is not None and room >= 0:
-                    shown.add(digest)
+                size = 0 if loaded is None else 3 * len(loaded[1]) // 4
+                room -= size
+                if loaded is not None and (room >= 0 or not shown):
+                    shown[digest] = size
                     content.append(filled(part, *loaded))
                 else:
                     content.append(_in_words(part, words or PUT_ASIDE))
@@ -184,6 +222,27 @@ class FileView:
         while self._size > _REMEMBERED and len(self._encoded) > 1:
             self._size -= len(self._encoded.popitem(last=False)[1][1])
         return found
+
+
+def _plans(room: int, refusal: ProviderError, shown: Mapping[str, int], new: Sequence[str]) -> Iterator[_Plan]:
+    """What to show instead, one after another, of files that were refused together. `new`: those among them that the
+    model has not taken before."""
+    every = frozenset(shown)
+    if isinstance(refusal, PicturesRefused):
+        yield _Plan(room=room, hidden=every)
+    elif isinstance(refusal, ContextOverflow):
+        sizes = [*accumulate(shown.values())]
+        while len(sizes) > 1:
+            half = sizes[-1] // 2
+            sizes = [size for size in sizes if size <= half] or sizes[:1]
+            yield _Plan(room=half)
+        yield _Plan(room=room, hidden=every, refused=frozenset([*shown][:1]))
+    else:
+        suspects = [frozenset((digest,)) for digest in new]
+        for one in suspects[:_MOST_TRIED]:
+            yield _Plan(room=room, hidden=one, refused=one)
+        if len(suspects) != 1:
+            yield _Plan(room=room, hidden=frozenset(new) or every)
 
 
 def _may_be_of_files(error: ProviderRejected | ContextOverflow) -> bool:

@@ -190,15 +190,84 @@ async def test_a_picture_that_was_taken_before_is_not_suspected() -> None:
     assert await ask(shown, server, request(old, new)) == [url(PIXEL), words(PICTURE_HIDDEN)]
 
 
-async def test_a_body_that_is_too_large_for_a_server_goes_without_its_new_pictures() -> None:
-    contents = Contents(PIXEL, PIXEL + b"new")
-    old, new = map(picture_part, contents.digests)
+class SmallServer(Server):
+    """A provider that takes so many bytes of pictures, and none that is broken."""
+
+    def __init__(self, most: int = 10**9, broken: bytes = b"nothing is") -> None:
+        super().__init__()
+        self.most, self.broken = most, broken
+
+    async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        self.sent.append([message["content"] for message in request.messages])
+        pictures = [_content(part) for message in self.sent[-1] for part in message]
+        if sum(map(len, pictures)) > self.most:
+            raise ContextOverflow("413", bulky=True)
+        if any(self.broken in each for each in pictures):
+            raise ProviderRejected("a picture is broken", status=400)
+        yield Completed(text="ok")
+
+
+def _content(part: dict[str, Any]) -> bytes:
+    return base64.b64decode(part["image_url"]["url"].partition(",")[2]) if part["type"] == "image_url" else b""
+
+
+async def test_where_a_server_takes_small_bodies_only_the_oldest_pictures_go() -> None:
+    contents = Contents(*(PIXEL + bytes([number]) * MEGABYTE for number in range(8)))
+    parts = [*map(picture_part, contents.digests)]
+    shown, server = view(contents), SmallServer(most=3 * MEGABYTE)
+    kinds = [part["type"] for part in await ask(shown, server, request(*parts[:2]))]
+    assert kinds == ["image_url", "image_url"]
+    for number in range(3, 9):
+        before = len(server.sent)
+        *_, last = await ask(shown, server, request(*parts[:number]))
+        assert last["type"] == "image_url", "the newest picture is always seen"
+        assert len(server.sent) - before <= (1 if number > 3 else 2), "one upload a message, once it is known"
+    assert (await ask(shown, server, request(*parts)))[0] == words(PUT_ASIDE)
+
+
+async def test_a_picture_that_is_too_large_alone_takes_no_other_with_it() -> None:
+    small, large = PIXEL + b"small", PIXEL + bytes(9 * MEGABYTE)
+    contents = Contents(small, large)
+    shown, server = view(contents), SmallServer(most=MEGABYTE)
+    asked = request(*map(picture_part, contents.digests))
+    assert await ask(shown, server, asked) == [words(PICTURE_HIDDEN), words(PICTURE_HIDDEN)]
+    assert await ask(shown, server, asked) == [url(small), words(PICTURE_HIDDEN)]
+
+
+async def test_one_broken_picture_does_not_hide_its_album() -> None:
+    contents = Contents(*(PIXEL + each for each in (b"a", b"broken", b"c", b"d")))
+    asked = request(*map(picture_part, contents.digests))
+    shown, server = view(contents), SmallServer(broken=b"broken")
+    wanted = [url(PIXEL + b"a"), words(PICTURE_HIDDEN), url(PIXEL + b"c"), url(PIXEL + b"d")]
+    assert await ask(shown, server, asked) == wanted
+    before = len(server.sent)
+    assert await ask(shown, server, asked) == wanted
+    assert len(server.sent) == before + 1
+
+
+async def test_of_several_broken_pictures_each_is_judged_alone() -> None:
+    contents = Contents(*(PIXEL + each for each in (b"a", b"broken1", b"broken2")))
+    asked = request(*map(picture_part, contents.digests))
+    shown, server = view(contents), SmallServer(broken=b"broken")
+    assert await ask(shown, server, asked) == [words(PICTURE_HIDDEN)] * 3
+    for _ in range(3):
+        found = await ask(shown, server, asked)
+    assert found == [url(PIXEL + b"a"), words(PICTURE_HIDDEN), words(PICTURE_HIDDEN)]
+    before = len(server.sent)
+    await ask(shown, server, asked)
+    assert len(server.sent) == before + 1
+
+
+async def test_pictures_that_were_taken_before_are_not_refused_for_good() -> None:
+    contents = Contents(PIXEL, PIXEL + b"2")
+    asked = request(*map(picture_part, contents.digests))
     shown = view(contents)
-    await ask(shown, Server(), request(old))
-    server = Server(ContextOverflow("413", bulky=True))
-    assert await ask(shown, server, request(old, new)) == [url(PIXEL), words(PICTURE_HIDDEN)]
-    assert await ask(shown, server, request(old, new)) == [url(PIXEL), words(PICTURE_HIDDEN)]
-    assert len(server.sent) == 3
+    await ask(shown, Server(), asked)
+    server = Server(ProviderRejected("I would rather not", status=400))
+    assert await ask(shown, server, asked) == [words(PICTURE_HIDDEN)] * 2
+    for _ in range(2):
+        found = await ask(shown, server, asked)
+    assert found == [url(PIXEL), url(PIXEL + b"2")]
 
 
 async def test_what_is_put_aside_for_a_model_is_shown_to_others() -> None:
