@@ -21,7 +21,7 @@ from gateway.app.config.loading import load_config, load_with_origins
 from gateway.app.config.sentences import did_you_mean
 from gateway.app.config.setup import FILE
 from gateway.app.config.shape import Shape
-from gateway.app.config.shown import SECRET, is_for_a_server
+from gateway.app.config.shown import SECRET, is_for_a_server, public
 from gateway.app.config.source import KeyPath, dotted
 from gateway.app.plugins import providers
 from gateway.runtime.errors import ConfigError, UserError
@@ -84,7 +84,7 @@ def _readable(value: Any, path: KeyPath, redact: Redact) -> Any:
 def _inner(value: Any) -> Mapping[str, Any]:
     """The keys of a section, or of values by name."""
     if isinstance(value, BaseModel):
-        return {name: getattr(value, name) for name in type(value).model_fields}
+        return public(value)
     return value if isinstance(value, dict) else {}
 
 

@@ -7,7 +7,7 @@ validator's ValueError says what a value must be, as in "must not be empty": the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -28,6 +28,11 @@ class Section(BaseModel):
     def contradictions(self) -> Iterator[Contradiction]:
         """Combinations of keys that cannot work. Sections inside this one are asked for theirs separately."""
         yield from ()
+
+    @property
+    def shown_instead(self) -> Mapping[str, Any]:
+        """Return the keys whose values may hold a credential, whatever their names, with what is shown of each."""
+        return {}
 
 
 def variable_of(field: FieldInfo) -> str:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
 from gateway.domain.settings import AList, Contradiction, Flag, HttpUrl, Ident, Seconds, Section, Text, Texts
+from gateway.runtime.redaction.plausible import is_path, looks_mixed
 
 ANY: Final = "*"  # in a list of tools: every tool
 # No underscore: a tool's full name is NAME_tool, and tells its server.
 _NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,23}")
 _ADDRESS: Final = re.compile(r"(https?://)(?:[^/\s@]*@)?([^/\s?#'\"]+)[^\s'\"]*", re.IGNORECASE)
+_MORE: Final = "…"  # in the place of arguments
 _OF_PROCESS, _OF_ADDRESS = ("args", "env", "cwd"), ("headers",)
 
 
@@ -57,8 +60,18 @@ class McpServerSettings(Section):
 
     @property
     def place(self) -> str:
-        """Return the process or the address in a few words, without anything that may be secret, as a path may be."""
-        return self.hidden(self.url) if self.url else " ".join(self.command)
+        """Return the process or the address in a few words, without anything that may be secret: as the path of an
+        address may be, and the arguments of a program from the first that may hold a value."""
+        if self.url:
+            return self.hidden(self.url)
+        words = [*takewhile(_is_plain, (*self.command[1:], *self.args))]
+        more = [_MORE] if len(words) < len(self.command) - 1 + len(self.args) else []
+        return " ".join([*self.command[:1], *words, *more])
+
+    @property
+    def shown_instead(self) -> Mapping[str, Any]:
+        """Return the server's place in the stead of what leads there."""
+        return {"url": self.place} if self.url else {"command": self.place, "args": ()}
 
     def hidden(self, text: str) -> str:
         """Return the text with the scheme and the host alone of the addresses in it: the library tells whole ones, of
@@ -72,6 +85,13 @@ class McpServerSettings(Section):
     def asks(self, tool: str) -> bool:
         """Say whether a person must allow each call of the tool."""
         return tool in self.ask or ANY in self.ask
+
+
+def _is_plain(word: str) -> bool:
+    """Say whether an argument is a word, a short option or a path, and holds no value that may be secret."""
+    if word.startswith("--") or "=" in word or "://" in word:
+        return False
+    return is_path(word) or not looks_mixed(word)
 
 
 def misnamed(name: str) -> bool:

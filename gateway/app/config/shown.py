@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 from gateway.app.config.source import KeyPath, dotted
 from gateway.domain.settings import Section
@@ -23,14 +23,21 @@ def shown(config: Section, redact: Redact) -> list[tuple[str, str]]:
 def _set(path: KeyPath, value: Any, default: Any) -> Iterator[tuple[KeyPath, Any]]:
     if isinstance(value, Section):
         plain = default if type(default) is type(value) else None
-        for name, field in type(value).model_fields.items():
+        for name, each in public(value).items():
+            field = type(value).model_fields[name]
             inner = getattr(plain, name) if plain is not None else field.get_default(call_default_factory=True)
-            yield from _set((*path, name), getattr(value, name), inner)
+            yield from _set((*path, name), each, inner)
     elif isinstance(value, dict) and value:
         for name, each in value.items():
             yield from _set((*path, str(name)), each, default.get(name) if isinstance(default, dict) else None)
     elif value != default:
         yield path, value
+
+
+def public(section: BaseModel) -> dict[str, Any]:
+    """The values of a section by their keys, each as it may be shown."""
+    values = {name: getattr(section, name) for name in type(section).model_fields}
+    return {**values, **section.shown_instead} if isinstance(section, Section) else values
 
 
 def is_for_a_server(path: KeyPath) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,10 @@ from gateway.agent.mcp.settings import McpServerSettings
 from gateway.agent.mcp.tool_lists import ToolLists
 from gateway.agent.mcp.tools import AskedMcpTool, McpTool
 from gateway.agent.tools.offer import Caller, Toolbox
+from gateway.app.config import Config
+from gateway.app.config.models import ToolSettings
+from gateway.app.config.shown import shown
+from gateway.cli.settings import value_of
 from gateway.domain.chat import Source
 from gateway.runtime.errors import ToolError
 from tests.support.fakes import ManualClock
@@ -207,6 +212,7 @@ async def test_a_list_that_changes_is_fetched_again_but_not_all_the_time() -> No
         fake.tools = FakeServer("other", "echo").tools
         for _ in range(1_000):
             fake.hear("changed", "")
+        assert it.server._queue.qsize() == 1
         await it.clock.settle()
         assert it.toolbox.offer(["demo_echo"], ANYBODY, 10**6).names == ["demo_echo", "demo_other"]
         assert fake.lists == 2
@@ -287,6 +293,35 @@ def test_of_an_address_only_scheme_host_and_port_are_shown() -> None:
     told = "from 'HTTP://MCP.example.com/s/key/mcp' to https://me:pw@www.example.com/s/key/?k=1 it moved"
     assert settings.hidden(told) == "from 'HTTP://MCP.example.com' to https://www.example.com it moved"
     assert McpServerSettings(command=("x",)).hidden(told) == told
+
+
+@pytest.mark.parametrize(
+    ("command", "args", "shown"),
+    [
+        (["npx", "-y", "@acme/server-git"], [], "npx -y @acme/server-git"),
+        (["npx", "-y", "@acme/server-git", "--token", "s3cr3t-value"], [], "npx -y @acme/server-git …"),
+        (["/opt/srv1/run.py", "-v"], ["postgres://me:pw@db/x"], "/opt/srv1/run.py -v …"),
+        (["server"], ["API_KEY=abc"], "server …"),
+        (["server"], ["Zx81kq02mmP"], "server …"),
+    ],
+)
+def test_of_a_program_arguments_are_shown_up_to_the_first_that_may_hold_a_value(
+    command: list[str], args: list[str], shown: str
+) -> None:
+    assert McpServerSettings(command=command, args=args).place == shown
+
+
+def test_the_settings_of_a_server_show_what_check_shows() -> None:
+    servers = {
+        "a": McpServerSettings(command=("srv", "--key", "s3cr3t-a"), args=("s3cr3t-b",), env={"K": "s3cr3t-c"}),
+        "b": McpServerSettings(url="https://mcp.example.com/s3cr3t-d/mcp?k=s3cr3t-e", headers={"A": "s3cr3t-f"}),
+    }
+    told = dict(shown(Config(tools=ToolSettings(mcp=servers)), str))
+    assert told["tools.mcp.a.command"] == servers["a"].place == "srv …"
+    assert told["tools.mcp.b.url"] == servers["b"].place == "https://mcp.example.com"
+    assert "s3cr3t" not in str(told)
+    setup = SimpleNamespace(config=Config(tools=ToolSettings(mcp=servers)))
+    assert "s3cr3t" not in str(value_of(setup, "tools.mcp"))  # type: ignore[arg-type]
 
 
 # Lists that are kept
