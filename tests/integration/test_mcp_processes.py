@@ -110,6 +110,23 @@ async def test_what_a_server_asks_of_us_is_refused() -> None:
         ]
 
 
+async def test_a_flood_of_news_and_of_nothing_is_passed_over() -> None:
+    async with running(raw("tool:news")) as it:
+        assert await it.call("news") == "done"
+
+
+async def test_an_answer_that_nobody_can_read_fails_at_once() -> None:
+    async with running(raw("tool:nested")) as it:
+        assert "too many parts, and is not read" in await it.refused("nested")
+        assert await it.call("echo", text="still here") == "still here"
+
+
+async def test_a_server_that_asks_us_without_an_end_is_ended() -> None:
+    async with running(raw("tool:asks_on")) as it:
+        assert "the outcome is unknown" in await it.refused("asks_on")
+        assert it.server.failure == "it asks us without an end"
+
+
 async def test_a_call_that_is_given_up_is_told_to_the_server() -> None:
     async with running(raw("tool:never", "tool:heard")) as it:
         call = asyncio.create_task(it.call("never"))

@@ -3,10 +3,12 @@ read."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any, Final
 
+import anyio
 import httpx2
 import mcp_types as types
 
@@ -15,6 +17,8 @@ from gateway.agent.mcp.server import MOST_BYTES, UNSENT, ServerFailed
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.domain.chat import one_line
 
+_PIECE: Final = 16_384  # bytes
+_EMPTY: Final = re.compile(rb"(?<=\n)\n{2,}")
 _CONNECT: Final = 10.0  # seconds
 _GOODBYE: Final = 2.0  # seconds for the request that ends a session
 _LONGEST_ERROR: Final = 65_536  # bytes
@@ -111,7 +115,7 @@ def _no_entry(response: httpx2.Response) -> str:
 
 
 class _Events(httpx2.AsyncByteStream):
-    """A stream of events, handed on line by line. No line is beyond the limits."""
+    """A stream of events, handed on in pieces, between which others have their turn. No line is beyond the limits."""
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
@@ -119,8 +123,10 @@ class _Events(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         line = Line()
         async for chunk in self._stream:
-            for whole in line.ended(chunk):
-                yield _within(whole) + b"\n"
+            for begin in range(0, len(chunk), _PIECE):
+                piece = _EMPTY.sub(b"\n", chunk[begin : begin + _PIECE])  # lines that mean nothing
+                yield b"".join([_within(whole) + b"\n" for whole in line.ended(piece)])
+                await anyio.lowlevel.checkpoint()
         yield _within(line.taken())
 
     async def aclose(self) -> None:

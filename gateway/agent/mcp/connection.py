@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
@@ -25,12 +25,13 @@ from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.message import SessionMessage
 from mcp.shared.transport_context import TransportContext
 from mcp_types.methods import parse_server_result
-from msgspec import Struct
-from pydantic import ValidationError
+from msgspec import UNSET, DecodeError, Raw, Struct, UnsetType
+from msgspec.json import Decoder
+from pydantic import TypeAdapter, ValidationError
 
 import gateway
 from gateway.agent.mcp.address import LONGEST_REFUSAL, OUTGROWN, STATUS, AddressClient
-from gateway.agent.mcp.process import ServerProcess, TooLong
+from gateway.agent.mcp.process import ENDS, ServerProcess, TooLong
 from gateway.agent.mcp.server import (
     CUT_OFF,
     MOST_BYTES,
@@ -50,8 +51,27 @@ from gateway.runtime.errors import ToolError
 
 log = structlog.get_logger(__name__)
 
+
+class _Head(Struct, frozen=True):
+    """A message as far as it says what it is."""
+
+    id: Raw | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+
+    @property
+    def is_news(self) -> bool:
+        """Say whether nobody waits for it and no answer is wanted."""
+        return self.method is not UNSET and self.id is UNSET
+
+
 _MOST_TOOLS: Final = 1_000
 _LONGEST_NAME: Final = 64  # characters of a tool's name, as people read it
+_CONTENT: Final = ("content", "structuredContent", "_meta", "isError")  # of a result
+_ANYTHING: Final = TypeAdapter[Any](Any)
+_CHANGED: Final = "notifications/tools/list_changed"
+_HEAD: Final = Decoder(_Head)
+_MOST_ASKED: Final = 300  # requests of a server
+_WITHIN: Final = 60.0  # so many seconds
 _READ: Final = ("name", "title", "description", "inputSchema", "annotations")  # of a tool
 _MOST_NOISE: Final = 1_000  # lines on stdout that are no messages
 _ID: Final = re.compile(rb'"id"\s*:\s*(\d{1,15})\s*[,}]')
@@ -93,7 +113,7 @@ class Connector(Struct, frozen=True, kw_only=True):
                 process = await ServerProcess.start(name, settings, clock=self.clock, redact=self.redact)
                 stack.push_async_callback(process.end)
                 read, write = await stack.enter_async_context(_streams(process, heard))
-            channel = _Channel(JSONRPCDispatcher(read, write), heard)
+            channel = _Channel(JSONRPCDispatcher(read, write), heard, self.clock, read.aclose)
             session = await stack.enter_async_context(
                 ClientSession(
                     dispatcher=channel,
@@ -119,12 +139,24 @@ async def _greet(session: ClientSession) -> None:
         await session.discover()
 
 
+class _Unread(dict[str, Any]):
+    """The result of a call as far as the library looks at it, which would walk through all of it four times. `whole`:
+    as it came; we read it ourselves."""
+
+    def __init__(self, whole: dict[str, Any]) -> None:
+        super().__init__({name: each for name, each in whole.items() if name not in _CONTENT}, content=[])
+        self.whole = whole
+
+
 class _Channel:
     """The library's own traffic with a server, without what would cost more than itself: of a server's notifications
     only the one that we heed, and of its list of tools those that are tools. `left_out`: the others."""
 
-    def __init__(self, inner: JSONRPCDispatcher[TransportContext], hear: Hear) -> None:
-        self._inner, self._hear = inner, hear
+    def __init__(
+        self, inner: JSONRPCDispatcher[TransportContext], hear: Hear, clock: Clock, close: Callable[[], Awaitable[None]]
+    ) -> None:
+        self._inner, self._hear, self._clock, self._close = inner, hear, clock, close
+        self._asked, self._since = 0, clock.monotonic()
         self.version = types.LATEST_PROTOCOL_VERSION
         self.left_out: list[LeftOut] = []
 
@@ -133,7 +165,12 @@ class _Channel:
     ) -> dict[str, Any]:
         """The result of a request."""
         result = await self._inner.send_raw_request(method, params, opts)
-        return self._sorted_out(result) if method == "tools/list" else result
+        match method:
+            case "tools/list":
+                return self._sorted_out(result)
+            case "tools/call":
+                return _Unread(result)
+        return result
 
     async def notify(self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None) -> None:
         """Tell the server something."""
@@ -148,11 +185,26 @@ class _Channel:
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
         """Hear the server until one of us closes the connection."""
-        await self._inner.run(on_request, on_notify, self._heed, task_status=task_status)
+
+        async def counted(ctx: Any, method: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
+            await self._count()
+            return await on_request(ctx, method, params)
+
+        await self._inner.run(counted, on_notify, self._heed, task_status=task_status)
         self._hear("lost", "its connection is closed")
 
+    async def _count(self) -> None:
+        """Each answer waits until the server reads it, which a server that asks without an end may never do."""
+        now = self._clock.monotonic()
+        if now - self._since > _WITHIN:
+            self._asked, self._since = 0, now
+        self._asked += 1
+        if self._asked == _MOST_ASKED:
+            self._hear("lost", "it asks us without an end")
+            await self._close()
+
     def _heed(self, method: str, _: Mapping[str, Any] | None) -> bool:
-        if method == "notifications/tools/list_changed":
+        if method == _CHANGED:
             self._hear("changed", "")
         return True
 
@@ -205,10 +257,10 @@ class _SessionLink(Struct, frozen=True):
         return Listing(tools=list(found.values())[:_MOST_TOOLS], left_out=tuple(self.channel.left_out))
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        params = types.CallToolRequestParams(name=tool, arguments=dict(arguments))
+        request = types.CallToolRequest(params=types.CallToolRequestParams(name=tool, arguments=dict(arguments)))
         try:
             # Not `call_tool`, which checks a result against the server's own schema, patterns included.
-            result = await self.session.send_request(types.CallToolRequest(params=params), types.CallToolResult)
+            result = await self.session.send_request(request, _ANYTHING)
         except MCPError as error:
             if any(words in error.error.message for words in (OUTGROWN, _EVENT_OUTGROWN)):
                 raise ToolError(f"The server {self.name} has done it, but {OUTGROWN}.") from None
@@ -217,7 +269,7 @@ class _SessionLink(Struct, frozen=True):
             raise self._refused(error) from None
         except ValidationError as error:
             raise ToolError(f"The answer of the server {self.name} cannot be read: {_words(error)}.") from None
-        return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+        return result.whole if isinstance(result, _Unread) else {}
 
     async def alive(self) -> None:
         try:
@@ -288,12 +340,18 @@ async def _streams(process: ServerProcess, hear: Hear) -> AsyncIterator[tuple[_R
 async def _receive(
     process: ServerProcess, received: MemoryObjectSendStream[SessionMessage | Exception], hear: Hear
 ) -> None:
-    """Hand on the server's messages until it ends. Whatever else it prints is passed over."""
+    """Hand on the server's messages until it ends, as far as somebody waits for them or has to answer. Whatever else it
+    prints is passed over."""
     noise = 0
     async with received:
         try:
             async for line in process.lines():
-                message = _refusal(line) if isinstance(line, TooLong) else _message(line)
+                head = None if isinstance(line, TooLong) else _head(line)
+                if head is not None and head.is_news:
+                    if head.method == _CHANGED:
+                        hear("changed", "")
+                    continue
+                message = (None if isinstance(line, TooLong) else _message(line)) or _refusal(line)
                 if message is not None:
                     await received.send(message)
                 elif line:
@@ -308,6 +366,14 @@ async def _receive(
         hear("lost", await process.ended("it closed its output"))
 
 
+def _head(line: bytes) -> _Head | None:
+    """The beginning of a message; None for a line that is none, or that is nested too deeply to be read."""
+    try:
+        return _HEAD.decode(line)
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
 def _message(line: bytes) -> SessionMessage | None:
     """A message of the server; None for a line that is none."""
     try:
@@ -316,10 +382,11 @@ def _message(line: bytes) -> SessionMessage | None:
         return None
 
 
-def _refusal(line: TooLong) -> SessionMessage | None:
+def _refusal(line: bytes | TooLong) -> SessionMessage | None:
     """Return an answer in place of one that was not read; None if nobody can tell whose answer that was. The number
     of a request stands at the beginning of an answer or at its end."""
-    found = _ID.findall(line.ends)
+    ends = line.ends if isinstance(line, TooLong) else line[:ENDS] + line[-ENDS:]
+    found = _ID.findall(ends) if b'"jsonrpc"' in ends else None
     if not found:
         return None
     error = types.ErrorData(code=types.INTERNAL_ERROR, message=OUTGROWN)

@@ -31,7 +31,7 @@ _PASSED_ON: Final = ("PATH", "HOME", "LANG")  # of the gateway's environment, an
 _CHUNK: Final = 65_536
 _CHEAP: Final = 16_384  # bytes of a message whose parts need not be counted
 _MOST_PARTS: Final = 30_000  # of one
-_ENDS: Final = 1_024  # bytes of the beginning and of the end of a line that is too long
+ENDS: Final = 1_024  # bytes of the beginning and of the end of a line that is too long
 _GRACE: Final = 1.0  # seconds for a server to end by itself; its parent's are in keeper.py
 _PATIENCE: Final = 5.0  # seconds for its parent to end all of it, or to say how it ended
 _LOGGED: Final = 200  # lines of its stderr
@@ -105,12 +105,14 @@ class ServerProcess(Struct, kw_only=True):
         return cls(name=name, clock=clock, redact=redact, transport=transport, streams=protocol, life=life)
 
     async def lines(self) -> AsyncIterator[bytes | TooLong]:
-        """Every line that it prints, until it closes its output. No more than the limit of one line is kept."""
+        """The lines that it prints, but for empty ones, until it closes its output. No more than the limit of one line
+        is kept."""
         assert self.streams.stdout is not None, "it is a pipe"
         line = Line()
         while chunk := await self.streams.stdout.read(_CHUNK):
             for whole in line.ended(chunk):
-                yield whole
+                if whole:
+                    yield whole
         if last := line.taken():
             yield last
 
@@ -204,8 +206,11 @@ class Line:
         """Read on. Yields the lines that end in this chunk."""
         *ends, rest = chunk.split(b"\n")
         for piece in ends:
-            self._add(piece)
-            yield self.taken()
+            if not self._size and len(piece) <= _CHEAP:
+                yield piece  # as most lines are: a flood of them must cost little
+            else:
+                self._add(piece)
+                yield self.taken()
         self._add(rest)
 
     def _add(self, piece: bytes) -> None:
@@ -214,8 +219,8 @@ class Line:
             self._pieces.append(piece)
         else:
             if self._pieces:
-                self._pieces = [b"".join(self._pieces)[:_ENDS]]
-            self._last = (self._last + piece)[-_ENDS:]
+                self._pieces = [b"".join(self._pieces)[:ENDS]]
+            self._last = (self._last + piece)[-ENDS:]
 
     def taken(self) -> bytes | TooLong:
         """The line, which has ended."""
@@ -223,7 +228,7 @@ class Line:
         self._pieces, self._size, self._last = [], 0, b""
         if size > MOST_BYTES:
             return TooLong(size=size, ends=whole + last)
-        return TooLong(size=size, ends=whole[:_ENDS] + whole[-_ENDS:]) if is_costly(whole) else whole
+        return TooLong(size=size, ends=whole[:ENDS] + whole[-ENDS:]) if is_costly(whole) else whole
 
 
 def is_costly(message: bytes) -> bool:

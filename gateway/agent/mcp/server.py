@@ -165,6 +165,7 @@ class McpServer(Struct, kw_only=True, eq=False):
     _warned_of: str = ""
     _connection: int = 0
     _outdated: bool = False  # the list of tools
+    _news: bool = False  # of a change of the list, in the queue
     _refused_ping: Refused | None = None  # on this connection
     _is_lost: bool = False  # this connection
     _queue: asyncio.Queue[_Call | _Heard] = field(default_factory=asyncio.Queue)
@@ -245,6 +246,8 @@ class McpServer(Struct, kw_only=True, eq=False):
         try:
             while True:
                 todo = await self._queue.get()
+                if isinstance(todo, _Heard) and todo.event == "changed":
+                    self._news = False
                 if isinstance(todo, _Call):
                     if not todo.answer.done():
                         todo.job = jobs.start(self._answer(link, todo, room, jobs), name=f"mcp {self.name}")
@@ -325,6 +328,10 @@ class McpServer(Struct, kw_only=True, eq=False):
         self._hear(self._connection, "lost", why)
 
     def _hear(self, connection: int, event: Event, why: str) -> None:
+        if event == "changed":
+            if self._news:
+                return  # a server may say so without an end
+            self._news = True
         self._queue.put_nowait(_Heard(event, why, connection))
 
     def _fail_open_calls(self, was_ready: bool) -> None:

@@ -71,6 +71,18 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
         time.sleep(1_000)
     if name == "never":
         return None
+    if name == "news":
+        for number in range(20_000):
+            send({"method": "notifications/message", "params": {"level": "info", "data": f"step {number}"}})
+        sys.stdout.write("\n" * 2_000_000)
+        return text("done")
+    if name == "nested":
+        sys.stdout.write(f'{{"jsonrpc": "2.0", "id": {NUMBER}, "result": {"[" * 5_000}{"]" * 5_000}}}\n')
+        sys.stdout.flush()
+        return None
+    if name == "asks_on":
+        for number in range(5_000):
+            send({"id": f"s{number}", "method": "ping"})
     if name == "asks":
         for number, method in enumerate(("sampling/createMessage", "roots/list", "elicitation/create", "no/such")):
             send({"id": f"s{number}", "method": method, "params": dict(WANTED)})
@@ -87,6 +99,7 @@ def starts_others() -> None:
 
 
 HEARD: list[str | None] = []
+NUMBER = 0  # of the present call
 note(os.getpid())
 if "exits" in HABITS:
     sys.stderr.write("no licence, with the key sk-raw-1234567890\n")
@@ -138,6 +151,7 @@ for line in sys.stdin:
             if page + 1 < int(HABITS[-1]):
                 answer["nextCursor"] = str(page + 1)
     elif method == "tools/call":
+        NUMBER = message["id"]
         answer = call(message["params"]["name"], message["params"].get("arguments", {}))
     elif method == "ping":
         answer = {}
