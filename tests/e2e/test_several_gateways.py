@@ -129,7 +129,9 @@ async def test_parts_that_different_processes_receive_are_one_message(
         await eventually(lambda: len(both.shown("reply")) == 2)
         await both.runner.quiet()
         await both.other.quiet()
-        assert sum(text.startswith("echo: one\ntwo\n[") for text in both.shown("reply")) == 1
+        assert (
+            sum(text.startswith("echo: (1: a picture) one\n(2: a picture) two\n[") for text in both.shown("reply")) == 1
+        )
         assert len(both.shown()) == 3
 
 
