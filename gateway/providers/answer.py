@@ -6,7 +6,7 @@ Pure. An API's own module reads its events and puts them in here; nothing here k
 from __future__ import annotations
 
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from io import StringIO
 from typing import Any, Final
 
@@ -22,12 +22,13 @@ from gateway.runtime.errors import EmptyAnswer, ProviderUnavailable
 
 class Speech:
     """The words and the thoughts of one answer, as deltas and in full. Thoughts and calls among the words are told
-    apart (`thinking`). `unopened`: the model is expected to begin with thoughts in its words."""
+    apart (`thinking`). `unopened`: the model is expected to begin with thoughts in its words. `tools`: the names of
+    those that it was offered."""
 
-    def __init__(self, *, unopened: bool = False) -> None:
+    def __init__(self, *, unopened: bool = False, tools: Collection[str] = ()) -> None:
         self._text: list[str] = []
         self._reasoning: list[str] = []
-        self._thinking = Thinking(unopened=unopened)
+        self._thinking = Thinking(unopened=unopened, tools=tools)
         self._halves = _Halves()
         self._thought_halves = _Halves()
 

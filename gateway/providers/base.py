@@ -95,6 +95,11 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     instead: Mapping[Feature, str] = field(default_factory=dict)
     pausing: Callable[[float], None] | None = None
 
+    @property
+    def tool_names(self) -> frozenset[str]:
+        """The names of the tools that are offered."""
+        return frozenset([tool["function"]["name"] for tool in self.tools])
+
     def parted(self) -> tuple[Sequence[Message], Sequence[Message]]:
         """The system's messages, and those from the first other one on."""
         messages = self.messages

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from gateway.domain.message import HOST, Message, Role
-from gateway.providers.thinking import read_call
+from gateway.providers.written import read_call
 from gateway.runtime.tokens import MESSAGE_OVERHEAD
 from gateway.store.shared.documents import storable
 from gateway.trajectories.sharegpt import Speaker, Turn

@@ -431,10 +431,21 @@ async def test_thoughts_in_the_words_never_stay(server: LlmServer, provider: Pro
         assert shown[1] is False
 
 
-async def test_a_call_in_the_words_is_called(server: LlmServer, provider: Provider) -> None:
-    text = 'I look.\n<tool_call>\n{"name": "clock", "arguments": {"zone": "UTC"}}\n</tool_call>'
-    server.reply = Script(Reply(text=text))
-    completed = await complete(provider, spec_of(server, provider), asking(tools=[TOOL]))
+HERMES = '<tool_call>\n{"name": "clock", "arguments": {"zone": "UTC"}}\n</tool_call>'
+DSML = (
+    '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="clock">\n<｜DSML｜parameter name="zone" string="true">UTC'
+    "</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>"
+)
+
+
+@pytest.mark.parametrize("written", [HERMES, DSML], ids=["hermes", "deepseek"])
+@pytest.mark.parametrize("omit", [frozenset(), WHOLE], ids=["streamed", "whole"])
+async def test_a_call_in_the_words_is_called(server: LlmServer, provider: Provider, written: str, omit: Omit) -> None:
+    text = f"I look.\n{written}"
+    server.reply = Script(Reply(text=text), Reply(text=text))
+    untold = await complete(provider, spec_of(server, provider), asking(omit=omit))
+    assert (untold.text, untold.tool_calls) == (text, ())  # no tool was offered: these are words
+    completed = await complete(provider, spec_of(server, provider), asking(tools=[TOOL], omit=omit))
     assert (completed.text.strip(), completed.stop) == ("I look.", "tool_calls")
     (call,) = completed.tool_calls
     assert call["function"] == {"name": "clock", "arguments": '{"zone": "UTC"}'}

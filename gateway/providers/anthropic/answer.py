@@ -8,7 +8,7 @@ they go back (`codec`). No I/O, no clock.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -55,12 +55,13 @@ class _Block(Struct):
 
 
 class MessagesAnswer:
-    """One answer of `model`. `new_id` names tool calls that the server left without a usable id."""
+    """One answer of `model`. `new_id` names tool calls that the server left without a usable id. `tools`: the names of
+    those that it was offered."""
 
-    def __init__(self, model: str, new_id: Callable[[], str]) -> None:
+    def __init__(self, model: str, new_id: Callable[[], str], tools: Collection[str] = ()) -> None:
         self._model = model
         self._new_id = new_id
-        self._speech = Speech()
+        self._speech = Speech(tools=tools)
         self._blocks: dict[int, _Block] = {}
         self._room = Room()
         self._usage: dict[str, Any] = {}

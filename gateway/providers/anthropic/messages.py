@@ -52,7 +52,7 @@ class Messages:
         while True:
             encode = partial(encode_request, spec, cap=self._caps.get(model), thoughts=thoughts)
             body = self._bodies.of(request, (spec.name, thoughts), partial(Entries, spec, thoughts), encode)
-            answer = MessagesAnswer(spec.name, self._server.new_id)
+            answer = MessagesAnswer(spec.name, self._server.new_id, request.tool_names)
             try:
                 async with aclosing(
                     self._server.call(endpoint(spec), _headers(spec), body, answer, spec=spec)

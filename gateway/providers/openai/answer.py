@@ -10,7 +10,7 @@ was said and every tool call has complete arguments. The end of the connection a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from gateway.domain.usage import CanonicalUsage
@@ -25,13 +25,16 @@ from gateway.runtime.structs import replace
 
 class ChatAnswer:
     """One answer. `new_id` names tool calls that the server left without a usable id. `model`: who answers.
-    `unopened`: the model is expected to begin with thoughts in its words that no tag opens."""
+    `unopened`: the model is expected to begin with thoughts in its words that no tag opens. `tools`: the names
+    of those that it was offered."""
 
-    def __init__(self, new_id: Callable[[], str], *, model: str = "", unopened: bool = False) -> None:
+    def __init__(
+        self, new_id: Callable[[], str], *, model: str = "", unopened: bool = False, tools: Collection[str] = ()
+    ) -> None:
         self._new_id = new_id
         self._model = model
         self._attached: dict[str, Any] = {}  # to the answer
-        self._speech = Speech(unopened=unopened)
+        self._speech = Speech(unopened=unopened, tools=tools)
         self._calls: list[PendingCall] = []
         self._room = Room()
         self._open: dict[int, PendingCall] = {}  # by the index the server uses for it

@@ -8,7 +8,7 @@ for the day when they go back (`codec`). No I/O, no clock.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from gateway.domain.message import Original
@@ -25,12 +25,13 @@ _THOUGHTS: Final = ("response.reasoning_summary_text.delta", "response.reasoning
 
 
 class ResponsesAnswer:
-    """One answer of `model`. `new_id` names tool calls that the server left without a usable id."""
+    """One answer of `model`. `new_id` names tool calls that the server left without a usable id. `tools`: the names of
+    those that it was offered."""
 
-    def __init__(self, model: str, new_id: Callable[[], str]) -> None:
+    def __init__(self, model: str, new_id: Callable[[], str], tools: Collection[str] = ()) -> None:
         self._model = model
         self._new_id = new_id
-        self._speech = Speech()
+        self._speech = Speech(tools=tools)
         self._calls: dict[int, PendingCall] = {}  # by the place among the items
         self._room = Room()
         self._items: dict[int, dict[str, Any]] = {}  # whole ones, by their place

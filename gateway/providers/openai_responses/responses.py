@@ -47,7 +47,7 @@ class Responses:
         while True:
             encode = partial(encode_request, spec, habits=habits, thoughts=thoughts)
             body = self._bodies.of(request, (spec.name, thoughts), partial(Entries, spec, thoughts), encode)
-            answer = ResponsesAnswer(spec.name, self._server.new_id)
+            answer = ResponsesAnswer(spec.name, self._server.new_id, request.tool_names)
             try:
                 async with aclosing(self._server.call(endpoint(spec), bearer(spec), body, answer, spec=spec)) as events:
                     async for event in events:

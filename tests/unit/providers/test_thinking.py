@@ -47,9 +47,12 @@ def test_cut_anywhere(case: tuple[str, tuple[str, str]], data: st.DataObject) ->
     assert split(*(text[a:b] for a, b in itertools.pairwise([0, *cuts, len(text)]))) == expected
 
 
+TOOLS = frozenset({"clock", "files.read"})
+
+
 def told(*pieces: str, unopened: bool = False) -> tuple[str, str, list[tuple[str, str]]]:
     """(words that stay, thoughts, calls): text that turns out to be thoughts is taken back."""
-    thinking = Thinking(unopened=unopened)
+    thinking = Thinking(unopened=unopened, tools=TOOLS)
     words = thoughts = ""
     for piece in (*pieces, None):
         text, thought = thinking.flush() if piece is None else thinking.feed(piece)
@@ -90,7 +93,7 @@ FURTHER = [
     ("<think>hm</think><tool_call>\n<function=clock>\n<parameter=zone>\nUTC\n</parameter>\n</function>\n</tool_call>",
      ("", "hm", CLOCK)),
     ('<tool_call>{"name": "clock", "arguments": {"zone": "UTC"}}', ("", "", CLOCK)),
-    ("<tool_call>{nobody reads this}</tool_call>Hello.", ("Hello.", "{nobody reads this}", [])),
+    ('<tool_call>{"name": "clock", nobody reads this}</tool_call>Hello.', ("Hello.", "", [])),
 ]  # fmt: skip
 TEXTS = [
     "The mark `</think>` closes thoughts.",
@@ -135,7 +138,7 @@ def test_thoughts_beside_the_text_end_the_waiting() -> None:
 
 
 def test_letters_of_a_long_call_are_not_read_again_and_again() -> None:
-    thinking = Thinking()
+    thinking = Thinking(tools=TOOLS)
     thinking.feed('<tool_call>{"name": "clock", "arguments": {"zone": "')
     for _ in range(200_000):
         thinking.feed("abc")
