@@ -238,6 +238,10 @@ class Models(Struct, kw_only=True):
         spec = self.spec(session.model, home) if self.is_chosen(session) else home
         return self.learned.of(spec, session.key)
 
+    def takes_tools(self, spec: ModelSpec) -> bool:
+        """Say whether the model may understand any wording and call tools: no embedded one, and none without tools."""
+        return not self.plugins[spec.provider].only_model and getattr(spec.settings, "tools", "auto") is not False
+
     def is_chosen(self, session: Session) -> bool:
         """Say whether a person chose the session's model at the present provider; another provider has other models."""
         if session.model_chosen_at is None:

@@ -1,29 +1,38 @@
 """/remind, /schedule, /reminders and /timezone: what is said later, or asked of the model by the clock.
 
-They need no model: times are read by a small grammar, and what it does not know is answered with examples.
+Times are read by a small grammar, without a model. What it does not read whole goes to the model, whose tool takes any
+moment and any rule. A model without tools cannot do that: then a sentence says how to write the time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
-from datetime import UTC
+from collections.abc import Callable, Mapping
+from datetime import UTC, tzinfo
 from typing import Final
 
-from gateway.commands.base import CommandContext, command
+from gateway.agent.tools.offer import Caller
+from gateway.commands.base import Answer, CommandContext, command
 from gateway.domain.chat import Outbound, OutboundState
+from gateway.domain.place import names
 from gateway.domain.recurrence import local_of, zone_named
 from gateway.domain.reminder import Reminder, ReminderKind, next_moments, written
-from gateway.domain.when import EXAMPLES, BadTime, NoTime, When, read, read_exactly
+from gateway.domain.when import EXAMPLES, BadTime, NoTime, When, read, read_exactly, says_no_time
 from gateway.domain.wording import counted
 from gateway.people.reminders import EMPTY, PersonReminders
 from gateway.runtime.errors import UserError
 
 _NO_TIME: Final = (
-    "I do not see when. A time stands at the beginning or the end, for example:\n{examples}\nYou can also just ask me "
-    "in your own words, without a command."
+    "I read times in English or as ISO dates, at the beginning or the end, such as: /{command} tomorrow at 9 call Ann, "
+    "or: /{command} 2027-01-31 08:00 pay the rent."
 )
+# What the model is asked in the place of a command, before the words of the person.
+_TO_MODEL: Final = "With your tool `reminders`, {do}. Ask me first if my words do not say when, or not clearly: {words}"
+_DO: Final[dict[ReminderKind, str]] = {
+    "say": "remind me as I say",
+    "ask": "have yourself answer this prompt (kind `ask`)",
+}
 _HOW_TO: Final = "What shall I {verb}, and when? For example:\n{examples}"
 _ZONE_UNKNOWN: Final = "I took the time zone {zone}; /timezone <city> sets yours, for example /timezone Berlin."
 _STAY: Final = "Your earlier reminders keep the time zone they were made in; /reminders shows them: {numbers}."
@@ -46,19 +55,19 @@ _PROMPTS: Final = {
 
 
 @command("remind <when what>", "What I remember", "say something to you at a time", elsewhere=("reminder", "remindme"))
-async def remind(ctx: CommandContext) -> str:
+async def remind(ctx: CommandContext) -> Answer | str:
     """Store a reminder."""
     return await _added(ctx, "say")
 
 
 @command("schedule <when what>", "What I remember", "answer a prompt by itself at a time", elsewhere=("cron",))
-async def schedule(ctx: CommandContext) -> str:
+async def schedule(ctx: CommandContext) -> Answer | str:
     """Store a prompt that runs by the clock."""
     return await _added(ctx, "ask")
 
 
 @command("reminders [cancel n]", "What I remember", "list what is to come", elsewhere=("schedules",), bypass="bare")
-async def reminders(ctx: CommandContext) -> str:
+async def reminders(ctx: CommandContext) -> Answer | str:
     """List the reminders of the conversation, or change one."""
     own, argument = ctx.people.reminders.of(ctx.item), ctx.argument.strip()
     if argument.lower() in ("", "list"):
@@ -69,7 +78,11 @@ async def reminders(ctx: CommandContext) -> str:
     verb, number, rest = called[1].lower(), int(called[2]), (called[3] or "").strip()
     if bool(rest) != (verb == "change") and verb != "snooze":
         raise UserError(_USAGE)
-    return await _changed(own, verb, number, rest)
+    try:
+        return await _changed(own, verb, number, rest)
+    except NoTime as error:
+        unread = str(error) or _NO_TIME.format(command=f"reminders {verb} {number}")
+        return await _to_model(ctx, f"{verb} reminder {number} as I say", rest, unread)
 
 
 @command("timezone [city]", "What I remember", "show or set your time zone", elsewhere=("tz",))
@@ -84,12 +97,16 @@ async def timezone(ctx: CommandContext) -> str:
     return told
 
 
-async def _added(ctx: CommandContext, kind: ReminderKind) -> str:
+async def _added(ctx: CommandContext, kind: ReminderKind) -> Answer | str:
     own, argument = ctx.people.reminders.of(ctx.item), ctx.argument.strip()
     if not argument:
         raise UserError(_HOW_TO.format(verb="say" if kind == "say" else "answer", examples=_examples(kind)))
     zone = await own.zone()
-    when = await _read(argument, own.now(), zone, kind)
+    try:
+        when = await _read(read, argument, own.now(), zone)
+    except NoTime as error:
+        unread = str(error) or _NO_TIME.format(command="remind" if kind == "say" else "schedule")
+        return await _to_model(ctx, _DO[kind], argument, unread)
     if not when.rest:
         raise UserError(EMPTY)
     made = await own.add(kind=kind, text=when.rest, when=when, zone=zone, cause="command")
@@ -99,19 +116,20 @@ async def _added(ctx: CommandContext, kind: ReminderKind) -> str:
     return "\n".join(lines)
 
 
-async def _read(text: str, now: float, zone: str, kind: ReminderKind) -> When:
-    found = await _time_in(text, now, zone)
-    if found is None:
-        raise UserError(_NO_TIME.format(examples=_examples(kind)))
-    return found
+async def _to_model(ctx: CommandContext, do: str, words: str, unread: str) -> Answer:
+    """Hand on what was not read. Raises UserError with the sentence about that if no model can do it here."""
+    session, source = await ctx.present(), ctx.inbound.source
+    models, caller = ctx.sessions.models, Caller(source=source, admin=ctx.people.pairing.access.is_admin(source))
+    spec = models.of(session) if session else models.home_of(ctx.key.platform, names(source))
+    if not (models.takes_tools(spec) and ctx.sessions.toolbox.has("reminders", caller)):
+        raise UserError(unread)
+    return Answer(then=_TO_MODEL.format(do=do, words=words))
 
 
-async def _time_in(text: str, now: float, zone: str) -> When | None:
-    """The time that a text begins or ends with, if there is one."""
+async def _read(how: Callable[[str, float, tzinfo], When], text: str, now: float, zone: str) -> When:
+    """Read a time. Raises NoTime, and UserError for a time that cannot be."""
     try:
-        return await asyncio.to_thread(read, text, now, zone_named(zone) or UTC)
-    except NoTime:
-        return None
+        return await asyncio.to_thread(how, text, now, zone_named(zone) or UTC)
     except BadTime as error:
         raise UserError(str(error)) from None
 
@@ -136,7 +154,7 @@ async def _changed(own: PersonReminders, verb: str, number: int, rest: str) -> s
             return f"{number}. {after.brief} — {next_moments(after)}"
         case "change":
             zone = await own.zone()
-            when = await _time_in(rest, own.now(), zone)
+            when = None if says_no_time(rest) else await _read(read, rest, own.now(), zone)
             after = await own.reword(number, (rest if when is None else when.rest) or None, when, zone)
             return f"{number}. {after.brief} — {next_moments(after)}"
         case "skip":
@@ -151,19 +169,17 @@ async def _changed(own: PersonReminders, verb: str, number: int, rest: str) -> s
 
 
 async def _until(own: PersonReminders, rest: str) -> float:
-    """The moment that a snooze says: "10m", "until 18:00"; ten minutes if it says nothing."""
+    """The moment that a snooze says: "10m", "until 18:00"; ten minutes if it says nothing. Raises NoTime."""
     if not rest:
         return own.now() + _SNOOZE
-    zone = zone_named(await own.zone()) or UTC
+    zone = await own.zone()
     for text in (rest, f"in {rest}", f"at {rest}"):
         try:
             said = text.removeprefix("until ").removeprefix("for ")
-            return (await asyncio.to_thread(read_exactly, said, own.now(), zone)).due
+            return (await _read(read_exactly, said, own.now(), zone)).due
         except NoTime:
             continue
-        except BadTime as error:
-            raise UserError(str(error)) from None
-    raise UserError('Say for how long, or until when: "/reminders snooze 2 1h", "/reminders snooze 2 tomorrow at 9".')
+    raise NoTime('Say for how long, or until when: "/reminders snooze 2 1h", "/reminders snooze 2 tomorrow at 9".')
 
 
 async def _listed(own: PersonReminders) -> str:

@@ -92,15 +92,13 @@ class Reminder(Struct, frozen=True, kw_only=True):
     @property
     def recurrence(self) -> Recurrence | None:
         """Return the reminder's rule; None: it fires once."""
-        return Recurrence.parse(self.rule) if self.rule else None
+        return Recurrence.parse(self.rule, self.local_start) if self.rule else None
 
     @property
     def often(self) -> str:
-        """Return the rule in words; "": it fires once. The last day is that of each month, however long."""
+        """Return the rule in words; "": it fires once."""
         rule = self.recurrence
-        if rule is None:
-            return ""
-        return f"{rule.said} on the last day" if rule.unit == "month" and self.local_start.day == 31 else rule.said
+        return rule.said if rule is not None else ""
 
     @property
     def timetable(self) -> Timetable | None:
@@ -186,11 +184,20 @@ def put_off(reminder: Reminder, until: float) -> Reminder:
     return reminder.changed(due_at=until, state="waiting")
 
 
+def placed(when: When, zone: str) -> tuple[str, str]:
+    """Return the zone and the first local time of a reminder. What comes again stays in the zone that was said for it;
+    what comes once is shown in the person's own."""
+    if when.rule is not None:
+        return str(when.zone), when.start.isoformat()
+    return zone, local_of(when.due, zone_named(zone) or UTC).isoformat()
+
+
 def moved(reminder: Reminder, when: When, zone: str, now: float) -> Reminder:
     """The same version with another time."""
+    zone, start = placed(when, zone)
     return replace(
         reminder,
-        start=when.start.isoformat(),
+        start=start,
         rule=str(when.rule or ""),
         zone=zone,
         due_at=when.due,

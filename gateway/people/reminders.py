@@ -25,6 +25,7 @@ from gateway.domain.reminder import (
     cancelled,
     moved,
     notes_of,
+    placed,
     put_off,
     resumed,
     shown,
@@ -268,6 +269,7 @@ class PersonReminders(Struct, frozen=True, kw_only=True):
     ) -> Reminder:
         """Store a reminder. What one item asks for with one `cause` is one reminder. `origin`: as a Reminder has it."""
         every, item, now = self.every, self.item, self.now()
+        zone, start = placed(when, zone)
         reminder = Reminder(
             id=lasting_id("r", item.key, item.inbound.event_id, cause, size=8),
             key=item.key,
@@ -275,7 +277,7 @@ class PersonReminders(Struct, frozen=True, kw_only=True):
             kind=kind,
             text=_checked(text),
             zone=zone,
-            start=when.start.isoformat(),
+            start=start,
             rule=str(when.rule or ""),
             when_late=when_late,
             due_at=when.due,
@@ -297,8 +299,8 @@ class PersonReminders(Struct, frozen=True, kw_only=True):
 
     def _check_often(self, reminder: Reminder) -> None:
         """Raises UserError for a rule that comes too often."""
-        table, least = reminder.timetable, self.every.rules.least_minutes
-        if table is not None and table.nth(1) - table.nth(0) < 60.0 * least:
+        rule, least = reminder.recurrence, self.every.rules.least_minutes
+        if rule is not None and rule.least_seconds < 60.0 * least:
             raise UserError(TOO_OFTEN.format(least=counted(least, "minute")))
 
     async def listed(self) -> Sequence[Reminder]:

@@ -47,7 +47,7 @@ _CUTS: Final = {  # what is given shorter texts, the longest of them in characte
     ),
     "gateway.domain.when.": (120, "a time is looked for in so much of each end of a text"),
     **dict.fromkeys(
-        ("gateway.domain.when.reading.read", "gateway.domain.when.reading._at", "gateway.domain.when.reading._cleaned"),
+        ("gateway.domain.when.reading.read", "gateway.domain.when.reading._at", "gateway.domain.when.reading._marked"),
         (LONGEST, "here the two ends are taken"),
     ),
 }

@@ -14,7 +14,6 @@ from tests.support.program import legato
     [
         ("remind me in 2 minutes to stretch", "stretch"),
         ("Please remind me to call Ann tomorrow at 9", "call Ann"),
-        ("can you remind me every weekday at 8:30 about the stand-up?", "the stand-up"),
         ("remind me at 17:00 that the oven is on", "the oven is on"),
     ],
 )
@@ -31,3 +30,14 @@ async def test_a_wording_that_is_not_understood_names_the_command(tmp_path: Path
     status, out, errors = await legato(tmp_path, "chat", said)
     assert status == 0, errors
     assert "/remind in 20 minutes stretch" in out
+
+
+async def test_what_comes_again_needs_a_yes(tmp_path: Path) -> None:
+    status, out, errors = await legato(tmp_path, "chat", "can you remind me every weekday at 8:30 about the stand-up?")
+    assert status == 0, errors
+    assert out.endswith("Nobody could answer here, so it counted as a no: ask again in `legato chat`.\n")
+
+
+async def test_a_wording_in_another_language_is_told_how_to_be_written(tmp_path: Path) -> None:
+    _, _, errors = await legato(tmp_path, "chat", "/remind jeden Montag um 8 Müll")
+    assert "I read times in English or as ISO dates" in errors

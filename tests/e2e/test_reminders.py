@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gateway.domain.adapter import Limits
-from gateway.domain.chat import Outbound
+from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.expiry import ExpiryPolicy
 from gateway.domain.message import text_of
 from gateway.domain.pairing import GuestBook
@@ -146,7 +146,7 @@ async def test_a_person_has_no_more_than_so_many(tmp_path: Path, clock: ManualCl
     few = config(tmp_path, reminders=ReminderRules(per_person=1))
     async with at_work(tmp_path, clock, config=few) as live:
         await live.ask("/remind tomorrow one")
-        assert "You have 1 reminder waiting here" in await live.ask("/remind tomorrow two")
+        assert "You have 1 reminder waiting here" in await live.ask("/remind tomorrow another")
 
 
 async def test_reminders_outlive_the_conversation(tmp_path: Path, clock: ManualClock) -> None:
@@ -441,7 +441,7 @@ async def test_the_model_makes_lists_and_changes_reminders(tmp_path: Path, clock
         in_turn(
             use(action="create", text="call mom", when="tomorrow 09:00"),
             use(action="create", text="call mom", when="tomorrow 09:00"),
-            use(action="create", text="walk", when="every day at 15:00", when_late="skip"),
+            use(action="create", text="walk", when="15:00", rule="FREQ=DAILY", when_late="skip"),
             use(action="change", number=2, text="run"),
             use(action="snooze", number=1, when="in 10 minutes"),
             use(action="skip", number=2),
@@ -451,8 +451,13 @@ async def test_the_model_makes_lists_and_changes_reminders(tmp_path: Path, clock
             Say(text="done"),
         )
     )
-    async with at_work(tmp_path, clock, model=model) as live:
-        assert await live.ask("remind me") == "done"
+    adapter = Buttoned(Limits(trusted=True))
+    async with at_work(tmp_path, clock, model=model, adapter=adapter) as live:
+        event = await live.tell("remind me")
+        question = await adapter.question()
+        assert question.text.startswith("Remind you every day at 15:00: walk?\n\nAnswer y or n.")
+        await adapter.press(question, "Approve")
+        assert (await live.answer(event)).text == "done"
     now = "It is Mon 23 Nov 2026, 14:05 (Europe/Berlin) now. "
     created = f"{now}Stored: number 1: call mom (Tue 24 Nov 2026, 09:00 (Europe/Berlin))"
     assert called(model)[:2] == [created, created]  # the same call of one turn is one reminder
@@ -467,12 +472,91 @@ async def test_the_model_makes_lists_and_changes_reminders(tmp_path: Path, clock
     ]
 
 
+async def test_what_comes_again_needs_a_yes_to_its_whole_reading(tmp_path: Path, clock: ManualClock) -> None:
+    bins = {"text": "bins", "rule": "FREQ=MONTHLY;BYMONTHDAY=1,15", "when": "2026-12-01T17:30"}
+    model = FakeModel(in_turn(use(action="create", **bins), Say(text="as you like")))
+    adapter = Buttoned(Limits(trusted=True))
+    async with at_work(tmp_path, clock, model=model, adapter=adapter) as live:
+        event = await live.tell("每月1号和15号17:30倒垃圾")
+        question = await adapter.question()
+        reading = "Remind you every month on the 1st and the 15th at 17:30, from 2026-12-01 on: bins?"
+        assert question.text.startswith(reading)
+        await adapter.press(question, "Deny")
+        await live.answer(event)
+        assert called(model)[0].startswith("Denied: ")
+        assert (await live.ask("/reminders")).startswith("Nothing waits here.")
+
+
+# -- words that the grammar does not read --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "handed_on"),
+    [
+        (
+            "/remind morgen um 9 Uhr Mama anrufen",
+            "remind me as I say. Ask me first if my words do not say when, or not ",
+        ),
+        ("/remind every day but Sunday at 17:30 bins", "clearly: every day but Sunday at 17:30 bins"),
+        ("/schedule 每天早上8点 新闻", "have yourself answer this prompt (kind `ask`)"),
+        ("/reminders change 1 morgen um 10", "change reminder 1 as I say. "),
+        ("/reminders snooze 1 bis morgen", "snooze reminder 1 as I say. "),
+    ],
+)
+async def test_other_wordings_go_to_a_model_with_tools(
+    tmp_path: Path, clock: ManualClock, command: str, handed_on: str
+) -> None:
+    model = FakeModel(echo)
+    entry = ModelEntry(provider="openai", name="fake", base_url="http://127.0.0.1:9", api_key="k")  # type: ignore[call-arg]
+    async with at_work(tmp_path, clock, model=model, config=config(tmp_path, model=entry)) as live:
+        await live.ask("/remind tomorrow at 9: tea")
+        assert handed_on in await live.ask(command)
+        assert "tea — Tue 24 Nov 2026, 09:00" in await live.ask("/reminders")
+
+
+@pytest.mark.parametrize("command", ["/remind morgen um 9 Uhr Mama anrufen", "/schedule завтра в 9 новости"])
+async def test_without_such_a_model_a_sentence_says_how_to_write_it(
+    tmp_path: Path, clock: ManualClock, command: str
+) -> None:
+    async with at_work(tmp_path, clock) as live:
+        name = command.partition(" ")[0]
+        assert await live.ask(command) == (
+            f"I read times in English or as ISO dates, at the beginning or the end, such as: {name} tomorrow at 9 call "
+            f"Ann, or: {name} 2027-01-31 08:00 pay the rent."
+        )
+
+
+async def test_a_rule_that_an_earlier_version_stored_goes_on(tmp_path: Path, clock: ManualClock) -> None:
+    async with at_work(tmp_path, clock) as live:
+        await live.ask("/remind every day at 15:00 walk")
+        store = live.gateway.people.reminders.store
+        (walk,) = await store.reminders(SessionKey(platform="fake", chat="c"), 10)
+        assert walk.rule == "FREQ=DAILY"
+        await store.change_reminder(walk.changed(rule="2 week on mon,thu", start="2026-11-23T15:00:00"), [])
+        assert "walk — every 2 weeks on Monday and Thursday, next Mon 23 Nov" in await live.ask("/reminders")
+        assert await swept(live, clock, 3_600) == 1
+        assert "next Thu 26 Nov 2026, 15:00" in await live.ask("/reminders")
+        await swept(live, clock, 3 * 86_400)
+        assert "next Mon 7 Dec 2026, 15:00" in await live.ask("/reminders")
+
+
+async def test_a_zone_that_is_said_is_meant(tmp_path: Path, clock: ManualClock) -> None:
+    async with at_work(tmp_path, clock) as live:
+        assert "Tue 1 Dec 2026, 10:00 (Europe/Berlin)" in await live.ask("/remind 2026-12-01T09:00Z pay")
+        assert "every day, next Tue 24 Nov 2026, 09:00 (UTC)" in await live.ask("/remind every day at 9 UTC pills")
+        answer = await live.ask("/remind at 9am PST call")
+        assert answer.startswith('"PST" may mean several time zones. Name a place or the hours from UTC')
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
         ({"action": "create", "text": "x"}, "`when` is missing"),
         ({"action": "create", "when": "tomorrow at 9"}, "Say also what the reminder is about"),
-        ({"action": "create", "when": "soon", "text": "x"}, "'soon' is no time that can be read here; it is Mon 23"),
+        (
+            {"action": "create", "when": "soon", "text": "x"},
+            "'soon' is no time that I can read. It is Monday, 2026-11-23 14:05",
+        ),
         (
             {"action": "create", "when": "2026-11-01 09:00", "text": "x"},
             "is in the past: it is Monday, 2026-11-23 14:05",

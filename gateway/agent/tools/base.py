@@ -183,7 +183,7 @@ class Tool(Protocol):
 @runtime_checkable
 class NeedsApproval(Protocol):
     """A tool with calls that a person must allow. `admins_only`: only an admin's turn may call it. `setting`: the key
-    of the configuration that says which calls need no yes."""
+    of the configuration that says which calls need no yes; "": none does."""
 
     admins_only: bool
     setting: str

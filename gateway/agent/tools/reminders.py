@@ -5,35 +5,44 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from datetime import UTC
+from datetime import UTC, tzinfo
 from typing import Any, Final
 
 from gateway.agent.provenance import Kept
 from gateway.agent.tools.base import ReminderBook, ToolContext, schema
-from gateway.domain.recurrence import zone_named
+from gateway.agent.tools.shell import shown
+from gateway.domain.recurrence import Recurrence, local_of, zone_named
 from gateway.domain.reminder import Reminder, ReminderKind, WhenLate, next_moments, written
-from gateway.domain.when import EXAMPLES, BadTime, NoTime, When, read_exactly
+from gateway.domain.when import BadTime, NoTime, When, read_exactly, repeated
+from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ToolError, UserError
 
 _ACTIONS: Final = ("create", "list", "cancel", "snooze", "skip", "resume", "change", "timezone")
 
+_TWO_DAYS: Final = 172_800.0  # seconds
+_TIMES: Final = "`2026-11-24T09:00`, `tomorrow 09:00`, `in 20 minutes`, or with a `rule` `09:00`"
+
 
 class RemindersTool:
-    """Makes and changes reminders. A call that is repeated after a crash finds its reminder."""
+    """Makes and changes reminders; a person must allow those that come again. A call that is repeated after a crash
+    finds its reminder."""
 
     name = "reminders"
     description = (
         "Reminds the person later (kind `say`: the text is shown as it is) or has you answer a prompt later (`ask`), "
-        "once or again and again. `when` is the person's local time: `2026-11-24T09:00`, `tomorrow 09:00`, `in 20 "
-        "minutes`, `every weekday at 8`, `every 2 hours`. You need not know the time: each result says what time it "
-        "is and when it will come; tell the person that. `skip` leaves out the next time, `resume` goes on with a "
-        "paused one, `timezone` keeps the person's time zone: set it if they say where they live."
+        "once or again and again. `when` is the person's local time in English or ISO 8601, whatever language they "
+        f"speak: {_TIMES}. `rule` is for what comes again: a rule of iCalendar such as `FREQ=WEEKLY;INTERVAL=2;"
+        "BYDAY=TU`; the person is shown what it means, and asked. Never guess a time: ask what is not clear. "
+        "You need not know the time: each result says what time it is and when it will come; tell the person that. "
+        "`skip` leaves out the next time, `resume` goes on with a paused one, `timezone` keeps the person's time zone: "
+        "set it if they say where they live."
     )
     parameters = schema(
         "action",
         action={"type": "string", "enum": list(_ACTIONS)},
         text={"type": "string", "description": "What to say, in the person's words, or the prompt."},
-        when={"type": "string"},
+        when={"type": "string", "description": "The time; with a `rule` its time of day, or the first day and time."},
+        rule={"type": "string", "description": "RRULE of RFC 5545, with its days: BYDAY or BYMONTHDAY."},
         kind={"type": "string", "enum": ["say", "ask"]},
         number={"type": "integer", "minimum": 1, "description": "Which one, as `list` gives it."},
         when_late={"type": "string", "enum": ["say", "skip"], "description": "If the bot was not running then."},
@@ -43,6 +52,27 @@ class RemindersTool:
     idempotent = True
     brings = ""
     timeout = 20.0
+    admins_only = False
+    setting = ""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def question(self, arguments: Mapping[str, Any]) -> str | None:
+        """The whole reading of a time that comes again, which is the same in each time zone."""
+        try:
+            found = _read(arguments, self._clock.now() - _TWO_DAYS, UTC)
+        except (ToolError, BadTime):
+            return None  # the call fails of it, too
+        if found is None or found.rule is None or arguments.get("action") not in ("create", "change"):
+            return None
+        timed = not (found.rule.is_exact or found.rule.hours)
+        zone = _text(arguments, "timezone") or ("" if found.zone is UTC else str(found.zone))
+        often = f"{found.rule.said}{f' at {found.start:%H:%M}' if timed else ''}{f' ({zone})' if zone else ''}"
+        first = f", from {found.start:%Y-%m-%d} on" if _text(arguments, "when")[:4].isdecimal() else ""
+        text = _text(arguments, "text") or f"reminder {arguments.get('number')}"
+        verb = "Answer this by myself" if arguments.get("kind") == "ask" else "Remind you"
+        return shown(f"{verb} {often}{first}: {text}?")
 
     def kept(self, arguments: Mapping[str, Any]) -> Kept | None:
         """The text of a reminder, and when it comes."""
@@ -88,9 +118,11 @@ class RemindersTool:
         if action == "timezone":
             return f"The person's time zone is {zone}."
         when = await _when(arguments, zone, now)
+        if when is not None and when.rule is not None and self.question(arguments) is None:
+            raise ToolError("What comes again can only be made by `create` or `change`.")
         if action == "create":
             if when is None:
-                raise ToolError(f"`when` is missing. Such as: {'; '.join(EXAMPLES)}.")
+                raise ToolError(f"`when` is missing. Such as: {_TIMES}.")
             kind: ReminderKind = "ask" if arguments.get("kind") == "ask" else "say"
             late: WhenLate = "skip" if arguments.get("when_late") == "skip" else "say"
             cause = json.dumps(dict(arguments), sort_keys=True, default=str)
@@ -122,16 +154,31 @@ class RemindersTool:
 
 
 async def _when(arguments: Mapping[str, Any], zone: str, now: float) -> When | None:
-    said = _text(arguments, "when")
-    if not said:
+    return await asyncio.to_thread(_read, arguments, now, zone_named(zone) or UTC)
+
+
+def _read(arguments: Mapping[str, Any], now: float, zone: tzinfo) -> When | None:
+    """The time of a call, if it says any. Raises ToolError."""
+    said, rule = _text(arguments, "when"), _text(arguments, "rule")
+    if not said and not rule:
         return None
     try:
-        return await asyncio.to_thread(read_exactly, said, now, zone_named(zone) or UTC)
+        found = read_exactly(said or "in 1 minute", now, zone)
+        if not rule:
+            return found
+        again = Recurrence.parse(rule, found.start)
+        if again.unit in ("week", "month", "year") and not (again.weekdays or again.month_days):
+            raise ToolError("`rule` must name its days, with BYDAY or BYMONTHDAY.")
+        if again.is_exact:
+            return repeated(again, found.start, now, found.zone)
+        if found.rule or found.is_span or found.zone is not zone:
+            raise ToolError("Beside a `rule`, `when` is a local time such as `09:00` or `2026-11-24T09:00`.")
+        return repeated(again, found.start, now, zone)
     except NoTime:
-        raise ToolError(
-            f"{said[:60]!r} is no time that can be read here; it is {written(now, zone)} now. Such as: "
-            f"{'; '.join(EXAMPLES)}."
-        ) from None
+        present = f"{local_of(now, zone):%A, %Y-%m-%d %H:%M} ({zone})"
+        raise ToolError(f"{said[:60]!r} is no time that I can read. It is {present} now. Such as: {_TIMES}.") from None
+    except ValueError as error:
+        raise ToolError(str(error)) from None
 
 
 def _text(arguments: Mapping[str, Any], name: str) -> str:
@@ -147,4 +194,4 @@ def _line(reminder: Reminder) -> str:
     return f"number {reminder.number}{prompt}: {reminder.brief} ({when})"
 
 
-TOOLS = (lambda _: RemindersTool(),)
+TOOLS = (lambda host: RemindersTool(host.clock),)

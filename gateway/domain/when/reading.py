@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from datetime import datetime, tzinfo
+from datetime import tzinfo
+from functools import partial
 from typing import Final
 
-from gateway.domain.recurrence import local_of
-from gateway.domain.when import patterns
-from gateway.domain.when.moments import When, checked, resolved
-from gateway.domain.when.parts import SHORT, BadTime, TimeParts, scan
+from gateway.domain.when.grammar import NTH, SPANS, BadTime, TimeParts, scan
+from gateway.domain.when.moments import When, resolved
+from gateway.runtime.patterns import late
 from gateway.runtime.structs import replace
 
 _READ: Final = 120  # characters of each end of a text
-_SOME_DAYS: Final = "every monday, tuesday and thursday at 9"
-_SIGNS: Final = " \t\r\n,，、:：-–—"
+_SIGNS: Final = " \t\r\n,:-–—"
 
 EXAMPLES: Final = (
     "in 20 minutes",
@@ -24,124 +24,165 @@ EXAMPLES: Final = (
     "every weekday at 8",
     "every 2 hours",
 )
+_UNCLEAR: Final = (
+    'I can read "{said}" as a time, but not what "{more}" adds to it. Put a colon behind the whole time, such as: '
+    f"{EXAMPLES[1]}: call Ann."
+)
+_NO_DAY: Final = (
+    f'I can read "{{said}}" as a time of day in English only. Say it as in: at {{said}}, or: {EXAMPLES[2]}.'
+)
+
+_pattern = partial(late, flags=re.IGNORECASE)
+_LEAD: Final = _pattern(r"(?:(?:please\s+)?(?:remind\s+)?me(?:\s+(?:to|that|about|of))?|to|that|about)\s+")
+_ENGLISH: Final = _pattern("[a-z]")
+# Times in other languages beside what was read: "every", "today", "tomorrow" and "Montag".
+_ELSEWHERE: Final = _pattern(
+    r"\b(?:jede\w?|alle|cada|tod[oa]s|chaque|tou(?:s|tes)|ogni|elke|varje|hver|каж\w+|morgen|heute|demain|aujourd\w*|ma[ñn]ana"
+    r"|hoy|domani|oggi|amanhã|hoje|завтра|сегодня|jutro|(?:mon|diens|donners|frei|sams|sonn)tag\w*)\b|[每毎明今]"
+)
+# What may be a part of a time, beside the parts that `scan` reads anywhere.
+_TIME_LIKE: Final = _pattern(
+    rf"{SPANS}(?!\w)|(?<!\w)(?:\w+\s+times|once|twice|{NTH}|of\s+the\s+(?:week|month|year)|except|unless|excluding"
+    r"|(?:on|and|this)\s+(?:mon|tue|wed|thu|fri|sat|sun)|yesterday|(?:this|next)\s+(?:week|month|year)(?:end)?)(?!\w)"
+)
+_BEGINNING: Final = re.compile(r"(?<![^\s(\"“])\S")
+_NUMBER: Final = _pattern(
+    r"(?<!\w)(?:\d\S*|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|half|quarter)(?!\w)"
+)
+# Words beside a time that may change it.
+_BESIDE: Final = _pattern(
+    r"(?:and|or|but|not|no|never|of|except|without|till|until|from|between|starting|beginning|every|each|other|next|last|first"
+    r"|second|third|before|after|than|around|past)(?!\w)"
+)
 
 
 class NoTime(ValueError):
-    """A text says no time that this grammar knows."""
+    """A text says no time that this grammar reads whole: a sentence about what is unclear, or no words at all."""
 
 
 def read(text: str, now: float, zone: tzinfo) -> When:
-    """The time at the beginning of a text, else at its end. Raises NoTime, BadTime."""
-    text = text.strip()
-    parts, rest = _at_beginning(text)
-    if parts is None:
-        parts, rest = _at_end(text)
-    elif not parts.spans:
-        parts, rest = _with_end(parts, text, rest)
-    if parts is None or not parts.is_whole:
-        raise NoTime(text[:_READ])
-    _check_rest(parts, text, rest)
-    return replace(resolved(parts, now, zone), rest=_cleaned(rest))
-
-
-def _check_rest(parts: TimeParts, text: str, rest: str) -> None:
-    """Raises BadTime if the time goes on in the rest: a part of it that is passed over makes another time of it."""
-    if not text.endswith(rest):
-        return
-    if patterns.EXCEPT.match(rest) and parts.rule is not None:
-        raise BadTime(f"I cannot leave out days. Name those that are meant: {_SOME_DAYS}.")
-    more = patterns.AND_MORE.match(rest[:_READ])
-    hour_too = more is not None and parts.clock is not None and patterns.HOUR.match(rest, more.end())
-    if more is not None and (hour_too or scan(rest[:_READ], more.end())[1] > more.end()):
-        raise BadTime(f'There are two times, and I can keep one at a time: "{text[: len(text) - len(rest)].strip()}".')
-    if parts.clock is not None and patterns.MORE_HOURS.match(rest[:_READ]):
-        raise BadTime(f"I need one time of day at a time. For example: {EXAMPLES[1]} call Ann.")
-    if parts.at is None and (parts.has_day or parts.rule) and (vague := patterns.NO_ONE_TIME.match(rest[:_READ])):
-        raise BadTime(f'I need one time of day, not "{vague[0].strip(_SIGNS)}". For example: {EXAMPLES[1]} call Ann.')
-    said = text[: len(text) - len(rest)]
-    unread = patterns.UNREAD_TIME.match(rest[:_READ]) if parts.clock is None and (parts.has_day or parts.rule) else None
-    if unread or (parts.clock and rest[:1] in "-–" and rest[1:2].isdecimal()):
-        raise BadTime(
-            f'I do not know the time of day behind "{said.strip(_SIGNS)}". For example: {EXAMPLES[1]} call Ann.'
-        )
-    if (parts.spans or parts.clock) and said[-1:].isalnum() and rest[:1].isdecimal():
-        raise BadTime(f'I cannot read all of "{said.strip(_SIGNS)}{rest.split()[0]}". For example: {EXAMPLES[0]} tea.')
-    more_days = patterns.SPANS.match(rest[:_READ].lstrip(_SIGNS))
-    on_weekday = parts.spans and patterns.ON_WEEKDAY.match(rest[:_READ])
-    if on_weekday or (parts.weekday is not None and more_days and more_days["before"]):
-        raise BadTime(f"I cannot tell which day that is. Say its date: {EXAMPLES[3]}.")
-
-
-def _with_end(parts: TimeParts, text: str, rest: str) -> tuple[TimeParts, str]:
-    """The parts at the beginning, with what the end adds: "tomorrow call mum at 9". Raises BadTime for two times."""
-    behind, shorter = _at_end(rest)
-    if behind is None or behind.spans or behind.rule is not None:
-        return parts, rest
-    if behind.is_time_only:
-        if parts.clock is None and (behind.clock or not parts.part_of_day):
-            parts.clock, parts.part_of_day = behind.clock, parts.part_of_day or behind.part_of_day
-            return parts, shorter
-        return parts, rest
-    said = rest[len(shorter) :].strip(_SIGNS)
-    if parts.is_vague and (behind.clock is not None or parts.is_short):
-        _, before = _at_end(text)
-        return behind, before  # "morning run tomorrow at 7"
-    if parts.is_time_only and (len(said) > SHORT or said >= "\u4e00"):
-        first = text[: len(text) - len(rest)].strip(_SIGNS)
-        raise BadTime(f'There are two times, "{first}" and "{said}". Put the whole time first: {EXAMPLES[1]} call Ann.')
-    return parts, rest
+    """The time at the beginning of a text, else at its end; the whole of it before a colon or beside quoted words.
+    Raises NoTime, BadTime."""
+    parts, rest = _parted(text.strip())
+    return replace(resolved(parts, now, zone), rest=_without_lead(rest.strip(_SIGNS)).strip(_SIGNS))
 
 
 def read_exactly(text: str, now: float, zone: tzinfo) -> When:
-    """A text that is a time and nothing else; also an ISO time with an offset. Raises NoTime, BadTime."""
-    text = text.strip()
-    try:
-        stated = datetime.fromisoformat(text)
-    except ValueError:
-        stated = None
-    if stated is not None and stated.tzinfo is not None:
-        due = stated.timestamp()
-        return checked(When(start=local_of(due, zone), due=due), now, zone)
-    found = read(text, now, zone)
-    if found.rest:
-        raise NoTime(text[:_READ])
-    return found
+    """A text that is a time and nothing else. Raises NoTime, BadTime."""
+    return resolved(_whole(text), now, zone)
+
+
+def _parted(text: str) -> tuple[TimeParts, str]:
+    """The time and the rest. Raises NoTime, BadTime."""
+    for when, rest in _marked(text):
+        try:
+            return _whole(when), rest
+        except NoTime:
+            continue
+    parts, rest = _at_beginning(text)
+    words = rest[:_READ].split()
+    if parts is None:
+        parts, rest = _at_end(text)
+        words = rest[-_READ:].split()[::-1]
+    elif parts.takes_clock and not parts.spans:
+        behind, shorter = _at_end(rest)
+        if behind is not None and behind.clock and not (behind.has_day or behind.rule or behind.spans):
+            parts.clock, parts.part_of_day = behind.clock, parts.part_of_day or behind.part_of_day
+            parts.zone, rest = behind.zone, shorter
+    if parts is None or any(map(_ELSEWHERE.search, (rest[:_READ], rest[-_READ:]))):
+        raise NoTime
+    said = text.replace(rest, "", 1).strip(_SIGNS) if rest else text
+    if unread := _unread(parts, rest, words):
+        raise NoTime(_UNCLEAR.format(said=said, more=unread))
+    if not (parts.has_day or parts.spans or parts.rule or _ENGLISH.search(said)):
+        raise NoTime(_NO_DAY.format(said=said))
+    return parts, rest
+
+
+def _marked(text: str) -> Iterator[tuple[str, str]]:
+    """Yield what stands before a colon or beside quoted words, and the other part."""
+    before, *said = text.replace("“", '"').replace("”", '"').split('"')
+    if len(said) == 2 and bool(before.strip()) != bool(said[1].strip()):
+        yield before or said[1], said[0]
+    head, colon, behind = text[:_READ].partition(": ")
+    if colon:
+        yield head, behind + text[_READ:]
+
+
+def _whole(text: str) -> TimeParts:
+    """The parts of a text that is a time. Raises NoTime, BadTime."""
+    text = _without_lead(text[: _READ + 1].strip(_SIGNS + ".!"))
+    parts, end = scan(text)
+    if end < len(text) or len(text) > _READ or not parts.is_whole:
+        raise NoTime
+    return parts
 
 
 def _at_beginning(text: str) -> tuple[TimeParts | None, str]:
     head = text[:_READ]
-    lead = patterns.LEAD.match(head)
-    for begin in dict.fromkeys((0, lead.end() if lead else 0)):
-        parts, end = scan(head, begin)
-        if end > begin:
-            return parts, text[end:]
-    return None, text
+    lead = _LEAD.match(head)
+    begin = lead.end() if lead else 0
+    parts, end = scan(head[begin:])
+    return (parts, text[begin + end :]) if end and parts.is_whole else (None, text)
 
 
 def _at_end(text: str) -> tuple[TimeParts | None, str]:
-    text = text.rstrip(" .!?。！？")
+    text = text.rstrip(" .!?")
     tail = text[-_READ:]
     for begin in _beginnings(tail):
         if begin == 0 and len(tail) < len(text):
             continue  # perhaps the middle of a word
         parts, end = scan(f" {tail}", begin + 1)  # no span without a word before it
-        if end == len(tail) + 1:
-            rest = text[: len(text) - len(tail) + begin]
-            return (None, text) if patterns.OPEN_END.fullmatch(rest[-_READ:]) else (parts, rest)
+        if end == len(tail) + 1 and parts.is_whole:
+            return parts, text[: len(text) - len(tail) + begin]
     return None, text
 
 
 def _beginnings(text: str) -> Iterator[int]:
-    """Yield the places where a word begins, or may begin: Chinese words have no space before them."""
-    for at, sign in enumerate(text):
-        before = text[at - 1] if at else " "
-        within = before in ":.," and sign.isdecimal() and text[at - 2 : at - 1].isdecimal()  # "8:30"
-        if not sign.isspace() and not within and (not before.isalnum() or sign >= "\u4e00" or before >= "\u4e00"):
-            yield at
+    """Yield the places where a word begins."""
+    return (found.start() for found in _BEGINNING.finditer(text))
 
 
-def _cleaned(rest: str) -> str:
-    """Return the text to say, without the words that only lead to it."""
-    rest = rest.strip(_SIGNS)
-    found = patterns.LEAD.match(rest)
-    return rest[found.end() :].strip(_SIGNS) if found else rest
+def says_no_time(text: str) -> bool:
+    """Say whether nothing in a text looks like a time, or a part of one."""
+    return not (_NUMBER.search(text) or _ELSEWHERE.search(text) or any(map(_part_in, (text[:_READ], text[-_READ:]))))
+
+
+def _unread(parts: TimeParts, rest: str, words: list[str]) -> str:
+    """The first piece of the rest that may belong to the time; "": there is none. `words` are those of the rest, the
+    nearest to the time first."""
+    near = [word.strip(_SIGNS).lower() for word in words if word.strip(_SIGNS)][:2]
+    if near and near[0] in ("to", "for", "about", "that"):
+        near = near[1:]
+    if parts.spans and (number := next(filter(_NUMBER.match, near), "")):
+        return number
+    if near and (_BESIDE.match(near[0]) or _NUMBER.match(near[0])):
+        return near[0]
+    if words and words[0][0] in "-–/+&" and words[0][1:2].isdecimal():
+        return words[0]
+    is_open = parts.takes_clock and not parts.part_of_day  # any number may be its time of day
+    for text in (rest[:_READ], rest[-_READ:]):
+        if is_open and (found := _NUMBER.search(text)):
+            return found[0]
+        if piece := _part_in(text):
+            return piece
+    return ""
+
+
+def _part_in(text: str) -> str:
+    """The first words of a text that may be a part of a time; "": there are none."""
+    if found := _TIME_LIKE.search(text):
+        return found[0]
+    for begin in _beginnings(text):
+        try:
+            _, end = scan(f" {text}", begin + 1)
+        except BadTime:
+            end = len(text) + 1
+        if end > begin + 1:
+            return text[begin:end].strip()
+    return ""
+
+
+def _without_lead(text: str) -> str:
+    found = _LEAD.match(text)
+    return text[found.end() :] if found else text
