@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from socket import socket
 
 import structlog
@@ -12,7 +13,7 @@ import structlog
 from adapters.web.guard import Guard
 from adapters.web.log import Log
 from adapters.web.platform import ACCOUNT, LIMITS, LINK_FILE, NAME, WebSettings
-from adapters.web.server import Server, opened
+from adapters.web.server import Server, opened, source_of
 from adapters.web.stream import Bells
 from gateway.domain.adapter import Accept, Finding, Notebook
 from gateway.domain.chat import ChatAddress, Outbound
@@ -140,6 +141,12 @@ class WebAdapter:
         if to.chat in self._work:
             self._work[to.chat] = f"{doing}, again in {again_in:.0f} s" if again_in else doing
             self._bells.ring(to.chat, stored=False)
+
+    async def end_links(self, chat: str) -> None:
+        """End the person's links to conversations that were forgotten. Raises StoreUnavailable."""
+        assert self.views is not None, "the gateway sets it"
+        await self.guard.shares.begin(self.notebook)  # another process may have made some
+        await self.guard.shares.end_gone(chat, partial(self.views.title, source_of(chat)))
 
     async def probe(self) -> Sequence[Finding]:
         """What `legato check` says of the page."""

@@ -30,6 +30,7 @@ from gateway.domain.views import (
 )
 
 Role = Literal["reader", "person", "admin"]
+_NOT_SHOWN: Final = "a link that was shown when it was made, and is not kept · "
 _CUT: Final = 600  # characters of an original in a list
 _CHANGED: Final = "another text, another time, or both"
 _FIGURES: Final = tuple("$0123456789")
@@ -307,9 +308,9 @@ def shares(made: Sequence[tuple[Share, str]], address: str) -> Child:
         el(
             "li",
             el("span", title, dir="auto"),
-            el("a", f"{address}{each.path}", href=each.path),
-            el("small", "whoever has the link may read it · ", moment(each.made_at)),
-            el("button", "Take back", type="submit", form="share", name="end", value=each.token, class_="quiet"),
+            el("a", f"{address}{each.path}", href=each.path) if each.path else None,
+            el("small", "whoever has the link may read it · " if each.path else _NOT_SHOWN, moment(each.made_at)),
+            el("button", "Take back", type="submit", form="share", name="end", value=each.name, class_="quiet"),
         )
         for each, title in made
     ]

@@ -282,12 +282,12 @@ class Server(Struct, kw_only=True):
 
     async def _shares(self, login: Login, source: Source, session_id: str = "") -> Child:
         """The person's links, or those to one conversation."""
-        mine = self.guard.shares.of(login.person)
-        found = [
-            (each, await self.views.title(source, each.session) or "A conversation that is no more")
-            for each in mine
-            if session_id in ("", each.session)
-        ]
+        found = []
+        for each in self.guard.shares.of(login.person):
+            if (title := await self.views.title(source, each.session)) is None:
+                await self.guard.shares.take_back(login.person, each.name)
+            elif session_id in ("", each.session):
+                found.append((each, title))
         return pages.shares(found, self.guard.address)
 
     async def _share_present(self, source: Source, *, writes: bool) -> Child:
@@ -476,8 +476,8 @@ class Server(Struct, kw_only=True):
 
     async def _share(self, form: Form, login: Login, source: Source) -> web.Response:
         """Make a link to a conversation, or take one back."""
-        if token := form.fields.get("end", ""):
-            await self.guard.shares.take_back(login.person, token)
+        if name := form.fields.get("end", ""):
+            await self.guard.shares.take_back(login.person, name)
             return _redirect("/window")
         id_ = form.fields.get("session", "")
         if await self.views.title(source, id_) is None:

@@ -1,38 +1,42 @@
-"""Links by which anybody may read one conversation, until its owner takes the link back.
+"""Links by which anybody may read one conversation, until its owner takes the link back, or forgets the conversation.
 
 A link shows what the store holds at the moment, so what was forgotten is not in it; no word of a conversation is kept
-here. It ends with its owner's right to the page.
+here, and of a link only a hash: it is shown while the process that made it runs. It ends with its owner's right to the
+page.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from typing import Any, Final
 
-from msgspec import Struct, convert
-from msgspec.structs import asdict
+from msgspec import Struct
 
 from gateway.domain.adapter import Notebook
 from gateway.runtime.clock import Clock
 
 _NOTE: Final = "share "  # begins the names of notes about links
+_KEPT: Final = ("person", "session", "made_at")
 MOST: Final = 100  # links of a person
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """A link to a conversation. `token` is what makes the link; nobody can guess it."""
+    """A link to a conversation. `name` is a hash of the `token` that makes the link, which nobody can guess. `token` "":
+    another process made it."""
 
-    token: str
+    name: str
     person: str
     session: str
     made_at: float
+    token: str = ""
 
     @property
     def path(self) -> str:
-        """Return the link, behind the page's address."""
-        return f"/shared/{self.token}"
+        """Return the link, behind the page's address; "" where nobody knows it any more."""
+        return f"/shared/{self.token}" if self.token else ""
 
 
 class Shares:
@@ -45,16 +49,29 @@ class Shares:
         self._notebook: Notebook | None = None
 
     async def begin(self, notebook: Notebook | None) -> None:
-        """Read the links that hold. Raises StoreUnavailable."""
+        """Read the links that hold, perhaps anew. Raises StoreUnavailable."""
         self._notebook = notebook
         notes = await notebook.read() if notebook is not None else {}
-        facts = [json.loads(text) for name, text in notes.items() if name.startswith(_NOTE)]
-        found = [convert(each, Share) for each in facts]  # a later version may add fields
-        self._shares = {each.token: each for each in found}
+        found, changes = dict[str, Share](), dict[str, str | None]()
+        for note, text in notes.items():
+            if note.startswith(_NOTE):
+                facts, name = json.loads(text), note.removeprefix(_NOTE)
+                if "token" in facts:  # an earlier version kept the link itself
+                    name = _hash(facts["token"])
+                    changes |= {note: None, _NOTE + name: _text(facts)}
+                known = {each: facts[each] for each in _KEPT}
+                found[name] = Share(name=name, token=self._token(name), **known)
+        if changes and notebook is not None:
+            await notebook.write(changes)
+        self._shares = found
+
+    def _token(self, name: str) -> str:
+        share = self._shares.get(name)
+        return share.token if share is not None else ""
 
     def at(self, token: str) -> Share | None:
         """The link of this token, while it holds."""
-        share = self._shares.get(token)
+        share = self._shares.get(_hash(token))
         return share if share is not None and self._is_somebody(share.person) else None
 
     def of(self, person: str) -> list[Share]:
@@ -62,25 +79,39 @@ class Shares:
         return sorted((each for each in self._shares.values() if each.person == person), key=lambda each: -each.made_at)
 
     async def make(self, person: str, session: str) -> Share | None:
-        """The link to a conversation, a new one if it has none; None: there are too many. Raises StoreUnavailable."""
+        """The link to a conversation, a new one if none is known; None: there are too many. Raises StoreUnavailable."""
         mine = self.of(person)
-        if (there := next((each for each in mine if each.session == session), None)) is not None:
+        if (there := next((each for each in mine if each.session == session and each.token), None)) is not None:
             return there
         if len(mine) >= MOST:
             return None
         token = secrets.token_urlsafe(24)
-        share = Share(token=token, person=person, session=session, made_at=self._clock.now())
-        await self._write(token, json.dumps(asdict(share)))
-        self._shares[token] = share
+        share = Share(name=_hash(token), person=person, session=session, made_at=self._clock.now(), token=token)
+        await self._write(share.name, _text({each: getattr(share, each) for each in _KEPT}))
+        self._shares[share.name] = share
         return share
 
-    async def take_back(self, person: str, token: str) -> None:
+    async def take_back(self, person: str, name: str) -> None:
         """End a link, if it is the person's own. Raises StoreUnavailable."""
-        share = self._shares.get(token)
+        share = self._shares.get(name)
         if share is not None and share.person == person:
-            await self._write(token, None)
-            self._shares.pop(token, None)
+            await self._write(name, None)
+            self._shares.pop(name, None)
 
-    async def _write(self, token: str, text: str | None) -> None:
+    async def end_gone(self, person: str, title: Callable[[str], Awaitable[str | None]]) -> None:
+        """End a person's links to conversations that are no more: those without a `title`. Raises StoreUnavailable."""
+        for each in self.of(person):
+            if await title(each.session) is None:
+                await self.take_back(person, each.name)
+
+    async def _write(self, name: str, text: str | None) -> None:
         if self._notebook is not None:
-            await self._notebook.write({_NOTE + token: text})
+            await self._notebook.write({_NOTE + name: text})
+
+
+def _text(facts: dict[str, Any]) -> str:
+    return json.dumps({each: facts[each] for each in _KEPT})
+
+
+def _hash(token: str) -> str:
+    return sha256(token.encode(errors="surrogateescape")).hexdigest()

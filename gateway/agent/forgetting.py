@@ -21,7 +21,7 @@ from gateway.agent.memory.memories import Memories
 from gateway.agent.sessions import Sessions
 from gateway.context.forgetting import History, Remainder, runs, telling_words, tells, without
 from gateway.context.persisted import persisted
-from gateway.domain.adapter import Adapter, KeepsTyped
+from gateway.domain.adapter import Adapter, KeepsLinks, KeepsTyped
 from gateway.domain.chat import Inbound, SessionKey, Source, is_shared, speaker
 from gateway.domain.file import EXPORT, OUTPUT, KeptFile
 from gateway.domain.memory import Fact, scope_of
@@ -343,6 +343,11 @@ class Forgetter(Struct, frozen=True, kw_only=True):
             if adapter.name == key.platform and isinstance(adapter, KeepsTyped):
                 adapter.forget_typed(goes)
 
+    async def _end_links(self, key: SessionKey) -> None:
+        for adapter in self.adapters:
+            if adapter.name == key.platform and isinstance(adapter, KeepsLinks):
+                await adapter.end_links(key.chat)
+
     # -- everything of a person ---------------------------------------------------------------
 
     async def forget_person(self, lease: Lease, item: InboxItem) -> Mapping[str, int]:
@@ -374,9 +379,12 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         key, engines = erasure.key, self.sessions.engines
         kept, copies = await self.store.kept_files(key, _EVERY), engines.keeps_copies
         if not kept and not copies:
-            return await self.store.erase(lease, erasure)
+            counts = await self.store.erase(lease, erasure)
+            await self._end_links(key)
+            return counts
         contents = contents or await self.contents(key)
         counts = await self.store.erase(lease, erasure)
+        await self._end_links(key)
         await self._give_back(key, kept, contents.history)
         if copies:
             left = (await self.contents(key)).history.originals

@@ -360,6 +360,14 @@ class KeepsTyped(Protocol):
 
 
 @runtime_checkable
+class KeepsLinks(Protocol):
+    """Keeps links to conversations."""
+
+    async def end_links(self, chat: str) -> None:
+        """End those to conversations of this chat that were forgotten. Raises StoreUnavailable."""
+
+
+@runtime_checkable
 class CanFetch(Protocol):
     """Hands over files that came with messages."""
 

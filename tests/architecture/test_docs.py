@@ -11,7 +11,7 @@ from importlib import import_module
 from inspect import isclass
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import typer
@@ -19,6 +19,7 @@ import typer
 from gateway.agent import tools
 from gateway.app.plugins import all_commands
 from gateway.cli.main import app
+from gateway.domain.chat import OutboundKind
 from tests.support.source_tree import ROOT, modules, name_of, parsed, project_files
 
 DOCUMENTS = [path for path in project_files() if path.suffix == ".md"]
@@ -210,6 +211,12 @@ def test_every_method_that_is_named_exists() -> None:
             if isinstance(node, ast.ClassDef):
                 there |= {f"{node.name}.{inner.name}" for inner in node.body if isinstance(inner, _FUNCTION)}
     assert named - there == set()
+
+
+def test_the_kinds_of_lines_are_those_of_the_program() -> None:
+    text = (ROOT / "docs/json.md").read_text(encoding="utf-8")
+    table = text.partition("| `kind` | Meaning |\n")[2].partition("\n\n")[0]
+    assert sorted(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == sorted([*get_args(OutboundKind), "piece"])
 
 
 @pytest.mark.parametrize("room", ["agent", "context", "domain", "providers", "store/sqlite", "turns"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from pathlib import Path
 
@@ -24,6 +25,11 @@ async def shared(live: LivePage, who: Visitor) -> str:
     return str(path)
 
 
+async def notes_of_links(live: LivePage) -> dict[str, str]:
+    assert live.adapter.notebook is not None
+    return {name: text for name, text in (await live.adapter.notebook.read()).items() if name.startswith("share ")}
+
+
 async def test_it_shows_one_conversation_to_anybody_until_it_is_taken_back(tmp_path: Path) -> None:
     async with page(tmp_path) as live, live.visitor() as stranger:
         await live.me.say("the harbour opens at nine")
@@ -43,7 +49,8 @@ async def test_it_shows_one_conversation_to_anybody_until_it_is_taken_back(tmp_p
         for path in ("/window", "/inside", "/search?q=harbour"):
             assert "harbour" not in (await stranger.get(path))[1]
         assert (await stranger.get(link[:-1]))[0] == 404
-        assert (await live.me.post("/share", {"end": link.removeprefix("/shared/")})).status == 303
+        (name,) = re.findall(r'name="end" value="([^"]+)"', (await live.me.get("/window"))[1])
+        assert (await live.me.post("/share", {"end": name})).status == 303
         assert (await stranger.get(link))[0] == 404
 
 
@@ -79,9 +86,10 @@ async def test_nobody_shares_or_takes_back_what_is_not_theirs(tmp_path: Path) ->
         await anna.until("echo: words")
         link = await shared(live, anna)
         (session,) = [each.id for each in await live.gateway.store.sessions(None, 9)]
+        (name,) = re.findall(r'name="end" value="([^"]+)"', (await anna.get("/window"))[1])
         for who in (boris, reader):
             assert (await who.post("/share", {"session": session})).status == 404
-            await who.post("/share", {"end": link.removeprefix("/shared/")})
+            await who.post("/share", {"end": name})
         assert "words of Anna" in (await boris.get(link))[1]
         assert (await boris.post("/share", {"session": session}, csrf="0" * 40)).status == 403
 
@@ -96,9 +104,35 @@ async def test_a_link_keeps_no_word_of_a_conversation_that_was_forgotten(tmp_pat
         await live.me.until("y (forget)")
         await live.me.say("y")
         await live.me.until("Forgot")
+        assert await notes_of_links(live) == {}
         html = (await live.me.get("/window"))[1]
-        assert "A conversation that is no more" in html
+        assert "/shared/" not in html
         assert "canary" not in html
         assert (await live.me.get(link))[0] == 404
     kept = await asyncio.to_thread(lambda: [each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()])
     assert not [each for each in kept if b"swordfish" in each]
+
+
+async def test_the_store_holds_no_link_and_one_of_an_earlier_version_still_holds(tmp_path: Path) -> None:
+    async with page(tmp_path) as live:
+        await live.me.say("the harbour opens at nine")
+        await live.me.until("echo: the harbour")
+        link = await shared(live, live.me)
+        ((name, text),) = (await notes_of_links(live)).items()
+        assert link.removeprefix("/shared/") not in name + text
+        earlier = {"token": "as-it-was", **json.loads(text)}
+        assert live.adapter.notebook is not None
+        await live.adapter.notebook.write({"share as-it-was": json.dumps(earlier)})
+    async with page(tmp_path) as live, live.visitor() as stranger:
+        for path in (link, "/shared/as-it-was"):
+            assert "the harbour opens" in (await stranger.get(path))[1]
+        assert (await stranger.get("/shared/" + name.removeprefix("share ")))[0] == 404
+        html = (await live.me.get("/window"))[1]
+        assert html.count("a link that was shown when it was made, and is not kept") == 2
+        again = await shared(live, live.me)
+        assert again != link
+        for each in re.findall(r'name="end" value="([^"]+)"', (await live.me.get("/window"))[1]):
+            await live.me.post("/share", {"end": each})
+        assert [(await stranger.get(path))[0] for path in (link, again, "/shared/as-it-was")] == [404, 404, 404]
+    kept = await asyncio.to_thread(lambda: [each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()])
+    assert not [each for each in kept if link.removeprefix("/shared/").encode() in each or b"as-it-was" in each]
