@@ -24,8 +24,8 @@ MOST: Final = 100  # links of a person
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """A link to a conversation. `name` is a hash of the `token` that makes the link, which nobody can guess. `token` "":
-    another process made it."""
+    """A link to a conversation. `name` is a hash of the `token` that makes the link, which nobody can guess. `token`
+    "": another process made it."""
 
     name: str
     person: str

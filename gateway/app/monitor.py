@@ -29,6 +29,7 @@ from gateway.domain.settings import is_loopback
 from gateway.runtime.door import Door
 from gateway.runtime.errors import ConfigError, UserError
 from gateway.runtime.exposition import exposition
+from gateway.runtime.inside import comes_from_inside
 
 _PATIENCE: Final = 30.0  # seconds for a request, and between two
 _LAST_WORDS: Final = 1.0  # seconds for running requests at the end
@@ -91,13 +92,20 @@ class Monitor(Struct, kw_only=True):
                 # A browser here sends no such header for a stranger's page, and a stranger comes from elsewhere.
                 if not (is_loopback(request.remote or "") and request.headers.get(OWN) == "reload"):
                     return web.Response(status=403, text="Only `legato reload` on this machine may ask for that.\n")
-                return await _reloaded(self.reloader)
+                return await _reloaded(self.reloader, widens=not await asyncio.to_thread(_comes_from_inside, request))
         return web.Response(status=404, text="Here are /healthz, /readyz, /statusz and /metrics.\n")
 
 
-async def _reloaded(reloader: Reloader) -> web.Response:
+def _comes_from_inside(request: web.BaseRequest) -> bool:
+    transport = request.transport
+    if transport is None:  # it has gone
+        return True
+    return comes_from_inside(transport.get_extra_info("peername")[1], transport.get_extra_info("sockname")[1])
+
+
+async def _reloaded(reloader: Reloader, *, widens: bool) -> web.Response:
     try:
-        done = await reloader.reload()
+        done = await reloader.reload(widens=widens)
     except ConfigError as error:
         return web.json_response({"problems": error.problems}, status=409)
-    return web.json_response({"changed": done.changed, "waiting": done.waiting})
+    return web.json_response({"changed": done.changed, "waiting": done.waiting, "held": done.held})

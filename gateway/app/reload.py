@@ -1,13 +1,14 @@
 """Settings that hold without a new start: at SIGHUP of `legato run`, and by `legato reload`.
 
 `taken_up` is the list of them. All others wait for the next start, and are named. A configuration that would not load
-changes nothing.
+changes nothing. What lets somebody do more is taken up only where a person asks by the command, in a shell outside:
+whatever runs on this machine can write the file and send the signal.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final
 
 import structlog
@@ -26,6 +27,7 @@ log = structlog.get_logger(__name__)
 
 RELOAD: Final = "/reload"  # the page of `legato reload` at monitor.address
 OWN: Final = "X-Legato"  # the header of a request by Legato's own command
+HELD: Final = "by these somebody may do more: `legato reload` in a shell of your own takes them up, or the next start"
 _SECTIONS: Final = ("model", "fallback_models", "auxiliary", "access", "budgets", "prompt", "alerts")
 _OF_CHATS: Final = ("persona", "model", "tools", "daily_usd")
 
@@ -64,11 +66,52 @@ def _differing(path: KeyPath, before: Any, after: Any) -> Iterator[KeyPath]:
         yield path
 
 
+def _widening(held: Config, wanted: Config) -> list[KeyPath]:
+    """The paths by which others may talk or decide, or the model may do more, or more unasked. Whatever does not
+    clearly take something away counts."""
+    places = {**held.chats, **wanted.chats}
+    before, after = (
+        {"access": each.access, "tools": each.tools, "chats": {place: _tools(each, place) for place in places}}
+        for each in (held, wanted)
+    )
+    paths = _differing((), before, after)
+    return [path for path in paths if not _takes_away(path, _at(before, path), _at(after, path))]
+
+
+def _tools(config: Config, place: str) -> dict[str, Any]:
+    return {"tools": config.chats.get(place, Chat()).tools}
+
+
+def _takes_away(path: KeyPath, before: Any, after: Any) -> bool:
+    if isinstance(after, bool):
+        return after == (path[-1] == "admins_only")
+    if path[0] == "chats" or "offered" in path or not isinstance(before, tuple):
+        return isinstance(after, int | float)  # a limit
+    return set(before) <= set(after) if path[-1] == "admins_only" else set(after) <= set(before)
+
+
+def _at(settings: Any, path: KeyPath) -> Any:
+    for name in path:
+        settings = settings.get(name) if isinstance(settings, dict) else getattr(settings, str(name))
+    return settings
+
+
+def _held_back(held: Config, wanted: Config, paths: Sequence[KeyPath]) -> Config:
+    """The wanted settings, but for the sections of these paths."""
+    sections = {str(path[0]): getattr(held, str(path[0])) for path in paths}
+    chats = dict(wanted.chats)
+    for place in (str(path[1]) for path in paths if path[0] == "chats"):
+        chats[place] = chats.get(place, Chat()).model_copy(update=_tools(held, place))
+    return wanted.replace(**{**sections, "chats": chats})
+
+
 class Reloaded(Struct, frozen=True, kw_only=True):
-    """`changed`: the keys with values that hold from now on. `waiting`: those that wait for the next start."""
+    """`changed`: the keys with values that hold from now on. `waiting`: those that wait for the next start. `held`:
+    those that wait for a person in a shell, or for the next start: somebody may do more by them."""
 
     changed: tuple[str, ...]
     waiting: tuple[str, ...]
+    held: tuple[str, ...] = ()
 
 
 class InForce(Struct, frozen=True, kw_only=True):
@@ -97,21 +140,29 @@ class Reloader(Struct, kw_only=True):
     relog: Callable[[Config], None]
     _one: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def reload(self) -> Reloaded:
-        """Take up what can be, and log what was and what was not. Raises ConfigError, logged, with nothing changed."""
+    async def reload(self, *, widens: bool = True) -> Reloaded:
+        """Take up what can be, and log what was and what was not. `widens`: a person asks, so it may let somebody do
+        more. Raises ConfigError, logged, with nothing changed."""
         async with self._one:
             try:
-                done = await self._reload()
+                done = await self._reload(widens=widens)
             except ConfigError as error:
                 log.error("settings_not_reloaded", problems=error.problems)
                 raise
             log.warning("settings_reloaded", changed=done.changed, next_start=done.waiting)
+            if done.held:
+                log.warning("settings_held", keys=done.held, advice=HELD)
             return done
 
-    async def _reload(self) -> Reloaded:
+    async def _reload(self, *, widens: bool) -> Reloaded:
         wanted = await asyncio.to_thread(self.read)
         config = taken_up(self.config, wanted)
-        changed, waiting = differences(self.config, config), differences(config, wanted)
+        if held := () if widens else tuple(_widening(self.config, config)):
+            config = taken_up(self.config, _held_back(self.config, config, held))
+        changed, kept = differences(self.config, config), tuple(map(dotted, held))
+        waiting = [
+            key for key in differences(config, wanted) if not any(f"{each}.".startswith(f"{key}.") for each in kept)
+        ]
         if clashes := [text for _, text in contradictions((), config)]:
             raise ConfigError(
                 [f"{text} (until the next start, which takes up {', '.join(waiting)})" for text in clashes]
@@ -120,4 +171,4 @@ class Reloader(Struct, kw_only=True):
             await self.reconfigure(config)
             self.config = config
             self.relog(config)
-        return Reloaded(changed=tuple(changed), waiting=tuple(waiting))
+        return Reloaded(changed=tuple(changed), waiting=tuple(waiting), held=kept)

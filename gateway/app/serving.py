@@ -201,7 +201,7 @@ def _relog(config: Config, redact: Redact) -> None:
 
 async def _reloaded(reloader: Reloader) -> None:
     with suppress(ConfigError):  # the log says why
-        await reloader.reload()
+        await reloader.reload(widens=False)
 
 
 async def serve_shell(

@@ -28,6 +28,7 @@ from gateway.cli.program import (
     log_to,
     misused,
     redactor,
+    refuse_inside,
     served_from,
     settings_of,
     setup_of,
@@ -39,6 +40,7 @@ from gateway.cli.queues import dead_app, outbox_app
 from gateway.cli.trajectories import trajectories_app
 from gateway.runtime.clock import SystemClock, SystemIds
 from gateway.runtime.errors import ConfigError
+from gateway.runtime.inside import name_gateway
 
 if TYPE_CHECKING:
     from gateway.app.config import Config
@@ -68,12 +70,15 @@ SessionArgument = Annotated[str, typer.Argument(metavar="ID", help="A session, a
 
 @app.callback(invoke_without_command=True)
 def root(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", "-V", help="Print the version and leave.")] = False,
 ) -> None:
     """A chat gateway bot whose conversations never outgrow the model's window."""
     if version:
         show(f"legato {__version__}")
         raise typer.Exit
+    if context.invoked_subcommand != "backup":  # a gateway makes some by itself
+        refuse_inside()
 
 
 @app.command()
@@ -96,6 +101,7 @@ def chat(
     asked = " ".join(question or ()).strip() or None
     call = ShellCall(as_json=json_lines, question=asked, fresh=new or (asked is not None and not going_on), page=page)
     settings = served_from(config)
+    name_gateway()
     raise typer.Exit(guarded(lambda: serve_shell(settings, call, log_to, show), settings))
 
 
@@ -121,6 +127,7 @@ def ask(
     asked = words_of(question, "there is no question: write one behind `legato ask`, or `-` to read it from stdin")
     call = ShellCall(question=asked, chat=session, fresh=not session)
     settings = served_from(config)
+    name_gateway()
     raise typer.Exit(guarded(lambda: serve_shell(settings, call, log_to), settings))
 
 
@@ -191,7 +198,7 @@ def run(
         if (at := settings.backup.at) is not None:
             from gateway.app.backup.schedule import DailyBackups
 
-            command = [*own("backup"), "--json"]
+            command = [*own("backup"), "--json", "--daily"]
             backups = partial(DailyBackups, at=at, zone=settings.sessions.expiry.zone, command=command)
             alone = partial(alone, backups=backups)
         if settings.monitor.address is not None:
@@ -199,6 +206,7 @@ def run(
 
             alone = partial(alone, monitored=partial(answering, settings.monitor, worker or 0))
         serve = alone
+        name_gateway()
     status = guarded(serve, settings)
     if worker is None:
         tell("Legato has ended.")
@@ -346,7 +354,7 @@ def reload(as_json: JsonOption = False, config: ConfigOption = None) -> None:
 
     settings = settings_of(config)
     if not (answers := reloaded(settings.monitor)):
-        fail(f"{nobody(settings)} SIGHUP at the process of `legato run` does the same, and its log has the answer.")
+        fail(f"{nobody(settings)} A new start takes up all settings.")
     redact = redactor(settings)
     show_rows(answers, as_json, lambda rows: redact(reload_text(rows)))
     raise typer.Exit(2 if any("problems" in each for each in answers) else int(any(SILENT in each for each in answers)))
@@ -479,6 +487,7 @@ def backup(
         Path | None, typer.Option(metavar="FILE", help="Make none: restore FILE aside, and compare it with the store.")
     ] = None,
     identity: IdentityOption = None,
+    daily: Annotated[bool, typer.Option("--daily", hidden=True, help="Made by a gateway.")] = False,
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
@@ -491,6 +500,8 @@ def backup(
     from gateway.app.backup.restoring import verify as tried
     from gateway.cli.backup import made_text, verified_text
 
+    if not daily or target or keep or secrets or verify:
+        refuse_inside()
     found = setup_of(config)
     settings = found.config
     if verify is not None:

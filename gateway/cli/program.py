@@ -17,6 +17,7 @@ from gateway.cli.printing import complain
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import TOO_FEW_FILES, ConfigError, GatewayError, StoreLocked
 from gateway.runtime.heap import collect_seldom
+from gateway.runtime.inside import is_inside
 
 if TYPE_CHECKING:
     from gateway.app.config import Config, Setup
@@ -43,6 +44,15 @@ def redactor(settings: Config | None) -> Redactor:
     from gateway.runtime.redaction import Redactor
 
     return Redactor(settings.secrets() if settings else ())
+
+
+def refuse_inside() -> None:
+    """End a command that something gave which a gateway started: it is for people."""
+    if is_inside():
+        fail(
+            "a gateway started this (for its model, as an MCP server or the like), and Legato's own commands are for "
+            "people: type it in a shell of your own."
+        )
 
 
 @contextmanager

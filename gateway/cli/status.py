@@ -14,7 +14,7 @@ from gateway.app.config import Config
 from gateway.app.config.models import MonitorSettings
 from gateway.app.health import backlog_report
 from gateway.app.problems import MOVES_ON
-from gateway.app.reload import OWN, RELOAD
+from gateway.app.reload import HELD, OWN, RELOAD
 from gateway.domain.wording import counted, lasting
 from gateway.runtime.clock import SystemClock
 from gateway.store.port import ReportStore
@@ -103,6 +103,8 @@ def _reload_lines(answer: Mapping[str, Any]) -> Iterator[str]:
     )
     if waiting:
         yield f"At the next start: {', '.join(waiting)}."
+    if held := answer.get("held"):
+        yield f"Held: {', '.join(held)}; {HELD}."
 
 
 def status_text(reports: Sequence[Mapping[str, Any]]) -> str:

@@ -22,6 +22,7 @@ from msgspec import Struct, field
 
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import TookTooLong
+from gateway.runtime.inside import marked
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -108,7 +109,7 @@ async def _started() -> asyncio.subprocess.Process:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
         start_new_session=True,
-        env={"PYTHONPATH": os.pathsep.join(sys.path)},
+        env=marked({"PYTHONPATH": os.pathsep.join(sys.path)}),
     )
 
 

@@ -16,6 +16,7 @@ from typing import Final
 from msgspec import Struct
 
 from gateway.runtime.clock import Clock
+from gateway.runtime.inside import marked
 from gateway.runtime.tasks import comes_within
 
 _KEPT: Final = 12_000  # bytes of output at its beginning, and as many at its end
@@ -42,10 +43,11 @@ async def run(
     seconds: float,
     clock: Clock,
     apart: bool = False,
+    own: bool = False,
 ) -> ProgramResult:
-    """Run a program, and end everything that it started. `apart`: its stderr is no part of its output. Raises OSError
-    if it cannot be started."""
-    transport, written = await _started(argv, folder, environment, apart=apart)
+    """Run a program, and end everything that it started. `apart`: its stderr is no part of its output. `own`: it is a
+    command of Legato's. Raises OSError if it cannot be started."""
+    transport, written = await _started(argv, folder, environment if own else marked(environment), apart=apart)
     try:
         late = not await comes_within(written.exited, seconds, clock)
         code = transport.get_returncode() or 0

@@ -195,3 +195,31 @@ def test_a_conversation_is_changed_by_its_own_methods_alone():
         if "conversation" in bases(each)
     ]
     assert assigned == []
+
+
+# Programs that are started
+
+
+STARTS = {"Popen", "check_output", "check_call", "create_subprocess_exec", "create_subprocess_shell", "subprocess_exec"}
+OF_OUR_OWN = {"gateway/app/workers.py"}  # `legato run`
+
+
+def starts_a_program(call):
+    return getattr(call.func, "attr", "") in STARTS or ast.unparse(call.func) == "subprocess.run"
+
+
+def test_all_that_is_started_is_marked():
+    """Else it could give Legato's own commands."""
+    unmarked = {
+        f"{name_of(path)}:{node.lineno}"
+        for path in modules("gateway", "adapters")
+        if name_of(path) not in OF_OUR_OWN
+        for node in nodes(path)
+        if isinstance(node, ast.Call) and starts_a_program(node) and "marked(" not in ast.unparse(node)
+    }
+    assert {each.partition(":")[0] for each in unmarked} == {
+        "gateway/runtime/program.py",
+        "gateway/agent/mcp/process.py",
+    }
+    for path in ("gateway/runtime/program.py", "gateway/agent/mcp/process.py"):
+        assert "marked(" in (ROOT / path).read_text(), "it marks what it is given before"

@@ -8,8 +8,10 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -77,6 +79,59 @@ def test_what_is_taken_up_and_what_waits() -> None:
         "log.format",
     ]
     assert taken_up(held, held) == held
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "held"),
+    [
+        ({"access": {"allow": ["telegram:1"]}}, {"access": {"allow": ["telegram:1", "telegram:2"]}}, ["access.allow"]),
+        ({"access": {"allow": ["telegram:1"]}}, {"access": {"allow": ["telegram:2"]}}, ["access.allow"]),
+        ({"access": {"allow": ["telegram:1", "telegram:2"]}}, {"access": {"allow": ["telegram:2"]}}, []),
+        ({}, {"access": {"admins": ["telegram:1"]}}, ["access.admins"]),
+        ({"access": {"admins": ["telegram:1"]}}, {}, []),
+        ({"access": {"pairing": False}}, {}, ["access.pairing"]),
+        ({}, {"access": {"pairing": False}}, []),
+        ({}, {"tools": {"shell": {"enabled": True}}}, ["tools.shell.enabled"]),
+        ({"tools": {"shell": {"enabled": True}}}, {}, []),
+        ({}, {"tools": {"shell": {"admins_only": False}}}, ["tools.shell.admins_only"]),
+        ({"tools": {"shell": {"admins_only": False}}}, {}, []),
+        ({}, {"tools": {"shell": {"allow": ["ls"]}}}, ["tools.shell.allow"]),
+        ({"tools": {"admins_only": ["shell"]}}, {}, ["tools.admins_only"]),
+        ({}, {"tools": {"admins_only": ["shell"]}}, []),
+        ({}, {"tools": {"offered": {"*": ["shell"]}}}, ["tools.offered.*"]),
+        ({"tools": {"offered": {"*": ["-shell"]}}}, {}, ["tools.offered.*"]),
+        ({}, {"tools": {"web": {"ports": [80, 443, 22]}}}, ["tools.web.ports"]),
+        ({}, {"tools": {"result_chars": 5_000, "shell": {"timeout": 5}}}, []),
+        ({}, {"chats": {"telegram:1": {"tools": ["shell"], "persona": "A"}}}, ["chats.telegram:1.tools"]),
+        ({}, {"chats": {"telegram:1": {"persona": "A"}}}, []),
+        ({"chats": {"telegram:1": {"tools": []}}}, {}, ["chats.telegram:1.tools"]),
+        (
+            {"chats": {"telegram:1": {"tools": [], "persona": "A"}}},
+            {"chats": {"telegram:1": {"tools": ["clock"], "persona": "B"}}},
+            ["chats.telegram:1.tools"],
+        ),
+        ({}, {"model": {"name": "other"}, "budgets": {"daily_usd": 1}}, []),
+    ],
+)
+async def test_what_lets_somebody_do_more_is_held_where_no_person_asks(
+    before: dict[str, Any], after: dict[str, Any], held: list[str]
+) -> None:
+    now, wanted = Config.model_validate(before), Config.model_validate(after)
+    in_force: list[Config] = []
+
+    async def take_up(config: Config) -> None:
+        in_force.append(config)
+
+    reloader = Reloader(config=now, read=lambda: wanted, reconfigure=take_up, relog=lambda _: None)
+    done = await reloader.reload(widens=False)
+    assert list(done.held) == held
+    assert not {*done.held} & {*done.changed, *done.waiting}
+    for config in in_force:
+        left = differences(config, taken_up(now, wanted))
+        assert len(left) == len(held)
+        assert all(each.startswith(key) for key, each in zip(left, held, strict=True))
+    assert list((await reloader.reload(widens=True)).held) == []
+    assert reloader.config == taken_up(now, wanted)
 
 
 def test_the_page_for_operators_names_every_section() -> None:
@@ -399,7 +454,65 @@ async def test_only_the_command_of_this_machine_may_ask(world: World) -> None:
         assert await asked("OPTIONS") == 405
         assert await asked("POST", **{"X-Legato": "reload"}) == 200
         status, out, _ = await world.reload("--json")
-        assert (status, json.loads(out)) == (0, [{"changed": [], "waiting": []}])
+        assert (status, json.loads(out)) == (0, [{"changed": [], "waiting": [], "held": []}])
+
+
+ASK = """
+import sys, urllib.request
+request = urllib.request.Request(sys.argv[1], method="POST", headers={"X-Legato": "reload"})
+print(urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request).read().decode())
+"""
+
+
+def policy(world: World, *people: Any, allow: Sequence[str] = (), **more: Any) -> None:
+    """Settings with the shell tool, of which Anna is the admin."""
+    tools = {"shell": {"enabled": True, "allow": list(allow)}}
+    world.write(*people, tools=tools, **more)
+    path = world.folder / "config.yaml"
+    config = json.loads(path.read_text())
+    config["model"] = {"provider": "offline"}
+    config["access"]["admins"] = [f"telegram:{world.anna.id}"]
+    path.write_text(json.dumps(config))
+
+
+async def test_what_the_gateway_started_gets_nothing_into_force_that_lets_somebody_do_more(world: World) -> None:
+    policy(world, world.anna)
+    (world.folder / "ask.py").write_text(ASK)
+    ask = shlex.join([sys.executable, str(world.folder / "ask.py"), f"http://127.0.0.1:{world.port}/reload"])
+    async with legato_run(world.folder, TOKEN=world.telegram.token) as program:
+        assert await program.stderr.readline(), "it has read its settings"
+        for number, wrapped in enumerate((ask, f"env -i setsid -w {ask}", f"sh -c {shlex.quote(ask)}")):
+            level = ("info", "error", "warning")[number]
+            policy(world, world.anna, world.ben, allow=["ls"], log={"level": level})
+            world.say(world.anna, f"run {wrapped}")
+            await world.shown(world.anna, f"Run this command? {wrapped}")
+            chat = world.telegram.people.private(world.anna)
+            (question,) = (
+                each for each in world.telegram.shown(chat) if each.text.startswith(f"Run this command? {wrapped}")
+            )
+            world.telegram.people.press(question, world.anna, "Approve")
+            held = '"waiting": [], "held": ["access.allow", "tools.shell.allow"]}'
+            await world.shown(world.anna, f'{{"changed": ["log.level"], {held}')
+            policy(world, world.anna, log={"level": level})
+        policy(world, world.anna, world.ben, allow=["ls"])
+        status, out, _ = await world.reload()
+        assert (status, out) == (0, "In force now: access.allow, tools.shell.allow.\n")
+
+
+async def test_a_signal_takes_away_at_once_and_leaves_what_gives_to_a_person(world: World) -> None:
+    policy(world, world.anna, world.ben, log={"format": "json"})
+    async with legato_run(world.folder, TOKEN=world.telegram.token) as program:
+        world.say(world.ben, "hello")
+        await world.shown(world.ben, "offline")
+        policy(world, world.anna, allow=["ls"], log={"format": "json"})
+        program.send_signal(signal.SIGHUP)
+        rows = []
+        while not (rows and rows[-1]["event"] == "settings_held"):
+            rows.append(json.loads(await program.stderr.readline()))
+        assert (rows[-2]["event"], rows[-2]["changed"]) == ("settings_reloaded", ["access.allow"])
+        assert rows[-1]["keys"] == ["tools.shell.allow"]
+        assert "`legato reload` in a shell of your own" in rows[-1]["advice"]
+        await ended(program)
 
 
 def free_pair() -> int:

@@ -189,8 +189,8 @@ async def test_it_sees_nothing_of_the_gateways_environment(tmp_path: Path, monke
     monkeypatch.setenv("LEGATO__MODEL__NAME", "x")
     said = await run(tmp_path, "env")
     names = {line.partition("=")[0] for line in said.splitlines()[1:]}
-    assert names <= {"PATH", "LANG", "LC_ALL", "TZ", "HOME", "PWD", "OLDPWD", "TERM", "LEGATO", "SHLVL", "_"}
-    assert "PATH" in names
+    assert names <= {"PATH", "LANG", "LC_ALL", "TZ", "HOME", "PWD", "OLDPWD", "TERM", "LEGATO_CHILD", "SHLVL", "_"}
+    assert {"PATH", "LEGATO_CHILD"} <= names
 
 
 async def test_secrets_are_taken_out_of_what_it_prints(tmp_path: Path) -> None:

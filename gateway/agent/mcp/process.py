@@ -23,6 +23,7 @@ from gateway.agent.mcp import keeper
 from gateway.agent.mcp.server import MOST_BYTES, ServerFailed
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.runtime.clock import Clock
+from gateway.runtime.inside import marked
 from gateway.runtime.tasks import unbroken
 
 log = structlog.get_logger(__name__)
@@ -244,4 +245,4 @@ def is_costly(message: bytes) -> bool:
 
 def _environment(settings: McpServerSettings) -> dict[str, str]:
     kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    return {"PATH": os.defpath, **kept, **settings.env}
+    return marked({"PATH": os.defpath, **kept, **settings.env})

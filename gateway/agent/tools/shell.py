@@ -184,7 +184,7 @@ def _name(key: SessionKey) -> str:
 
 def _environment(folder: Path) -> dict[str, str]:
     kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    return {"PATH": os.defpath, **kept, "HOME": str(folder), "PWD": str(folder), "TERM": "dumb", "LEGATO": "shell"}
+    return {"PATH": os.defpath, **kept, "HOME": str(folder), "PWD": str(folder), "TERM": "dumb"}
 
 
 def _tool(host: ToolHost) -> ShellTool | None:

@@ -21,6 +21,7 @@ from gateway.app.config import Config
 from gateway.domain.wording import utc
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import UserError
+from gateway.runtime.inside import marked
 from gateway.store.sqlite.copying import check_there, copy_store, fill, made_whole, scratch, written
 from gateway.store.sqlite.holdings import counts
 from gateway.store.transfer import export
@@ -152,7 +153,7 @@ def _hand_over(config: Config, archive: Path, name: str) -> int:
             stdin=content,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env={**os.environ, **known},
+            env=marked({**os.environ, **known}),
             check=False,
         )
     if ended.returncode:

@@ -99,7 +99,7 @@ class DailyBackups(Struct, kw_only=True):
         command = ["nice", *self.command]  # answers come first
         try:
             ended = await run(
-                command, folder=Path(), environment=os.environ, seconds=_LONGEST, clock=self.clock, apart=True
+                command, folder=Path(), environment=os.environ, seconds=_LONGEST, clock=self.clock, apart=True, own=True
             )
         except OSError as error:
             return {}, f"Its process cannot be started ({error.strerror})."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import IO, BinaryIO, Final
 
 from gateway.runtime.errors import UserError
+from gateway.runtime.inside import marked
 
 _MARKS: Final = (b"age-encryption.org/v1", b"-----BEGIN AGE ENCRYPTED FILE-----")
 MARK_BYTES: Final = max(map(len, _MARKS))
@@ -56,7 +58,9 @@ def _age(
     arguments: Sequence[str], purpose: str, *, stdin: BinaryIO | int, stdout: BinaryIO | int
 ) -> Iterator[subprocess.Popen[bytes]]:
     try:
-        process = subprocess.Popen(["age", *arguments], stdin=stdin, stdout=stdout, stderr=subprocess.PIPE)
+        process = subprocess.Popen(
+            ["age", *arguments], stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, env=marked(os.environ)
+        )
     except FileNotFoundError:
         raise UserError(_MISSING.format(purpose=purpose)) from None
     with process:
