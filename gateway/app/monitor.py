@@ -12,6 +12,7 @@ On loopback only requests to this machine's own names are answered: a page in a 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import AsyncIterator
