@@ -27,6 +27,7 @@ class Original(TypedDict):
     api: str  # a provider's name
     model: str
     blocks: list[Any]  # JSON
+    server: NotRequired[str]  # host and port, where servers differ in what they take back
 
 
 class HostNote(TypedDict, total=False):

@@ -18,7 +18,15 @@ from typing import Any, Final, Self
 from msgspec import MsgspecError
 from msgspec.json import decode
 
+SHORT_ID: Final = 9  # characters: the only length that Mistral takes, and short enough for all others
 _SOUND: Final = re.compile(r"[a-zA-Z0-9_-]+")
+_SHORT: Final = re.compile(rf"[a-zA-Z0-9]{{{SHORT_ID}}}")
+_IDS_REFUSED: Final = re.compile(
+    r"(?:(?:tool_?call|call|tool_?use)_?id|tool[ _]?(?:call|use)s?(?:\[\d+\])?[. ](?:\w+\.)?id).{0,120}?"
+    r"(?:too long|max(?:imum)?[ _]?length|length of \d|length less than|at most \d+ char|match(?:es)? (?:the )?pattern"
+    r"|must be a-z|alphanumeric)",
+    re.DOTALL,
+)
 
 
 class CallNames:
@@ -59,9 +67,17 @@ class CallNames:
         return self._latest.get(call_id) or self.call(call_id)
 
 
+def refuses_ids(lowered: str) -> bool:
+    """Say whether a refusal is about the form of a call's id."""
+    return _IDS_REFUSED.search(lowered) is not None
+
+
 def short_id(call_id: Any, limit: int) -> str:
-    """A call's id in at most `limit` characters, the same one for the same call."""
+    """A call's id in at most `limit` characters, the same one for the same call; with `SHORT_ID` in exactly so many
+    letters and digits."""
     text = str(call_id)
+    if limit == SHORT_ID:
+        return text if _SHORT.fullmatch(text) else hashlib.sha256(text.encode(errors="replace")).hexdigest()[:limit]
     return text if len(text) <= limit else _digest(text)
 
 

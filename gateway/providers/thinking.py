@@ -133,7 +133,7 @@ class Thinking:
         if self._step == self._plain and mark in _CLOSING.values() and self._begins_line():
             if not self._thought:
                 self._withdraw()
-        elif self._step == self._plain and self._is_half_a_mark(held):
+        elif (self._step == self._plain or self.calls) and self._is_half_a_mark(held):
             pass
         elif self._step == self._call:
             self._take_call(held, "", cut=True)
@@ -293,9 +293,9 @@ class Thinking:
 
     def _is_half_a_mark(self, held: str) -> bool:
         """Say whether the text ends where a call begins."""
-        text = held.strip()
+        text, least = held.strip(), 1 if self.calls else _TOLD  # behind a call no beginning of a mark is a chance
         return bool(self._tools and self._begins_line()) and any(
-            text.startswith(mark) or (mark.startswith(text) and len(text) >= _TOLD) for mark in DIALECTS
+            text.startswith(mark) or (mark.startswith(text) and len(text) >= least) for mark in DIALECTS
         )
 
     def _withdraw(self) -> None:

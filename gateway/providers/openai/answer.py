@@ -24,15 +24,22 @@ from gateway.runtime.structs import replace
 
 
 class ChatAnswer:
-    """One answer. `new_id` names tool calls that the server left without a usable id. `model`: who answers.
+    """One answer. `new_id` names tool calls that the server left without a usable id. `model` at `server`: who answers.
     `unopened`: the model is expected to begin with thoughts in its words that no tag opens. `tools`: the names
     of those that it was offered."""
 
     def __init__(
-        self, new_id: Callable[[], str], *, model: str = "", unopened: bool = False, tools: Collection[str] = ()
+        self,
+        new_id: Callable[[], str],
+        *,
+        model: str = "",
+        server: str = "",
+        unopened: bool = False,
+        tools: Collection[str] = (),
     ) -> None:
         self._new_id = new_id
         self._model = model
+        self._server = server
         self._attached: dict[str, Any] = {}  # to the answer
         self._speech = Speech(unopened=unopened, tools=tools)
         self._calls: list[PendingCall] = []
@@ -176,7 +183,7 @@ class ChatAnswer:
         if whole.cut_call or stop == "length":
             return whole
         calls = ((named["id"], call.attached) for named, call in zip(whole.tool_calls, begun, strict=True))
-        return replace(whole, original=original(self._model, self._attached, calls))
+        return replace(whole, original=original(self._model, self._server, self._attached, calls))
 
     def _stop(self, calls: list[PendingCall]) -> StopReason:
         stop = stop_reason(self._finish)

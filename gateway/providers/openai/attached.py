@@ -4,7 +4,7 @@ a form of the server's own. Pure.
 Some models are lost without them: Gemini 3 refuses the result of a tool whose call comes back without its signature
 (https://ai.google.dev/gemini-api/docs/thought-signatures), and routers want the thoughts of a turn back as they were
 (https://openrouter.ai/docs/use-cases/reasoning-tokens). So they are kept as the answer's `Original`, and go back to
-the letter to the model that gave them, and to no other one.
+the letter to the model that gave them, at the same server, and to no other one: a namesake elsewhere may refuse them.
 
 An original's blocks: at most one `{"type": "answer", …}`, and one `{"type": "call", "id": …, …}` for each call with
 something attached to it, or with an id that this API would shorten.
@@ -63,7 +63,9 @@ def _merged(one: Any, other: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def original(model: str, answer: Mapping[str, Any], calls: Iterable[tuple[str, Mapping[str, Any]]]) -> Original | None:
+def original(
+    model: str, server: str, answer: Mapping[str, Any], calls: Iterable[tuple[str, Mapping[str, Any]]]
+) -> Original | None:
     """What is to be kept of an answer; None if nothing was attached. `calls`: (id, attached) of each."""
     blocks: list[Any] = [{"type": "answer", **answer}] if answer else []
     blocks += [
@@ -71,13 +73,15 @@ def original(model: str, answer: Mapping[str, Any], calls: Iterable[tuple[str, M
         for call_id, attached in calls
         if attached or len(call_id) > ID_LIMIT
     ]
-    return {"api": API, "model": model, "blocks": blocks} if blocks else None
+    return {"api": API, "model": model, "server": server, "blocks": blocks} if blocks else None
 
 
-def attached_to(message: Message | Mapping[str, Any], model: str | None) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What `model` attached to an answer, and to its calls by their ids."""
+def attached_to(
+    message: Message | Mapping[str, Any], model: str | None, server: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What `model` attached to an answer at this server, and to its calls by their ids."""
     kept = note_of(message).get("original")
-    if not kept or kept["api"] != API or kept["model"] != model:
+    if not kept or kept["api"] != API or (kept["model"], kept.get("server", server)) != (model, server):
         return {}, {}
     answer: dict[str, Any] = {}
     calls: dict[str, Any] = {}

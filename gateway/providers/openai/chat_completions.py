@@ -25,6 +25,7 @@ from gateway.providers.openai.codec import (
     encode_request,
     endpoint,
     learn,
+    server_of,
     speaks_responses,
     thinks_by_name,
 )
@@ -68,7 +69,13 @@ class ChatCompletions:
             body = self._bodies.of(request, (*model, habits), entries, encode)
             try:
                 unopened = self._unopened.get(model, thinks_by_name(spec.name))
-                answer = ChatAnswer(self._server.new_id, model=spec.name, unopened=unopened, tools=request.tool_names)
+                answer = ChatAnswer(
+                    self._server.new_id,
+                    model=spec.name,
+                    server=server_of(spec),
+                    unopened=unopened,
+                    tools=request.tool_names,
+                )
                 call = self._server.call(endpoint(spec), bearer(spec), body, answer, spec=spec)
                 async with aclosing(call) as events:
                     async for event in events:

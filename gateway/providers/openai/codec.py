@@ -29,7 +29,7 @@ from msgspec import Struct
 
 from gateway.domain.message import HOST, Message, ToolCall, says_nothing
 from gateway.providers.base import BEGINNING, ModelRequest, ModelSpec
-from gateway.providers.calls import arguments_text, short_id
+from gateway.providers.calls import SHORT_ID, arguments_text, refuses_ids, short_id
 from gateway.providers.features import joined
 from gateway.providers.openai.attached import ID_LIMIT, OF_ANSWERS, OF_CALLS, UNSIGNED, attached_to
 from gateway.providers.plugin import request_settings
@@ -60,6 +60,11 @@ def endpoint(spec: ModelSpec) -> str:
     return at_path(spec, "/chat/completions")
 
 
+def server_of(spec: ModelSpec) -> str:
+    """Return the host and port of the model's server."""
+    return urlsplit(spec.base_url or DEFAULT_BASE_URL).netloc.rpartition("@")[2].lower()
+
+
 def at_path(spec: ModelSpec, path: str) -> str:
     """Return another address of the same API; a query, such as a version, goes along."""
     base, mark, query = (spec.base_url or DEFAULT_BASE_URL).partition("?")
@@ -70,9 +75,10 @@ class Habits(Struct, frozen=True, kw_only=True):
     """The habits of a server that were learned from its refusals. `cap_name`: how it calls the output cap, None as
     usual. `usage_option`: whether it takes `stream_options`, without which some report no usage. `reasoning`: whether
     it wants its thoughts back, None as usual. `attached`: whether it takes back what it attached. `signed`: whether it
-    wants a signature on every call."""
+    wants a signature on every call. `short_ids`: whether it refused the id of a call."""
 
     usage_option: bool = True
+    short_ids: bool = False
     cap_name: str | None = None
     reasoning: bool | None = None
     attached: bool = True
@@ -124,8 +130,8 @@ def thinks_by_name(model: str) -> bool:
 _THINKS: Final = re.compile(r"(?<![a-z0-9])(?:r1|qwq|thinking|reasoner)(?![a-z0-9])")
 
 
-def encode_message(message: Message | Mapping[str, Any]) -> dict[str, Any]:
-    """One message as any server may see it. The input is not changed."""
+def encode_message(message: Message | Mapping[str, Any], id_limit: int = ID_LIMIT) -> dict[str, Any]:
+    """One message as any server may see it, ids of calls in so many characters. The input is not changed."""
     # Runs for every message of a long transcript at every call: nothing here is done in vain.
     plain: Mapping[str, Any] = message
     role = str(plain.get("role", "user"))
@@ -134,11 +140,11 @@ def encode_message(message: Message | Mapping[str, Any]) -> dict[str, Any]:
         del encoded["name"]
     calls = encoded.get("tool_calls")
     if calls:
-        encoded["tool_calls"] = [_encode_call(call) for call in calls]
+        encoded["tool_calls"] = [_encode_call(call, id_limit) for call in calls]
     else:
         encoded.pop("tool_calls", None)
     if "tool_call_id" in encoded:
-        encoded["tool_call_id"] = short_id(encoded["tool_call_id"], ID_LIMIT)
+        encoded["tool_call_id"] = short_id(encoded["tool_call_id"], id_limit)
     if isinstance(encoded.get("content"), list):
         encoded["content"] = _plainest(encoded["content"])
     if "content" not in encoded:
@@ -154,6 +160,8 @@ class Entries:
     def __init__(self, spec: ModelSpec, habits: Habits) -> None:
         self.made: list[dict[str, Any]] = []
         self._model = spec.name if habits.attached else None
+        self._server = server_of(spec)
+        self._id_limit = SHORT_ID if habits.short_ids else ID_LIMIT
         self._insists = habits.reasoning is True  # also on thoughts that nobody kept
         self._reasoning = _wants_reasoning(spec) if habits.reasoning is None else habits.reasoning
         self._signed = habits.signed or _SIGNS.search(spec.name.lower()) is not None
@@ -180,7 +188,13 @@ class Entries:
             if not before or type(note) is not dict or "original" in note:
                 before = self._take(message)
             elif content is None and fields == 3 and before != role == calling and (calls := message.get("tool_calls")):
-                made.append({"role": role, "tool_calls": [*map(_encode_call, calls)], "content": None})
+                made.append(
+                    {
+                        "role": role,
+                        "tool_calls": [_encode_call(each, self._id_limit) for each in calls],
+                        "content": None,
+                    }
+                )
                 before = role
             elif type(content) is not str:
                 before = self._take(message)
@@ -188,7 +202,7 @@ class Entries:
                 made.append({"role": role, "content": content})
                 before = role
             elif fields == 3 and role == "tool" and not self._ids and (call_id := message.get("tool_call_id")):
-                made.append({"role": role, "content": content, "tool_call_id": short_id(call_id, ID_LIMIT)})
+                made.append({"role": role, "content": content, "tool_call_id": short_id(call_id, self._id_limit)})
                 before = role
             else:
                 before = self._take(message)
@@ -203,10 +217,14 @@ class Entries:
         if fields == 2 and type(content) is str and role in ("user", "assistant"):
             encoded = None if not content or content.isspace() else {"role": role, "content": content}
         elif fields == 3 and content is None and role == "assistant" and (calls := plain.get("tool_calls")):
-            encoded = {"role": role, "tool_calls": [*map(_encode_call, calls)], "content": None}
+            encoded = {
+                "role": role,
+                "tool_calls": [_encode_call(each, self._id_limit) for each in calls],
+                "content": None,
+            }
             gets_back = gets_back or self._reasoning or self._signed
         else:
-            encoded = None if says_nothing(message) else encode_message(message)
+            encoded = None if says_nothing(message) else encode_message(message, self._id_limit)
             gets_back = gets_back or self._reasoning or self._signed
             self._odd += 1
         if encoded is None:
@@ -252,7 +270,7 @@ class Entries:
         made.append(entry)
 
     def _give_back(self, message: Message, encoded: dict[str, Any]) -> None:
-        answer, calls = attached_to(message, self._model)
+        answer, calls = attached_to(message, self._model, self._server)
         encoded |= answer
         if "tool_calls" in encoded:
             encoded["tool_calls"] = self._calls(message["tool_calls"], encoded["tool_calls"], calls)
@@ -263,13 +281,20 @@ class Entries:
         self, calls: Sequence[ToolCall], encoded: list[dict[str, Any]], attached: Mapping[str, Mapping[str, Any]]
     ) -> list[dict[str, Any]]:
         made = [
-            {**written, "id": call["id"], **attached[call["id"]]} if call.get("id") in attached else written
+            {**written, **self._own_id(call), **attached[call["id"]]} if call.get("id") in attached else written
             for call, written in zip(calls, encoded, strict=True)
         ]
-        self._ids.update(attached)
+        if self._id_limit == ID_LIMIT:
+            self._ids.update(attached)
         if self._signed and "extra_content" not in made[0]:  # of calls in parallel only the first one is signed
             made[0] = {**made[0], "extra_content": UNSIGNED}
         return made
+
+    def _calls_of(self, calls: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        return [_encode_call(call, self._id_limit) for call in calls]
+
+    def _own_id(self, call: ToolCall) -> dict[str, Any]:
+        return {"id": call["id"]} if self._id_limit == ID_LIMIT else {}
 
     def _thoughts(self, message: Message) -> str | None:
         kept = message.get("reasoning_content")
@@ -292,10 +317,10 @@ def _plainest(parts: list[Any]) -> Any:
     return parts
 
 
-def _encode_call(call: Mapping[str, Any]) -> dict[str, Any]:
+def _encode_call(call: Mapping[str, Any], id_limit: int) -> dict[str, Any]:
     function = call.get("function") or {}
     return {
-        "id": short_id(call.get("id", ""), ID_LIMIT),
+        "id": short_id(call.get("id", ""), id_limit),
         "type": "function",
         "function": {"name": str(function.get("name", "")), "arguments": arguments_text(function.get("arguments"))},
     }
@@ -324,6 +349,8 @@ def speaks_responses(refusal: str) -> ProviderRejected | None:
 
 def _learn_returns(habits: Habits, body: Mapping[str, Any], text: str) -> Habits | None:
     """What a refusal says of the things that a model gets back."""
+    if not habits.short_ids and refuses_ids(text):
+        return replace(habits, short_ids=True)
     if "thought_signature" in text and not habits.signed:
         return replace(habits, signed=True)
     if "reasoning_content" in text and habits.reasoning is None:

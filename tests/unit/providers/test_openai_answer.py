@@ -240,7 +240,7 @@ def test_however_arguments_are_cut_they_arrive_whole(arguments: list[dict[str, A
 
 
 def test_what_is_attached_in_pieces_is_kept_whole() -> None:
-    made = ChatAnswer(lambda: "made", model="m")
+    made = ChatAnswer(lambda: "made", model="m", server="s")
     common = {"type": "reasoning.text", "index": 0}
     for detail in ({**common, "text": "I "}, {**common, "text": "see."}, {**common, "signature": "s"}):
         made.feed(delta(reasoning_details=[detail]))
@@ -253,6 +253,7 @@ def test_what_is_attached_in_pieces_is_kept_whole() -> None:
     assert made.finish().original == {
         "api": "openai",
         "model": "m",
+        "server": "s",
         "blocks": [
             {
                 "type": "answer",

@@ -260,6 +260,45 @@ def test_what_was_attached_goes_back_to_the_same_model_alone() -> None:
     assert len(other[2]["tool_call_id"]) <= 40
 
 
+def test_what_was_attached_goes_back_to_no_namesake_on_another_server() -> None:
+    long = "call__thought__" + "x" * 80
+    note = attached("some-model", {"type": "call", "id": long, "extra_content": SIGNED})
+    note["original"]["server"] = "127.0.0.1"
+    messages: Any = [user("U"), assistant(None, (call(long),), **note), tool_result(long, "r")]
+    there = encode_request(SPEC, ModelRequest(messages=messages))["messages"]
+    assert (there[1]["tool_calls"][0]["id"], there[2]["tool_call_id"]) == (long, long)
+    elsewhere = ModelSpec(provider="openai", name="some-model", base_url="http://127.0.0.1:8000/v1")
+    other = encode_request(elsewhere, ModelRequest(messages=messages))["messages"]
+    assert other[1]["tool_calls"][0]["id"] == other[2]["tool_call_id"] != long
+    assert "extra_content" not in other[1]["tool_calls"][0]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "Tool call id was call_1234 but must be a-z, A-Z, 0-9, with a length of 9.",
+        "Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40.",
+        "messages.1.tool_calls.0.id: String should match pattern '^[a-zA-Z0-9_-]+$'",
+        "`tool_call_id` has at most 32 characters",
+    ],
+)
+def test_a_server_that_refused_an_id_gets_short_ones(refusal: str) -> None:
+    note = attached("some-model", {"type": "call", "id": "call_one", "extra_content": SIGNED})
+    messages: Any = [user("U"), assistant(None, (call("call_one"), call("abcdefgh9")), **note)]
+    messages += [tool_result("call_one", "r"), tool_result("abcdefgh9", "r")]
+    request = ModelRequest(messages=messages)
+    learned = learn(Habits(), encode_request(SPEC, request), refusal)
+    assert learned == Habits(short_ids=True)
+    body = encode_request(SPEC, request, learned)
+    assert list(violations(body)) == []
+    asked = [each["id"] for each in body["messages"][1]["tool_calls"]]
+    assert asked == [each["tool_call_id"] for each in body["messages"][2:]]
+    assert asked[1] == "abcdefgh9"
+    assert len(asked[0]) == 9
+    assert asked[0].isalnum()
+    assert learn(learned, body, refusal) is None
+
+
 @pytest.mark.parametrize(
     ("refusal", "learned"),
     [
