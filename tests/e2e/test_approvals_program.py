@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from gateway.people.approvals import NOBODY, UNASKED, WITHDRAWN
+from gateway.people.approvals import NOBODY, WITHDRAWN
 from tests.support.console_terminal import chatting as terminal
 from tests.support.program import Program, Row, chatting, legato
 from tests.support.waiting import written
 
-UNHEARD = NOBODY.format(more=UNASKED.format(where="`tools.shell.allow`"))
+UNHEARD = NOBODY.format(where="`tools.shell.allow`")
 NO = "All right, I did not do that."
 
 

@@ -334,7 +334,7 @@ async def test_a_reminder_of_its_own_goes_only_if_it_says_the_same(tmp_path: Pat
         for text in ("water the plants", f"look for the {WORD} in the shed", f"thank Ana for the {WORD}"):
             await live.ask(f"/remind in 2 hours {text}")
         await live.ask("/remind in 3 hours 去看牙医")
-        await live.ask("/remind in 3 hours try 99812")
+        await live.ask("/remind in 3 hours: try 99812")
         await say(live, f"the {WORD} is in the shed, 我讨厌牙医, code 99812", "I see")
         told = await forget(live, "last")
         assert "2 messages, 2 reminders (in /reminders: 2, 5)?" in str(live.adapter.sent)

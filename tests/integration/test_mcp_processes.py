@@ -28,7 +28,7 @@ async def test_a_server_answers_and_sees_no_variable_but_those_that_are_named(mo
     async with running(raw("tool:environment", env={"OWN": "1"})) as it:
         assert await it.call("echo", text="天气") == "天气"
         seen = json.loads(await it.call("environment"))
-        assert seen.keys() - {"LC_CTYPE"} <= {"PATH", "HOME", "LANG", "OWN"}
+        assert seen.keys() - {"LC_CTYPE"} <= {"PATH", "HOME", "LANG", "OWN", "LEGATO_CHILD"}
         assert seen["OWN"] == "1"
 
 
