@@ -37,7 +37,8 @@ KINDS: Final[tuple[Kind, ...]] = (
         "private key",
         "-----BEGIN",
         r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-        r"((?:[^-]|-(?!----))*+(?=-----END)|(?:(?:\s|\\[nr])*+[A-Za-z0-9+/=]{16,}+)*+)",
+        r"((?:[^-]|-(?!----))*+(?=-----END)|(?:(?:\s|\\[nr])++(?:Proc-Type|DEK-Info|Version|Comment):[^\n\\]{0,100}+)*+"
+        r"(?:(?:\s|\\[nr])*+[A-Za-z0-9+/=]{16,}+)*+)",
         needs="key",
     ),
     Kind(
@@ -154,6 +155,18 @@ KINDS: Final[tuple[Kind, ...]] = (
         rf"(?i)(?:wachtwoord|salasana|adgangskode|heslo|parola|(?<=kata )sandi){_TOLD_ABROAD}",
     ),
     Kind(
+        "password in a sentence, of a network or so, in Italian and Portuguese",
+        "password senha chiave chave codice",
+        r"(?i)(?<![a-z])(?:senha|password(?=\s{1,3}d)|(?:chiave|chave|codice)(?=\s{1,3}d[a-z']{0,4}\s{0,3}"
+        r"(?:wi-?fi|rete|rede|router|modem|internet)))"
+        rf"(?:\s{{1,3}}d(?:el|ella|ell'|i|o|a|e)\s{{0,3}}[\w-]{{2,12}}+)?{_TOLD_ABROAD}",
+    ),
+    Kind(
+        "pin in Italian and Portuguese",
+        "pin",
+        r"(?i)(?<![a-z])pin(?:\s{1,3}d(?:el|ella|i|o|a|e)\s{1,3}[\w-]{2,12}+)?\s{1,3}[èé]\s{1,3}(\d{4,8}+)(?![\d.,:])",
+    ),
+    Kind(
         "password of chpasswd",
         "echo printf",
         r"\b(?:echo|printf)\s{1,3}[\"']?[\w.-]{1,32}:((?!\$)[^\s\"'|]{3,200}+)[\"']?\s{0,3}\|\s{0,3}(?:sudo\s{1,3})?chpasswd",
@@ -177,7 +190,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     Kind(
         "password in a url, with a slash",
         "://",
-        r"://[^\s/:@\[\"'<>]{1,128}+:((?!\d{1,5}[/?#]|\$\{)[^\s\"'<>@]{1,256}+)@(?=[A-Za-z0-9.-]{1,253}+[:/?\s\"'#]|[A-Za-z0-9.-]{1,253}+\Z)",
+        r"://[^\s/:@\[\"'<>]{0,128}+:((?!\d{1,5}[/?#]|\$\{)[^\s\"'<>@]{1,256}+)@(?=[A-Za-z0-9.-]{1,253}+[:/?\s\"'#]|[A-Za-z0-9.-]{1,253}+\Z)",
         needs="@",
     ),
     Kind(
@@ -273,6 +286,13 @@ KINDS: Final[tuple[Kind, ...]] = (
         plausible=ends_mixed,
     ),
     Kind("braintree token", "access_token$", r"(access_token\$(?:production|sandbox)\$[a-z0-9]{16}\$[0-9a-f]{32})"),
+    Kind(
+        "okta token alone",
+        "okta",
+        r"(?i)okta[^\n]{0,80}?(?<![a-z0-9_-])(00[a-z0-9_-]{40})(?![a-z0-9_-])",
+        run=42,
+        plausible=holds_mixed,
+    ),
     Kind("okta token", "SSWS", r"SSWS\s{1,3}([A-Za-z0-9_-]{20,}+)", plausible=holds_mixed),
     Kind("service account token", "ops_eyJ", r"(ops_eyJ[A-Za-z0-9+/]{100,}={0,3})"),
     Kind(
