@@ -227,7 +227,7 @@ class Asking(Struct, kw_only=True):
                             self.partial_text = text
                             await self.reply.text(text)
                     elif isinstance(event, Completed):
-                        completed = event
+                        completed = self._said_once(event, bound) if event.stop == "length" else event
                     else:
                         self.observer.alive()
                         text = text if isinstance(event, ReasoningDelta) else ""
@@ -240,6 +240,14 @@ class Asking(Struct, kw_only=True):
     def _enter(self, conversation: Conversation, entry: LedgerEntry) -> None:
         conversation.ledger.append(entry)
         self.spent.append(entry)
+
+    def _said_once(self, completed: Completed, bound: Bound) -> Completed:
+        """Return an answer that its limit ended, without what it repeated up to there."""
+        kept = bound.at_limit(completed.text)
+        if not bound.repeats or completed.tool_calls:
+            return completed
+        self.remarks.append(REPEATED)
+        return replace(completed, text=completed.text[:kept], stop="stop", original=None)
 
     def _cut(self, text: str, *, repeats: bool) -> Completed:
         """Return an answer that had to be ended; what the call cost is not known then."""

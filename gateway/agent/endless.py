@@ -1,7 +1,7 @@
 """Where an answer is cut that does not end by itself. Pure.
 
-A model that has lost its way says the same again and again until somebody stops it: nobody wants to pay for that, nor
-to read three hundred messages of it.
+A model that has lost its way says the same again and again until its limit stops it: nobody wants to read three hundred
+messages of that. Before the limit nobody can tell: people ask for a line two hundred times, or a matrix of zeros.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ _OF_A_TOKEN: Final = 10  # characters at most, on average: a limit of the model'
 _UNIT: Final = 200  # characters that are looked for again
 _TIMES: Final = 20  # that they come again
 _LONGEST: Final = 2_000  # characters of what is repeated
-_LOOK: Final = 1_000  # new characters before the next look
 
 
 class Bound(Struct):
@@ -23,19 +22,17 @@ class Bound(Struct):
 
     tokens: int | None
     repeats: bool = False  # why it was cut
-    _looked: int = 0
 
     def cut(self, text: str) -> int | None:
         """Return how many characters of the answer so far are kept, where it must not go on; None: it may."""
         longest = max(LONGEST, _OF_A_TOKEN * (self.tokens or 0))
-        if len(text) > longest:
-            return longest
-        if len(text) < self._looked + _LOOK:
-            return None
-        self._looked = len(text)
+        return self.at_limit(text[:longest]) if len(text) > longest else None
+
+    def at_limit(self, text: str) -> int:
+        """Return how many characters are kept of an answer that its limit ended: what it repeated is said once."""
         kept = _once(text)
         self.repeats = kept is not None
-        return kept
+        return len(text) if kept is None else kept
 
 
 def _once(text: str) -> int | None:

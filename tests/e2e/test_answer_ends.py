@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gateway.agent.asking import ENDED_EARLY
+from gateway.agent.asking import ENDED_EARLY, REPEATED
 from gateway.agent.fallback import NO_FALLBACK
 from gateway.agent.loop import DECLINED
 from gateway.agent.overflow import NO_ROOM
@@ -45,6 +45,16 @@ async def test_an_answer_that_reached_its_limit_is_shown_and_goes_on(tmp_path: P
         await live.quiet()
         assert live.adapter.shown("c", "notice") == [ENDED_EARLY["length"]]
     assert model.spoken() == [("user", "Count to three."), ("assistant", "One, two,"), ("user", GO_ON)]
+
+
+async def test_what_is_said_again_and_again_is_cut_at_the_limit_alone(tmp_path: Path) -> None:
+    line = "I will not talk in class.\n"
+    model = FakeModel(in_turn(Say(text=line * 200), Say(text="Well: " + line * 900, stop="length")))
+    async with running(tmp_path, model=model) as live:
+        assert (await live.ask("Write it 200 times.")).strip() == (line * 200).strip()
+        assert (await live.ask("How was that?")).strip() == f"Well: {line}".strip()
+        await live.quiet()
+        assert live.adapter.shown("c", "notice") == [REPEATED]
 
 
 async def test_there_must_be_an_answer_to_go_on_with(tmp_path: Path) -> None:

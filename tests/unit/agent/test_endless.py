@@ -26,9 +26,9 @@ def prose(characters: int, seed: int = 1) -> str:
 
 
 @pytest.mark.parametrize("unit", ["x", "ha ", "and so on, ", "同じことを言う。", prose(200), prose(1_900)])
-def test_a_repetition_is_said_once(unit: str) -> None:
+def test_a_repetition_that_runs_on_to_the_limit_is_said_once(unit: str) -> None:
     before = prose(3_333, seed=2) + "Now: "
-    kept, bound = grown(before + unit * (60_000 // len(unit)), piece=97)
+    kept, bound = grown(before + unit * (140_000 // len(unit)), piece=997)
     assert kept is not None
     assert bound.repeats
     said = (before + unit * 3)[:kept]
@@ -37,17 +37,24 @@ def test_a_repetition_is_said_once(unit: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text", ["I will not talk in class.\n" * 200, "0 " * 10_000, prose(1_000) * 50, prose(60_000), "-" * 3_000]
+)
+def test_what_ends_by_itself_stays_however_often_it_says_the_same(text: str) -> None:
+    assert grown(text, piece=53)[0] is None
+
+
+@pytest.mark.parametrize(
     "text",
     [
         prose(60_000),
         "\n".join(f"| row {number} | the same in all rows, and quite long at that |" for number in range(800)),
-        "".join(f"def test_{number}() -> None:\n    assert answer() == expected\n\n" for number in range(900)),
         prose(200) * 15,
         "-" * 3_000 + prose(5_000) + "-" * 3_000,
     ],
 )
-def test_what_only_resembles_itself_stays(text: str) -> None:
-    assert grown(text, piece=53)[0] is None
+def test_what_only_resembles_itself_stays_at_a_limit_too(text: str) -> None:
+    bound = Bound(None)
+    assert (bound.at_limit(text), bound.repeats) == (len(text), False)
 
 
 @pytest.mark.parametrize(("tokens", "most"), [(None, LONGEST), (1_000, LONGEST), (20_000, 200_000)])
