@@ -88,11 +88,13 @@ class Arguments:
 def parsed(text: str) -> Mapping[str, Any]:
     """The arguments of a call, held against no schema. Raises ToolError with a sentence for the model."""
     try:
-        arguments = json.loads(text or "{}")
+        arguments = json.loads(text.strip() or "{}")
     except RecursionError:
         raise ToolError("The arguments are nested too deeply.") from None
     except ValueError as error:
         raise ToolError(f"The arguments are not valid JSON ({error}); send one JSON object.") from None
+    if arguments is None:  # some servers send that for a call without any
+        return {}
     if not isinstance(arguments, dict):
         raise ToolError("The arguments must be one JSON object.")
     if _depth(arguments) > _DEEPEST:

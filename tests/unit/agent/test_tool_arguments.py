@@ -148,3 +148,8 @@ def test_an_older_draft_is_read_as_its_own() -> None:
     assert passes({"a": ["x"]}, schema)
     assert "`a`" in problem({"a": ["x", 1]}, schema)
     assert "`a[0]`" in problem({"a": [1]}, schema)
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n", "null", " null "])
+def test_a_call_without_arguments_has_none(text: str) -> None:
+    assert Arguments("t", {"type": "object", "properties": {}}).read(text) == {}
