@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import lru_cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import httpx
@@ -28,6 +29,11 @@ _READABLE: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separat
 _AT_ONCE: Final = 256 * 1024  # bytes of a body that are written in one go
 KEEPALIVE: Final = 15.0  # seconds; shorter than the servers', or a POST meets a closed connection
 
+_SCHEMES: Final = ("http", "https")
+_NO_PROXY_HERE: Final = (
+    "The environment names a proxy that models cannot be reached by ({kind}): name an http:// one in HTTPS_PROXY or "
+    "ALL_PROXY, or the model's host in NO_PROXY."
+)
 # Models on this very machine are never reached through a proxy that the environment names.
 _LOOPBACK: Final = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 
@@ -63,13 +69,17 @@ _UNREADABLE: Final = (
 def http_client(*, read_timeout: float = READ_TIMEOUT) -> httpx.AsyncClient:
     """A client for all providers. Call it inside a running event loop; close it once.
 
-    Proxies named by the environment (HTTPS_PROXY, NO_PROXY) are used, except for loopback.
+    Proxies named by the environment (HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY) are used, except for loopback.
     Redirects are not followed: a POST would silently become a GET.
     """
-    direct = _transport(trust_env=False)
+    direct, named = _transport(), getproxies()
+    proxies = {scheme: url for scheme in _SCHEMES if (url := named.get(scheme) or named.get("all"))}
+    through: dict[str, httpx.AsyncBaseTransport] = {
+        f"{scheme}://": _ByProxy(url, direct) for scheme, url in proxies.items()
+    }
     return httpx.AsyncClient(
-        transport=_transport(trust_env=True),
-        mounts=dict.fromkeys(_LOOPBACK, direct),
+        transport=direct,
+        mounts={**through, **dict.fromkeys(_LOOPBACK, direct)},
         timeout=httpx.Timeout(read_timeout, connect=CONNECT_TIMEOUT, pool=POOL_TIMEOUT),
         follow_redirects=False,
         headers={"Accept-Encoding": "identity"},  # a few packed bytes could fill the memory
@@ -78,8 +88,35 @@ def http_client(*, read_timeout: float = READ_TIMEOUT) -> httpx.AsyncClient:
     )
 
 
-def _transport(*, trust_env: bool) -> Pool:
-    return Pool("models", trusts=trusting(), most=MAX_CONNECTIONS, keepalive=KEEPALIVE, trust_env=trust_env)
+def _transport(proxy: httpx.Proxy | None = None) -> Pool:
+    return Pool("models", trusts=trusting(), most=MAX_CONNECTIONS, keepalive=KEEPALIVE, proxy=proxy)
+
+
+class _ByProxy(httpx.AsyncBaseTransport):
+    """Goes by a proxy of the environment, but for hosts that NO_PROXY names."""
+
+    def __init__(self, url: str, direct: Pool) -> None:
+        self._direct = direct
+        self._kind, _, _ = url.rpartition("://")
+        try:
+            proxy = httpx.Proxy(url if self._kind else f"http://{url}")
+        except (ValueError, httpx.InvalidURL):
+            proxy = None
+        usable = proxy is not None and proxy.url.scheme in _SCHEMES
+        self._pool = _transport(proxy) if usable else None
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Raises ProviderRejected for a proxy that cannot be used."""
+        if proxy_bypass(request.url.host):
+            return await self._direct.handle_async_request(request)
+        if self._pool is None:
+            raise ProviderRejected(_NO_PROXY_HERE.format(kind=self._kind or "not an address"))
+        return await self._pool.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._pool is not None:
+            await self._pool.aclose()
 
 
 async def posted(

@@ -58,14 +58,12 @@ class Pool(AiohttpTransport):
         most: int,
         keepalive: float,
         proxy: httpx.Proxy | None = None,
-        trust_env: bool = False,
         wait: float = POOL_TIMEOUT,
     ) -> None:
         super().__init__(verify=trusts, proxy=proxy, client=self._begun)
         self._name = name
         self._most = most
         self._keepalive = keepalive
-        self._trust_env = trust_env
         self._wait = wait
         self._former: aiohttp.ClientSession | None = None
 
@@ -85,7 +83,7 @@ class Pool(AiohttpTransport):
             socket_factory=slow_socket,
         )
         jar = aiohttp.DummyCookieJar()
-        return aiohttp.ClientSession(connector=connector, cookie_jar=jar, trust_env=self._trust_env)
+        return aiohttp.ClientSession(connector=connector, cookie_jar=jar)
 
     def _renew(self, connector: aiohttp.BaseConnector) -> None:
         """Let the next call begin another pool, unless that was done already. The pool before this one is closed."""

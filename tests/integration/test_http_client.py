@@ -3,11 +3,54 @@
 import socket
 from typing import Any
 
+import httpx
 import pytest
 from aiohttp import web
 
 from gateway.providers.http import http_client
+from gateway.runtime.errors import ProviderRejected
 from gateway.runtime.sockets import AT_ONCE, SlowSocket
+from tests.support.loopback_proxy import loopback_proxy
+
+PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """An environment that names no proxy."""
+    for name in PROXIES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    return monkeypatch
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY"])
+@pytest.mark.parametrize("scheme", ["http://", ""])
+async def test_a_far_model_is_reached_by_the_proxy_that_the_environment_names(
+    environment: pytest.MonkeyPatch, variable: str, scheme: str
+) -> None:
+    async with loopback_proxy() as proxy:
+        proxy.page = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+        environment.setenv(variable, f"{scheme}127.0.0.1:{proxy.port}")
+        async with http_client() as client:
+            assert (await client.get("http://models.example/v1")).text == "hello"
+        assert proxy.asked == ["GET http://models.example/v1 HTTP/1.1"]
+
+
+async def test_no_proxy_names_hosts_that_are_reached_without_one(environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
+    environment.setenv("NO_PROXY", "localhost.localdomain,.invalid")
+    async with http_client() as client:
+        with pytest.raises((httpx.HTTPError, OSError)):  # nobody is there, and no proxy was asked
+            await client.get("http://models.invalid/v1")
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:9", "socks://127.0.0.1:9", "ftp://127.0.0.1:9", "http://a b:c"])
+async def test_a_proxy_of_another_kind_is_named(environment: pytest.MonkeyPatch, proxy: str) -> None:
+    environment.setenv("ALL_PROXY", proxy)
+    async with http_client() as client:
+        with pytest.raises(ProviderRejected, match="names a proxy that models cannot be reached by"):
+            await client.get("https://models.example/v1")
 
 
 async def test_what_one_call_was_told_to_remember_is_not_sent_with_the_next() -> None:
