@@ -356,3 +356,62 @@ async def test_a_crash_changes_nothing_in_the_order_of_what_nobody_waits_for(ben
     store = await bench.crash(store)
     (row,) = await store.claim_outbound(9)
     assert await drain(store, row) == ["o1", "o2", "r1"]
+
+
+def of(person: str, name: str, **facts: object) -> Outbound:
+    """A row of this person's conversation in the chat that all share."""
+    row = outbound(name)
+    return replace(row, key=replace(row.key, user=person), **facts)
+
+
+async def test_who_has_much_waiting_keeps_no_other_away(store: Store) -> None:
+    (first,) = await store.emit([of("a", f"a{number}") for number in range(30)])
+    await store.emit([of("b", "b0"), of("c", "c0")])
+    await store.emit([of("b", "b1")])
+    order = await drain(store, first)
+    assert order[:7] == ["a0", "a1", "b0", "c0", "a2", "b1", "a3"]
+    assert [name for name in order if name[0] == "a"] == [f"a{number}" for number in range(30)]
+
+
+async def test_nobody_is_overtaken_for_ever(store: Store) -> None:
+    """However often others write anew, each shown row brings the next one nearer."""
+    row: Outbound | None
+    (row,) = await store.emit([of("a", "a0"), of("a", "a1"), of("a", "a2")])
+    order = []
+    for number in range(12):
+        assert row is not None
+        await store.emit([of(f"p{number}", f"p{number}")])
+        order.append(row.id)
+        row = await store.mark_sent(row.id, "m" + row.id)
+    assert [order.index(f"a{number}") for number in range(3)] == [0, 1, 3]
+
+
+async def test_answers_go_before_notices_of_others_and_nobodys_own_order_changes(store: Store) -> None:
+    (first,) = await store.emit([of("a", "a0")])
+    await store.emit([of("a", "a1", kind="notice"), of("a", "a2"), of("b", "b0", kind="notice")])
+    await store.emit([of("c", "c0")])
+    assert await drain(store, first) == ["a0", "c0", "a1", "b0", "a2"]
+
+
+async def test_a_row_that_was_put_off_stays_next_whatever_comes(bench: Bench) -> None:
+    store = await bench.open()
+    await store.emit([of("a", "a0"), of("a", "a1"), of("a", "a2")])
+    await store.mark_retry("a0", 3, ambiguous=False, counted=False)
+    await store.emit([of("b", "b0"), of("b", "b1")])
+    await bench.clock.advance(5)
+    (row,) = await store.claim_outbound(9)
+    assert await drain(store, row) == ["a0", "a1", "b0", "a2", "b1"]
+
+
+async def test_one_row_of_a_chat_is_sent_at_a_time_beside_one_in_doubt_too(bench: Bench) -> None:
+    store = await bench.open()
+    await store.emit([of("a", "a0"), *(of("a", f"a{number}") for number in range(1, 4))])
+    for _ in range(MOST_DOUBTS + 1):
+        await store.mark_retry("a0", 0, ambiguous=True)
+        await store.claim_outbound(9)
+    states = {row.id: row.state for row in await store.outbox(None, 9)}
+    await store.emit([of("b", "b0"), of("b", "b1", kind="notice")])
+    assert await store.claim_outbound(9) == []
+    after = {row.id: row.state for row in await store.outbox(None, 9) if row.id[0] == "a"}
+    assert after == states
+    assert [*states.values()].count(OutboundState.SENDING) == 1

@@ -15,7 +15,17 @@ from typing import Final, get_args
 
 from msgspec import Struct
 
-from gateway.domain.chat import KEPT, MOST_DOUBTS, MOST_PLACE, PLACED, SCHEDULED, UNSENT, WAITING, OutboundState
+from gateway.domain.chat import (
+    KEPT,
+    MOST_DOUBTS,
+    MOST_IN_ROUND,
+    MOST_PLACE,
+    PLACED,
+    SCHEDULED,
+    UNSENT,
+    WAITING,
+    OutboundState,
+)
 from gateway.domain.session import EndReason, HookState
 from gateway.store.records import MOST_ATTEMPTS, MOST_HEARD, SUSPECT_ATTEMPTS, ItemOutcome
 
@@ -32,6 +42,7 @@ _CONSTANTS: Final = {
     "MOST_HEARD": str(MOST_HEARD),
     "MOST_DOUBTS": str(MOST_DOUBTS),
     "MOST_PLACE": str(MOST_PLACE),
+    "MOST_IN_ROUND": str(MOST_IN_ROUND),
     "EVENT_SCHEDULED": f"'{SCHEDULED}'",
     "ROW_KEPT": f"'/{'/'.join(KEPT)}/'",
     **{

@@ -15,14 +15,24 @@ from typing import Final
 import apsw
 from msgspec import Struct
 
-from gateway.domain.chat import KEPT, MOST_DOUBTS, MOST_PLACE, PLACED, UNSENT, WAITING, ChatAddress, Outbound
+from gateway.domain.chat import (
+    KEPT,
+    MOST_DOUBTS,
+    MOST_IN_ROUND,
+    MOST_PLACE,
+    PLACED,
+    UNSENT,
+    WAITING,
+    ChatAddress,
+    Outbound,
+)
 from gateway.domain.chat import OutboundState as State
 from gateway.runtime.structs import replace
 from gateway.store.shared.agenda import Advance
 from gateway.store.shared.documents import storable
 from gateway.store.shared.fields import OUTBOUND
 from gateway.store.shared.platforms import Platforms, chat_name
-from gateway.store.sqlite.connection import change, many, marks, one
+from gateway.store.sqlite.connection import change, many, one
 
 
 class Sender(Struct, frozen=True, kw_only=True):
@@ -63,9 +73,23 @@ OF_CHAT: Final = f"EXISTS (SELECT 1 FROM closed_chats WHERE lane = ?1), EXISTS (
 _IN_DOUBT: Final = f"{_WAITS} AND ambiguous > {MOST_DOUBTS}"
 _BESIDE: Final = _HEAD.replace(" ORDER BY", f" AND NOT ({_IN_DOUBT}) ORDER BY")
 _NEXT: Final = "(SELECT coalesce(max(seq), 0) + 1 FROM outbox)"
+_VALUES: Final = {name: f"?{number}" for number, name in enumerate(OUTBOUND.names, start=4)}
+_BEFORE: Final = f"{_LEFT} WHERE lane = ?3 AND {UNFINISHED} AND state != '{State.STREAMING}' AND place < {MOST_PLACE}"
+_AFTER: Final = (  # the row that is sent or next, and the last one of the same conversation; NULL where nothing waits
+    f"max(coalesce((SELECT max(place) FROM {_BEFORE} AND state = '{State.SENDING}'),"
+    f" (SELECT min(place) FROM {_BEFORE})), coalesce((SELECT max(place) FROM {_BEFORE} AND key = {_VALUES['key']}), 0))"
+)
+_ROUND: Final = (
+    f"({_AFTER} / {2 * MOST_IN_ROUND} + 1) * {2 * MOST_IN_ROUND} + ({_VALUES['kind']} = 'notice') * {MOST_IN_ROUND}"
+)
+_FAIR: Final = (
+    f"(SELECT max(first, coalesce((SELECT max(place) + 1 FROM {_BEFORE} AND place BETWEEN first"
+    f" AND first + {MOST_IN_ROUND - 1}), 0)) FROM (SELECT {_ROUND} AS first))"
+)
 _INSERT: Final = (
     f"INSERT INTO outbox(seq, place, lane, {OUTBOUND_COLUMNS})"
-    f" VALUES ({_NEXT}, coalesce(?, {_NEXT} + ?), ?, {marks(OUTBOUND_COLUMNS)}) ON CONFLICT (id) DO "
+    f" VALUES ({_NEXT}, coalesce(?1, iif(?2, NULL, {_FAIR}), {_NEXT} + ?2), ?3, {', '.join(_VALUES.values())})"
+    " ON CONFLICT (id) DO "
 )
 _STREAMS: Final = f"outbox.state = '{State.STREAMING}'"
 _EMIT: Final = (

@@ -40,15 +40,32 @@ local function named(pairs_taken)
   return facts
 end
 
--- The place of a row with this number: what nobody waits for comes behind all others until it is claimed.
-local function place_from(facts, seq)
-  local unasked = facts.kind == 'reminder' or string.sub(facts.answers or '', 1, #EVENT_SCHEDULED) == EVENT_SCHEDULED
-  return unasked and string.format('%.0f', seq + MOST_PLACE) or seq
+-- The place of a row with this number: its own where nothing waits, else in the next round that its conversation has no
+-- row in. What nobody waits for comes behind all others until it is claimed.
+local function place_from(chat, facts, seq)
+  if facts.kind == 'reminder' or string.sub(facts.answers or '', 1, #EVENT_SCHEDULED) == EVENT_SCHEDULED then
+    return string.format('%.0f', seq + MOST_PLACE)
+  end
+  local waiting = call('ZRANGEBYSCORE', chat_at(chat), '-inf', '(' .. MOST_PLACE, 'WITHSCORES')
+  if #waiting == 0 then return seq end
+  local after, sending = 0, nil
+  for i = 1, #waiting, 2 do
+    local place, others = tonumber(waiting[i + 1]), call('HMGET', row_at(waiting[i]), 'key', 'state')
+    if others[1] == facts.key then after = place end
+    if others[2] == ROW_SENDING then sending = place end
+  end
+  after = math.max(after, sending or tonumber(waiting[2]))
+  local first = (math.floor(after / (2 * MOST_IN_ROUND)) + 1) * 2 * MOST_IN_ROUND
+  if facts.kind == 'notice' then first = first + MOST_IN_ROUND end
+  local last = call(
+    'ZREVRANGEBYSCORE', chat_at(chat), '(' .. first + MOST_IN_ROUND, first, 'WITHSCORES', 'LIMIT', 0, 1
+  )
+  return string.format('%.0f', last[2] and last[2] + 1 or first)
 end
 
 local function insert_row(id, chat, address, fields, state, place)
   local seq = next_number()
-  place = place or place_from(named(fields), seq)
+  place = place or place_from(chat, named(fields), seq)
   for _, each in ipairs({ 'state', state, 'chat', chat, 'place', place }) do fields[#fields + 1] = each end
   set_fields(row_at(id), fields)
   if state ~= ROW_STREAMING then call('ZADD', chat_at(chat), place, id) end
@@ -166,7 +183,7 @@ local function store_row(row)
     insert_row(row.id, row.chat, row.address, row.fields, ROW_PENDING)
   elseif state == ROW_STREAMING or state == ROW_WITHHELD then
     local final = named(row.fields)
-    local place = place_from(final, next_number())
+    local place = place_from(row.chat, final, next_number())
     call('HSET', row_at(row.id), 'state', ROW_PENDING, 'kind', final.kind, 'text', final.text, 'due_at', final.due_at)
     call('HSET', row_at(row.id), 'place', place)
     call('ZADD', chat_at(row.chat), place, row.id)
