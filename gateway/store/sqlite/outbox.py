@@ -88,7 +88,8 @@ _FAIR: Final = (
 )
 _INSERT: Final = (
     f"INSERT INTO outbox(seq, place, lane, {OUTBOUND_COLUMNS})"
-    f" VALUES ({_NEXT}, coalesce(?1, iif(?2, NULL, {_FAIR}), {_NEXT} + ?2), ?3, {', '.join(_VALUES.values())})"
+    f" VALUES ({_NEXT}, coalesce(?1, iif(?2, NULL, {_FAIR}), {_NEXT} * {2 * MOST_IN_ROUND} + ?2),"
+    f" ?3, {', '.join(_VALUES.values())})"
     " ON CONFLICT (id) DO "
 )
 _STREAMS: Final = f"outbox.state = '{State.STREAMING}'"
