@@ -34,8 +34,9 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)  # behind nohup it is ignored, and 
 os.environ["LEGATO_HOME"] = "."  # each test's programs keep their things where they start, never in a tester's home
 
 # Without deadlines: how long an example takes depends on what else the machine does.
-settings.register_profile("quick", deadline=None, max_examples=40)
-settings.register_profile("thorough", deadline=None, max_examples=400)  # of `make slow`
+# Without a folder of examples: in a checkout that nobody may write to, hypothesis would warn, which is an error here.
+settings.register_profile("quick", deadline=None, max_examples=40, database=None)
+settings.register_profile("thorough", deadline=None, max_examples=400, database=None)  # of `make slow`
 settings.load_profile("quick")
 
 # A commit waits for the disk, which no test is about: the files of tests live in memory, where there is room for them.

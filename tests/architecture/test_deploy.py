@@ -372,5 +372,5 @@ def test_systemd_rates_the_unit_as_hardly_exposed(program: str, tmp_path: Path) 
     stand_in = tmp_path / "legato"  # what it starts has to be there
     stand_in.symlink_to(shutil.which("true") or os.devnull)
     unit = tmp_path / "legato.service"
-    unit.write_text(UNIT.replace("/opt/legato/bin/legato", str(stand_in)))
+    unit.write_text(UNIT.replace("/opt/legato/bin/legato", f'"{stand_in}"'))
     assert asked(program, "verify", unit) == ""

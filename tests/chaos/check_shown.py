@@ -55,14 +55,15 @@ def answers_in_order(facts: Facts) -> Iterator[str]:
 
 
 def chats_in_order(facts: Facts) -> Iterator[str]:
-    """In a chat, messages are first shown in the order in which they were emitted."""
+    """In a chat, what one person is told is first shown in the order in which it was emitted. Another's answer may
+    come before it: a chat is fair to those in it."""
     place = {row_id: number for number, row_id in enumerate(facts.last.outbox)}
-    chats: dict[str, list[str]] = defaultdict(list)
+    told: dict[Any, list[str]] = defaultdict(list)
     for fields in (line.fields for line in facts.shown):
-        rows = chats[fields["chat"]]
+        rows = told[fields["chat"], facts.event(fields["answers"]).key if fields["answers"] else None]
         if fields["id"] in place and fields["id"] not in rows and not fields["text"].startswith(INSTEAD):
             rows.append(fields["id"])
-    for chat, rows in chats.items():
+    for (chat, _), rows in told.items():
         for one, other in pairwise(rows):
             if place[one] > place[other]:
                 yield f"{chat}: {other} was shown after {one}, which was emitted later"

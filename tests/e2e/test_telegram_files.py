@@ -222,7 +222,7 @@ async def test_a_name_cannot_look_like_anything_else(world: World) -> None:
 # -- videos --------------------------------------------------------------------------------------
 
 FRAMES = """#!/bin/sh
-printf %s "$*" > {folder}/asked
+printf %s "$*" > "{folder}/asked"
 for number in 1 2 3; do printf 'GIF89a%s' "$number $(cat video)" > "$number.jpg"; done
 """
 
