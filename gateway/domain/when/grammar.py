@@ -73,6 +73,7 @@ _UNCLEAR_ZONE: Final = (
 _pattern = partial(late, flags=re.IGNORECASE)
 _GAP: Final = re.compile(r"\s*,?\s*")
 _ONE_SPAN: Final = _pattern(_SPAN)
+_FRENCH_CLOCK: Final = re.compile(r"\d{1,2}h[0-5]\d", re.IGNORECASE)  # alone, "9h30" is a time of day for many
 _ONE_DAY: Final = _pattern(WEEKDAY)
 
 
@@ -166,6 +167,8 @@ def _spans(parts: TimeParts, found: re.Match[str]) -> bool:
     spans = [_span(each[0].lower()) for each in _ONE_SPAN.finditer(found["spans"])]
     is_bare = not found["before"] and not found["behind"]  # "two hours" amid a text is nothing to be reminded after
     if is_bare and (found.start() or not found[0][0].isdecimal() or any(unit not in EXACT for _, unit in spans)):
+        return False
+    if is_bare and _FRENCH_CLOCK.fullmatch(found["spans"]):
         return False
     if parts.spans or parts.rule or parts.has_day or parts.at:
         return False

@@ -35,10 +35,16 @@ _NO_DAY: Final = (
 _pattern = partial(late, flags=re.IGNORECASE)
 _LEAD: Final = _pattern(r"(?:(?:please\s+)?(?:remind\s+)?me(?:\s+(?:to|that|about|of))?|to|that|about)\s+")
 _ENGLISH: Final = _pattern("[a-z]")
-# Times in other languages beside what was read: "every", "today", "tomorrow" and "Montag".
+# Times in other languages beside what was read: "every", "today", "tomorrow", weekdays and parts of the day.
 _ELSEWHERE: Final = _pattern(
-    r"\b(?:jede\w?|alle|cada|tod[oa]s|chaque|tou(?:s|tes)|ogni|elke|varje|hver|каж\w+|morgen|heute|demain|aujourd\w*|ma[ñn]ana"
-    r"|hoy|domani|oggi|amanhã|hoje|завтра|сегодня|jutro|(?:mon|diens|donners|frei|sams|sonn)tag\w*)\b|[每毎明今]"
+    r"\b(?:jede\w?|alle|cada|tod[oa]s|chaque|tou(?:s|tes)|ogni|elke|varje|hver|каж\w+|(?:über)?morgen|heute|demain|aujourd\w*"
+    r"|ma[ñn]ana|hoy|(?:dopo)?domani|oggi|amanhã|hoje|(?:после)?завтра|сегодня|jutro|yarın|bugün|غدا"
+    r"|(?:mon|diens|donners|frei|sams|sonn)tag\w*|(?:lun|mar|mercre|jeu|vendre|same)di|dimanche|lunes|martes|miércoles|jueves"
+    r"|viernes|sábado|domingo|(?:lune|marte|mercole|giove|vener)dì|domenica|(?:segunda|terça|quarta|quinta|sexta)-feira"
+    r"|понедельник\w*|вторник\w*|четверг\w*|пятниц\w+|суббот\w+|воскресень\w+|uhr|täglich|werktags|(?:morgen|abend|nacht"
+    r"|(?:vor|nach)?mittag)s|matin|soir|après-midi|noche|tarde|madrugada|mattina|pomeriggio|sera|manhã|noite|утра|дня|вечера|ночи"
+    r"|akşam|sabah|صباحا|مساء)\b|[每毎明今]|(?:周|星期|礼拜)[一二三四五六日天]|[上下中]午|午[前後]|早上|晚上|后天|来週|曜日"
+    r"|[내매]일|오[전후]|요일"
 )
 # What may be a part of a time, beside the parts that `scan` reads anywhere.
 _TIME_LIKE: Final = _pattern(
@@ -47,12 +53,17 @@ _TIME_LIKE: Final = _pattern(
 )
 _BEGINNING: Final = re.compile(r"(?<![^\s(\"“])\S")
 _NUMBER: Final = _pattern(
-    r"(?<!\w)(?:\d\S*|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|half|quarter)(?!\w)"
+    r"(?<!\w)(?:\d\S*|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty"
+    r"|thirty|forty|fifty|half|quarter)(?!\w)"
 )
 # Words beside a time that may change it.
 _BESIDE: Final = _pattern(
     r"(?:and|or|but|not|no|never|of|except|without|till|until|from|between|starting|beginning|every|each|other|next|last|first"
     r"|second|third|before|after|than|around|past)(?!\w)"
+)
+# Words beside a day that say its time of day.
+_AT_A_TIME: Final = _pattern(
+    r"(?:at\s+)?(?:early|late|eod|dawn|sunrise|sunset|dusk|(?:lunch|dinner|bed)time)(?!\w)|at\s+(?:breakfast|lunch|dinner)(?!\w)"
 )
 
 
@@ -161,6 +172,8 @@ def _unread(parts: TimeParts, rest: str, words: list[str]) -> str:
     if words and words[0][0] in "-–/+&" and words[0][1:2].isdecimal():
         return words[0]
     is_open = parts.takes_clock and not parts.part_of_day  # any number may be its time of day
+    if is_open and (found := _AT_A_TIME.match(" ".join(near))):
+        return found[0]
     for text in (rest[:_READ], rest[-_READ:]):
         if is_open and (found := _NUMBER.search(text)):
             return found[0]

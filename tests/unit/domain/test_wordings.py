@@ -469,6 +469,30 @@ every friday night at 1 x
 on the 28th of next month pay
 on the 28th next month at 10 pay
 at the end of next month pay
+9h30 médecin
+14h15 réunion
+tomorrow at five thirty dinner
+dinner tomorrow at five thirty
+tomorrow at sunrise walk
+every day at lunch stretch
+friday at lunchtime call Ann
+call Ann friday lunchtime
+tomorrow early call Ann
+tomorrow eod report
+2026-12-05 9:00 下午 吃药
+2026-12-05 8:00 abends Tablette
+2026-12-05 8:00 Uhr abends Tablette
+2026-12-05 9:00 du soir médecin
+2026-12-05 9:00 de la noche médico
+2026-12-05 8:00 di sera pillola
+2026-12-05 9:00 da noite remédio
+2026-12-05 9:00 вечера врач
+2026-12-05 9:00 مساء طبيب
+at 9:00 내일 약
+at 9:00 来週 会議
+at 9 星期五开会
+at 9:00 los lunes médico
+at 9:00 yarın doktor
 """.strip().splitlines()
 
 
