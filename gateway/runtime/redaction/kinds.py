@@ -24,11 +24,21 @@ _FRESH_START = rf"(?:(?<![A-Za-z0-9_\\-])|(?<=\\[nrt])|{_EMPHASIS})"  # nor at t
 _WORD_START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 _DOTTED_START = rf"(?:(?<![A-Za-z0-9_.-])|(?<=\\[nrt])|{_EMPHASIS})"
 _TOLD = (
-    r"(?:\s{1,3}(?:is|ist|lautet|es|—|–)\s{1,3}|\s{0,3}[是为：]\s{0,3})[\"'`“]?((?=[^\s]{0,64}\d)[^\s\"'`”，。,;]{6,})"
+    r"(?:\s{1,3}(?:is|ist|lautet|es|est|è|é|—|–)(?:\s?:)?\s{1,3}|\s{0,3}[是为：]\s{0,3})[\"'`“]?"
+    r"((?=[^\s]{0,64}\d)[^\s\"'`”，。,;]{6,})"
 )
 _TOLD_ABROAD = (
-    r"(?:\s{1,3}(?:is|ist|lautet|es|est|è|é|er|on|je|là|היא|هي|—|–)\s{1,3}|\s{0,3}[是为：:=＝]\s{0,3})"
+    r"(?:\s{1,3}(?:is|ist|lautet|es|est|è|é|er|är|on|je|to|là|היא|هي|—|–)(?:\s?:)?\s{1,3}|\s{0,3}[:=]\s{0,3})"
     r"[\"'`“«]?((?=[^\s]{0,64}\d)[^\s\"'`”»，。,;&<]{6,})"
+)
+# In the scripts of East Asia words have no blanks between them, and a password is of ASCII.
+_TOLD_IN_EAST_ASIA = (
+    r"\s{0,3}(?:是|为|為|は|는|은|[：:=＝])\s{0,3}[\"'`“「]?((?=[!-~]{0,64}\d)[!#-%(-+\--:=?-_a-~]{6,})"
+)
+_OF_WHAT = r"(?:\s{1,3}(?:(?:d(?:el|ella|i|o|a|e|u|es)|per|pour|para|fürs?|do|от)\s{1,3}|dell')[\w-]{2,12}+)"
+_OF_A_NETWORK = (
+    r"\s{1,3}(?:(?:d[a-zé]{1,4}|per|pour|para|fürs?|do|от)\s{1,3}(?:la\s|il\s|le\s|das\s)?|dell')?"
+    r"(?:wi-?fi|wlan|wpa2?|rete|rede|router|modem|internet|réseau|вайфа[йя])"
 )
 
 KINDS: Final[tuple[Kind, ...]] = (
@@ -144,27 +154,46 @@ KINDS: Final[tuple[Kind, ...]] = (
     ),
     Kind(
         "password in a sentence, not in English",
-        "contraseña пароль 密码 密碼 口令 पासवर्ड パスワード 비밀번호 şifre hasło lösenord "
-        "jelszó mật كلمة סיסמה κωδικός รหัสผ่าน",
-        rf"(?i)(?:contraseña|пароль|密码|密碼|口令|पासवर्ड|パスワード|비밀번호|şifre|hasło|lösenord"
-        rf"|jelszó|mật khẩu|كلمة (?:المرور|السر)|סיסמה|κωδικός|รหัสผ่าน){_TOLD_ABROAD}",
+        "contraseña пароль पासवर्ड şifre hasło lösenord jelszó mật كلمة סיסמה κωδικός รหัสผ่าน",
+        rf"(?i)(?:contraseña|пароль|पासवर्ड|şifre(?:si)?|hasło|lösenord(?:et)?"
+        rf"|jelszó|mật khẩu|كلمة (?:المرور|السر)|סיסמה|κωδικός|รหัสผ่าน)(?:{_OF_A_NETWORK})?{_TOLD_ABROAD}",
+    ),
+    Kind(
+        "password in a sentence, in the scripts of East Asia",
+        "密码 密碼 口令 パスワード 비밀번호",
+        rf"(?:密码|密碼|口令|パスワード|비밀번호){_TOLD_IN_EAST_ASIA}",
     ),
     Kind(
         "password in a sentence, in other languages of Latin letters",
         "wachtwoord salasana adgangskode heslo parola sandi",
-        rf"(?i)(?:wachtwoord|salasana|adgangskode|heslo|parola|(?<=kata )sandi){_TOLD_ABROAD}",
+        rf"(?i)(?:wachtwoord|salasana|adgangskoden?|heslo|parola|(?<=kata )sandi){_TOLD_ABROAD}",
     ),
     Kind(
-        "password in a sentence, of a network or so, in Italian and Portuguese",
-        "password senha chiave chave codice",
-        r"(?i)(?<![a-z])(?:senha|password(?=\s{1,3}d)|(?:chiave|chave|codice)(?=\s{1,3}d[a-z']{0,4}\s{0,3}"
-        r"(?:wi-?fi|rete|rede|router|modem|internet)))"
-        rf"(?:\s{{1,3}}d(?:el|ella|ell'|i|o|a|e)\s{{0,3}}[\w-]{{2,12}}+)?{_TOLD_ABROAD}",
+        "password of something, and in more words",
+        "password passwort kennwort senha palavra mot mdp",
+        rf"(?i)(?<![a-z])(?:(?:password|passwort)(?!\s{{0,3}}[:=])|kennwort|senha|palavra[ -]passe|mot de passe|mdp)"
+        rf"(?:{_OF_A_NETWORK}|{_OF_WHAT}){{0,2}}{_TOLD_ABROAD}",
     ),
     Kind(
-        "pin in Italian and Portuguese",
+        "key of a network",
+        "chiave chave codice clave wifi wi-fi wlan",
+        rf"(?i)(?:(?<![a-z])(?:chiave|chave|codice|clave){_OF_A_NETWORK}{_OF_WHAT}?"
+        rf"|(?:(?<=clé )|(?<=clé du )|(?<=clé de ))(?:wi-?fi|wlan)|(?:wi-?fi|wlan)-(?:schlüssel|key)){_TOLD_ABROAD}",
+    ),
+    Kind(
+        "pin in a sentence",
         "pin",
-        r"(?i)(?<![a-z])pin(?:\s{1,3}d(?:el|ella|i|o|a|e)\s{1,3}[\w-]{2,12}+)?\s{1,3}[èé]\s{1,3}(\d{4,8}+)(?![\d.,:])",
+        r"(?i)(?<![a-z])(?:pin(?:\s{1,3}d(?:el|ella|i|o|a|e)\s{1,3}(?:m(?:io|ia|eu|inha)\s{1,3})?[\w-]{2,12}+)?\s{1,3}[èé]"
+        r"|(?:(?<=my )|(?<=mein )|(?<=meine )|(?<=mon )|(?<=mi ))pin(?:[ -]?(?:code|nummer))?\s{1,3}(?:is|ist|est|es)"
+        r"|(?:(?<=codice )|(?<=código ))pin\s{0,3}:)\s{1,3}(\d{4,8}+)(?![\d.,:])",
+    ),
+    Kind(
+        "key of an api in a sentence",
+        "api",
+        r"(?i)(?<![a-z])api[ -]key\s{0,3}(?:is|ist|est|es|è|é|:|=)\s{0,3}[\"'`“]?"
+        r"((?=[^\s\d]{0,64}\d)[A-Za-z0-9._~+/=-]{16,})",
+        needs="key",
+        plausible=holds_mixed,
     ),
     Kind(
         "password of chpasswd",
