@@ -29,10 +29,18 @@ DIALECTS: Final[Mapping[str, tuple[str, ...]]] = {
     "<|START_ACTION|>": ("<|END_ACTION|>",),  # Cohere
     "<｜tool▁calls▁begin｜>": ("<｜tool▁calls▁end｜>",),  # DeepSeek V3
     "<｜tool▁call▁begin｜>": ("<｜tool▁call▁end｜>",),
-    "<｜DSML｜tool_calls>": ("</｜DSML｜tool_calls>",),  # DeepSeek V4
-    "<｜DSML｜function_calls>": ("</｜DSML｜function_calls>",),  # DeepSeek V3.2
-    "<|DSML|tool_calls>": ("</|DSML|tool_calls>",),
-    "<|DSML|function_calls>": ("</|DSML|function_calls>",),
+    **{
+        f"<{bars}DSML{bars}{name}{end}": (f"</{bars}DSML{bars}{name}>",)
+        for bars in ("｜", "｜｜", "|", "||", "‖")  # one in the template; models write others
+        for name, end in (
+            *(("tool_calls", ">"), ("function_calls", ">")),  # DeepSeek V4, V3.2
+            *(
+                ("invoke", " name="),
+                (" calls", ">"),
+                (" invoke", " name="),
+            ),  # as models write them without the template
+        )
+    },
 }
 """Opening mark: its closing marks."""
 CLOSINGS: Final = frozenset(end for ends in DIALECTS.values() for end in ends)
@@ -41,7 +49,7 @@ WORDS: Final = frozenset(mark for mark in DIALECTS if re.fullmatch(r"<[A-Za-z_ ]
 _NAME: Final = r"[\w.-]{1,64}"
 _BETWEEN: Final = r"\s|<[|｜][^<>|｜]{1,40}[|｜]>|\[ARGS\]|\[CALL_ID\]\w{1,64}|```(?:json)?"
 _NAMED: Final = re.compile(rf"(?<![\w.-])(?:functions\.)?({_NAME})(?::\d{{1,4}})?(?:{_BETWEEN})*+(?=\{{)")
-_SPACE: Final = r"(?:antml:|[|｜]{1,2}DSML[|｜]{1,2})?"
+_SPACE: Final = r"(?:antml:|[|｜‖]{1,2}DSML[|｜‖]{1,2}\s?)?"
 _TAGGED: Final = re.compile(rf'<{_SPACE}(?:function=|invoke\s+name=)"?({_NAME})"?\s*>\s*')
 _PARAMETER: Final = re.compile(
     rf'\s*<{_SPACE}parameter(?:=|\s+name=)"?([^"<>=\s]{{1,64}})"?(?:\s+string="(true|false)")?\s*>'

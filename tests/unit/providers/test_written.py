@@ -70,6 +70,21 @@ DIALECTS: Final = {
         '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="note">\n'
         '<｜DSML｜parameter name="text" string="true">12</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>',
         [("note", {"text": "12"})]),
+    **{
+        f"deepseek, with {bars}": (
+            f'<{bars}DSML{bars}tool_calls>\n<{bars}DSML{bars}invoke name="clock">\n'
+            f'<{bars}DSML{bars}parameter name="zone" string="true">Europe/Vienna</{bars}DSML{bars}parameter>\n'
+            f'<{bars}DSML{bars}parameter name="hours" string="false">2</{bars}DSML{bars}parameter>\n'
+            f"</{bars}DSML{bars}invoke>\n</{bars}DSML{bars}tool_calls>", ONE)
+        for bars in ("｜｜", "|", "||", "‖")
+    },
+    "deepseek, without its outer tag": (
+        '<｜DSML｜invoke name="note">\n<｜DSML｜parameter name="text" string="true">a</｜DSML｜parameter>\n'
+        "</｜DSML｜invoke>", [("note", {"text": "a"})]),
+    "deepseek, with spaces": (
+        '<｜｜DSML｜｜ calls>\n<｜｜DSML｜｜ invoke name="note">\n'
+        '<｜｜DSML｜｜ parameter name="text" string="true">a</｜｜DSML｜｜ parameter>\n'
+        "</｜｜DSML｜｜ invoke>\n</｜｜DSML｜｜ calls>", [("note", {"text": "a"})]),
     "llama 3": (f'<|python_tag|>{{"name": "clock", "parameters": {J}}}<|eom_id|>', ONE),
     "llama 3, bare": (f'{{"name": "clock", "parameters": {J}}}', ONE),
     "llama 3, bare, of a type": (f'{{"type": "function", "name": "clock", "parameters": {J}}}<|eot_id|>', ONE),
@@ -115,7 +130,7 @@ def test_words_before_a_call_are_shown_as_they_come(dialect: str) -> None:
     thinking = Thinking(tools=TOOLS)
     assert thinking.feed("I look at it.") == ("I look at it.", "")
     assert read(f"I look at it.\n\n{text}") == ("I look at it.\n\n", "", calls)
-    if text.startswith(("<｜", "<|", "[")):  # one token, which stands anywhere
+    if text.startswith(("<｜", "<|", "<‖", "[")):  # one token, which stands anywhere
         assert read(f"I look at it {text}") == ("I look at it ", "", calls)
 
 
