@@ -34,6 +34,10 @@ _NO_PROXY_HERE: Final = (
     "The environment names a proxy that models cannot be reached by ({kind}): name an http:// one in HTTPS_PROXY or "
     "ALL_PROXY, or the model's host in NO_PROXY."
 )
+_NO_PROXY_THERE: Final = (
+    "The model cannot be reached by the proxy that the environment names ({cause}). Try again later, see whether the "
+    "proxy of HTTPS_PROXY or ALL_PROXY runs and lets you through, or name the model's host in NO_PROXY."
+)
 # Models on this very machine are never reached through a proxy that the environment names.
 _LOOPBACK: Final = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 
@@ -163,6 +167,8 @@ def transport_error(error: BaseException, redact: Callable[[str], str] = str) ->
     if isinstance(error.__cause__, aiohttp.ClientPayloadError):
         return ProviderUnavailable("The connection to the model broke in the middle of its answer; try again later.")
     cause = _detail(error, redact)
+    if isinstance(error.__cause__, (aiohttp.ClientProxyConnectionError, aiohttp.ClientHttpProxyError)):
+        return ProviderUnavailable(_NO_PROXY_THERE.format(cause=cause))
     if isinstance(error.__cause__, aiohttp.ClientConnectorError):  # nothing was there to answer: often a mistake
         return ProviderUnavailable(
             f"The model cannot be reached ({cause}). Try again later, or check that its server runs at model.base_url."
@@ -183,6 +189,9 @@ def _detail(error: BaseException, redact: Callable[[str], str]) -> str:
     # An address that nobody listens at is the mistake that is made most: say it without aiohttp's inner life.
     if isinstance(cause, aiohttp.ClientConnectorError) and isinstance(cause.os_error, ConnectionError):
         return redact(f"{cause.host}:{cause.port}: {os.strerror(cause.os_error.errno or 0).lower()}")
+    if isinstance(cause, aiohttp.ClientHttpProxyError):
+        url = cause.request_info.real_url
+        return redact(f"{url.host}:{url.port} answered {cause.status} {cause.message}")
     text = " ".join(str(error).replace("ssl:default ", "").split())
     return redact(text)[:160] or type(error).__name__
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 from aiohttp import web
 
-from gateway.providers.http import http_client
+from gateway.providers.http import http_client, transport_error
 from gateway.runtime.errors import ProviderRejected
 from gateway.runtime.sockets import AT_ONCE, SlowSocket
 from tests.support.loopback_proxy import loopback_proxy
@@ -51,6 +51,33 @@ async def test_a_proxy_of_another_kind_is_named(environment: pytest.MonkeyPatch,
     async with http_client() as client:
         with pytest.raises(ProviderRejected, match="names a proxy that models cannot be reached by"):
             await client.get("https://models.example/v1")
+
+
+@pytest.mark.parametrize("address", ["https://models.example/v1", "http://models.example/v1"])
+async def test_a_proxy_that_is_not_there_is_blamed_and_not_the_model(
+    environment: pytest.MonkeyPatch, address: str
+) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        port = nobody.getsockname()[1]
+        environment.setenv("ALL_PROXY", f"http://127.0.0.1:{port}")
+        async with http_client() as client:
+            with pytest.raises(httpx.HTTPError) as caught:
+                await client.get(address)
+    told = str(transport_error(caught.value))
+    assert told.startswith(f"The model cannot be reached by the proxy that the environment names (127.0.0.1:{port}: ")
+    assert "model.base_url" not in told
+
+
+async def test_a_proxy_that_lets_nobody_through_is_blamed(environment: pytest.MonkeyPatch) -> None:
+    async with loopback_proxy() as proxy:
+        proxy.page = b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        environment.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
+        async with http_client() as client:
+            with pytest.raises(httpx.HTTPError) as caught:
+                await client.get("https://models.example/v1")
+    told = str(transport_error(caught.value))
+    assert f"(127.0.0.1:{proxy.port} answered 407 " in told
 
 
 async def test_what_one_call_was_told_to_remember_is_not_sent_with_the_next() -> None:
