@@ -61,6 +61,8 @@ _BESIDE: Final = _pattern(
     r"(?:and|or|but|not|no|never|of|except|without|till|until|from|between|starting|beginning|every|each|other|next|last|first"
     r"|second|third|before|after|than|around|past)(?!\w)"
 )
+# "And" between two parts of a span, in other languages.
+_AND: Final = _pattern("und|et|y|e|en|och|og|ja|i|a|si|și|ve|и|та|και|plus")
 # Words beside a day that say its time of day.
 _AT_A_TIME: Final = _pattern(
     r"(?:at\s+)?(?:early|late|eod|dawn|sunrise|sunset|dusk|(?:lunch|dinner|bed)time)(?!\w)|at\s+(?:breakfast|lunch|dinner)(?!\w)"
@@ -165,8 +167,8 @@ def _unread(parts: TimeParts, rest: str, words: list[str]) -> str:
     near = [word.strip(_SIGNS).lower() for word in words if word.strip(_SIGNS)][:2]
     if near and near[0] in ("to", "for", "about", "that"):
         near = near[1:]
-    if parts.spans and (number := next(filter(_NUMBER.match, near), "")):
-        return number
+    if parts.spans and near[1:] and _AND.fullmatch(near[0]) and _NUMBER.match(near[1]):
+        return near[1]
     if near and (_BESIDE.match(near[0]) or _NUMBER.match(near[0])):
         return near[0]
     if words and words[0][0] in "-–/+&" and words[0][1:2].isdecimal():

@@ -16,6 +16,8 @@ NOW = datetime(2026, 3, 25, 14, 30, tzinfo=BERLIN).timestamp()
 ENGLISH = """
 in 20 minutes tea | 03-25 14:50 | tea
 tea in 20 minutes | 03-25 14:50 | tea
+in 20 minutes buy 3 eggs | 03-25 14:50 | buy 3 eggs
+buy 3 eggs in 20 minutes | 03-25 14:50 | buy 3 eggs
 10m tea | 03-25 14:40 | tea
 1h30m check the oven | 03-25 16:00 | check the oven
 in 1 hour and 30 minutes check | 03-25 16:00 | check
@@ -411,6 +413,10 @@ call Ann not tomorrow at 9
 in two weeks on friday x
 in 2 h und 10 Minuten Tee
 in 10min5 tea
+in 2 h et 10 min thé
+in 2 h y 10 té
+in 20 minutes 3 eggs
+in 2 hours 30 tea
 in 1h305 tea
 pay every second tuesday at 9
 call Ann every other tomorrow at 9
