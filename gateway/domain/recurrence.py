@@ -59,6 +59,14 @@ _PARTS: Final = {
     "BYMINUTE": _list(r"[1-5]?\d"),
     "WKST": "MO",
 }
+# What to write in the place of a value that is often written and not kept.
+_HINTS: Final = {
+    "UNTIL": "UNTIL is the person's local time without a Z, such as UNTIL=20261210 or UNTIL=20261210T180000",
+    "WKST": "weeks begin on Monday, so leave WKST out",
+    "INTERVAL": f"INTERVAL is a number from 1 to {MOST_TIMES:,}",
+    "COUNT": f"COUNT is a number from 1 to {MOST_TIMES:,}",
+    "BYMONTHDAY": "BYMONTHDAY has numbers from 1 to 31, or -1 for the last day",
+}
 # Rules as they were stored before: "2 week on mon,thu", "1 month on last fri".
 _OLD: Final = re.compile(
     r"(\d{1,4}) (minute|hour|day|week|month|year)(?: on (?:(first|second|third|fourth|last) )?([a-z,]+))?"
@@ -109,7 +117,8 @@ class Recurrence(Struct, frozen=True, kw_only=True):
         for part in text.strip(";").split(";"):
             name, _, value = part.partition("=")
             if name in said or not re.fullmatch(_PARTS.get(name, "(?!)"), value):
-                raise ValueError(f"I cannot keep {part[:40]!r} of this rule; it may have: {', '.join(_PARTS)}.")
+                hint = "it has that twice" if name in said else _HINTS.get(name, f"it may have: {', '.join(_PARTS)}")
+                raise ValueError(f"I cannot keep {part[:40]!r} of this rule; {hint}.")
             said[name] = value
         if "FREQ" not in said:
             raise ValueError("A rule begins with how often it comes, such as FREQ=WEEKLY.")
