@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 import stat
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from pathlib import Path
@@ -469,6 +470,15 @@ async def test_only_a_closed_store_says_that_it_is_closed(path: Path) -> None:
     await database.aclose()
     with pytest.raises(StoreUnavailable, match=r"The store is closed\."):
         await database.search(failing)
+
+
+async def test_a_machine_that_starts_no_more_threads_is_told_of(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    with pytest.raises(StoreUnavailable, match=r"cannot be read now: can't start new thread\."):
+        await Database(path, read_only=True).open()
 
 
 async def test_closing_finishes_what_waits(make: Opener) -> None:

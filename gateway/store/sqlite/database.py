@@ -73,6 +73,7 @@ class Database:
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
         self._searcher = ThreadPoolExecutor(1, thread_name_prefix="store-searcher")
         self._writer: Writer | None = None
+        self._closed = False
 
     async def open(self) -> None:
         """Take the lock, migrate, connect. Raises StoreLocked or StoreUnavailable."""
@@ -87,6 +88,7 @@ class Database:
 
     async def aclose(self) -> None:
         """Finish the writes that wait, fold the log into the file, let go of the lock. Idempotent."""
+        self._closed = True
         if self._writer is not None:
             await self._writer.aclose()
         self._reader.shutdown()
@@ -206,6 +208,7 @@ class Database:
     async def _in(self, thread: ThreadPoolExecutor, call: Callable[[], T]) -> T:
         try:
             called = asyncio.get_running_loop().run_in_executor(thread, call)
-        except RuntimeError as error:  # the thread takes nothing after its shutdown
-            raise StoreUnavailable("The store is closed.") from error
+        except RuntimeError as error:  # after its shutdown the thread takes nothing
+            why = "The store is closed." if self._closed else f"{self._path} cannot be read now: {error}."
+            raise StoreUnavailable(why) from error
         return await called
