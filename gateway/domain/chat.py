@@ -311,8 +311,8 @@ MOST_DOUBTS: Final = 5
 MOST_PLACE: Final = 4_000_000_000_000_000  # of rows that somebody waits for; until they are claimed, others come behind
 # A chat's rows wait in rounds, of a conversation one row in each: the answers of a round, then its notices. Who has no
 # row waiting gets into the round behind the next row's, whatever others have waiting. Half a round has so many places.
-# Where nothing waits, a row's place is made of the row's own number, which rises faster than rounds do: in SQLite by a
-# round with each row, in Redis by one in a fifth of a millisecond.
+# Where nothing waits, a row stands behind all that the chat has shown; in Redis by the server's time, of which a round
+# takes a fifth of a millisecond.
 MOST_IN_ROUND: Final = 100
 SCHEDULED: Final = "schedule:"  # the event ids of prompts that run by the clock begin so
 

@@ -86,9 +86,15 @@ _FAIR: Final = (
     f"(SELECT max(first, coalesce((SELECT max(place) + 1 FROM {_BEFORE} AND place BETWEEN first"
     f" AND first + {MOST_IN_ROUND - 1}), 0)) FROM (SELECT {_ROUND} AS first))"
 )
+# The round behind all that the chat has shown. A reply that ends takes no new number, so the numbers alone do not tell.
+_AFTERWARDS: Final = (
+    f"max({_NEXT}, (SELECT coalesce(max(place) / {2 * MOST_IN_ROUND} + 1, 0) FROM (SELECT place FROM outbox"
+    f" INDEXED BY outbox_of_lane WHERE lane = ?3 ORDER BY seq DESC LIMIT 16) WHERE place < {MOST_PLACE}))"
+    f" * {2 * MOST_IN_ROUND}"
+)
 _INSERT: Final = (
     f"INSERT INTO outbox(seq, place, lane, {OUTBOUND_COLUMNS})"
-    f" VALUES ({_NEXT}, coalesce(?1, iif(?2, NULL, {_FAIR}), {_NEXT} * {2 * MOST_IN_ROUND} + ?2),"
+    f" VALUES ({_NEXT}, coalesce(?1, iif(?2, NULL, {_FAIR}), {_AFTERWARDS} + ?2),"
     f" ?3, {', '.join(_VALUES.values())})"
     " ON CONFLICT (id) DO "
 )
