@@ -349,7 +349,7 @@ async def test_a_reminder_of_its_own_goes_only_if_it_says_the_same(tmp_path: Pat
     ("secret", "other", "same"),
     [
         ("пароль от почты: лодка и молния", "купить молоко и лодочный мотор", "сменить пароль от почты"),
-        ("Mein Müller-Rezept für Überraschungen", "Termin für die Führung übermorgen", "Müller nach dem Rezept fragen"),
+        ("Mein Müller-Rezept für Überraschungen", "Termin für die Führung überprüfen", "Müller nach dem Rezept fragen"),
     ],
     ids=["Russian", "German"],
 )
