@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 from msgspec import Struct, field
 
 from gateway.agent.provenance import Kept, Provenance
+from gateway.agent.workspace.folders import Workspaces
 from gateway.domain.file import KeptFile
 from gateway.domain.memory import About, Fact
 from gateway.domain.reminder import Reminder, ReminderKind, WhenLate
@@ -153,6 +154,11 @@ class ToolHost(Struct, frozen=True, kw_only=True):
     redact: Callable[[str], str]
     home: Path
     aside: RunsAside = at_once
+
+    @property
+    def workspaces(self) -> Workspaces:
+        """The folders of the conversations."""
+        return Workspaces(self.home / "workspaces")
 
     def settings(self, kind: type[S]) -> S:
         """The section of this kind, or its defaults."""

@@ -1,0 +1,1 @@
+"""The folder of a conversation: what its tools read, write and run in."""
