@@ -1,0 +1,57 @@
+"""What is started for a command in a sandbox."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.runtime import sandbox
+from gateway.runtime.sandbox import Lent, Limits, Sandbox, argv
+from tests.support.syscall_filter import ARCHITECTURES, FOLDER, program
+
+COMMAND = ["make", "the tea; now"]
+
+
+def started(**how: object) -> str:
+    return " ".join(argv(Sandbox(folder=Path("/home/w"), **how), COMMAND))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("machine", ARCHITECTURES)
+def test_the_filters_are_those_of_their_source(machine: str) -> None:
+    assert FOLDER.joinpath(f"{machine}.bpf").read_bytes() == program(machine)
+
+
+def test_the_command_stands_last_and_as_it_is() -> None:
+    assert argv(Sandbox(folder=Path("/w")), COMMAND)[-2:] == COMMAND
+
+
+def test_the_workspace_and_lent_folders_alone_are_of_the_host() -> None:
+    lent = (Lent(name="a", path=Path("/srv/a")), Lent(name="b", path=Path("/srv/b"), write=True))
+    words = started(lent=lent, shown=(Lent(name="s", path=Path("/srv/s"), write=True),), proxy=Path("/srv/proxy"))
+    for each in (
+        " --bind /home/w /workspace ",
+        " --ro-bind /srv/a /folders/a ",
+        " --bind /srv/b /folders/b ",
+        " --ro-bind /srv/s /skills/s ",
+        " --ro-bind /srv/proxy /run/proxy ",
+    ):
+        assert each in words
+    assert words.count(" --bind ") == 2
+    assert words.index(" --remount-ro / ") > words.index(" /run/proxy ")
+
+
+def test_every_network_has_a_name_space_of_its_own() -> None:
+    assert "--unshare-net" in started(network="public", proxy=Path("/srv/proxy"))
+
+
+def test_limits_are_the_kernels() -> None:
+    words = started(limits=Limits(memory=1, processes=2, file=3, cpu=4, scratch=5, shared=6, open_files=7))
+    assert " prlimit --as=1 --nproc=2 --fsize=3 --cpu=4 --nofile=7 --core=0 -- " in words
+    assert " --size 6 --perms 1777 --tmpfs /dev/shm " in words
+    assert " --size 5 --perms 1777 --tmpfs /tmp " in words
+
+
+def test_elsewhere_than_on_linux_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox.sys, "platform", "darwin")  # type: ignore[attr-defined]
+    assert "Linux alone" in sandbox.why_not.__wrapped__()
