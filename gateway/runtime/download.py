@@ -1,8 +1,7 @@
 """Fetches the page at a stranger's address, from public servers alone.
 
-The owner of a name decides where it leads, and may change that between two looks. So the address is judged where its
-socket is made, for every redirect anew: no other address is ever connected to. No proxy is used, because a proxy
-would look names up by itself. One session serves one page, so nothing is remembered between pages.
+The address is judged where its socket is made (`addresses.py`), for every redirect anew. No proxy is used, because a
+proxy would look names up by itself. One session serves one page, so nothing is remembered between pages.
 
 aiohttp is used by itself here, and not below httpx as for providers: only aiohttp lets the sockets be made by us and
 the body be read packed.
@@ -14,12 +13,10 @@ import asyncio
 import socket
 import zlib
 from collections.abc import Callable, Collection
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass
-from errno import EACCES
 from functools import partial
 from http import HTTPStatus
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
 import aiohttp
@@ -27,33 +24,19 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from msgspec import Struct, field
 from yarl import URL
 
+from gateway.runtime.addresses import PRIVATE, Address, is_public, judge, literal, look_up, lookups
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ToolError
 from gateway.runtime.sockets import SlowSocket, slow_socket
-
-Address = IPv4Address | IPv6Address
 
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 _MOST_REDIRECTS: Final = 5
 _CONNECT: Final = 10.0  # seconds
 _SILENCE: Final = 10.0  # seconds
-_LOOKUPS: Final = 8  # names that are looked up at once
 _LONGEST_URL: Final = 2_000
 _HEAD: Final = 256 * 1024  # bytes on the wire before a page begins, those of encryption included
 _WRAPPED: Final = 2  # the bytes of a page on the wire for each of its own: some servers send tiny chunks
 _ENDLESS: Final = "it sends much more than a page"
-_PRIVATE: Final = "the address is not on the public internet"
-_NAT64: Final = IPv6Network("64:ff9b::/96")  # RFC 6052: an IPv4 address behind a translator
-# What `ipaddress` takes for public in some release, and nobody serves pages from: 6to4 (RFC 3056) with its relays
-# (RFC 7526), Teredo (RFC 4380), site-local (RFC 3879), the translators' own (RFC 8215), IPv4-compatible (RFC 4291),
-# IETF's own (RFC 6890), documentation (RFC 9637), segment routing (RFC 9602).
-_NOT_PUBLIC: Final = tuple(
-    ip_network(each)
-    for each in (
-        "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4", "::/96", "64:ff9b:1::/48", "100::/64",
-        "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",
-    )
-)  # fmt: skip
 
 
 class Download(Struct, frozen=True, kw_only=True):
@@ -67,23 +50,6 @@ class Download(Struct, frozen=True, kw_only=True):
     cut: bool
 
 
-def is_public(address: Address) -> bool:
-    """Say whether an address belongs to the public internet, as far as addresses say so."""
-    if isinstance(address, IPv6Address):
-        if address.ipv4_mapped is not None:
-            return is_public(address.ipv4_mapped)
-        if address in _NAT64:
-            return is_public(IPv4Address(int(address) & 0xFFFFFFFF))
-    if any(address in network for network in _NOT_PUBLIC if network.version == address.version):
-        return False
-    return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
-
-
-def _lookups() -> ThreadPoolExecutor:
-    """Threads of their own: a name whose server says nothing keeps one busy for long, and others need the loop's."""
-    return ThreadPoolExecutor(max_workers=_LOOKUPS, thread_name_prefix="lookup")
-
-
 @dataclass(frozen=True, slots=True)
 class _Resolver(AbstractResolver):
     """The system's look-up of names."""
@@ -92,8 +58,7 @@ class _Resolver(AbstractResolver):
 
     async def resolve(self, host: str, port: int = 0, family: int = socket.AF_INET) -> list[ResolveResult]:
         """The addresses of a name. Raises OSError."""
-        look = partial(socket.getaddrinfo, host, port, family=family, type=socket.SOCK_STREAM)
-        found = await asyncio.get_running_loop().run_in_executor(self.threads, look)
+        found = await look_up(host, port, self.threads, family)
         return [
             ResolveResult(
                 hostname=host, host=str(where[0]), port=port, family=kind, proto=protocol, flags=socket.AI_NUMERICHOST
@@ -117,7 +82,7 @@ class Downloader(Struct, frozen=True, kw_only=True):
     most: int = 5_000_000
     seconds: float = 20.0
     allows: Callable[[Address], bool] = is_public
-    resolver: Callable[[], AbstractResolver] = field(default_factory=lambda: partial(_Resolver, _lookups()))
+    resolver: Callable[[], AbstractResolver] = field(default_factory=lambda: partial(_Resolver, lookups()))
 
     async def get(self, address: str) -> Download:
         """Fetch what lies at an address. Raises ToolError."""
@@ -145,7 +110,7 @@ class Downloader(Struct, frozen=True, kw_only=True):
         try:
             url = URL(address) if base is None else base.join(URL(address))
             host = url.host
-            literal = _literal(url.raw_host or "")
+            written = literal(url.raw_host or "")
         except ValueError:
             raise ToolError(f"{address[:200]!r} is no web address.") from None
         if url.scheme not in ("http", "https") or not host or len(str(url)) > _LONGEST_URL:
@@ -154,8 +119,8 @@ class Downloader(Struct, frozen=True, kw_only=True):
             raise ToolError("An address with a name and a password in it is not asked for.")
         if url.port not in self.ports:
             raise ToolError(f"Port {url.port} is not asked; the ports are {', '.join(map(str, self.ports))}.")
-        if literal is not None and not self.allows(literal):
-            raise ToolError(f"{host} cannot be read: {_PRIVATE}.")
+        if written is not None and not self.allows(written):
+            raise ToolError(f"{host} cannot be read: {PRIVATE}.")
         return url.with_fragment(None)
 
     def _session(self, sockets: list[SlowSocket]) -> aiohttp.ClientSession:
@@ -174,9 +139,7 @@ class Downloader(Struct, frozen=True, kw_only=True):
 
     def _socket(self, sockets: list[SlowSocket], place: aiohttp.AddrInfoType) -> SlowSocket:
         """A socket for an address that was looked up, one more of these. Raises OSError for one that is not public."""
-        literal = _literal(str(place[4][0]))
-        if literal is None or not self.allows(literal):
-            raise PermissionError(EACCES, _PRIVATE)
+        judge(place, self.allows)
         sockets.append(slow_socket(place))
         sockets[-1].left = _HEAD
         return sockets[-1]
@@ -212,14 +175,6 @@ def _reason(error: Exception) -> str:
     inner = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     said = inner.strerror if isinstance(inner, OSError) and inner.strerror else str(inner)
     return (said or type(inner).__name__)[:200].rstrip(".")
-
-
-def _literal(host: str) -> Address | None:
-    """The address that a host is written as; None: it is a name."""
-    try:
-        return ip_address(host.partition("%")[0])
-    except ValueError:
-        return None
 
 
 def _unpacked(packed: bytes, encoding: str, most: int) -> bytes:

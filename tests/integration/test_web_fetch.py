@@ -20,9 +20,10 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from gateway.agent.files.page import is_readable
 from gateway.agent.tools.web_fetch import WebFetchTool
 from gateway.context.prompts import OPENER, neutralise
+from gateway.runtime.addresses import Address
 from gateway.runtime.aside import WorkerProcess, at_once
 from gateway.runtime.clock import SystemClock
-from gateway.runtime.download import Address, Downloader
+from gateway.runtime.download import Downloader
 from gateway.runtime.errors import ToolError
 from tests.support.tools import called
 

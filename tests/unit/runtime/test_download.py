@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from gateway.runtime.addresses import is_public
 from gateway.runtime.clock import SystemClock
-from gateway.runtime.download import Downloader, is_public
+from gateway.runtime.download import Downloader
 from gateway.runtime.errors import ToolError
 
 PUBLIC = ["93.184.215.14", "1.1.1.1", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"]
