@@ -105,6 +105,9 @@ def may_demand(text: str) -> bool:
 def _sent(message: Message) -> Iterable[str]:
     """The origins of foreign words in what a person sent."""
     note = note_of(message)
+    if origin := note.get("origin"):
+        yield origin
+        return
     own, said = note.get("own"), note.get("said", text_of(message))
     if isinstance(own, str) and not _OWN_REPLY.fullmatch(said.replace(own, "", 1).strip()):
         yield _QUOTED

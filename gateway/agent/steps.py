@@ -16,6 +16,7 @@ from gateway.agent.tools.base import Around, Files, Question, Recall, ReminderBo
 from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.agent.tools.outputs import OutputLimits, Outputs
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime, Traced, untraced
+from gateway.agent.waking import Waking
 from gateway.domain.message import Message, ToolCall, note_of, tool_result
 from gateway.runtime.clock import Clock
 from gateway.runtime.points import Points
@@ -37,6 +38,7 @@ class ToolSteps:
     files: Files
     memories: Memories
     reminders: ReminderBook
+    waking: Waking
     limits: OutputLimits
     clock: Clock
     points: Points
@@ -128,6 +130,7 @@ class ToolSteps:
                 self.memories, conversation.stored.session, conversation.stored.messages, self._provenance.origin
             ),
             reminders=self.reminders,
+            wake=partial(self.waking.wake, conversation.stored.session.key, self.caller.source),
             provenance=self._provenance,
             admin=self.caller.admin,
             todos=conversation.fresh.todos,

@@ -44,6 +44,7 @@ from gateway.agent.steps import ToolSteps
 from gateway.agent.tools.base import Tool, ToolHost
 from gateway.agent.tools.offer import OWN, OfferRule, PlaceRule, Rule, Toolbox
 from gateway.agent.tools.runtime import untraced
+from gateway.agent.waking import Waking
 from gateway.app.accounts import AccountLeases, AccountNotes
 from gateway.app.alerts import Alerts
 from gateway.app.config import Config
@@ -350,6 +351,7 @@ def _agents(base: _Base, parts: Parts) -> tuple[Agents, list[Callable[[], Awaita
             ToolSteps,
             toolbox=toolbox,
             memories=sessions.memories,
+            waking=Waking(store=store, clock=clock),
             limits=config.tools,
             clock=clock,
             points=base.points,

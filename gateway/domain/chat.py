@@ -24,6 +24,7 @@ InboundKind = Literal[
     "press",
     "expiry",
     "schedule",
+    "ended",
     "forget",
     "unreadable",
     "left",
@@ -193,7 +194,8 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     running turn (a message of its own if none runs), `queue` for text that waits for a turn of its own
     whatever the busy mode, `press` for a button whose token is `text`,
     `expiry` for the gateway's own request to end the session whose id is `text`, `schedule` for a prompt whose
-    time has come, `forget` for the gateway's own request to forget all that the source's person said under this key,
+    time has come, `ended` for something that ran in the background and has ended (`woke` says it in a short line),
+    `forget` for the gateway's own request to forget all that the source's person said under this key,
     (they asked for that elsewhere), and `unreadable` for one that its store can no longer read. Never stored are `left`
     and `joined`, the bot can show nothing in the chat any more, `text` says why, and it can again; `renamed`, the
     chat was called `text` before; and `unread`, a person sent what the bot cannot read, which `text` names.
@@ -225,6 +227,7 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     notice: str = ""
     can_wait: bool = False
     amends: tuple[str, ...] = ()
+    woke: str = ""
 
     @cached_property  # asked again and again on the way to a turn
     def command(self) -> CommandCall | None:
@@ -235,7 +238,7 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     @property
     def is_own_request(self) -> bool:
         """Say whether the gateway made this message itself; such a message tells nothing of the people in the chat."""
-        return self.kind in ("expiry", "schedule", "forget")
+        return self.kind in ("expiry", "schedule", "ended", "forget")
 
     @property
     def is_group_file(self) -> bool:
@@ -264,10 +267,10 @@ _NO_QUOTES: Final = {**_NO_BRACKETS, ord('"'): "'", ord("<"): "(", ord(">"): ")"
 _LONGEST_NAME: Final = 100  # characters of a file's
 
 
-def one_line(name: str) -> str:
+def one_line(name: str, most: int = _LONGEST_NAME) -> str:
     """A file's name as it may stand in a sentence: no line ends, brackets, quotes or control characters."""
     shown = "".join(character if character.isprintable() else " " for character in name.translate(_NO_QUOTES))
-    return " ".join(shown.split())[:_LONGEST_NAME]
+    return " ".join(shown.split())[:most]
 
 
 def file_note(file: Attachment) -> dict[str, Any]:
@@ -315,6 +318,7 @@ MOST_PLACE: Final = 4_000_000_000_000_000  # of rows that somebody waits for; un
 # takes a fifth of a millisecond.
 MOST_IN_ROUND: Final = 100
 SCHEDULED: Final = "schedule:"  # the event ids of prompts that run by the clock begin so
+ENDED: Final = "ended:"  # the same, of what ran in the background and has ended
 
 
 class Outbound(Struct, frozen=True, kw_only=True):

@@ -33,6 +33,7 @@ from gateway.agent.running import RunningTurn, RunningTurns
 from gateway.agent.steps import close_open_calls, has_open_calls
 from gateway.agent.tools.base import Question
 from gateway.agent.tools.offer import Caller
+from gateway.agent.waking import woken
 from gateway.commands.base import HeldLane
 from gateway.commands.runner import CommandRunner, sentence_for
 from gateway.context import feedback
@@ -90,6 +91,7 @@ NOT_CLEANED = (
 )
 RULE_ENDED = "This rule no longer holds: “{rule}” To have it back, send: /pin {rule}"
 RULE_PINNED = "This rule is pinned and still holds: “{rule}” To take it away, send: /unpin {number}"
+WOKEN = "I go on by myself: {what}."
 KEPT_ASIDE = "What you added while I worked is kept, and not answered; ask again if it still matters."
 _RULES_TOLD: Final = 5  # of those that one message takes back, the newest
 _CONFIRMED = "command"  # the name of a command's question among those of its item
@@ -348,9 +350,11 @@ class Turns(Struct, kw_only=True):
         if said is None:
             return await observer.begin()
         key = conversation.stored.session.key
-        message, before = without_files(key, said, NOT_FETCHED), list[Message]()
+        message, before = woken(said) if said.woke else without_files(key, said, NOT_FETCHED), list[Message]()
         try:
             await observer.begin()
+            if said.woke:
+                await observer.tell_once("woken", WOKEN.format(what=said.woke))
             if said.attachments:
                 observer.phase("fetching files")
                 message = await self.agents.files.message(conversation, said, observer.alive, observer.tell_once)

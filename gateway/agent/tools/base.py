@@ -125,6 +125,13 @@ class ReminderBook(Protocol):
         """Another text (of this `origin`), another time, or both."""
 
 
+class Wakes(Protocol):
+    """Have the caller's conversation go on when something has ended that runs in the background, also after the turn
+    (see `gateway.agent.waking.Waking.wake`)."""
+
+    async def __call__(self, cause: str, what: str, text: str) -> None: ...
+
+
 class ToolContext(Struct, kw_only=True):
     """Everything that a call may use. A tool may change two things, which are stored with the step: it replaces the
     tuple `todos`, and `found`, the names of those `hidden` tools that are on offer from the next step on."""
@@ -136,6 +143,7 @@ class ToolContext(Struct, kw_only=True):
     files: Files
     reminders: ReminderBook
     memory: MemoryAccess | None = None
+    wake: Wakes | None = None
     provenance: Provenance = field(default_factory=Provenance)  # of what the turn has read
     admin: bool = False  # whether the person whom the turn answers is one
     todos: tuple[Todo, ...] = field(default=())
