@@ -28,6 +28,6 @@
                   embeddings      searches by what was meant
                   forgetting      words that a person wants gone (holding: all that holds them)
 
-`tools/` has Legato's own tools, `mcp/` the tools of MCP servers, `files/` what people and models send each other, and
-`memory/` what outlives sessions.
+`tools/` has Legato's own tools, `mcp/` the tools of MCP servers, `files/` what people and models send each other,
+`workspace/` the folder of each conversation, and `memory/` what outlives sessions.
 """

@@ -40,6 +40,7 @@ class ToolSteps:
     reminders: ReminderBook
     waking: Waking
     limits: OutputLimits
+    turn: str  # the id of the item that the turn answers
     clock: Clock
     points: Points
     traced: Traced = untraced
@@ -133,6 +134,7 @@ class ToolSteps:
             wake=partial(self.waking.wake, conversation.stored.session.key, self.caller.source),
             provenance=self._provenance,
             admin=self.caller.admin,
+            turn=self.turn,
             todos=conversation.fresh.todos,
             hidden=self._offer.hidden,
         )

@@ -537,6 +537,7 @@ class Turns(Struct, kw_only=True):
         )
         steps = self.agents.steps(
             caller=Caller(source=item.inbound.source, admin=access.is_admin(item.inbound.source)),
+            turn=item.id,
             writer=recorder,
             observer=observer,
             reply=observer.reply,

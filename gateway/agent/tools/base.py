@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 from msgspec import Struct, field
 
 from gateway.agent.provenance import Kept, Provenance
-from gateway.agent.workspace.folders import Workspaces
+from gateway.agent.workspace.folders import Turn, Workspaces, WorkspaceSettings
 from gateway.domain.file import KeptFile
 from gateway.domain.memory import About, Fact
 from gateway.domain.reminder import Reminder, ReminderKind, WhenLate
@@ -146,9 +146,15 @@ class ToolContext(Struct, kw_only=True):
     wake: Wakes | None = None
     provenance: Provenance = field(default_factory=Provenance)  # of what the turn has read
     admin: bool = False  # whether the person whom the turn answers is one
+    turn: str = ""  # the id of the item that the turn answers
     todos: tuple[Todo, ...] = field(default=())
     hidden: Sequence[HiddenTool] = ()
     found: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> Turn:
+        """The turn, as what it changes in the workspace is kept."""
+        return Turn(id=self.turn, session=self.session.id, at=self.clock.now())
 
 
 class ToolHost(Struct, frozen=True, kw_only=True):
@@ -166,7 +172,12 @@ class ToolHost(Struct, frozen=True, kw_only=True):
     @property
     def workspaces(self) -> Workspaces:
         """The folders of the conversations."""
-        return Workspaces(self.home / "workspaces")
+        return Workspaces(self.home / "workspaces", self.settings(WorkspaceSettings))
+
+    @property
+    def used_workspaces(self) -> Workspaces | None:
+        """The same; None where they are switched off."""
+        return self.workspaces if self.workspaces.settings.enabled else None
 
     def settings(self, kind: type[S]) -> S:
         """The section of this kind, or its defaults."""

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from gateway.agent.files.kinds import picture_type
 from gateway.agent.tools.base import ToolContext, schema
-from gateway.agent.tools.read_file import chosen
+from gateway.agent.tools.read_file import chosen, in_workspace
+from gateway.agent.workspace.folders import Workspaces
 from gateway.domain.file import encoded
 from gateway.runtime.errors import ToolError
 
@@ -29,29 +30,43 @@ class SendFileTool:
 
     name = "send_file"
     description = (
-        "Sends the person a text file that you write, for what they want as a file or what is too long for a message; "
-        "or, with `file`, one that was sent in this conversation: pictures are shown."
+        "Sends the person a text file that you write, for what they want as a file or is too long for a message; or "
+        "`file`, one of the workspace or sent here: pictures are shown."
     )
     parameters = schema(
-        name={"type": "string", "description": "With an ending that says what it is, such as notes.md."},
-        content={"type": "string", "description": "The text of a file that you write."},
-        file={"type": "string", "description": "Instead of `content`: its name or id, as read_file lists them."},
-        caption={"type": "string", "description": "A sentence or two to be shown with it."},
+        name={"type": "string"},
+        content={"type": "string"},
+        file={"type": "string", "description": "Instead of `content`: its path, name or id."},
+        caption={"type": "string"},
     )
     read_only = False
     idempotent = False
     brings = ""
     timeout = 60.0
 
+    def __init__(self, workspaces: Workspaces | None = None) -> None:
+        self._workspaces = workspaces
+
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """The name of the file that was sent."""
         caption = _caption(arguments)
         if arguments.get("file") and not arguments.get("content"):  # some models fill in everything, with nothing
-            name, mime, data = await _kept(arguments, context)
+            name, mime, data = await self._kept(arguments, context)
         else:
             name, mime, data = _written(arguments)
         await context.files.send(name, mime, data, caption)
         return f"The file {name} ({len(data):,} bytes) is on its way to the person; do not repeat its content."
+
+    async def _kept(self, arguments: Mapping[str, Any], context: ToolContext) -> tuple[str, str, bytes]:
+        """Name, type and bytes of a file of the workspace or the conversation. Its bytes tell its type."""
+        wanted: str = arguments["file"]
+        name, content = wanted, await in_workspace(self._workspaces, wanted, context)
+        if content is None:
+            file = await chosen(context.files, wanted)
+            name, content = file.name or "file", await context.files.content(file)
+        if not content:
+            raise ToolError(f"{wanted[:100]!r} is empty or not kept any more, so it cannot be sent.")
+        return safe_name(arguments.get("name") or name), picture_type(content) or _OTHER, content
 
 
 def _written(arguments: Mapping[str, Any]) -> tuple[str, str, bytes]:
@@ -65,15 +80,6 @@ def _written(arguments: Mapping[str, Any]) -> tuple[str, str, bytes]:
         raise ToolError(f"`content` has {len(content):,} characters, and {_MOST:,} can be sent; send it in parts.")
     name = safe_name(name)
     return name, _mime(name), encoded(name, content)
-
-
-async def _kept(arguments: Mapping[str, Any], context: ToolContext) -> tuple[str, str, bytes]:
-    """The same of a file of the conversation. Its bytes tell its type."""
-    file = await chosen(context.files, arguments["file"])
-    content = await context.files.content(file)
-    if not content:
-        raise ToolError(f"{arguments['file'][:100]!r} is empty or not kept any more, so it cannot be sent.")
-    return safe_name(arguments.get("name") or file.name or "file"), picture_type(content) or _OTHER, content
 
 
 def _caption(arguments: Mapping[str, Any]) -> str:
@@ -102,4 +108,4 @@ def safe_name(name: str) -> str:
     return f"_{plain}" if _DEVICE.fullmatch(plain) else plain or "file.txt"
 
 
-TOOLS = (lambda _: SendFileTool(),)
+TOOLS = (lambda host: SendFileTool(host.used_workspaces),)

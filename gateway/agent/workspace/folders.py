@@ -3,27 +3,72 @@
 from __future__ import annotations
 
 from hashlib import blake2s
+from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from msgspec import Struct
+from msgspec import Struct, field
+from pydantic import Field
 
 from gateway.domain.chat import SessionKey
+from gateway.domain.settings import Count, Flag, Section
+
+if TYPE_CHECKING:
+    from gateway.agent.workspace.workspace import Workspace
 
 _LONGEST_NAME: Final = 120  # of a folder
+_KEPT: Final = ".kept"  # the folder of what was there before: no conversation's name begins with a dot
+
+
+class WorkspaceSettings(Section):
+    """The folder of each conversation, in which the model reads and writes files: see docs/tools.md."""
+
+    enabled: Flag = Field(True, description="whether the model has the tools that write, list and search its files")
+    most_mb: Count = Field(500, description="megabytes of 1,000,000 bytes that one may hold, and as many for versions")
+    most_files: Count = Field(20_000, description="files and folders that one may hold")
+    keep_days: Count = Field(30, description="days for which it is kept what was there before a change")
+
+
+class Turn(Struct, frozen=True, kw_only=True):
+    """The turn that is about to change something: its id, its session's, and the time in seconds since the epoch."""
+
+    id: str
+    session: str
+    at: float
 
 
 class Workspaces(Struct, frozen=True):
     """All of them, in a folder of the gateway's home."""
 
     root: Path
+    settings: WorkspaceSettings = field(default_factory=WorkspaceSettings)
 
     def folder(self, key: SessionKey) -> Path:
         """The folder of a conversation, made if it is missing. Only the gateway's user may enter it."""
         path = self.root / name_of(key)
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
         return path
+
+    def of(self, key: SessionKey) -> Workspace:
+        """The workspace of a conversation."""
+        # By name: most conversations need none of it.
+        made: Workspace = import_module("gateway.agent.workspace.workspace").opened(
+            self.folder(key), self._kept(key), self.settings
+        )
+        return made
+
+    def remove(self, key: SessionKey) -> bool:
+        """Remove all that a conversation has here; say whether it had something. Raises OSError."""
+        places = [self.root / name_of(key), self._kept(key)]
+        there = [each for each in places if each.exists()]
+        for place in there:
+            import_module("gateway.agent.workspace.tree").wipe(place)
+        return bool(there)
+
+    def _kept(self, key: SessionKey) -> Path:
+        return self.root / _KEPT / name_of(key)
 
 
 def name_of(key: SessionKey) -> str:

@@ -1,0 +1,77 @@
+"""Which files of a workspace nobody looks for: what .gitignore names, and the insides of .git.
+
+The rules are git's (https://git-scm.com/docs/gitignore). A stranger's file may hold them, so each is matched name by
+name, in a time that no pattern can stretch. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import Final
+
+from msgspec import Struct
+
+FILE: Final = ".gitignore"
+LARGEST: Final = 100_000  # bytes of one that is read
+_MOST_RULES: Final = 500  # of one file
+_ESCAPED: Final = re.compile(r"\\(.)")
+
+
+class Rule(Struct, frozen=True, kw_only=True):
+    """One line of the .gitignore in a `folder`, which is "" or ends with a slash. `**` among the `names` stands for any
+    number of folders."""
+
+    folder: str
+    names: tuple[str, ...]
+    folders_only: bool
+    takes_back: bool
+
+
+def rules_in(text: str, folder: str) -> list[Rule]:
+    """The rules of a .gitignore in this folder."""
+    return [rule for line in text.splitlines()[:_MOST_RULES] if (rule := _rule(line, folder)) is not None]
+
+
+def _rule(line: str, folder: str) -> Rule | None:
+    line = re.sub(r"(?<!\\)\s+$", "", line)
+    takes_back, line = line.startswith("!"), line.removeprefix("!")
+    if not line or line.startswith("#"):
+        return None
+    folders_only, path = line.endswith("/"), line.rstrip("/")
+    anywhere = () if "/" in path else ("**",)
+    plain = _ESCAPED.sub(lambda found: f"[{found[1]}]" if found[1] in "*?[" else found[1], path)
+    names = tuple(name.replace("[^", "[!") for name in plain.split("/") if name)
+    if not names:
+        return None
+    return Rule(folder=folder, names=(*anywhere, *names), folders_only=folders_only, takes_back=takes_back)
+
+
+def is_ignored(path: str, rules: Sequence[Rule], *, is_folder: bool) -> bool:
+    """Say whether a path is left out. Of the rules that fit, the last one counts."""
+    if is_folder and path.rpartition("/")[2] == ".git":
+        return True
+    for rule in reversed(rules):
+        applies = (is_folder or not rule.folders_only) and path.startswith(rule.folder)
+        if applies and _fits(rule.names, path[len(rule.folder) :].split("/")):
+            return not rule.takes_back
+    return False
+
+
+def _fits(pattern: Sequence[str], names: Sequence[str]) -> bool:
+    reached = set(_with_none({0}, pattern))
+    for name in names:
+        after = {at for at in reached if at < len(pattern) and pattern[at] == "**"}
+        after |= {at + 1 for at in reached if at < len(pattern) and fnmatchcase(name, pattern[at])}
+        reached = set(_with_none(after, pattern))
+    return len(pattern) in reached
+
+
+def _with_none(reached: set[int], pattern: Sequence[str]) -> Iterator[int]:
+    """The same places, and those behind a `**` that stands for no folder."""
+    for at in reached:
+        yield at
+        while at < len(pattern) and pattern[at] == "**":
+            at += 1
+            yield at
