@@ -438,6 +438,7 @@ def _own_tools(base: _Base, parts: Parts) -> list[Tool]:
         clock=base.clock,
         redact=base.redact,
         home=config.home.absolute(),
+        own=[each.resolve() for each in (config.at("."), config.home, config.database) if each],
         aside=base.pages,
     )
     return [*configured_tools(host), *parts.tools]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -23,14 +23,17 @@ _KEPT: Final = 12_000  # bytes of output at its beginning, and as many at its en
 _LAST_WORDS: Final = 1.0  # seconds in which output from before a program's end is still read
 _ROUNDS: Final = 20  # of looking for processes that a program left: they may start others meanwhile
 _ERRORS: Final = 2  # the number of stderr
+_LOOKS: Final = 0.25  # seconds between two looks of a watch
+_PAUSES: Final = 10  # times as long as a look took, at least
 
 
 class ProgramResult(Struct, frozen=True, kw_only=True):
-    """The end of a program. `code` is negative for a signal; `late`: it took longer than it might. `errors` is what
-    it wrote to stderr, where that is kept apart."""
+    """The end of a program. `code` is negative for a signal; `late`: it took longer than it might; `excess`: the watch
+    ended it, for this reason. `errors` is what it wrote to stderr, where that is kept apart."""
 
     code: int
     late: bool
+    excess: str = ""
     output: str
     errors: str = ""
 
@@ -44,18 +47,38 @@ async def run(
     clock: Clock,
     apart: bool = False,
     own: bool = False,
+    watch: Callable[[int], str] | None = None,
 ) -> ProgramResult:
     """Run a program, and end everything that it started. `apart`: its stderr is no part of its output. `own`: it is a
-    command of Legato's. Raises OSError if it cannot be started."""
+    command of Legato's. `watch` looks at its process, in a thread, and gives a reason to end it, or "". Raises OSError
+    if it cannot be started."""
     transport, written = await _started(argv, folder, environment if own else marked(environment), apart=apart)
     try:
-        late = not await comes_within(written.exited, seconds, clock)
+        late, excess = await _over(transport.get_pid(), written, watch, seconds, clock)
         code = transport.get_returncode() or 0
         _end(transport)  # also what runs in the background, and may hold the output open
         await comes_within(written.closed, _LAST_WORDS, clock)
     finally:
         await _closed(transport, written)
-    return ProgramResult(code=code, late=late, output=written.output.text(), errors=written.errors.text())
+    return ProgramResult(
+        code=code, late=late, excess=excess, output=written.output.text(), errors=written.errors.text()
+    )
+
+
+async def _over(
+    pid: int, written: _Written, watch: Callable[[int], str] | None, seconds: float, clock: Clock
+) -> tuple[bool, str]:
+    """Wait until a program ends, its time is over, or its watch has a reason to end it. Returns the last two."""
+    due, pause = clock.monotonic() + seconds, seconds if watch is None else _LOOKS
+    while not await comes_within(written.exited, min(pause, due - clock.monotonic()), clock):
+        looked = clock.monotonic()
+        if looked >= due:
+            return True, ""
+        if watch is not None:
+            if reason := await asyncio.to_thread(watch, pid):
+                return False, reason
+            pause = max(_LOOKS, _PAUSES * (clock.monotonic() - looked))
+    return False, ""
 
 
 class _BoundedOutput:

@@ -2,29 +2,42 @@
 
 In it stand the system's programs, read-only; the folders that are lent; and one folder that is the home, the working
 folder, and the only place that can be written for long. Nothing else of this machine is there: no other process, no
-network, no socket, no variable. `docs/sandbox.md` says what each line is for.
+network, no socket, no variable. docs/sandbox.md says what holds, and what does not.
+
+The kernel keeps each process to its limits. What all of them take together, and what the folder takes, is looked at
+four times a second (`excess`): control groups would be exact, but few machines give them to a program that is not root.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from errno import EACCES, ENAMETOOLONG
 from functools import cache
+from itertools import islice
+from math import inf
 from pathlib import Path
+from shutil import disk_usage
 from typing import Final, Literal
 
 from msgspec import Struct, field
 
+from gateway.runtime import program
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import ToolError
 from gateway.runtime.inside import marked
+from gateway.runtime.structs import replace
 
 WORKSPACE: Final = "/workspace"
 FOLDERS: Final = "/folders"
 SHOWN: Final = "/skills"
 PROXY: Final = "/run/proxy"
-STANDS: Final = b"\n"  # the first byte on stderr: the sandbox stands, and what follows is the command's
+STANDS: Final = ".\n"  # the first line on stderr: the sandbox stands, and what follows is the command's
 Network = Literal["none", "listed", "public"]
 
 _FILES: Final = Path(__file__).with_name("sandbox_files")
@@ -39,7 +52,13 @@ _ETC: Final = ("alternatives", "ld.so.cache", "localtime", "ssl/certs", "ssl/ope
 _OWN: Final = "/run/etc"
 _OWN_ETC: Final = ("passwd", "group", "hosts", "nsswitch.conf")
 _NAMESPACES: Final = ("user", "pid", "net", "ipc", "uts", "cgroup-try")
+_CODE: Final = (Path(__file__).resolve().parents[2], Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve())
+_OF_THE_KERNEL: Final = ("/proc", "/sys", "/dev", "/run", "/var/run")
 _PROBE_SECONDS: Final = 10.0
+_MOST_OF_ROOT: Final = 1_000  # processes of all sandboxes of a gateway that runs as root
+_BLOCK: Final = 512  # bytes; stat(2)
+_HIDING: Final = (EACCES, ENAMETOOLONG)
+_LEAST_FREE: Final = 200_000_000  # bytes of a disk
 
 
 class Lent(Struct, frozen=True, kw_only=True):
@@ -51,15 +70,14 @@ class Lent(Struct, frozen=True, kw_only=True):
 
 
 class Limits(Struct, frozen=True, kw_only=True):
-    """What may be used: bytes, numbers, seconds. The kernel keeps each process to `memory`, `file` and `cpu`; of all
-    together, and of the folder, whoever runs the command asks `excess` from time to time."""
+    """What may be used: bytes, numbers, seconds. The kernel keeps each process to `memory`, `file` and `cpu`."""
 
-    memory: int = 2_000_000_000
+    memory: int = 2_000_000_000  # of one process, and of all
     processes: int = 200  # with threads
     file: int = 500_000_000
     cpu: int = 600
-    folder: int = 500_000_000
-    files: int = 20_000
+    folder: int = 500_000_000  # on the disk
+    files: int = 20_000  # in the folder
     scratch: int = 200_000_000  # /tmp
     shared: int = 64_000_000  # /dev/shm
     open_files: int = 1_024
@@ -78,13 +96,50 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     limits: Limits = field(default_factory=Limits)
 
 
+def unlendable(folder: Lent, lent: Sequence[Lent], own: Sequence[Path]) -> str:
+    """The reason why a folder must not be lent, in words that can follow its name; "" for none. Paths are resolved.
+    `own` are the places of the gateway's data: whoever saw them would see all conversations and keys, and whoever wrote
+    its code would be the gateway."""
+    path = folder.path
+    if any(_touch(path, each) for each in (*own, *(_CODE if folder.write else ()))):
+        return "is, holds, or lies in a folder of Legato's own: lend another one"
+    if any(map(path.is_relative_to, _OF_THE_KERNEL)):
+        return "belongs to the system: lend another one"
+    if any(each.write and each is not folder and _touch(path, each.path) for each in lent):
+        return "lies in a folder that is lent for writing, or holds one: lend one of them"
+    return ""
+
+
+def _touch(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)
+
+
+async def run(sandbox: Sandbox, command: Sequence[str], *, seconds: float, clock: Clock) -> program.ProgramResult:
+    """Run a command in a sandbox to its end, or to the end of a limit. Raises ToolError if the sandbox does not come to
+    stand, and OSError if nothing can be started."""
+    limits = await asyncio.to_thread(_as_it_is, sandbox)
+    ended = await program.run(
+        argv(sandbox, command),
+        folder=Path("/"),
+        environment={"PATH": _PATH},  # process 1 of the sandbox shows it
+        seconds=seconds,
+        clock=clock,
+        watch=lambda pid: excess(pid, sandbox.folder, limits),
+    )
+    output = f"{ended.output}\n"  # which was without its last line's end
+    if not output.startswith(STANDS) and not ended.late:
+        raise ToolError(f"The sandbox did not come to stand: {_explained(output)}")
+    return replace(ended, output=output.removeprefix(STANDS).rstrip())
+
+
 def argv(sandbox: Sandbox, command: Sequence[str]) -> list[str]:
-    """Return what to start, so that a command runs in a sandbox. The first byte on stderr is STANDS. What is started
+    """Return what to start, so that a command runs in a sandbox. The first line on stderr is STANDS. What is started
     ends with the process that starts it, and all in the sandbox with it."""
     filter_ = _FILES / _FILTERS.get(platform.machine(), "none")
-    opened = f'exec "$@" 3<"{_quoted(filter_)}"'
+    counted = f'echo $$ >"{group}/cgroup.procs" && ' if (group := _group()) else ""
+    opened = f'{counted}exec "$@" 3<"{_quoted(filter_)}"'
     # A gateway that was killed while the sandbox was set up reads nothing more: then nothing is run.
-    started = 'echo >&2 && exec "$@"'
+    started = 'echo . >&2 && exec "$@"'
     return [
         *("/bin/sh", "-c", opened, "sh", "bwrap", *_arguments(sandbox), "--seccomp", "3", "--"),
         *("prlimit", *_rlimits(sandbox.limits), "--", "/bin/sh", "-c", started, "sh", *command),
@@ -106,9 +161,9 @@ def _arguments(sandbox: Sandbox) -> Iterator[str]:
     yield from ("--size", str(limits.scratch), "--perms", "1777", "--tmpfs", "/tmp", "--symlink", "../tmp", "/var/tmp")
     yield from ("--bind", str(sandbox.folder), WORKSPACE)
     for each in sandbox.lent:
-        yield from ("--bind" if each.write else "--ro-bind", str(each.path), f"{FOLDERS}/{each.name}")
+        yield from ("--bind-try" if each.write else "--ro-bind-try", str(each.path), f"{FOLDERS}/{each.name}")
     for each in sandbox.shown:
-        yield from ("--ro-bind", str(each.path), f"{SHOWN}/{each.name}")
+        yield from ("--ro-bind-try", str(each.path), f"{SHOWN}/{each.name}")
     if sandbox.proxy is not None:
         yield from ("--ro-bind", str(sandbox.proxy), PROXY)
     yield from ("--remount-ro", "/", "--chdir", WORKSPACE)
@@ -126,8 +181,29 @@ def _system() -> Sequence[str]:
     return there
 
 
+@cache
+def _group() -> Path | None:
+    """The control group for the sandboxes of a gateway that runs as root: the kernel limits the number of all users'
+    processes but root's. None for another user, and where there may be none."""
+    if os.geteuid() != 0:
+        return None
+    for tree in (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup")):  # of the first and the second version
+        if not (tree / "cgroup.procs").exists():
+            continue
+        for other in tree.glob("legato-*"):
+            if not Path("/proc", other.name.removeprefix("legato-")).exists():
+                with suppress(OSError):
+                    other.rmdir()
+        with suppress(OSError):
+            group = tree / f"legato-{os.getpid()}"
+            group.mkdir(exist_ok=True)
+            (group / "pids.max").write_text(str(_MOST_OF_ROOT), "ascii")
+            return group
+    return None
+
+
 def _rlimits(limits: Limits) -> Iterator[str]:
-    yield f"--as={limits.memory}"
+    yield f"--data={limits.memory}"  # what is only reserved, as by Node and Java, does not count
     yield f"--nproc={limits.processes}"
     yield f"--fsize={limits.file}"
     yield f"--cpu={limits.cpu}"
@@ -140,6 +216,99 @@ def _quoted(path: Path) -> str:
     return "".join(f"\\{sign}" if sign in '\\"$`' else sign for sign in str(path))
 
 
+def excess(pid: int, folder: Path, limits: Limits) -> str:
+    """The limit that a sandbox is over, in words that can follow "ended, because"; "" for none. `pid` is what was
+    started. Takes as long as reading the names in the folder takes."""
+    return (
+        _of_processes(list(islice(_threads(pid), limits.processes + 1)), limits)
+        or _of_folder(folder, limits)
+        or ("the disk of this machine is nearly full" if disk_usage(folder).free < _LEAST_FREE else "")
+    )
+
+
+def _as_it_is(sandbox: Sandbox) -> Limits:
+    """The limits of a command. A folder that is too large already may shrink, and not grow."""
+    limits = sandbox.limits
+    with suppress(OSError):
+        taken, files = _taken(sandbox.folder, inf, inf)
+        return replace(limits, folder=max(limits.folder, taken), files=max(limits.files, files))
+    return limits
+
+
+def _of_processes(threads: Sequence[tuple[int, int]], limits: Limits) -> str:
+    if len(threads) > limits.processes:
+        return f"it had more than {limits.processes} processes and threads"
+    pids = {pid for pid, _ in threads}
+    if sum(map(_memory, pids)) > limits.memory and sum(map(_share, pids)) > limits.memory:
+        return f"its processes took more than {limits.memory / 1e9:g} GB of memory"
+    return ""
+
+
+def _of_folder(folder: Path, limits: Limits) -> str:
+    try:
+        taken, files = _taken(folder, limits.folder, limits.files)
+    except OSError as error:
+        return f"its files could not be counted ({error.strerror})"
+    if taken > limits.folder or files > limits.files:
+        return f"the workspace may not grow beyond {limits.folder / 1e6:,.0f} MB or {limits.files:,} files: remove some"
+    return ""
+
+
+def _taken(folder: Path, enough: float, enough_files: float) -> tuple[int, int]:
+    """The bytes and the files of a folder, counted until they are more than enough."""
+    taken = files = 0
+    for entry in _entries(folder):
+        files += 1
+        with suppress(FileNotFoundError):
+            taken += _BLOCK * entry.stat(follow_symlinks=False).st_blocks
+        if taken > enough or files > enough_files:
+            break
+    return taken, files
+
+
+def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """All that is in a folder, and in its folders. Raises OSError for one that hides what is in it."""
+    waiting = [str(folder)]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as found:
+                for entry in found:
+                    yield entry
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+        except OSError as error:
+            if error.errno in _HIDING:
+                raise  # other folders are gone meanwhile
+
+
+def _threads(pid: int) -> Iterator[tuple[int, int]]:
+    """The threads of a process and of all that it started, each with its process."""
+    waiting = [pid]
+    while waiting:
+        process = waiting.pop()
+        with suppress(OSError):  # it has ended meanwhile
+            for task in os.listdir(f"/proc/{process}/task"):
+                yield process, int(task)
+                waiting += map(int, Path(f"/proc/{process}/task/{task}/children").read_text("ascii").split())
+
+
+def _memory(pid: int) -> int:
+    """The bytes that a process has for itself or shares with others of its kind; programs and files do not count."""
+    return sum(_kilobytes(f"/proc/{pid}/status", "RssAnon:", "RssShmem:")) * 1_024
+
+
+def _share(pid: int) -> int:
+    """The same, with its share alone of what several have."""
+    return sum(_kilobytes(f"/proc/{pid}/smaps_rollup", "Pss_Anon:", "Pss_Shmem:")) * 1_024
+
+
+def _kilobytes(file: str, *names: str) -> Iterator[int]:
+    with suppress(OSError):
+        for line in Path(file).read_text("utf-8", "replace").splitlines():
+            if line.startswith(names):
+                yield int(line.split()[1])
+
+
 @cache
 def why_not() -> str:
     """The reason why there is no sandbox on this machine, and what to do about it; "" where it holds. It is tried once
@@ -148,6 +317,8 @@ def why_not() -> str:
         return "there is a sandbox on Linux alone: run Legato in a virtual machine or a container that has one"
     if platform.machine() not in _FILTERS:
         return f"there is no filter of system calls for the processor {platform.machine()}"
+    if os.geteuid() == 0 and _group() is None:
+        return "root's processes cannot be limited here: run Legato as a user of its own"
     try:
         tried = subprocess.run(
             argv(Sandbox(folder=Path("/usr")), ["true"]),
@@ -159,7 +330,7 @@ def why_not() -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"it does not start ({error})"
-    if tried.returncode == 0 and tried.stderr == STANDS:
+    if tried.returncode == 0 and tried.stderr == STANDS.encode():
         return ""
     return _explained(tried.stderr.decode("utf-8", "replace"))
 

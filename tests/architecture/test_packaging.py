@@ -132,7 +132,10 @@ def test_no_file_names_a_registry_or_a_machine():
     )
     found = []
     for path in project_files():
-        if path.suffix in (".tiktoken", ".png", ".jpg", ".xz", ".bpf") or path == ROOT / "tests/architecture/test_packaging.py":
+        if (
+            path.suffix in (".tiktoken", ".png", ".jpg", ".xz", ".bpf")
+            or path == ROOT / "tests/architecture/test_packaging.py"
+        ):
             continue
         for number, line in enumerate(path.read_text().splitlines(), start=1):
             if match := forbidden.search(line):

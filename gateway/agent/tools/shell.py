@@ -1,33 +1,45 @@
-"""Commands on the gateway's own machine, each allowed by a person.
+"""Commands: in a sandbox, in the conversation's workspace; or on the gateway's own machine, each allowed by a person.
 
-The command runs as the gateway's user and can do what that user can: this is no sandbox. But the person sees the whole
-command before it runs, the gateway's environment (and so its secrets) is kept from it, and everything that it started
-ends when its time is over.
+In the sandbox (`gateway.runtime.sandbox`) a command reaches nothing but the workspace, so nobody is asked; but to write
+in a folder that the configuration lends takes a yes.
+
+Outside, a command runs as the gateway's user and can do what that user can. The person sees the whole command before it
+runs, the gateway's environment (and so its secrets) is kept from it, and everything that it started ends when its time
+is over. It starts in a folder that no other tool writes: what a model can write there unasked, such as `.git/config`,
+would decide what a command does that needs no yes.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from hashlib import blake2s
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
-from urllib.parse import quote
+from typing import Annotated, Any, Final, Literal
 
 import regex
 from pydantic import AfterValidator, Field
 
 from gateway.agent.tools.base import ToolContext, ToolHost, schema
-from gateway.domain.chat import SessionKey
-from gateway.domain.settings import AList, Flag, Seconds, Section
-from gateway.runtime import program
+from gateway.agent.workspace.folders import Workspaces, name_of
+from gateway.domain.settings import AList, Flag, Seconds, Section, Text
+from gateway.runtime import program, sandbox
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import ToolError
+from gateway.runtime.errors import ConfigError, ToolError
+from gateway.runtime.sandbox import FOLDERS, WORKSPACE, Lent, Sandbox
 
 _LONGEST: Final = 1_500  # characters of a command as it is shown: the person must be able to read all of it
 _PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TZ")  # of the gateway's environment, and nothing else
-_LONGEST_NAME: Final = 120  # of a folder
+_LONGEST_UNSEEN: Final = 100_000  # bytes of one that nobody reads; the kernel takes 128 KiB (execve(2))
+_AT_ONCE: Final = 4  # commands in sandboxes; others wait
+_BY_SIGNAL: Final = 128  # what a shell adds to the number of the signal that ended a command
+_SIGNALS: Final = frozenset(signal.Signals)
+_WHY: Final[Mapping[int, str]] = {
+    signal.SIGXCPU: "it took too much processor time",
+    signal.SIGXFSZ: "a file became too large",
+}
 # Without everything that a shell might read as more than a word, a line that looks like one command is one.
 _PLAIN: Final = re.compile(r"[\w./,:=@%+ -]+")
 # Options of programs that else only read: they write, delete, or run another program.
@@ -62,15 +74,114 @@ def _command_start(value: str) -> str:
 CommandStart = Annotated[str, Field(strict=True), AfterValidator(_command_start)]
 
 
-class ShellSettings(Section):
-    """Commands on this machine, run as the user that runs Legato: see docs/commands.md before you turn it on."""
+def _folder_name(value: str) -> str:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,29}", value):
+        raise ValueError("must be a name of small letters, digits, - and _ alone, 30 at most")
+    return value
 
-    enabled: Flag = Field(False, description="whether the model has the tool")
-    admins_only: Flag = Field(True, description="only turns of admins may run commands")
+
+FolderName = Annotated[str, AfterValidator(_folder_name)]
+
+
+class FolderSettings(Section):
+    """A folder of this machine that commands in a sandbox see as /folders/NAME."""
+
+    path: Text = Field(description="where it is; ~ is the home of the user who runs Legato")
+    write: Flag = Field(False, description="whether commands may write in it, each after a person's yes")
+
+
+class ShellSettings(Section):
+    """Commands in a sandbox (docs/sandbox.md), which need no yes; where there is none, on this machine itself, as the
+    user that runs Legato: see docs/commands.md before you turn that on."""
+
+    enabled: Flag | Literal["auto"] = Field(
+        "auto", description="whether the model has the tool; auto: where commands run in a sandbox"
+    )
+    sandbox: Literal["auto", "off"] = Field(
+        "auto", description="off: commands run on this machine itself, even where a sandbox would hold"
+    )
+    folders: dict[FolderName, FolderSettings] = Field(
+        default_factory=dict, description="folders of this machine that are lent to the sandbox"
+    )
+    admins_only: Flag = Field(
+        True, description="only turns of admins may run commands outside a sandbox, or in one with lent folders"
+    )
     allow: Annotated[tuple[CommandStart, ...], AList] = Field(
-        (), description="first words of commands that need no yes, such as [git status, ls]"
+        (), description="first words of commands outside a sandbox that need no yes, such as [git status, ls]"
     )
     timeout: Seconds = Field(60, description="seconds; then a command is ended with all that it started")
+
+
+class SandboxedShell:
+    """Runs a command with /bin/sh in a sandbox, in the workspace of the conversation. A folder that is lent for writing
+    can be written by those commands alone that name it, and these need a yes."""
+
+    name = "shell"
+    parameters = schema("command", command={"type": "string"})
+    read_only = False
+    idempotent = False
+    brings = "a command"
+    setting = "tools.shell.folders"
+
+    def __init__(
+        self,
+        *,
+        workspaces: Workspaces,
+        folders: Sequence[Lent],
+        admins_only: bool,
+        seconds: float,
+        clock: Clock,
+        redact: Callable[[str], str],
+    ) -> None:
+        self.description = _described(folders, seconds)
+        self.admins_only = admins_only and bool(folders)
+        self.timeout = 2 * seconds + 10.0  # it may have to wait, and its own limit keeps the output
+        self._workspaces = workspaces
+        self._folders = folders
+        self._seconds = seconds
+        self._clock = clock
+        self._redact = redact
+        self._room = asyncio.Semaphore(_AT_ONCE)
+
+    def question(self, arguments: Mapping[str, Any]) -> str | None:
+        """The whole command and the folders that it may write in; None if it names none."""
+        command = _unseen(arguments)
+        written = [each.name for each in self._folders if each.write and _names(command, each)]
+        if not written:
+            return None
+        return f"Run this command, which may write in {', '.join(written)}? {shown(_command(arguments))}"
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        """Run the command, and return its end and its output: both streams, in the order in which they came."""
+        command = _unseen(arguments)
+        async with self._room:
+            ended = await sandbox.run(
+                Sandbox(
+                    folder=self._workspaces.folder(context.session.key),
+                    lent=[
+                        Lent(name=each.name, path=each.path, write=each.write and _names(command, each))
+                        for each in self._folders
+                    ],
+                    variables=[("TZ", os.environ["TZ"])] if "TZ" in os.environ else (),
+                ),
+                ("/bin/sh", "-c", command),
+                seconds=self._seconds,
+                clock=self._clock,
+            )
+        return _told(ended, self._seconds, self._redact)
+
+
+def _described(folders: Sequence[Lent], seconds: float) -> str:
+    lent = "".join(f", {FOLDERS}/{each.name}{' (writing is asked for)' if each.write else ''}" for each in folders)
+    return (
+        f"Runs a command with /bin/sh in a sandbox without network, for at most {seconds:g} s: exit code and output. "
+        f"Only {WORKSPACE}, the files of this conversation, is kept; installed programs are there{lent}."
+    )
+
+
+def _names(command: str, folder: Lent) -> bool:
+    """Say whether a command names a folder. One that comes to it by other words finds it read-only."""
+    return re.search(rf"{FOLDERS}/{re.escape(folder.name)}(?![a-z0-9_-])", command) is not None
 
 
 class ShellTool:
@@ -123,7 +234,7 @@ class ShellTool:
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """Run the command, and return its end and its output: both streams, in the order in which they came."""
         command = _command(arguments)
-        folder = self._folder / _name(context.session.key)
+        folder = self._folder / name_of(context.session.key)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         ended = await program.run(
             ("/bin/sh", "-c", command),
@@ -132,13 +243,23 @@ class ShellTool:
             seconds=self._seconds,
             clock=self._clock,
         )
-        outcome, text = self._outcome(ended), self._redact(ended.output)
-        return f"{outcome}\n{text}" if text else f"{outcome}, and it printed nothing"
+        return _told(ended, self._seconds, self._redact)
 
-    def _outcome(self, ended: program.ProgramResult) -> str:
-        if ended.late:
-            return f"ended after {self._seconds:g} seconds, because it took longer"
-        return f"exit code {ended.code}" if ended.code >= 0 else f"ended by signal {-ended.code}"
+
+def _told(ended: program.ProgramResult, seconds: float, redact: Callable[[str], str]) -> str:
+    outcome, text = _outcome(ended, seconds), redact(ended.output)
+    return f"{outcome}\n{text}" if text else f"{outcome}, and it printed nothing"
+
+
+def _outcome(ended: program.ProgramResult, seconds: float) -> str:
+    if ended.late:
+        return f"ended after {seconds:g} seconds, because it took longer"
+    if ended.excess:
+        return f"ended, because {ended.excess}"
+    number = -ended.code if ended.code < 0 else ended.code - _BY_SIGNAL
+    if number in _SIGNALS and ended.code != _BY_SIGNAL:
+        return f"ended by signal {number}{f', because {_WHY[number]}' if number in _WHY else ''}"
+    return f"exit code {ended.code}"
 
 
 def _may_write(word: str) -> bool:
@@ -164,22 +285,22 @@ def _spelled(sign: str) -> str:
 
 
 def _command(arguments: Mapping[str, Any]) -> str:
-    command: str = arguments["command"].strip()
-    if not command:
-        raise ToolError("`command` is empty.")
-    if "\0" in command:
-        raise ToolError("A command cannot hold a zero byte.")
+    """A command that a person reads."""
+    command = _unseen(arguments)
     if len(shown(command)) > _LONGEST:
         raise ToolError(f"A command has at most {_LONGEST:,} characters, so that it can be read; do it in steps.")
     return command
 
 
-def _name(key: SessionKey) -> str:
-    """A conversation's folder. Slashes are escaped, so no name leaves the folder above."""
-    name = quote(str(key), safe="=")
-    if len(name) <= _LONGEST_NAME:
-        return name
-    return f"{name[:80]}-{blake2s(name.encode(), digest_size=16).hexdigest()}"
+def _unseen(arguments: Mapping[str, Any]) -> str:
+    command: str = arguments["command"].strip()
+    if not command:
+        raise ToolError("`command` is empty.")
+    if "\0" in command:
+        raise ToolError("A command cannot hold a zero byte.")
+    if len(command.encode()) > _LONGEST_UNSEEN:
+        raise ToolError(f"A command has at most {_LONGEST_UNSEEN:,} bytes; write a file and run that.")
+    return command
 
 
 def _environment(folder: Path) -> dict[str, str]:
@@ -187,9 +308,20 @@ def _environment(folder: Path) -> dict[str, str]:
     return {"PATH": os.defpath, **kept, "HOME": str(folder), "PWD": str(folder), "TERM": "dumb"}
 
 
-def _tool(host: ToolHost) -> ShellTool | None:
+def _tool(host: ToolHost) -> ShellTool | SandboxedShell | None:
     settings = host.settings(ShellSettings)
-    if not settings.enabled:
+    if settings.enabled is False:
+        return None
+    if settings.sandbox == "auto" and not sandbox.why_not():
+        return SandboxedShell(
+            workspaces=host.workspaces,
+            folders=list(_lent(settings.folders, host.own)),
+            admins_only=settings.admins_only,
+            seconds=settings.timeout,
+            clock=host.clock,
+            redact=host.redact,
+        )
+    if settings.enabled == "auto":
         return None
     return ShellTool(
         folder=host.home / "shell",
@@ -199,6 +331,17 @@ def _tool(host: ToolHost) -> ShellTool | None:
         clock=host.clock,
         redact=host.redact,
     )
+
+
+def _lent(folders: Mapping[str, FolderSettings], own: Sequence[Path]) -> Iterator[Lent]:
+    """The folders, where they really are. Raises ConfigError for one that must not be lent."""
+    lent = [
+        Lent(name=name, path=Path(each.path).expanduser().resolve(), write=each.write) for name, each in folders.items()
+    ]
+    for each in lent:
+        if reason := sandbox.unlendable(each, lent, own):
+            raise ConfigError([f"tools.shell.folders.{each.name}.path {reason}"])
+    yield from lent
 
 
 TOOLS = (_tool,)

@@ -158,7 +158,7 @@ def test_a_strangers_folder_chooses_nothing(home: Path) -> None:
     (home / "private").mkdir(mode=0o700)
     Path("legato-home").symlink_to(home / "private")
     found = started(home)
-    assert (found.earlier, found.config.tools.mcp, found.config.tools.shell.enabled) == ((), {}, False)
+    assert (found.earlier, found.config.tools.mcp, found.config.tools.shell.enabled) == ((), {}, "auto")
 
 
 def test_another_programs_settings_are_no_mistake(home: Path) -> None:
