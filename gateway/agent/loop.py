@@ -16,11 +16,13 @@ from gateway.agent.conversation import Conversation
 from gateway.agent.fitting import Fitting
 from gateway.agent.quotes import Holding, Quoting, marked
 from gateway.agent.steps import ToolSteps, close_open_calls
+from gateway.agent.tools.web_fetch import SEARCH
 from gateway.domain.message import Message, assistant, is_request, note_of, noted, text_of
 from gateway.domain.turn import TurnSettings
 from gateway.domain.usage import CanonicalUsage
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ContentRefused, StoreUnavailable, UserError
+from gateway.runtime.plugins import imported
 from gateway.store.records import ToolIntent
 
 DECLINED = (
@@ -91,15 +93,18 @@ class Agent(Struct, frozen=True, kw_only=True):
         close_open_calls(conversation, now)
         return text
 
-    def footer(self) -> str:
-        """Return the tokens and the cost of the turn as the last line of its answer; "" unless that is wanted."""
+    def footer(self, conversation: Conversation, reply: str) -> str:
+        """Return the lines behind the turn's reply: the sources that it cites, and the turn's tokens and cost where
+        that is wanted."""
+        cites = "[" in reply and SEARCH in conversation.fresh.tools
+        sources = imported("gateway.agent.search.results:sources")(reply, conversation.newest_first()) if cites else ""
         if not self.asking.metering.caps.footer or not self.asking.spent:
-            return ""
+            return str(sources)
         usage = sum((entry.usage for entry in self.asking.spent), CanonicalUsage())
         costs = [entry.cost_usd for entry in self.asking.spent]
         known = sum(cost for cost in costs if cost is not None)
         cost = written(millionths(known)) if None not in costs else "no price known"
-        return f"\n\n({usage.prompt_tokens:,} tokens in, {usage.output_tokens:,} out, {cost})"
+        return f"{sources}\n\n({usage.prompt_tokens:,} tokens in, {usage.output_tokens:,} out, {cost})"
 
     async def remarks(self, conversation: Conversation) -> list[str]:
         """Return the lines about the reply, with the news of spend caps that are nearly used up; each is told once."""

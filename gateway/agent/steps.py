@@ -137,6 +137,7 @@ class ToolSteps:
             turn=self.turn,
             todos=conversation.fresh.todos,
             hidden=self._offer.hidden,
+            newest_first=conversation.newest_first,
         )
 
         def add(result: Message) -> None:

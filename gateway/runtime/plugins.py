@@ -1,8 +1,9 @@
 """Finding plug-ins: what installed packages register as entry points, and what the modules of a folder offer.
 
 An entry point's group says what it is: a platform (`legato.adapters`), a wire format (`legato.providers`), vendors
-that speak one (`legato.vendors`), a tool (`legato.tools`), a slash command (`legato.commands`) or an engine
-(`legato.context_engines`). Legato's own platforms and wire formats are registered in its pyproject.toml like anybody's.
+that speak one (`legato.vendors`), a tool (`legato.tools`), a search of the web (`legato.searches`), a slash command
+(`legato.commands`) or an engine (`legato.context_engines`). Legato's own platforms and wire formats are registered in
+its pyproject.toml like anybody's.
 """
 
 from __future__ import annotations

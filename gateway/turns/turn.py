@@ -315,7 +315,7 @@ class Turns(Struct, kw_only=True):
                 outcome: ItemOutcome = "answered"
                 reply = await self.agents.invoke(agent, conversation, journal.intents)
                 asides = f"\n\n{questions.footer}" if questions.footer else ""
-                shown = [("reply", reply + asides + agent.footer())]
+                shown = [("reply", reply + asides + agent.footer(conversation, reply))]
             for text in await agent.remarks(conversation):
                 shown.append(("notice", text))
             for text in announce(conversation, automatic=agent.fitting.automatic):

@@ -18,6 +18,7 @@ WHERE_THEY_ARE_KNOWN = re.compile(
     r"gateway/(runtime/redaction/|store/imports/|providers/([a-z_]+/|vendors\.py|known\.py))"
 )
 NAMED = {
+    "gateway/agent/search/servers.py": {"web"},  # where Brave's answer has its pages
     "gateway/app/config/models.py": {"console"},  # a form of log lines
     "gateway/runtime/logs.py": {"console"},
     "gateway/cli/main.py": {"hermes, chatgpt, claude, openwebui or jsonl."},  # formats that `import` reads

@@ -20,6 +20,7 @@ from tests.emulators.discord.terminal import configuration as discord_lines
 from tests.emulators.embeddings import EmbeddingServer
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import by_hand, summarising
+from tests.emulators.search import SearchServer
 from tests.emulators.telegram.terminal import Terminal as TelegramTerminal
 from tests.emulators.telegram.terminal import configuration as telegram_lines
 from tests.emulators.transcription import TranscriptionServer
@@ -65,6 +66,11 @@ async def _transcription(given: argparse.Namespace) -> None:
         await _serve(f'transcription: {{base_url: "{server.url}", model: whisper-1}}')
 
 
+async def _search(given: argparse.Namespace) -> None:
+    async with SearchServer("searxng", port=given.port) as server:
+        await _serve(f'tools: {{search: {{provider: searxng, base_url: "{server.url}"}}}}')
+
+
 _KEY: Final = "\n# .env beside it\nOPENAI_API_KEY=any"
 
 
@@ -101,6 +107,7 @@ def main() -> None:
     add = emulator("transcription", 8901, _transcription, "A server that hears words in every recording.")
     add("--says", default="Buy milk and call Ann.")
     emulator("embeddings", 8902, _embeddings, "A server of an embedding model with a few synonyms.")
+    emulator("search", 8903, _search, "A SearXNG that finds the same two pages for everything.")
     given = parser.parse_args()
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(given.serve(given))

@@ -10,7 +10,7 @@ A tool whose calls a person must allow says so (`NeedsApproval`), and runs only 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -20,6 +20,7 @@ from gateway.agent.provenance import Kept, Provenance
 from gateway.agent.workspace.folders import Turn, Workspaces, WorkspaceSettings
 from gateway.domain.file import KeptFile
 from gateway.domain.memory import About, Fact
+from gateway.domain.message import Message
 from gateway.domain.reminder import Reminder, ReminderKind, WhenLate
 from gateway.domain.session import Session, Todo
 from gateway.domain.settings import Section
@@ -134,7 +135,8 @@ class Wakes(Protocol):
 
 class ToolContext(Struct, kw_only=True):
     """Everything that a call may use. A tool may change two things, which are stored with the step: it replaces the
-    tuple `todos`, and `found`, the names of those `hidden` tools that are on offer from the next step on."""
+    tuple `todos`, and `found`, the names of those `hidden` tools that are on offer from the next step on. And
+    `sources`, the last number that a call of this step gave to a source."""
 
     session: Session
     clock: Clock
@@ -150,6 +152,8 @@ class ToolContext(Struct, kw_only=True):
     todos: tuple[Todo, ...] = field(default=())
     hidden: Sequence[HiddenTool] = ()
     found: tuple[str, ...] = ()
+    newest_first: Callable[[], Iterable[Message]] = tuple  # the transcript, without the results of this step
+    sources: int = 0
 
     @property
     def changes(self) -> Turn:

@@ -10,11 +10,11 @@ from pydantic import ValidationError
 
 from gateway.app.config.environment import interpolate, override, refuse_literal_secrets
 from gateway.app.config.models import Config
-from gateway.app.config.rules import contradictions, nobody, nowhere
+from gateway.app.config.rules import contradictions, nobody, nowhere, unsearchable
 from gateway.app.config.sentences import choice, sentence, unquoted
 from gateway.app.config.shape import Shape
 from gateway.app.config.source import KeyPath, Tree, dotted, lay_over, read_file
-from gateway.app.config.vendors import complete_models, complete_platforms
+from gateway.app.config.vendors import complete_models, complete_platforms, complete_search
 from gateway.app.plugins import platforms, providers
 from gateway.runtime.errors import ConfigError
 
@@ -49,6 +49,7 @@ def load_with_origins(
     _check_providers(tree, shape)
     missing = complete_models(tree, shape, environ)
     complete_platforms(tree, shape, environ)
+    complete_search(tree, environ)
     config = _validated(tree, shape, files)
     wrong = {where for where, _ in tree.problems}
     for keys, text in (
@@ -56,6 +57,7 @@ def load_with_origins(
         *contradictions((), config),
         *nobody(config, shape.platforms),
         *nowhere(config, shape.platforms),
+        *unsearchable(config),
     ):
         if not _touches(wrong, keys):
             held = [tree.at(key) for key in keys if key in tree.referred]  # what a variable holds is not repeated

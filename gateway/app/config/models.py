@@ -34,7 +34,7 @@ from gateway.agent.memory.snapshot import MemorySettings
 from gateway.agent.prompt import PromptSettings
 from gateway.agent.tools.outputs import OutputLimits
 from gateway.agent.tools.shell import ShellSettings
-from gateway.agent.tools.web_fetch import WebSettings
+from gateway.agent.tools.web_fetch import WebSearchSettings, WebSettings
 from gateway.agent.workspace.folders import WorkspaceSettings
 from gateway.app.backup.generations import Keep
 from gateway.context.policy import CompressionSettings, HygieneRules
@@ -182,6 +182,7 @@ class ToolSettings(OutputLimits):
     approval_deadline: Seconds = Field(300, description="seconds for a yes or no to a tool; then it counts as a no")
     shell: ShellSettings = ShellSettings()
     web: WebSettings = WebSettings()
+    search: WebSearchSettings = WebSearchSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()
 
     def contradictions(self) -> Iterator[Contradiction]:

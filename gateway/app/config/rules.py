@@ -15,6 +15,7 @@ from gateway.app.config.shape import may_be_secret
 from gateway.app.config.source import KeyPath, dotted
 from gateway.domain.platform import Platform
 from gateway.domain.settings import Section
+from gateway.runtime.plugins import imported
 
 Finding = tuple[tuple[KeyPath, ...], str]
 
@@ -79,6 +80,14 @@ def nowhere(config: Config, platforms: Mapping[str, Platform]) -> Iterator[Findi
                 f"{said}; that is what {platform.title} knows" if platform.listens else f"{said}: there are no groups"
             )
             yield ((*path, "listen"),), f"{dotted((*path, 'listen'))} {text}"
+
+
+def unsearchable(config: Config) -> Iterator[Finding]:
+    """Keys of the search of the web that do not do."""
+    if config.tools.search.provider is not None:
+        for key, text in imported("gateway.agent.search.plugin:lacking")(config.tools.search):
+            path: KeyPath = ("tools", "search", key)
+            yield (path, path[:-1]), f"{dotted(path)} {text}"
 
 
 def _example(platforms: Mapping[str, Platform]) -> str:

@@ -1,4 +1,4 @@
-"""What a configuration need not say: the addresses and the keys of vendors, and the tokens of platforms."""
+"""What a configuration need not say: the addresses and keys of vendors, keys of searches, and tokens of platforms."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from gateway.app.config.shape import Shape
 from gateway.app.config.source import KeyPath, Tree, dotted
 from gateway.domain.settings import variable_of
 from gateway.providers.plugin import Vendor
+from gateway.runtime.plugins import imported
 
 
 def complete_models(tree: Tree, shape: Shape, environ: Mapping[str, str]) -> list[Finding]:
@@ -60,6 +61,15 @@ def complete_platforms(tree: Tree, shape: Shape, environ: Mapping[str, str]) -> 
         for key, field in kind.model_fields.items():
             if section.get(key) is None and (held := _held(environ, variable_of(field))):
                 _give(tree, ("adapters", name, key), section, held)
+
+
+def complete_search(tree: Tree, environ: Mapping[str, str]) -> None:
+    """Give the search of the web the key of its vendor's usual variable, where nobody wrote one or another address."""
+    section = tree.at(("tools", "search"))
+    if isinstance(section, dict) and isinstance(name := section.get("provider"), str):
+        plugin = imported("gateway.agent.search.plugin:searches")().get(name)
+        if plugin and not (section.get("api_key") or section.get("base_url")) and (held := _held(environ, plugin.key)):
+            _give(tree, ("tools", "search", "api_key"), section, held)
 
 
 def _held(environ: Mapping[str, str], variable: str) -> str:

@@ -1,0 +1,181 @@
+"""Searches that are asked by HTTP, each by its vendor's documentation: SearXNG
+(https://docs.searxng.org/dev/search_api.html), Brave (https://api-dashboard.search.brave.com/app/documentation) and
+Tavily (https://docs.tavily.com/documentation/api-reference/endpoint/search).
+
+An answer is a stranger's: it is read up to 2 MB and for a limited time, and may hold anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import httpx
+from msgspec import Struct
+from msgspec.json import decode
+
+from gateway.agent.search.plugin import Hit, SearchHost, Wanted
+from gateway.domain.wording import lasting
+from gateway.providers.errors import retry_after
+from gateway.providers.http import FOREIGN_ERRORS, http_client
+from gateway.runtime.errors import ProviderRejected, ToolError
+
+_MOST: Final = 2_000_000  # bytes of an answer
+_MOST_ROWS: Final = 100  # of an answer; vendors give 20 a page
+_MOST_AT_ONCE: Final = 20  # that Brave and Tavily give
+_PATIENCE: Final = 3.0  # seconds that a search may ask for before it is asked again
+
+_BAD_KEY: Final = "{title} refused the key: somebody who runs this bot must correct tools.search.api_key."
+_NO_JSON: Final = (
+    "SearXNG gives programs no results: whoever runs it must add `json` to search.formats in its settings.yml."
+)
+_LIMITER: Final = (
+    "SearXNG takes this bot for a robot: whoever runs it must switch server.limiter off in its settings.yml, or let "
+    "this machine through."
+)
+_ENGINES: Final = "SearXNG found nothing, and {engines} did not answer it: try again later, or other words."
+_USED_UP: Final = "What is paid for at {title} is used up: raise the plan there, or set another search in tools.search."
+_TOO_OFTEN: Final = "{title} is asked too often: try again {when}."
+_REFUSED: Final = "{title} does not take this search ({status}): put it in other words, without operators."
+_TROUBLE: Final = "{title} has trouble of its own ({status}): try again later."
+_AWAY: Final = "{title} did not answer at {address}: try again later; whoever runs this bot can try `legato check`."
+_NO_PAGES: Final = (
+    "What answers at {address} is no {title}, or not the right address of it ({status}): somebody who runs this bot "
+    "must correct tools.search.base_url."
+)
+
+_BY_CODE: Final = {b"SUBSCRIPTION_TOKEN_INVALID": _BAD_KEY, b"QUOTA_LIMITED": _USED_UP}  # Brave's, with 422 and 429
+_BY_STATUS: Final = {
+    **dict.fromkeys((401, 403), _BAD_KEY),
+    **dict.fromkeys((402, 432, 433), _USED_UP),  # the last two are Tavily's own
+    **dict.fromkeys((200, 301, 302, 307, 308, 404, 405), _NO_PAGES),
+    429: _TOO_OFTEN,
+}
+
+Request = tuple[str, str, Mapping[str, str], Mapping[str, Any]]
+"""Method, path, headers, and what else httpx is given."""
+
+
+class Vendor(Struct, frozen=True, kw_only=True):
+    """A server's own ways. `request` is made with the key; `pages` reads the decoded answer, and raises TypeError for
+    one of another shape. `told`: its own sentences for a status."""
+
+    title: str
+    request: Callable[[Wanted, str], Request]
+    pages: Callable[[Mapping[str, Any]], Iterator[Hit]]
+    told: Mapping[int, str] = {}
+
+
+class Server(Struct, frozen=True):
+    """`Search` by HTTP."""
+
+    vendor: Vendor
+    host: SearchHost
+
+    async def find(self, wanted: Wanted) -> Sequence[Hit]:
+        """Ask the server; where it wants a short pause between two searches, again after it."""
+        try:
+            async with self.host.clock.limit(self.host.seconds):
+                while isinstance(found := await self._asked(wanted), float):
+                    await self.host.clock.sleep(found)
+                return found
+        except (TimeoutError, *FOREIGN_ERRORS) as error:
+            raise self._failed(_AWAY) from error
+        except ProviderRejected as error:  # by a proxy that cannot be used
+            raise ToolError(str(error)) from error
+
+    async def _asked(self, wanted: Wanted) -> Sequence[Hit] | float:
+        """The pages, or the seconds until the server wants to be asked again."""
+        method, path, headers, more = self.vendor.request(wanted, self.host.key)
+        body = bytearray()
+        async with (
+            http_client(read_timeout=self.host.seconds) as client,
+            client.stream(method, f"{self.host.address}{path}", headers=headers, **more) as response,
+        ):
+            async for piece in response.aiter_bytes():
+                body += piece
+                if len(body) > _MOST:
+                    raise self._failed(_NO_PAGES, response)
+        if response.status_code == 200:
+            try:
+                return [*self.vendor.pages(decode(body))]
+            except (TypeError, ValueError, AttributeError, RecursionError):
+                raise self._failed(_NO_PAGES, response) from None
+        told = next((text for code, text in _BY_CODE.items() if code in body), None)
+        told = told or {**_BY_STATUS, **self.vendor.told}.get(response.status_code)
+        pause = retry_after(response.headers) if told is _TOO_OFTEN else None
+        if pause is not None and pause <= _PATIENCE:
+            return pause
+        raise self._failed(told or (_REFUSED if response.status_code < 500 else _TROUBLE), response)
+
+    def _failed(self, text: str, response: httpx.Response | None = None) -> ToolError:
+        pause = retry_after(response.headers) if response else None
+        return ToolError(
+            text.format(
+                title=self.vendor.title,
+                address=self.host.address.rpartition("@")[2],
+                status=response.status_code if response else "",
+                when=f"in {lasting(pause)}" if pause else "a little later",
+            )
+        )
+
+
+def _hits(found: Any, text: str, *dates: str) -> Iterator[Hit]:
+    """The pages in a list of mappings. Raises TypeError for what is no list."""
+    if not isinstance(found, list):
+        raise TypeError
+    for row in found[:_MOST_ROWS]:
+        if isinstance(row, dict):
+            yield Hit(
+                title=_text(row, "title"), address=_text(row, "url"), text=_text(row, text), date=_text(row, *dates)
+            )
+
+
+def _text(row: Mapping[str, Any], *names: str) -> str:
+    """The first of these values that is a text with anything in it."""
+    return next((value for name in names if isinstance(value := row.get(name), str) and value), "")
+
+
+def _searxng_request(wanted: Wanted, key: str) -> Request:
+    asked = {"q": wanted.words, "format": "json", **({"time_range": wanted.recency} if wanted.recency else {})}
+    # One behind a gate of somebody's own is opened by a token.
+    return "GET", "/search", {"Authorization": f"Bearer {key}"} if key else {}, {"params": asked}
+
+
+def _searxng_pages(answer: Mapping[str, Any]) -> Iterator[Hit]:
+    yield from _hits(answer.get("results"), "content", "publishedDate")
+    silent = answer.get("unresponsive_engines")
+    if not answer["results"] and isinstance(silent, list) and silent:
+        names = [str(each[0])[:30] for each in silent[:5] if isinstance(each, list) and each]
+        raise ToolError(_ENGINES.format(engines=", ".join(names) or "its engines"))
+
+
+def _brave_request(wanted: Wanted, key: str) -> Request:
+    asked = {"q": wanted.words, "count": min(wanted.most, _MOST_AT_ONCE), "text_decorations": "false"}
+    asked |= {"result_filter": "web", **({"freshness": f"p{wanted.recency[0]}"} if wanted.recency else {})}
+    return "GET", "/res/v1/web/search", {"X-Subscription-Token": key}, {"params": asked}
+
+
+def _brave_pages(answer: Mapping[str, Any]) -> Iterator[Hit]:
+    found = answer.get("web") or ({"results": []} if answer.get("type") == "search" else {})  # none where nothing is
+    return _hits(found.get("results"), "description", "page_age", "age")
+
+
+def _tavily_request(wanted: Wanted, key: str) -> Request:
+    asked: dict[str, Any] = {"query": wanted.query, "max_results": min(wanted.most, _MOST_AT_ONCE)}
+    asked |= {"time_range": wanted.recency} if wanted.recency else {}
+    asked |= {"include_domains": [wanted.site]} if wanted.site else {}
+    return "POST", "/search", {"Authorization": f"Bearer {key}"}, {"json": asked}
+
+
+def _tavily_pages(answer: Mapping[str, Any]) -> Iterator[Hit]:
+    return _hits(answer.get("results"), "content", "published_date")
+
+
+searxng = partial(
+    Server,
+    Vendor(title="SearXNG", request=_searxng_request, pages=_searxng_pages, told={403: _NO_JSON, 429: _LIMITER}),
+)
+brave = partial(Server, Vendor(title="Brave Search", request=_brave_request, pages=_brave_pages))
+tavily = partial(Server, Vendor(title="Tavily", request=_tavily_request, pages=_tavily_pages))
