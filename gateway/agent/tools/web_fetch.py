@@ -61,11 +61,10 @@ class WebFetchTool:
 
     name = "web_fetch"
     description = (
-        "Reads a page of the public internet and returns its text with its links: HTML, plain text, JSON or XML. Use "
-        "it when a person names an address, and for addresses that a page or a tool gave you. It runs no scripts, logs "
-        "in nowhere and reaches no private network."
+        "Reads a page of the public internet (HTML, text, JSON, XML): its text with its links. Use it for addresses "
+        "that a person, a page or a tool gave you. It runs no scripts and logs in nowhere."
     )
-    parameters = schema("url", url={"type": "string", "minLength": 1, "description": "https://… or http://…"})
+    parameters = schema("url", url={"type": "string", "minLength": 1})
     read_only = True
     idempotent = True
     brings = "the page {url}"
