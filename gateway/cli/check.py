@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from gateway.agent.embeddings import Embeddings
 from gateway.agent.models import Models, WindowSource
+from gateway.agent.search.plugin import Search, SearchPlugin, Wanted, opened
 from gateway.app.build import Parts, build
 from gateway.app.config import Config, Setup
 from gateway.app.config.environment import overlooked
@@ -151,6 +152,8 @@ async def _all_findings(setup: Setup, gateway: Gateway, served: Sequence[Adapter
         yield await of_transcription(transcriber)
     if gateway.agents.embeddings is not None:
         yield await of_embeddings(gateway.agents.embeddings)
+    if settings.tools.search.provider is not None:
+        yield await of_search(*opened(settings.tools.search, gateway.clock))
 
 
 async def findings(
@@ -287,6 +290,17 @@ async def of_embeddings(embeddings: Embeddings) -> Finding:
         detail = f"{embeddings.spec.name}: {str(error) or 'it does not answer'} Searches go by words alone until then."
         return Finding(what="search.embeddings", ok=False, detail=detail)
     return Finding(what="search.embeddings", ok=True, detail=f"{embeddings.spec.name}, {length:,} numbers a text")
+
+
+async def of_search(plugin: SearchPlugin, search: Search) -> Finding:
+    """Say whether the search of the web finds a page."""
+    rule = "a search may raise only ToolError"
+    try:
+        found = await held_to(search.find(Wanted(query="weather", most=1)), plugin.name, rule)
+    except GatewayError as error:
+        return Finding(what="tools.search", ok=False, detail=f"{plugin.name}: {error}")
+    detail = f"{plugin.title} {'finds pages' if found else 'answers, but found nothing for “weather”'}"
+    return Finding(what="tools.search", ok=True if found else None, detail=detail)
 
 
 def _silence(rate: int = 16_000) -> bytes:

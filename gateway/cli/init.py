@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from importlib.util import find_spec
 from pathlib import Path
 from textwrap import fill
 from typing import Any, Final
 
 from msgspec import Struct, field
 
+from gateway.agent.search.plugin import EXAMPLE, SearchPlugin, searches
 from gateway.app.config import Config, Setup
 from gateway.app.config.sentences import did_you_mean
 from gateway.app.config.variables import FILE
@@ -62,6 +64,7 @@ def by_answers(talk: Dialogue, setup: Setup, environ: Mapping[str, str], run: Ru
         elif platform.beside_shell:
             _ask_beside(talk, draft, setup.config, platform)
     _ask_people(talk, draft, setup.config)
+    _ask_search(talk, draft, setup.config, known)
     _watch(draft, setup.config)
     return draft
 
@@ -176,7 +179,7 @@ def _ask_address(talk: Dialogue, vendor: Vendor, present: str | None) -> str:
     return "" if address == vendor.address else address
 
 
-def _ask_key(talk: Dialogue, draft: SetupChanges, vendor: Vendor, known: dict[str, str]) -> None:
+def _ask_key(talk: Dialogue, draft: SetupChanges, vendor: Vendor | SearchPlugin, known: dict[str, str]) -> None:
     if not vendor.key:
         return
     if known.get(vendor.key):
@@ -204,6 +207,34 @@ def _watch(draft: SetupChanges, config: Config) -> None:
     """A bot that runs for others can be asked how it does."""
     if any(draft.settings.get(f"adapters.{name}.enabled") for name in platforms()) and config.monitor.address is None:
         draft.settings["monitor.address"] = _MONITOR
+
+
+# -- the search of the web --------------------------------------------------------------------
+
+
+def _ask_search(talk: Dialogue, draft: SetupChanges, config: Config, known: dict[str, str]) -> None:
+    present, named = config.tools.search, ", ".join(searches())
+    talk.tell(f"The web can be searched by {named}; ddgs needs no key and no server.")
+    for _ in range(_MOST_ANSWERS):
+        name = talk.ask("Search of the web (- for none)", present.provider or "-").strip().lower()
+        if name == "-" or name in searches():
+            break
+        talk.tell(f"There is no search {name!r}{did_you_mean(name, searches())}")
+    else:
+        raise UserError("No answer could be used: nothing was written.")
+    if name == "-":
+        if present.provider is not None:
+            draft.settings["tools.search.provider"] = None
+        return
+    plugin, section = searches()[name], {"provider": name}
+    if plugin.own:
+        address = talk.ask("Its address", present.base_url or EXAMPLE).strip()
+        section["base_url"] = address if "://" in address else f"http://{address}"
+    _ask_key(talk, draft, plugin, known)
+    if section.items() - present.model_dump().items():
+        draft.settings["tools.search"] = section
+    if name == "ddgs" and find_spec(name) is None:
+        talk.tell("It is not installed yet: pip install 'legato[search]'")
 
 
 # -- platforms and people ---------------------------------------------------------------------
