@@ -88,6 +88,11 @@ _SHOWN: Final = 1_500  # characters of a tool's result
 _OPERATORS: Final = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 _REMIND: Final = "Say it as in “remind me in 20 minutes to stretch”, or type `/remind in 20 minutes stretch`."
 _KEPT_REMINDER: Final = re.compile(r"Stored: number \d+: (?P<what>.+?) \((?P<when>.+)\)$")
+_NO_SEARCH: Final = (
+    "I cannot search the web yet: nobody has set a search up. Run `legato init` in a shell, which offers SearXNG (a "
+    "server of your own), Brave, Tavily, and ddgs, which needs no key; then ask again."
+)
+_FOUND: Final = re.compile(r"^\[(\d+)\] (.+)$", re.M)
 _WISH: Final = re.compile(
     r"^(?!to\b|that\b|about\b)(?P<when>.{2,80}?),? (?:to|that|about) (?P<what>.+)"
     r"|^(?:to|that|about) (?P<first>.+?),? "
@@ -169,6 +174,8 @@ def _told(said: Asked, name: str, result: str) -> str:
         return f"It is {result}."
     if name == "send_file" and (file := _WRITE_FILE.search(said.request)):
         return f"Here is `{file['name']}`."
+    if name == "web_search" and (found := _FOUND.findall(result)):
+        return "I found:\n\n" + "\n".join(f"- {title} [{number}]" for number, title in found[:5])
     if name == "shell":
         return f"```\n{shown}\n```"
     return shown if name == "memory" else f"The tool `{name}` answered:\n\n{shown}"
@@ -318,6 +325,10 @@ _RULES: Final[tuple[tuple[re.Pattern[str], Rule], ...]] = (
     (re.compile(r"^(?:please )?(?:search|look) (?:in |through |the |my |our |your )*(?:history|memory) for "
                 r"(?P<words>.+)", re.I | re.S),
      lambda said, found: said.use("search_history", words=_clean(found["words"]))),
+    (re.compile(r"^(?:please,? |can you |could you )?(?:search (?:on )?(?:the )?(?:web|internet)(?: for)?:?|google) "
+                r"(?P<words>.+)", re.I | re.S),
+     lambda said, found: said.use("web_search", query=_clean(found["words"]))
+     if "web_search" in said.tools else Answer(text=_NO_SEARCH)),
     (re.compile(r"\bwhat (?:did|have) (?:I|we) (?:just |first |last )?(?:ask|say|said|talk|write|tell)\w*\b.*"
                 r"|\bwhat was my (?:first|last|previous) (?:question|message|request)\b", re.I), _earlier),
     (_ASK_FACT, _ask_fact),
