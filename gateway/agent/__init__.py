@@ -29,6 +29,6 @@
                   forgetting      words that a person wants gone (holding: all that holds them)
 
 `tools/` has Legato's own tools, `mcp/` the tools of MCP servers, `files/` what people and models send each other,
-`workspace/` the folder of each conversation, `search/` what finds pages of the web, and `memory/`
-what outlives sessions.
+`workspace/` the folder of each conversation, `search/` what finds pages of the web, `skills/` instructions that people
+bring, and `memory/` what outlives sessions.
 """

@@ -63,21 +63,21 @@ class PromptBuilder(Struct, frozen=True, kw_only=True):
         compacted: bool,
         todos: Sequence[Todo] = (),
         memory: str = "",
+        skills: str = "",
         pins: Sequence[Pin] = (),
         searches: bool = False,
         persona: str | None = None,
     ) -> str:
         """Return the system prompt of a session that opens now; nothing in it depends on the time. `searches`:
-        whether its model can search earlier messages. `persona`: the chat's own. `memory`: the part with the
-        remembered facts."""
+        whether its model can search earlier messages. `persona`: the chat's own. `memory` and `skills`: the parts with
+        the remembered facts, and with the names of skills."""
         parts = [persona or self.settings.persona or _IDENTITY]
         parts += [f"# {name}\n{text.strip()}" for name, text in self.context_files]
         if hint := self.hints.get(platform):
             parts.append(hint)
         if shared and chat_type != "direct":
             parts.append(_SHARED)
-        if memory:
-            parts.append(memory)
+        parts += [part for part in (skills, memory) if part]
         if pins:
             parts.append(pinned(pins))
         if searches:

@@ -24,6 +24,7 @@ from gateway.agent.memory.snapshot import snapshot_in
 from gateway.agent.models import Models
 from gateway.agent.preparation import Preparations
 from gateway.agent.prompt import PromptBuilder, bent, differ
+from gateway.agent.skills.catalogue import Skills
 from gateway.agent.tools.offer import Toolbox, member
 from gateway.context.engine import Outcome
 from gateway.domain.chat import ChatType, SessionKey, Source
@@ -58,6 +59,7 @@ class Sessions:
     models: Models
     prompts: PromptBuilder
     memories: Memories
+    skills: Skills
     flushes: Flushes
     hooks: Hooks
     counter: TokenCounter
@@ -112,7 +114,9 @@ class Sessions:
             await self.flushes.before_opening(session)
         if empty or followed != persona:
             memory = await self.memories.snapshot(session) if empty else snapshot_in(session.system_prompt)
-            prompt = self._prompt(session, await self.store.pins(session.key), persona, memory)
+            prompt = await self._prompt(
+                replace(session, model=model), await self.store.pins(session.key), persona, memory
+            )
             if differ(prompt, session.system_prompt):
                 changes["system_prompt"] = prompt
                 if session.model == model:
@@ -198,10 +202,12 @@ class Sessions:
         persona = self._persona(session, chosen)
         self._note_followed(session, persona)
         pins, memory = await self.store.pins(session.key), await self.memories.snapshot(session)
-        prompt = self._prompt(session, pins, persona, memory)
-        return replace(session, model=model, model_chosen_at=chosen_at, system_prompt=prompt)
+        placed = replace(session, model=model, model_chosen_at=chosen_at)
+        return replace(placed, system_prompt=await self._prompt(placed, pins, persona, memory))
 
-    def _prompt(self, session: Session, pins: Pins, persona: str | None, memory: str) -> str:
+    async def _prompt(self, session: Session, pins: Pins, persona: str | None, memory: str) -> str:
+        may_load = self.toolbox.has("skill", member(session))
+        window = self.models.of(session).context_length
         return self.prompts.build(
             platform=session.key.platform,
             chat_type=session.chat_type,
@@ -209,6 +215,7 @@ class Sessions:
             compacted=session.compaction_count > 0,
             todos=session.todos,
             memory=memory,
+            skills=await self.skills.shown(session.key, window) if may_load else "",
             pins=pins.rules,
             searches=self.toolbox.has("search_history", member(session)),
             persona=persona,
@@ -307,7 +314,7 @@ class Sessions:
         """Return the system prompt of the session with these pins, and with this memory (None: as it shows it now)."""
         persona = self._persona(session, await self.choices(session))
         shown = snapshot_in(session.system_prompt) if memory is None else memory
-        return self._prompt(session, pins, persona, shown)
+        return await self._prompt(session, pins, persona, shown)
 
     async def prompt_anew(self, session: Session, pins: Pins) -> str:
         """Return the system prompt of the session with these pins and the present facts."""
@@ -327,8 +334,8 @@ class Sessions:
             rebuilt = Rebuilt(ref=present.ref, system_prompt=prompt, last_prompt_tokens=reported)
         await self.store.set_pins(lease, pins, rebuilt)
 
-    async def show_memory(self, lease: Lease, present: Session) -> None:
-        """Let the prompt of the present session show the present facts: a person has had something forgotten."""
+    async def show_anew(self, lease: Lease, present: Session) -> None:
+        """Let the prompt of the present session show the present facts and skills: a person has changed them."""
         prompt = await self.prompt_anew(present, await self.store.pins(present.key))
         reported = self._reported(present, prompt)
         await self.store.update_session(lease, present.ref, system_prompt=prompt, last_prompt_tokens=reported)

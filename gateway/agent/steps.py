@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.gate import Gate
@@ -21,6 +21,11 @@ from gateway.domain.message import Message, ToolCall, note_of, tool_result
 from gateway.runtime.clock import Clock
 from gateway.runtime.points import Points
 from gateway.store.records import ToolIntent
+
+SKILL: Final = "skill"
+NARROWED: Final = (
+    "Error: {tool} was not called: a skill that you use allows only {tools}, until your answer. Say so if it is needed."
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,11 +54,17 @@ class ToolSteps:
     _foreign: dict[str, None] = field(default_factory=dict)  # the origins of foreign words that the turn has read
     _provenance: Provenance = field(default_factory=Provenance)  # the same, for a step that may keep words
     _asked_to_keep: bool = False  # in this turn
+    _only: frozenset[str] | None = None  # the tools that a skill in use allows, kept because a compaction may come
 
     def offer(self, conversation: Conversation) -> None:
         """Look up the present tools: some come and go while the turn runs."""
         if self._offer.version != self.toolbox.version or self._offer.order != conversation.fresh.tools:
-            self._offer = self.toolbox.offer(conversation.fresh.tools, self.caller, conversation.spec.context_length)
+            self._offer = self.toolbox.offer(
+                conversation.fresh.tools,
+                self.caller,
+                conversation.spec.context_length,
+                conversation.stored.session.system_prompt,
+            )
             self._tools = ToolRuntime(self._offer, self.clock, self.traced)
         conversation.show(self._offer.order, self._offer.tokens)
 
@@ -73,14 +84,16 @@ class ToolSteps:
         names = [call["function"]["name"] for call in calls]
         self.observer.phase("running tools", step, names)
         self.toolbox.used(names)
-        asked = self._asked(conversation, calls)
-        intents = self._tools.intents(calls, asked)
+        refused = self._narrowed(conversation, calls)
+        left = [call for call in calls if call["id"] not in refused]
+        asked = self._asked(conversation, left)
+        intents = self._tools.intents(left, asked)
         if intents:
             await self.writer.begin_tools(conversation, intents)
             self.points("turn.tools_begun")
         elif any(map(self._offer.refers, names)):
             await self.writer.record_step(conversation)
-        await self._complete(conversation, calls, {}, asked)
+        await self._complete(conversation, calls, refused, asked)
 
     async def resume(self, conversation: Conversation, intents: Collection[ToolIntent]) -> None:
         """Complete the calls that an earlier process left without a result. Those whose intents wait had not begun; the
@@ -95,11 +108,26 @@ class ToolSteps:
             for call in calls
             if call["id"] not in waiting and not self._tools.repeatable(call, begun=call["id"] in begun)
         }
+        results |= self._narrowed(conversation, calls)
         left = [call for call in calls if call["id"] not in results]
         asked = self._asked(conversation, left)
         if not asked and (behind := self._tools.intents(left)):  # they waited behind an answered question
             await self.writer.begin_tools(conversation, behind)
         await self._complete(conversation, calls, results, asked)
+
+    def _narrowed(self, conversation: Conversation, calls: Sequence[ToolCall]) -> dict[str, Message]:
+        """Refuse the calls of tools that a skill in use does not allow. Several skills allow what each of them does."""
+        if self._only is None and SKILL not in self._offer.offered:
+            return {}
+        for message in turn_in(conversation.newest_first()):
+            if (named := note_of(message).get("only")) is not None:
+                self._only = frozenset(named) if self._only is None else self._only & frozenset(named)
+        only = self._only
+        return {
+            call["id"]: tool_result(call["id"], NARROWED.format(tool=name, tools=", ".join(sorted(only))))
+            for call in calls
+            if only is not None and (name := call["function"]["name"]) in self._offer.offered and name not in only
+        }
 
     def _asked(self, conversation: Conversation, calls: Sequence[ToolCall]) -> Mapping[str, Question]:
         """The questions to the person before these calls. What they may keep is asked about once in a turn."""

@@ -40,11 +40,13 @@ from gateway.agent.prompt import PromptBuilder
 from gateway.agent.quotes import Quoting
 from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions
+from gateway.agent.skills.catalogue import Skills
 from gateway.agent.steps import ToolSteps
 from gateway.agent.tools.base import Tool, ToolHost
 from gateway.agent.tools.offer import OWN, OfferRule, PlaceRule, Rule, Toolbox
 from gateway.agent.tools.runtime import untraced
 from gateway.agent.waking import Waking
+from gateway.agent.workspace.folders import Workspaces
 from gateway.app.accounts import AccountLeases, AccountNotes
 from gateway.app.alerts import Alerts
 from gateway.app.config import Config
@@ -184,6 +186,8 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
             undo.pop_all()
         close.extend(opened)
         base.redact.learn(changed.secrets())
+        base.skills.enabled = changed.tools.skills.enabled
+        base.skills.scan()
         models.become(metering.models)
         agents.metering.caps, agents.metering.chats = metering.caps, metering.chats
         toolbox.rules = _tool_rules(new)
@@ -238,6 +242,7 @@ class _Base(Struct, frozen=True, kw_only=True):
     running_turns: RunningTurns
     tracing: Tracing | None
     pages: WorkerProcess
+    skills: Skills
     close: Sequence[Callable[[], Awaitable[None]]]
 
 
@@ -282,8 +287,21 @@ def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
         running_turns=RunningTurns(),
         tracing=tracing,
         pages=pages,
+        skills=_skills(config, store, redact),
         close=[pages.aclose, *close],
     )
+
+
+def _skills(config: Config, store: Store, redact: Redactor) -> Skills:
+    skills = Skills(
+        store=store,
+        folder=config.at("skills").absolute(),
+        workspaces=Workspaces(config.home.absolute() / "workspaces"),
+        redact=redact,
+        enabled=config.tools.skills.enabled,
+    )
+    skills.scan()
+    return skills
 
 
 def _tracing(
@@ -440,6 +458,7 @@ def _own_tools(base: _Base, parts: Parts) -> list[Tool]:
         home=config.home.absolute(),
         own=[each.resolve() for each in (config.at("."), config.home, config.database) if each],
         aside=base.pages,
+        skills=base.skills,
     )
     return [*configured_tools(host), *parts.tools]
 
@@ -487,6 +506,7 @@ def _sessions(base: _Base, metering: Metering, toolbox: Toolbox, parts: Parts) -
         models=metering.models,
         prompts=_prompts(config),
         memories=memories,
+        skills=base.skills,
         flushes=flushes,
         hooks=Hooks(store=store, engines=engines, clock=clock, points=base.points, background=base.background),
         counter=base.counter,

@@ -37,6 +37,7 @@ from gateway.cli.program import (
     words_of,
 )
 from gateway.cli.queues import dead_app, outbox_app
+from gateway.cli.skills import skills_app
 from gateway.cli.trajectories import trajectories_app
 from gateway.runtime.clock import SystemClock, SystemIds
 from gateway.runtime.errors import ConfigError
@@ -772,6 +773,7 @@ def _check_address(name: str, url: str) -> None:
 app.add_typer(access_app, name="access")
 app.add_typer(outbox_app, name="outbox")
 app.add_typer(dead_app, name="dead")
+app.add_typer(skills_app, name="skills")
 app.add_typer(trajectories_app, name="trajectories")
 
 

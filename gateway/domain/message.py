@@ -49,6 +49,7 @@ class HostNote(TypedDict, total=False):
     facts: list[dict[str, Any]]  # of a summary: what people said of themselves, each with its speaker and weight
     archive: dict[str, Any]  # of a summary: how many messages it stands for, and the first and last time
     origin: str  # of foreign words, of a tool or of what woke the conversation: whose they are, in a few words
+    only: list[str]  # of a tool's result: no other tools may be called until the answer
     recalled: bool  # a tool's result that only repeats what was said before
     original: Original  # of an answer
     said: str  # what the person said, of a message that shows more: the texts of files

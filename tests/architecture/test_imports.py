@@ -13,6 +13,7 @@ WHERE_IMPORTS_MAY_WAIT = {
     "gateway/cli/main.py",
     "gateway/cli/program.py",
     "gateway/cli/access.py",
+    "gateway/cli/skills.py",
     "gateway/cli/trajectories.py",
     "gateway/app/store.py",
     "gateway/cli/queues.py",

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 from msgspec import Struct, field
 
 from gateway.agent.provenance import Kept, Provenance
+from gateway.agent.skills.catalogue import Skills
 from gateway.agent.workspace.folders import Turn, Workspaces, WorkspaceSettings
 from gateway.domain.file import KeptFile
 from gateway.domain.memory import About, Fact
@@ -173,6 +174,7 @@ class ToolHost(Struct, frozen=True, kw_only=True):
     home: Path
     own: Sequence[Path] = ()
     aside: RunsAside = at_once
+    skills: Skills | None = None
 
     @property
     def workspaces(self) -> Workspaces:
@@ -190,10 +192,12 @@ class ToolHost(Struct, frozen=True, kw_only=True):
 
 
 class Result(Struct, frozen=True, kw_only=True):
-    """A result with pictures for the model: digests of files that the conversation keeps."""
+    """A result with pictures for the model: digests of files that the conversation keeps. `only`: until the answer no
+    tools but these may be called; None: it says nothing of that."""
 
     text: str
     pictures: tuple[str, ...] = ()
+    only: tuple[str, ...] | None = None
 
 
 class Tool(Protocol):
@@ -262,6 +266,13 @@ class Brings(Protocol):
     program's own or the conversation's. The results of any other tool are foreign, and the tool's."""
 
     brings: str
+
+
+@runtime_checkable
+class Rests(Protocol):
+    """A tool that is on offer only in a session whose system prompt holds the text `needs`."""
+
+    needs: str
 
 
 class Question(NamedTuple):

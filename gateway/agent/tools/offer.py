@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from gateway.agent.provenance import Kept
 from gateway.agent.tools.arguments import Arguments
-from gateway.agent.tools.base import Brings, HiddenTool, Keeps, NeedsApproval, RefersToMessage, Tool
+from gateway.agent.tools.base import Brings, HiddenTool, Keeps, NeedsApproval, RefersToMessage, Rests, Tool
 from gateway.domain.chat import Source, one_line
 from gateway.domain.message import ToolCall
 from gateway.domain.place import is_person, names, narrowest
@@ -234,7 +234,8 @@ class Toolbox:
         self._count = count
         self._calls: Counter[str] = Counter()  # since the start
         self.version = 0  # rises with every change
-        self._made: dict[tuple[tuple[str, ...], int], Offer] = {}
+        self._made: dict[tuple[tuple[str, ...], int, tuple[str, ...]], Offer] = {}
+        self._needs: dict[str, str] = {}  # of the tools that rest
         self.register(OWN, tools)
 
     def register(self, origin: str, tools: Iterable[Tool]) -> None:
@@ -249,6 +250,8 @@ class Toolbox:
         self.withdraw(origin)
         self.version += 1
         for tool in new.values():
+            if isinstance(tool, Rests):
+                self._needs[tool.name] = tool.needs
             schema = _schema(tool)
             self._offered[tool.name] = Offered(
                 tool=tool,
@@ -285,25 +288,30 @@ class Toolbox:
         """The present tools of all people."""
         return [name for name, each in self._offered.items() if not each.gone]
 
-    def offer(self, order: Sequence[str], caller: Caller, window: int) -> Offer:
+    def offer(self, order: Sequence[str], caller: Caller, window: int, prompt: str = "") -> Offer:
         """The tools for a caller in a session that has shown those in `order` until now, to a model that reads so many
-        tokens at once."""
-        asked = (tuple(order), window)
+        tokens at once. `prompt`: the session's, which wakes those that rest."""
+        rest: tuple[str, ...] = ()
+        for name, needs in self._needs.items():
+            if needs not in prompt:
+                rest = (*rest, name)
+        asked = (tuple(order), window, rest)
         made = None if self.rules else self._made.get(asked)
         if made is None or made.version != self.version:
-            made = self._make(order, caller, window)
+            made = self._make(order, caller, window, rest)
             if not self.rules and not made.hidden:  # the same for all callers, and whatever was used
                 if len(self._made) >= _MOST_MADE:
                     self._made.clear()
                 self._made[asked] = made
         return made
 
-    def _make(self, order: Sequence[str], caller: Caller, window: int) -> Offer:
+    def _make(self, order: Sequence[str], caller: Caller, window: int, rest: Sequence[str]) -> Offer:
         known = set(order)
         allowed = self._offered
         if self.rules:
             allowed = {name: each for name, each in allowed.items() if self.allows(name, caller)}
-        new = [name for name, each in allowed.items() if name not in known and not each.gone and name != FIND]
+        out = {*known, *rest, FIND}
+        new = [name for name, each in allowed.items() if name not in out and not each.gone]
         room = int(SHARE * window) - sum([allowed[name].tokens for name in order if name in allowed])
         fitting = self._fitting(new, room, found=FIND in known)
         hidden = [name for name in new if name not in fitting]
@@ -344,7 +352,7 @@ class Toolbox:
 
     def tokens(self, session: Session, window: int) -> int:
         """Return the tokens that a session's tools take of its prompts, before a turn says for whom it is."""
-        names = session.tools or self.offer((), member(session), window).order
+        names = session.tools or self.offer((), member(session), window, session.system_prompt).order
         return sum([self._offered[name].tokens for name in names if name in self._offered])
 
 

@@ -12,12 +12,13 @@ from typing import Any, Final, NamedTuple
 import regex
 
 from gateway.agent.files.contents import text_of
+from gateway.agent.skills.catalogue import Skills
 from gateway.agent.tools.base import Files, ToolContext, schema
 from gateway.agent.workspace.folders import Workspaces
 from gateway.domain.chat import one_line
 from gateway.domain.file import OUTPUT, KeptFile
 from gateway.runtime.aside import RunsAside, at_once
-from gateway.runtime.errors import ToolError
+from gateway.runtime.errors import ToolError, UserError
 
 _PAGE: Final = 8_000  # characters, unless the model asks for another number
 _LONGEST_PAGE: Final = 20_000
@@ -58,8 +59,15 @@ class ReadFileTool:
     result_chars = None  # its pages are short, and a kept file is not kept again
     timeout = 30.0
 
-    def __init__(self, seconds: float = 2.0, aside: RunsAside = at_once, workspaces: Workspaces | None = None) -> None:
+    def __init__(
+        self,
+        seconds: float = 2.0,
+        aside: RunsAside = at_once,
+        workspaces: Workspaces | None = None,
+        skills: Skills | None = None,
+    ) -> None:
         self._seconds = seconds
+        self._skills = skills
         self._aside = aside  # reads documents
         self._workspaces = workspaces
 
@@ -77,7 +85,7 @@ class ReadFileTool:
 
     async def _found(self, wanted: str, context: ToolContext) -> tuple[str, str]:
         """The name and the text of the file that is meant. Raises ToolError."""
-        found = await in_workspace(self._workspaces, wanted, context)
+        found = await self._of_skill(wanted, context) or await in_workspace(self._workspaces, wanted, context)
         if found is not None:
             return f'"{one_line(wanted)}"', await self._text(f'"{one_line(wanted)}"', found)
         file = await chosen(context.files, wanted)
@@ -87,6 +95,15 @@ class ReadFileTool:
         if file.ref.startswith(OUTPUT):  # a tool's result, to the letter
             return _named(file), await asyncio.to_thread(content.decode)  # it may be long
         return _named(file), await self._text(_named(file), content)
+
+    async def _of_skill(self, wanted: str, context: ToolContext) -> bytes | None:
+        """A file of a skill on the disk that the conversation has; None: none is meant. Raises ToolError."""
+        if self._skills is None or not wanted.startswith("skills/"):
+            return None
+        try:
+            return await self._skills.content(context.session.key, wanted)
+        except UserError as error:
+            raise ToolError(f"{error}.") from None
 
     async def _text(self, named: str, content: bytes) -> str:
         found = await text_of(content, self._aside)
@@ -209,4 +226,4 @@ def _named(file: KeptFile) -> str:
     return f'"{one_line(file.name)}"' if file.name else f"file {file.digest[:_ID]}"
 
 
-TOOLS = (lambda host: ReadFileTool(aside=host.aside, workspaces=host.used_workspaces),)
+TOOLS = (lambda host: ReadFileTool(aside=host.aside, workspaces=host.used_workspaces, skills=host.skills),)

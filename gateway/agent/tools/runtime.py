@@ -152,7 +152,8 @@ class ToolRuntime(Struct, frozen=True):
             name = call["function"]["name"]
             made = await outputs.result(call["id"], name, self.offer.get(name), result.text, result.pictures)
             origin = self.offer.brings(call)
-            results[call["id"]] = noted(made, origin=origin) if origin else made
+            made = noted(made, origin=origin) if origin else made
+            results[call["id"]] = made if result.only is None else noted(made, only=[*result.only])
 
         waiting = [call for call in calls if call["id"] not in results]
         if gate is not None:

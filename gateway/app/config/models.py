@@ -32,6 +32,7 @@ from gateway.agent.files.speech import TranscriptionSettings
 from gateway.agent.mcp.settings import McpServerSettings, misnamed
 from gateway.agent.memory.snapshot import MemorySettings
 from gateway.agent.prompt import PromptSettings
+from gateway.agent.skills.catalogue import SkillsSettings
 from gateway.agent.tools.outputs import OutputLimits
 from gateway.agent.tools.shell import ShellSettings
 from gateway.agent.tools.web_fetch import WebSearchSettings, WebSettings
@@ -181,6 +182,7 @@ class ToolSettings(OutputLimits):
     )
     approval_deadline: Seconds = Field(300, description="seconds for a yes or no to a tool; then it counts as a no")
     shell: ShellSettings = ShellSettings()
+    skills: SkillsSettings = SkillsSettings()
     web: WebSettings = WebSettings()
     search: WebSearchSettings = WebSearchSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()

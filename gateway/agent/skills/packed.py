@@ -1,0 +1,114 @@
+"""What somebody brings: a folder or an archive with one skill or several. An archive is never unpacked to the disk
+before all of it was looked at, and of anything that is no plain file in its folder nothing is taken."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from gateway.agent.skills.folders import MOST_FILES, MOST_TOGETHER, Contents, Folder, path_in
+from gateway.agent.skills.skill import FILE, Skill, read
+from gateway.runtime.errors import UserError
+
+_MOST_ENTRIES: Final = 5_000  # of an archive, which may hold more than skills
+_MOST_UNPACKED: Final = 100_000_000  # bytes
+_SETUID: Final = stat.S_ISUID | stat.S_ISGID
+_ENCRYPTED: Final = 1  # of an entry's flags: APPNOTE.TXT 4.4.4
+_UNSEEN: Final = ("__MACOSX", ".git", "node_modules", "__pycache__")
+
+
+def brought(source: Path) -> list[tuple[Skill, Contents]]:
+    """The skills in a folder or an archive, each with its files. Raises UserError."""
+    try:
+        contents = _of_folder(source) if source.is_dir() else dict(_unpacked(source.read_bytes()))
+    except OSError as error:
+        raise UserError(f"{source} cannot be read: {(error.strerror or 'unknown reason').lower()}") from None
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError):
+        raise UserError(f"{source} is damaged, or no archive: give a folder, a .zip, .tar or .tar.gz file") from None
+    roots = sorted(PurePosixPath(path).parent for path in contents if PurePosixPath(path).name == FILE)
+    if not roots:
+        raise UserError(f"{source} holds no {FILE}")
+    return [_skill(root, contents) for root in roots if not any(other in root.parents for other in roots)]
+
+
+def _skill(root: PurePosixPath, contents: Contents) -> tuple[Skill, Contents]:
+    files = {
+        str(PurePosixPath(path).relative_to(root)): content
+        for path, content in contents.items()
+        if PurePosixPath(path).is_relative_to(root)
+    }
+    try:
+        skill = read(files[FILE][0])
+    except UserError as error:
+        raise UserError(f"{root / FILE} {error}") from None
+    if len(files) > MOST_FILES or sum(len(content) for content, _ in files.values()) > MOST_TOGETHER:
+        raise UserError(f"{skill.name} has more than {MOST_FILES} files or {MOST_TOGETHER // 1_000_000} MB")
+    for path in files:
+        path_in(path)
+    return skill, files
+
+
+def _of_folder(source: Path) -> Contents:
+    """The files of a folder that is a skill, or of the folders of skills in it."""
+    if (source / FILE).exists():
+        return Folder(source).contents()
+    return {
+        f"{name}/{path}": content
+        for name in Folder(source).folders()
+        if (source / name / FILE).exists()
+        for path, content in Folder(source / name).contents().items()
+    }
+
+
+def _unpacked(packed: bytes) -> Iterator[tuple[str, tuple[bytes, bool]]]:
+    """The files of an archive. Raises UserError for what could lead out of it, or grow without end."""
+    room, count = _MOST_UNPACKED, 0
+    for name, mode, content in _zipped(packed) if zipfile.is_zipfile(io.BytesIO(packed)) else _tarred(packed):
+        path = name.removeprefix("./").rstrip("/")
+        room, count = room - len(content), count + 1
+        if room < 0 or count > _MOST_ENTRIES:
+            raise UserError(f"the archive holds more than {_MOST_ENTRIES:,} files or {_MOST_UNPACKED // 1_000_000} MB")
+        if path.startswith("/") or "\\" in path or "\0" in path or ".." in path.split("/"):
+            raise UserError(f"the archive holds {name[:200]!r}, which leads out of it")
+        if mode & _SETUID:
+            raise UserError(f"the archive holds {name[:200]!r}, which would run with another's rights")
+        if stat.S_IFMT(mode) not in (stat.S_IFREG, stat.S_IFDIR):
+            raise UserError(f"the archive holds {name[:200]!r}, which is a link or a device")
+        if stat.S_ISREG(mode) and not any(part in _UNSEEN for part in path.split("/")):
+            yield path, (content, bool(mode & stat.S_IXUSR))
+
+
+def _zipped(packed: bytes) -> Iterator[tuple[str, int, bytes]]:
+    """Name, mode and content of all that is in it."""
+    room = _MOST_UNPACKED
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        for each in archive.infolist():
+            if each.flag_bits & _ENCRYPTED:
+                raise UserError("the archive is protected by a password")
+            mode = each.external_attr >> 16
+            kind = stat.S_IFMT(mode) or (stat.S_IFDIR if each.is_dir() else stat.S_IFREG)
+            with archive.open(each) as file:
+                content = file.read(room + 1)
+            room -= min(room, len(content))
+            yield each.filename, stat.S_IMODE(mode) | kind, content
+
+
+def _tarred(packed: bytes) -> Iterator[tuple[str, int, bytes]]:
+    """The same. All of it is unpacked first, because a header may say any size."""
+    if packed.startswith(b"\x1f\x8b"):
+        with gzip.open(io.BytesIO(packed)) as unpacked:
+            packed = unpacked.read(_MOST_UNPACKED + 1)
+        if len(packed) > _MOST_UNPACKED:
+            raise UserError(f"the archive unpacks to more than {_MOST_UNPACKED // 1_000_000} MB")
+    with tarfile.open(fileobj=io.BytesIO(packed), mode="r:") as archive:
+        for each in archive:
+            kind = stat.S_IFREG if each.isreg() else stat.S_IFDIR if each.isdir() else stat.S_IFLNK
+            file = archive.extractfile(each) if each.isreg() and each.size <= len(packed) else None
+            yield each.name, stat.S_IMODE(each.mode) | kind, file.read() if file else b""

@@ -1,0 +1,105 @@
+"""Loads the instructions of a skill, finds one by words, or proposes to keep one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gateway.agent.skills.catalogue import MARK, Loaded, Skills
+from gateway.agent.skills.skill import FILE, named, read
+from gateway.agent.tools.base import HiddenTool, Result, ToolContext, schema
+from gateway.agent.tools.find_tools import best
+from gateway.agent.tools.shell import shown
+from gateway.runtime.errors import ToolError, UserError
+
+_LONGEST: Final = 6_000  # characters of a text that a person is asked about: they must be able to read all of it
+_ALWAYS: Final = ("skill", "read_file")  # whatever a skill allows: they show the skill itself
+_LISTED: Final = 50  # files
+
+
+class SkillTool:
+    """A loaded skill's body is the operator's word, or was read by a person who said yes to it. A proposal is kept by
+    the same name once, however often it is repeated."""
+
+    name = "skill"
+    description = (
+        "Loads a skill, or finds some by words. With `text` it proposes a skill to the person, who sees it whole."
+    )
+    parameters = schema(
+        "name",
+        name={"type": "string", "minLength": 1, "description": "Or words to look for."},
+        text={"type": "string", "description": "A whole SKILL.md."},
+    )
+    read_only = False
+    idempotent = True
+    brings = ""
+    admins_only = False
+    setting = ""
+    needs = MARK
+    timeout = 20.0
+
+    def __init__(self, skills: Skills) -> None:
+        self._skills = skills
+
+    def question(self, arguments: Mapping[str, Any]) -> str | None:
+        """The whole text of a skill that is proposed, line by line, with nothing hidden."""
+        if not (text := arguments.get("text")):
+            return None
+        _proposed(arguments)
+        lines = "\n".join(f"| {shown(line)}" for line in text.strip().splitlines())
+        return f"Keep this skill in this conversation, to be followed from now on?\n{lines}"
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str | Result:
+        """The body of a skill and the paths of its files; names that fit; or that a skill is kept."""
+        key, name = context.session.key, arguments["name"].strip()
+        try:
+            if arguments.get("text"):
+                by = context.session.key.user or ""
+                return await self._skills.keep(key, _proposed(arguments), by=by, at=context.clock.now())
+            loaded = await self._skills.load(key, name)
+        except UserError as error:
+            raise ToolError(str(error)) from None
+        if loaded is None:
+            return await self._near(context, name)
+        only = loaded.skill.tools
+        return Result(text=_body(loaded), only=None if only is None else (*_ALWAYS, *only))
+
+    async def _near(self, context: ToolContext, words: str) -> str:
+        described = self._skills.described(await self._skills.decided(context.session.key))
+        fitting = best(words, [HiddenTool(name=name, description=text) for name, text in described.items()])
+        if not fitting:
+            raise ToolError(f"There is no skill {words[:100]!r} here, and none that fits these words.")
+        return "\n".join(
+            ["These fit; load one by its name:", *(f"- {each.name}: {each.description}" for each in fitting)]
+        )
+
+
+def _proposed(arguments: Mapping[str, Any]) -> str:
+    """The text of a skill that may be kept. Raises ToolError."""
+    text: str = arguments["text"].strip()
+    if len(text) > _LONGEST:
+        raise ToolError(f"A skill that you propose has at most {_LONGEST:,} characters, so that a person can read it.")
+    try:
+        skill = read(text.encode())
+        if skill.name != named(arguments["name"]):
+            raise ToolError(f"The SKILL.md calls itself {skill.name}: give the same `name` twice.")
+    except UserError as error:
+        raise ToolError(f"This {FILE} {error}.") from None
+    return text
+
+
+def _body(loaded: Loaded) -> str:
+    name, where = loaded.skill.name, "/workspace/skills" if loaded.own else "/skills"
+    parts = [f"[The skill {name}. Follow it where it helps with what the person wants.]\n{loaded.skill.body}"]
+    if loaded.files:
+        listed = ", ".join(f"skills/{name}/{each}" for each in loaded.files[:_LISTED])
+        more = f" and {len(loaded.files) - _LISTED} more" if len(loaded.files) > _LISTED else ""
+        parts.append(f"[Its files, for read_file: {listed}{more}. In a sandbox they lie in {where}/{name}.]")
+    if loaded.skill.tools is not None:
+        parts.append(
+            f"[Until your answer you can call these tools alone: {', '.join((*_ALWAYS, *loaded.skill.tools))}.]"
+        )
+    return "\n".join(parts)
+
+
+TOOLS = (lambda host: SkillTool(host.skills) if host.skills is not None and host.skills.enabled else None,)

@@ -1,0 +1,120 @@
+"""`legato skills`: instructions for certain work, listed, added, checked and removed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from gateway.cli.options import ConfigOption, JsonOption
+from gateway.cli.printing import complain, show, show_rows
+from gateway.cli.program import fail, settings_of, told
+from gateway.runtime.errors import UserError
+
+if TYPE_CHECKING:
+    from gateway.app.config import Config
+
+_TAKEN: Final = "A gateway that runs takes it up by `legato reload`, or at its next start."
+
+skills_app = typer.Typer(
+    help="Skills: folders with a SKILL.md that says how some work is done.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@skills_app.command("list")
+def list_(as_json: JsonOption = False, config: ConfigOption = None) -> None:
+    """List the skills of your folder and of packages, and what is broken there."""
+    settings = settings_of(config)
+    show_rows(_rows(settings), as_json, lambda rows: _text(rows, _folder(settings)))
+
+
+@skills_app.command()
+def add(
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="A folder, or a .zip or .tar.gz file.")],
+    config: ConfigOption = None,
+) -> None:
+    """Copy the skills of a folder or an archive into your folder. Read them first: the bot will do what they say."""
+    from gateway.agent.skills.folders import write
+    from gateway.agent.skills.packed import brought
+
+    settings = settings_of(config)
+    with told(settings):
+        found = brought(source)
+        folder = _folder(settings)
+        if there := [skill.name for skill, _ in found if (folder / skill.name).exists()]:
+            raise UserError(f"{there[0]} is there already: `legato skills remove {there[0]}` first")
+        for skill, contents in found:
+            show(f"Added: {write(folder, skill.name, contents)}")
+    show(_TAKEN)
+
+
+@skills_app.command()
+def check(
+    sources: Annotated[
+        list[Path] | None, typer.Argument(metavar="SOURCE", help="Folders or archives (default: what you have).")
+    ] = None,
+    config: ConfigOption = None,
+) -> None:
+    """Say whether skills are as they must be. The exit status is 1 if one is broken."""
+    from gateway.agent.skills.packed import brought
+
+    settings, broken = settings_of(config), False
+    for source in sources or ():
+        try:
+            for skill, contents in brought(source):
+                show(f"{skill.name:<24} ok    {len(contents)} files, {len(skill.body):,} characters of instructions")
+        except UserError as error:
+            broken = True
+            complain(f"FAIL  {error}")
+    for row in [] if sources else _rows(settings):
+        broken = broken or bool(row["problem"])
+        show(f"{row['name']:<24} {'FAIL' if row['problem'] else 'ok':<5} {row['problem'] or row['source']}")
+    raise typer.Exit(int(broken))
+
+
+@skills_app.command()
+def remove(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="As `legato skills list` names it.")],
+    config: ConfigOption = None,
+) -> None:
+    """Delete a skill of your folder."""
+    from gateway.agent.skills.skill import named
+
+    settings = settings_of(config)
+    with told(settings):
+        folder = _folder(settings) / named(name)
+        if folder.is_symlink():
+            folder.unlink()
+        elif folder.is_dir():
+            shutil.rmtree(folder)
+        else:
+            fail(f"{_folder(settings)} holds no skill {name}; `legato skills list` names them, and where they are from")
+    show(f"Removed: {folder}\n{_TAKEN}")
+
+
+def _folder(settings: Config) -> Path:
+    return settings.at("skills").absolute()
+
+
+def _rows(settings: Config) -> list[dict[str, str]]:
+    from gateway.agent.skills.catalogue import found
+
+    known, broken = found(_folder(settings))
+    rows = [
+        {"name": name, "description": each.skill.description, "source": each.source, "problem": ""}
+        for name, each in known.items()
+    ]
+    return [*rows, *({"name": where, "description": "", "source": "", "problem": why} for where, why in broken)]
+
+
+def _text(rows: list[dict[str, str]], folder: Path) -> str:
+    if not rows:
+        return f"There are none. `legato skills add FOLDER` copies one into {folder}."
+    return "\n".join(
+        f"{row['name']}: {row['problem']}"
+        if row["problem"]
+        else f"{row['name']} ({row['source']}): {row['description']}"
+        for row in rows
+    )
