@@ -20,6 +20,7 @@ from gateway.agent.metering import Metering
 from gateway.agent.sessions import Sessions
 from gateway.agent.steps import ToolSteps
 from gateway.agent.tools.outputs import OutputLimits
+from gateway.agent.workspace.folders import Workspaces
 from gateway.domain.chat import SessionKey
 from gateway.providers.base import KeepsBodies
 from gateway.store.port import Remembers
@@ -37,6 +38,7 @@ class Agents(Struct, kw_only=True):
     files: FileIntake
     hygiene: Hygiene
     mcp: McpServers
+    workspaces: Workspaces
     agent: partial[Agent]
     fitting: partial[Fitting]
     steps: partial[ToolSteps]

@@ -10,7 +10,8 @@ import asyncio
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from importlib import import_module
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
@@ -19,6 +20,7 @@ from gateway.agent.files.quota import give_back
 from gateway.agent.holding import Copies, Holding, Note, counted_notes, holding
 from gateway.agent.memory.memories import Memories
 from gateway.agent.sessions import Sessions
+from gateway.agent.workspace.folders import Workspaces
 from gateway.context.forgetting import History, Remainder, runs, telling_words, tells, without
 from gateway.context.persisted import persisted
 from gateway.domain.adapter import Adapter, KeepsLinks, KeepsTyped
@@ -46,6 +48,8 @@ from gateway.store.records import (
 )
 from gateway.store.shared.languages import is_stop
 from gateway.store.shared.text import Holds, HoldsInside, is_dense
+
+T = TypeVar("T")
 
 _PAGE: Final = 200  # sessions looked up at once
 _NO_CAP: Final = 1_000_000  # the gateway's own requests are never refused
@@ -100,6 +104,7 @@ class Forgetter(Struct, frozen=True, kw_only=True):
     counter: TokenCounter
     redact: Redact
     clock: Clock
+    workspaces: Workspaces
     adapters: Sequence[Adapter] = ()
 
     async def contents(self, key: SessionKey) -> Contents:
@@ -139,8 +144,11 @@ class Forgetter(Struct, frozen=True, kw_only=True):
             chosen = (await choices(self.store, key, source.chat_type, named)).persona
             copies = Copies(
                 files={
-                    each.ref: await self._held_in(key, each, sought)
-                    for each in await self.store.kept_files(key, _EVERY)
+                    **{
+                        each.ref: await self._held_in(key, each, sought)
+                        for each in await self.store.kept_files(key, _EVERY)
+                    },
+                    **await self._in_workspace(key, sought.held),
                 },
                 reminders=reminders,
                 facts=contents.facts,
@@ -161,6 +169,20 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         found = await asyncio.to_thread(holding, sought, contents.history, copies, partial(_refs, key))
         said = [each for each in found.exchanges if is_by(each.request, source)]
         return replace(found, exchanges=said, messages=frozenset(), others=len(found.exchanges) - len(said))
+
+    async def _in_workspace(self, key: SessionKey, found: Callable[[str], T]) -> dict[str, T]:
+        """What is found in each content of a workspace, the earlier ones as well, by its ref."""
+        if not self.workspaces.has(key):
+            return {}
+        workspace, texts = self.workspaces.of(key), import_module("gateway.agent.workspace.forgotten").texts
+        return await asyncio.to_thread(lambda: {ref: found(text) for ref, text in texts(workspace)})
+
+    async def _forget_in_workspace(self, deed: Deed) -> None:
+        key = deed.forgetting.key
+        if self.workspaces.has(key):
+            forget = import_module("gateway.agent.workspace.forgotten").forget
+            holds = deed.held.holds if deed.held else lambda _: False
+            await asyncio.to_thread(forget, self.workspaces.of(key), deed.forgetting.files, holds)
 
     async def _held_in(self, key: SessionKey, file: KeptFile, sought: Holds) -> frozenset[int]:
         """The sought words that a file holds, or its name."""
@@ -291,6 +313,9 @@ class Forgetter(Struct, frozen=True, kw_only=True):
             elif file.ref not in shown and told:
                 text = await self._text_of(key, file)
                 copies += [file.ref] if await asyncio.to_thread(any, map(text.__contains__, told)) else []
+        if told:
+            repeats = await self._in_workspace(key, lambda text: any(map(text.__contains__, told)))
+            copies += [ref for ref, does in repeats.items() if does]
         return [ref for ref in dict.fromkeys([*came, *sent, *copies, *named]) if ref not in shown]
 
     async def do(
@@ -315,6 +340,7 @@ class Forgetter(Struct, frozen=True, kw_only=True):
             for each in forgetting.sessions
         ]
         kept = await self.store.kept_files(forgetting.key, _EVERY) if forgetting.files else ()
+        await self._forget_in_workspace(deed)
         counts = await self.store.forget(lease, replace(forgetting, sessions=tuple(rewritings)))
         await self._give_back(forgetting.key, kept, contents.history)
         self._forget_typed(forgetting.key, lambda typed: _was_typed(deed, typed))
@@ -377,6 +403,8 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         """Let the store erase what is under a key, and give back the room of its files. `contents`: of the key, if they
         were read."""
         key, engines = erasure.key, self.sessions.engines
+        if erasure.before is None:
+            await asyncio.to_thread(self.workspaces.remove, key)
         kept, copies = await self.store.kept_files(key, _EVERY), engines.keeps_copies
         if not kept and not copies:
             counts = await self.store.erase(lease, erasure)

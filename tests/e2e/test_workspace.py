@@ -14,7 +14,7 @@ from gateway.domain.chat import Attachment
 from gateway.domain.message import text_of
 from gateway.runtime.structs import replace
 from gateway.store.port import Store
-from tests.support.gateway import FakeModel, Fetching, Live, Say, config_in, in_turn, running
+from tests.support.gateway import FakeModel, Fetching, Live, Say, config_in, echo, in_turn, running
 
 pytest_plugins = ["tests.support.redis_server"]
 
@@ -28,6 +28,17 @@ def calls(*made: tuple[str, dict[str, Any]]) -> Say:
 def told(model: FakeModel) -> list[str]:
     """The results of the calls in the last request."""
     return [text_of(message) for message in model.requests[-1].messages if message["role"] == "tool"]
+
+
+async def forget(live: Live, what: str) -> str:
+    """/forget, and what it says once its question is answered."""
+    asked = [row for row in live.adapter.sent if "cannot be undone" in row.text]
+    event = await live.tell(f"/forget {what}")
+    await live.adapter.until(
+        lambda: len([row for row in live.adapter.sent if "cannot be undone" in row.text]) > len(asked)
+    )
+    await live.tell("y")
+    return (await live.answer(event)).text
 
 
 async def folder(live: Live, config: Config, **where: Any) -> Path:
@@ -101,3 +112,82 @@ async def test_files_that_were_sent_are_in_it_and_no_change_is_lost(tmp_path: Pa
         assert (await folder(live, config) / "notes.txt").read_text() == "goodbye, world\n"
         assert await live.ask("remove it") == "four"
         assert told(model)[-1] == "notes-2.txt (13 bytes)"
+
+
+async def test_what_changed_is_shown_and_the_last_turn_is_taken_back(tmp_path: Path, reopened: Opened) -> None:
+    config = config_in(tmp_path)
+    one = (
+        ("write_file", {"path": "a.txt", "content": "one\ntwo\n"}),
+        ("write_file", {"path": "b/c.txt", "content": "x"}),
+    )
+    two = (
+        ("patch", {"path": "a.txt", "edits": [{"old": "two", "new": "2"}, {"old": "one", "new": "1"}]}),
+        ("write_file", {"path": "b/c.txt", "remove": True}),
+        ("write_file", {"path": "d.sh", "content": "#!/bin/sh\n"}),
+    )
+    model = FakeModel(in_turn(calls(*one), Say(text="one"), calls(*two), Say(text="two"), then=echo))
+    async with running(tmp_path, config=config, model=model, store=reopened()) as live:
+        assert await live.ask("/files") == "The workspace is empty. Send a file, or ask me to write one."
+        assert await live.ask("begin") == "one"
+        assert await live.ask("go on") == "two"
+        place = await folder(live, config)
+        (place / "left.txt").write_text("a command that still runs made this\n")
+        shown = await live.ask("/files")
+        assert shown.splitlines() == [
+            "The workspace holds 3 files (50 bytes).",
+            "  a.txt (4 bytes)",
+            "  d.sh (10 bytes)",
+            "  left.txt (36 bytes)",
+            "Changed in this session:",
+            "  + a.txt (+2 −0 lines)",
+            "  + d.sh (+1 −0 lines)",
+            "  + left.txt (+1 −0 lines)",
+            "/files undo takes back what the last turn changed.",
+        ]
+        assert (place / "d.sh").stat().st_mode & 0o777 == 0o700
+        assert await live.ask("nothing with files") == "echo: nothing with files"
+        told = await live.ask("/files undo")
+        assert told.endswith("changed: a.txt, b/c.txt, d.sh, left.txt.")
+        assert {path.name: path.read_text() for path in place.rglob("*.*")} == {"a.txt": "one\ntwo\n", "c.txt": "x"}
+        assert (await live.ask("/files undo")).endswith("changed: a.txt, b, b/c.txt.")
+        assert list(place.iterdir()) == []
+        assert await live.ask("/files undo") == "There is nothing to take back: no turn is known that changed a file."
+        await live.ask("/new")
+        assert "Nothing has changed" in await live.ask("/files") or "empty" in await live.ask("/files")
+
+
+async def test_what_is_forgotten_is_in_no_file_and_no_earlier_version(tmp_path: Path, reopened: Opened) -> None:
+    config = config_in(tmp_path)
+    canary = "kazimierz"
+    script = in_turn(
+        calls(
+            ("write_file", {"path": "a.txt", "content": f"the word is {canary}\n"}),
+            ("write_file", {"path": "b.txt", "content": "fine\n"}),
+        ),
+        Say(text="one"),
+        calls(
+            ("write_file", {"path": "a.txt", "content": "nothing here\n"}),
+            ("write_file", {"path": f"{canary}.md", "content": "x"}),
+        ),
+        Say(text="two"),
+    )
+    async with running(tmp_path, config=config, model=FakeModel(script), store=reopened()) as live:
+        assert await live.ask("keep it") == "one"
+        assert await live.ask("change it") == "two"
+        place = await folder(live, config)
+        everything = place.parent
+        assert holders(everything, canary)
+        assert "file" in await live.ask(f"/forget {canary}")
+        assert "file" in await forget(live, "all")
+        assert holders(everything, canary) == []
+        assert sorted(path.name for path in place.iterdir()) == ["a.txt", "b.txt"]
+        assert (await live.ask("/files undo")).startswith("Took back")
+        assert holders(everything, canary) == []
+        await forget(live, "everything")
+        assert [path for path in everything.rglob("*") if path.is_file()] == []
+
+
+def holders(place: Path, word: str) -> list[str]:
+    """The files below a folder that hold a word, in their names or their contents."""
+    found = [path for path in place.rglob("*") if path.is_file()]
+    return [str(path) for path in found if word in str(path) or word.encode() in path.read_bytes()]

@@ -59,6 +59,10 @@ class Workspaces(Struct, frozen=True):
         )
         return made
 
+    def has(self, key: SessionKey) -> bool:
+        """Say whether a conversation has used its workspace."""
+        return (self.root / name_of(key)).exists()
+
     def remove(self, key: SessionKey) -> bool:
         """Remove all that a conversation has here; say whether it had something. Raises OSError."""
         places = [self.root / name_of(key), self._kept(key)]

@@ -21,7 +21,7 @@ from gateway.agent.workspace.workspace import Workspace
 from gateway.domain.file import KeptFile
 
 
-class _Brought(Struct, frozen=True, array_like=True):
+class Brought(Struct, frozen=True, array_like=True):
     """Where a file was put, and the digest of its content there."""
 
     path: str
@@ -31,7 +31,7 @@ class _Brought(Struct, frozen=True, array_like=True):
 class _Book(Struct, kw_only=True):
     """All that were brought in, by their refs."""
 
-    brought: dict[str, _Brought] = field(default_factory=dict)
+    brought: dict[str, Brought] = field(default_factory=dict)
 
 
 async def bring_in(workspace: Workspace, files: Files, platform: str) -> None:
@@ -61,13 +61,18 @@ def _put(workspace: Workspace, file: KeptFile, content: bytes) -> bool:
         name = _free(_named(file), there, {each.path: each.content for each in book.brought.values()})
         tree.put(workspace.folder, (name,), content, versions.aside)
         now = versions.look(keep=False).entries.get(os.fsencode(name))
-        book.brought[file.ref] = _Brought(name, now.content if now else b"")
+        book.brought[file.ref] = Brought(name, now.content if now else b"")
         versions.write("received", book)
     return True
 
 
 def _book(workspace: Workspace) -> _Book:
     return workspace.versions.read("received", _Book) or _Book()
+
+
+def brought(workspace: Workspace) -> Mapping[str, Brought]:
+    """The files that were brought in, by their refs."""
+    return _book(workspace).brought
 
 
 def _named(file: KeptFile) -> str:

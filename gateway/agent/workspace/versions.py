@@ -143,6 +143,15 @@ class Versions(Struct, frozen=True, kw_only=True):
         """Keep a record under a number."""
         self.write(f"turns/{number}", record)
 
+    def digests(self) -> list[bytes]:
+        """The digests of all contents that are kept."""
+        return [bytes.fromhex(name) for name in os.listdir(self._contents)]
+
+    def drop(self, digests: Iterable[bytes]) -> None:
+        """Keep these contents no more."""
+        for digest in digests:
+            self._place(digest).unlink(missing_ok=True)
+
     def content(self, digest: bytes) -> bytes | None:
         """The content of this digest; None: it is not kept, or damaged."""
         try:
@@ -261,12 +270,9 @@ class Versions(Struct, frozen=True, kw_only=True):
         for number in self.numbers():
             for change in getattr(self.record(number), "changes", {}).values():
                 needed.update(each.content for each in (change.before, change.after) if each is not None)
-        kept = 0
-        for place in self._contents.iterdir():
-            if bytes.fromhex(place.name) in needed:
-                kept += place.stat().st_size
-            else:
-                place.unlink(missing_ok=True)
+        digests = self.digests()
+        self.drop(each for each in digests if each not in needed)
+        kept = sum(self._place(each).stat().st_size for each in digests if each in needed)
         self.write("index", replace(index, kept=kept))
 
 

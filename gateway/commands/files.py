@@ -1,0 +1,96 @@
+"""/files: the workspace of the conversation, what changed in it, and the way back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from gateway.agent.forgetting import deed_of
+from gateway.commands.base import CommandContext, command
+from gateway.domain.chat import one_line
+from gateway.domain.session import is_continuation
+from gateway.domain.wording import counted, moment
+from gateway.runtime.errors import UserError
+from gateway.store.port import Store
+
+if TYPE_CHECKING:
+    from gateway.agent.workspace.report import Changed, Report
+
+_SHOWN: Final = 25  # files, and changes: a telephone shows no more without scrolling
+_MOST_SESSIONS: Final = 1_000  # a damaged chain may lead back to its beginning
+_USAGE: Final = (
+    "/files shows what is in the workspace and what changed; /files undo takes the last turn's changes back."
+)
+_OFF: Final = "The workspace is switched off here (tools.workspace)."
+_SIGNS: Final = {"new": "+", "changed": "~", "removed": "−"}
+
+
+@command("files [undo]", "Conversation", "the files I work on, and a way back", bypass="bare", elsewhere=("ls", "diff"))
+async def files(ctx: CommandContext) -> str:
+    """Show the workspace, or take back what the last turn changed in it."""
+    if not ctx.agents.workspaces.settings.enabled:
+        raise UserError(_OFF)
+    if ctx.argument:
+        if ctx.argument.strip().lower() != "undo":
+            raise UserError(_USAGE)
+        return await _undo(ctx)
+    session = await ctx.present()
+    sessions = await same_conversation(ctx.store, session.id) if session else []
+    workspace = ctx.agents.workspaces.of(ctx.key)
+    read = import_module("gateway.agent.workspace.report").report
+    return _shown(await asyncio.to_thread(read, workspace, sessions, _SHOWN))
+
+
+async def same_conversation(store: Store, session_id: str) -> list[str]:
+    """The session, and those that it goes on from."""
+    session, found = await store.session(session_id), [session_id]
+    while session.parent_id is not None and len(found) < _MOST_SESSIONS:
+        parent = await store.session(session.parent_id)
+        if not is_continuation(parent, session):
+            break
+        found.append(parent.id)
+        session = parent
+    return found
+
+
+def _shown(report: Report) -> str:
+    if not report.count and not report.changes:
+        return "The workspace is empty. Send a file, or ask me to write one."
+    lines = [f"The workspace holds {counted(report.count, 'file')} ({report.size:,} bytes)."]
+    lines += [f"  {one_line(each.path)} ({each.size:,} bytes)" for each in report.files]
+    if report.count > len(report.files):
+        lines.append(f"  and {report.count - len(report.files):,} more")
+    if not report.changes:
+        return "\n".join([*lines, "Nothing has changed in this session."])
+    lines.append("Changed in this session:")
+    lines += [f"  {_change(each)}" for each in report.changes[:_SHOWN]]
+    if len(report.changes) > _SHOWN:
+        lines.append(f"  and {len(report.changes) - _SHOWN} more")
+    return "\n".join([*lines, "/files undo takes back what the last turn changed."])
+
+
+def _change(each: Changed) -> str:
+    counts = f" (+{each.came} −{each.went} lines)" if each.came or each.went else ""
+    return f"{_SIGNS[each.how]} {one_line(each.path)}{counts}"
+
+
+async def _undo(ctx: CommandContext) -> str:
+    ctx.owned()  # no turn of this conversation runs meanwhile
+    workspace = ctx.agents.workspaces.of(ctx.key)
+    undone = await asyncio.to_thread(workspace.undo, deed_of(ctx.item))
+    if undone is None:
+        return "There is nothing to take back: no turn is known that changed a file."
+    paths = [one_line(os.fsdecode(path)) for path in sorted(undone.record.changes)]
+    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
+    when = moment(undone.record.turn.at, ctx.sessions.policy.zone)
+    told = f"Took back what the turn of {when} changed: {', '.join(paths[:_SHOWN])}{more}."
+    if undone.left:
+        told += (
+            f" These stay as they are, because what was there before is not kept: {', '.join(undone.left[:_SHOWN])}."
+        )
+    return told
+
+
+COMMANDS = (files,)
