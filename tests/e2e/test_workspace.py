@@ -8,10 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gateway.agent.workspace.folders import name_of
 from gateway.app.config import Config
 from gateway.domain.chat import Attachment
 from gateway.domain.message import text_of
+from gateway.runtime import sandbox
 from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from tests.support.gateway import FakeModel, Fetching, Live, Say, config_in, echo, in_turn, running
@@ -191,3 +194,33 @@ def holders(place: Path, word: str) -> list[str]:
     """The files below a folder that hold a word, in their names or their contents."""
     found = [path for path in place.rglob("*") if path.is_file()]
     return [str(path) for path in found if word in str(path) or word.encode() in path.read_bytes()]
+
+
+@pytest.mark.skipif(bool(sandbox.why_not()), reason="no sandbox works here")
+async def test_what_a_command_changes_is_taken_back(tmp_path: Path) -> None:
+    config, adapter = config_in(tmp_path), Fetching(b"sent\n")
+    commands = "cat sent.txt; echo two > a.txt; rm b.txt; mkdir n; ln -s /etc n/l; mkfifo p; chmod 0 n; ls -a ../.kept"
+    script = in_turn(
+        calls(
+            ("write_file", {"path": "a.txt", "content": "one\n"}), ("write_file", {"path": "b.txt", "content": "b\n"})
+        ),
+        Say(text="one"),
+        calls(("shell", {"command": commands})),
+        Say(text="two"),
+    )
+    model = FakeModel(script)
+    async with running(tmp_path, config=config, model=model, adapter=adapter) as live:
+        assert await live.ask("begin") == "one"
+        file = Attachment(kind="document", ref="r", name="sent.txt", mime="text/plain", size=5)
+        inbound = replace(adapter.inbound("look"), attachments=(file,))
+        await adapter.receive(inbound)
+        assert (await live.answer(inbound.event_id)).text == "two"
+        assert told(model)[-1].startswith("exit code 2\nsent\nls: cannot access '../.kept'")
+        place = await folder(live, config)
+        assert (place / "a.txt").read_text() == "two\n"
+        assert "a.txt, b.txt, n, n/l, p." in await live.ask("/files undo")
+        assert {path.name: path.read_text() for path in place.iterdir()} == {
+            "a.txt": "one\n",
+            "b.txt": "b\n",
+            "sent.txt": "sent\n",
+        }

@@ -23,6 +23,7 @@ import regex
 from pydantic import AfterValidator, Field
 
 from gateway.agent.tools.base import ToolContext, ToolHost, schema
+from gateway.agent.tools.workspace import after_command, before_command
 from gateway.agent.workspace.folders import Workspaces, name_of
 from gateway.domain.settings import AList, Flag, Seconds, Section, Text
 from gateway.runtime import program, sandbox
@@ -155,6 +156,7 @@ class SandboxedShell:
         """Run the command, and return its end and its output: both streams, in the order in which they came."""
         command = _unseen(arguments)
         async with self._room:
+            await before_command(self._workspaces, context)
             ended = await sandbox.run(
                 Sandbox(
                     folder=self._workspaces.folder(context.session.key),
@@ -168,7 +170,8 @@ class SandboxedShell:
                 seconds=self._seconds,
                 clock=self._clock,
             )
-        return _told(ended, self._seconds, self._redact)
+            remark = await after_command(self._workspaces, context)
+        return "\n".join(filter(None, [_told(ended, self._seconds, self._redact), remark]))
 
 
 def _described(folders: Sequence[Lent], seconds: float) -> str:

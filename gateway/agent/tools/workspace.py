@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
@@ -94,6 +95,16 @@ class PatchTool:
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """A unified diff."""
         return await _done(self.name, self._workspaces, arguments, context)
+
+
+async def before_command(workspaces: Workspaces, context: ToolContext) -> None:
+    """Bring in what was sent, and look at the workspace that a command is about to change."""
+    await import_module("gateway.agent.workspace.calls").begin_command(workspaces, context)
+
+
+async def after_command(workspaces: Workspaces, context: ToolContext) -> str:
+    """See what a command has changed. Returns a sentence where the workspace is too full by now; else ""."""
+    return await asyncio.to_thread(workspaces.of(context.session.key).look)
 
 
 async def _done(name: str, workspaces: Workspaces, arguments: Mapping[str, Any], context: ToolContext) -> str:

@@ -75,6 +75,12 @@ async def patch(workspaces: Workspaces, arguments: Mapping[str, Any], context: T
     return await asyncio.to_thread(patched)
 
 
+async def begin_command(workspaces: Workspaces, context: ToolContext) -> None:
+    """A command is about to run in the workspace."""
+    workspace, _ = await _opened(workspaces, {}, context)
+    await asyncio.to_thread(workspace.begin, context.changes)
+
+
 async def _opened(
     workspaces: Workspaces, arguments: Mapping[str, Any], context: ToolContext
 ) -> tuple[Workspace, Sequence[str]]:

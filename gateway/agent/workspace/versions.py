@@ -84,7 +84,8 @@ class Index(Struct, frozen=True, kw_only=True):
 
 
 class Versions(Struct, frozen=True, kw_only=True):
-    """The versions of one `workspace`, in `folder`. At most `most_bytes` are kept, of a workspace of `most_files`."""
+    """The versions of one `workspace`, in `folder`. They have `most_bytes`, and half as much more until the next turn
+    begins; the workspace may hold `most_files`."""
 
     workspace: Path
     folder: Path
@@ -218,7 +219,7 @@ class Versions(Struct, frozen=True, kw_only=True):
             if entry.kind == "file" and known is not None and _is_same(entry, known, before.began):
                 entry = known
             elif entry.kind == "file":
-                digest, new = self._keep(found, self.most_bytes - kept)
+                digest, new = self._keep(found, self.most_bytes * 3 // 2 - kept)
                 kept += new
                 entry = Entry(entry.kind, entry.mode, entry.size, entry.changed, entry.number, digest)
             entries[path] = entry
