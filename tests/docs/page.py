@@ -34,7 +34,10 @@ async def photographed(folder: Path, size: str) -> bytes:
     """Start `legato run` with the page, talk to it as `SAID` says, and take a picture (PNG)."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    settings = {"adapters": {"web": {"enabled": True, "port": port}}, "tools": {"shell": {"enabled": True}}}
+    settings = {
+        "adapters": {"web": {"enabled": True, "port": port}},
+        "tools": {"shell": {"enabled": True, "sandbox": "never"}},
+    }
     (folder / "config.yaml").write_text(json.dumps(settings), encoding="utf-8")
     link = folder / "legato-home" / "page-link"
     async with legato_run(folder), browser() as here:

@@ -60,5 +60,5 @@ def _configuration(telegram: TelegramServer, admin: int) -> dict[str, Any]:
     return {
         "adapters": {"telegram": bot},
         "access": {"admins": [f"telegram:{admin}"]},
-        "tools": {"shell": {"enabled": True}},
+        "tools": {"shell": {"enabled": True, "sandbox": "never"}},
     }

@@ -22,7 +22,7 @@ NO = "All right, I did not do that."
 def configure(folder: Path, **tools: Any) -> None:
     config = {
         "store": {"url": f"sqlite:///{folder / 'legato.db'}"},
-        "tools": {"shell": {"enabled": True, "allow": ["ls"]}, **tools},
+        "tools": {"shell": {"enabled": True, "sandbox": "never", "allow": ["ls"]}, **tools},
     }
     (folder / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
 

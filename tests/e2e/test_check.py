@@ -100,7 +100,7 @@ def test_it_asks_the_models_of_chats_and_looks_for_their_tools(
         "chats:\n"
         "  telegram:-1: {tools: [clok, -shell, to*]}\n"
         "  telegram:-2: {model: {provider: openai, name: m, base_url: 'http://127.0.0.1:1/v1'}}\n"
-        "tools: {shell: {enabled: true}}\n"
+        "tools: {shell: {enabled: true, sandbox: never}}\n"
     )
     status, lines = check(capsys)
     assert status == 1

@@ -18,7 +18,11 @@ REFUSED = "a gateway started this"
 
 
 def configure(folder: Path, **more: Any) -> str:
-    config = {"store": {"url": f"sqlite:///{folder / 'legato.db'}"}, "tools": {"shell": {"enabled": True}}, **more}
+    config = {
+        "store": {"url": f"sqlite:///{folder / 'legato.db'}"},
+        "tools": {"shell": {"enabled": True, "sandbox": "never"}},
+        **more,
+    }
     (folder / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
     return (folder / "config.yaml").read_text(encoding="utf-8")
 

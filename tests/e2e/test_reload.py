@@ -92,7 +92,9 @@ def test_what_is_taken_up_and_what_waits() -> None:
         ({"access": {"pairing": False}}, {}, ["access.pairing"]),
         ({}, {"access": {"pairing": False}}, []),
         ({}, {"tools": {"shell": {"enabled": True}}}, ["tools.shell.enabled"]),
-        ({"tools": {"shell": {"enabled": True}}}, {}, []),
+        ({"tools": {"shell": {"enabled": True}}}, {"tools": {"shell": {"enabled": False}}}, []),
+        ({}, {"tools": {"shell": {"sandbox": "never"}}}, ["tools.shell.sandbox"]),
+        ({}, {"tools": {"shell": {"folders": {"x": {"path": "/srv"}}}}}, ["tools.shell.folders.x"]),
         ({}, {"tools": {"shell": {"admins_only": False}}}, ["tools.shell.admins_only"]),
         ({"tools": {"shell": {"admins_only": False}}}, {}, []),
         ({}, {"tools": {"shell": {"allow": ["ls"]}}}, ["tools.shell.allow"]),
@@ -179,7 +181,8 @@ async def reloading(
 
 async def test_the_next_message_has_another_model_persona_and_tools(tmp_path: Path) -> None:
     model = FakeModel()
-    async with reloading(tmp_path, model) as (live, written, reloader):
+    without = ToolSettings(shell=ShellSettings(enabled=False))
+    async with reloading(tmp_path, model, tools=without) as (live, written, reloader):
         await live.ask("one")
         assert model.requests[-1].messages[0]["content"].startswith("You are Legato")
         assert "shell" not in [each["function"]["name"] for each in model.requests[-1].tools]
@@ -466,7 +469,7 @@ print(urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request)
 
 def policy(world: World, *people: Any, allow: Sequence[str] = (), **more: Any) -> None:
     """Settings with the shell tool, of which Anna is the admin."""
-    tools = {"shell": {"enabled": True, "allow": list(allow)}}
+    tools = {"shell": {"enabled": True, "sandbox": "never", "allow": list(allow)}}
     world.write(*people, tools=tools, **more)
     path = world.folder / "config.yaml"
     config = json.loads(path.read_text())

@@ -33,7 +33,9 @@ HOSTILE = "<script>alert(1)</script>&\" ' \x1b[31m \u202e مرحبا 你好"
 def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setup:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LEGATO_HOME", ".")
-    (tmp_path / "config.yaml").write_text("tools: {shell: {enabled: true}}\nmemory: {flush: true}\n", encoding="utf-8")
+    (tmp_path / "config.yaml").write_text(
+        "tools: {shell: {enabled: true, sandbox: never}}\nmemory: {flush: true}\n", encoding="utf-8"
+    )
     return set_up(None, os.environ)
 
 
@@ -195,7 +197,7 @@ def test_another_model_does_not_inherit_the_window_of_the_configured_one(found: 
     same, other = (settings_for(given, name, "", str(tmp_path), {}).model for name in ("m", "n"))
     assert (same.context_length, other.context_length, other.tools) == (5_000, None, False)
     vendor = settings_for(given, "gpt-5", "openai", str(tmp_path), {"OPENAI_API_KEY": "sk-abc-0123456789"})
-    assert (vendor.model.provider, vendor.model.name, vendor.tools.shell.enabled) == ("openai", "gpt-5", False)
+    assert (vendor.model.provider, vendor.model.name, vendor.tools.offered) == ("openai", "gpt-5", {"*": ("-*",)})
 
 
 async def test_as_a_person_types_it(tmp_path: Path) -> None:

@@ -283,7 +283,7 @@ async def test_a_press_of_something_else_is_answered_too(tmp_path: Path, telegra
 CONFIG = """\
 store: {{url: "sqlite:///{folder}/legato.db"}}
 access: {{admins: ["telegram:{anna}"], pairing: false}}
-tools: {{shell: {{enabled: true}}}}
+tools: {{shell: {{enabled: true, sandbox: never}}}}
 adapters: {{telegram: {{enabled: true, token: "${{TOKEN}}", base_url: "{base_url}"}}}}
 """
 

@@ -478,7 +478,7 @@ async def test_ctrl_c_that_comes_as_a_signal_stops_the_answer_and_not_the_progra
 
 
 async def test_ctrl_c_ends_a_turn_that_waits_for_an_answer(tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text("tools: {shell: {enabled: true}}\n", encoding="utf-8")
+    (tmp_path / "config.yaml").write_text("tools: {shell: {enabled: true, sandbox: never}}\n", encoding="utf-8")
     async with chatting(tmp_path) as terminal:
         await terminal.sees("›")
         terminal.types("run date" + ENTER)
@@ -491,7 +491,7 @@ async def test_ctrl_c_ends_a_turn_that_waits_for_an_answer(tmp_path: Path) -> No
 
 
 async def test_who_leaves_with_a_question_open_is_asked_again_when_they_are_back(tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").write_text("tools: {shell: {enabled: true}}\n", encoding="utf-8")
+    (tmp_path / "config.yaml").write_text("tools: {shell: {enabled: true, sandbox: never}}\n", encoding="utf-8")
     async with chatting(tmp_path) as terminal:
         await terminal.sees("›")
         terminal.types("run echo sa''id" + ENTER)

@@ -98,8 +98,8 @@ class ShellSettings(Section):
     enabled: Flag | Literal["auto"] = Field(
         "auto", description="whether the model has the tool; auto: where commands run in a sandbox"
     )
-    sandbox: Literal["auto", "off"] = Field(
-        "auto", description="off: commands run on this machine itself, even where a sandbox would hold"
+    sandbox: Literal["auto", "never"] = Field(
+        "auto", description="never: commands run on this machine itself, even where a sandbox would hold"
     )
     folders: dict[FolderName, FolderSettings] = Field(
         default_factory=dict, description="folders of this machine that are lent to the sandbox"
