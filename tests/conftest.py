@@ -14,6 +14,7 @@ import structlog
 import typer.testing
 from hypothesis import settings
 
+from gateway.runtime.sandbox import why_not
 from tests.support.fakes import ManualClock, SequentialIds
 from tests.support.forks import share
 from tests.support.programs import lacking
@@ -57,10 +58,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests that ask for a program which is missing."""
-    if not lacking():
+    """Leave out the tests that ask for a program which is missing, or for a sandbox where none holds."""
+    missing = {*lacking(), *(["bwrap"] if why_not() else [])}
+    if not missing:
         return
-    asked = {item.nodeid: lacking().keys() & getattr(item, "fixturenames", ()) for item in items}
+    asked = {item.nodeid: missing & {*getattr(item, "fixturenames", ())} for item in items}
     config.hook.pytest_deselected(items=[item for item in items if asked[item.nodeid]])
     items[:] = [item for item in items if not asked[item.nodeid]]
 
@@ -70,6 +72,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if lacking():
         packages = " ".join(each.package for each in lacking().values())
         terminalreporter.write_line(f"Tests that need {', '.join(lacking())} were left out: apt-get install {packages}")
+    if reason := why_not():
+        terminalreporter.write_line(f"The tests of the sandbox were left out: {reason}")
 
 
 def pytest_collection_finish() -> None:
@@ -107,6 +111,11 @@ def tmp_path(request, folders):
     yield path
     if request.session.testsfailed == failed:
         shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def bwrap():
+    """A sandbox holds here."""
 
 
 @pytest.fixture

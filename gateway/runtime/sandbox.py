@@ -156,7 +156,7 @@ def _arguments(sandbox: Sandbox) -> Iterator[str]:
     yield from ("--ro-bind", "/usr", "/usr", *_system(), "--ro-bind", str(_FILES), _OWN)
     for name in _OWN_ETC:
         yield from ("--symlink", f"{_OWN}/{name}", f"/etc/{name}")
-    yield from ("--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev")
+    yield from ("--proc", "/proc", *_hidden(), "--remount-ro", "/proc", "--dev", "/dev")
     yield from ("--size", str(limits.shared), "--perms", "1777", "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
     yield from ("--size", str(limits.scratch), "--perms", "1777", "--tmpfs", "/tmp", "--symlink", "../tmp", "/var/tmp")
     yield from ("--bind", str(sandbox.folder), WORKSPACE)
@@ -179,6 +179,12 @@ def _system() -> Sequence[str]:
         elif path.exists():
             there += ("--ro-bind", str(path), str(path))
     return there
+
+
+@cache
+def _hidden() -> Sequence[str]:
+    """What /proc tells of the machine: the names of keys."""
+    return ("--ro-bind", "/dev/null", "/proc/keys") if Path("/proc/keys").exists() else ()
 
 
 @cache
