@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from gateway.agent.tools.web_fetch import WebSearchSettings
 from gateway.app.config.models import ToolSettings
 from gateway.domain.message import text_of
 from gateway.providers.base import ModelRequest, ModelSpec
-from gateway.store.port import Store
+from gateway.runtime.points import Point
 from tests.e2e.test_plugins_program import TOYS, install
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply
@@ -62,26 +62,20 @@ async def test_what_a_search_brought_is_kept_only_after_a_yes(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("point", ["turn.tools_ran", "turn.step_recorded", "turn.model_called", "turn.finished"])
-async def test_after_a_crash_the_links_come_once(tmp_path: Path, reopened: Callable[[], Store], point: Any) -> None:
+async def test_after_a_crash_the_links_come_once(tmp_path: Path, point: Point) -> None:
     def script(spec: ModelSpec, request: ModelRequest) -> Say:
         return Say(text="A week [1].") if request.messages[-1]["role"] == "tool" else LOOK
 
+    kill = KillAt(point, nth=2 if point == "turn.model_called" else 1)
     async with SearchServer("searxng") as server:
         config = config_in(tmp_path, tools=searching(server))
-        kill = KillAt(point, nth=2 if point == "turn.model_called" else 1)
-        shown: list[str] = []
-        for points in (kill, lambda _: None):
-            async with running(
-                tmp_path, config=config, model=FakeModel(script), points=points, store=reopened()
-            ) as live:
-                if points is kill:
-                    await live.tell("How is rye made?")
-                    await kill.passed.wait()
-                else:
-                    await live.adapter.until(lambda: bool(live.adapter.shown("c", "reply")))
-                    await live.quiet()
-                    shown += live.adapter.shown("c", "reply")
-        assert [each.removeprefix("↻ ") for each in shown] == [f"A week [1].{RYE}"]
+        async with running(tmp_path, config=config, model=FakeModel(script), points=kill) as live:
+            event = await live.tell("How is rye made?")
+            await kill.passed.wait()
+        async with running(tmp_path, config=config, model=FakeModel(script)) as live:
+            assert (await live.answer(event)).text.removeprefix("↻ ") == f"A week [1].{RYE}"
+            await live.quiet()
+            assert len(live.adapter.shown("c", "reply")) == 1
 
 
 @pytest.mark.parametrize("store", ["sqlite", "redis"])
@@ -91,6 +85,7 @@ async def test_the_program_searches(tmp_path: Path, redis_server: RedisServer, s
             return Reply(text="Rye wants a week [1].")
         return Reply(tool_calls=[("web_search", {"query": "rye", "recency": "month", "site": "bread.example"})])
 
+    redis_server.empty()
     more = {"store": {"url": redis_server.url}} if store == "redis" else {}
     async with SearchServer("brave", api_key="brave-key-0123") as server, LlmServer(reply, api_key=KEY) as model:
         search = {"provider": "brave", "base_url": server.url, "api_key": "${BRAVE_API_KEY}"}
@@ -109,6 +104,34 @@ async def test_the_program_searches(tmp_path: Path, redis_server: RedisServer, s
         status, shown, _ = await legato(tmp_path, "config", "show", BRAVE_API_KEY="brave-key-0123")
         assert status == 0
         assert "brave-key-0123" not in shown
+
+
+@pytest.mark.parametrize("store", ["sqlite", "redis"])
+async def test_a_killed_program_goes_on_from_what_it_found(
+    tmp_path: Path, redis_server: RedisServer, store: str
+) -> None:
+    held, second = asyncio.Event(), asyncio.Event()
+
+    def reply(body: dict[str, Any]) -> Reply:
+        if body["messages"][-1]["role"] != "tool":
+            return Reply(tool_calls=[("web_search", {"query": "rye"})])
+        second.set()
+        return Reply(text="Rye wants a week [1].", hold=held)
+
+    redis_server.empty()
+    more = {"store": {"url": redis_server.url}} if store == "redis" else {}
+    async with SearchServer("searxng") as server, LlmServer(reply, api_key=KEY) as model:
+        write_config(tmp_path, model.url, tools={"search": {"provider": "searxng", "base_url": server.url}}, **more)
+        async with chatting(tmp_path) as program:
+            program.send({"id": "1", "text": "How is rye made?"})
+            await second.wait()
+            program.process.kill()
+        held.set()
+        async with chatting(tmp_path) as program:
+            (row,) = await program.until_answered("1")
+            assert row["text"].removeprefix("↻ ") == f"Rye wants a week [1].{RYE}"
+            assert (await program.finish())[0] == 0
+        assert len(server.asked) == 1
 
 
 async def test_who_has_set_nothing_up_is_told_how(tmp_path: Path) -> None:
