@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import adapters.console.rendering
+import adapters.discord.formatting
+import adapters.telegram.formatting
+import adapters.web.rendering
 from gateway.agent.tools.web_fetch import WebSearchSettings
 from gateway.app.config.models import ToolSettings
 from gateway.domain.message import text_of
@@ -19,9 +25,12 @@ from tests.e2e.test_plugins_program import TOYS, install
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply
 from tests.emulators.search import SearchServer
+from tests.emulators.telegram import TelegramServer
+from tests.support.fast_clock import FastClock
 from tests.support.forks import ROOT
-from tests.support.gateway import FakeModel, KillAt, Say, config_in, in_turn, running
+from tests.support.gateway import FakeModel, Gate, KillAt, Say, config_in, in_turn, running
 from tests.support.program import KEY, chatting, legato, write_config
+from tests.support.telegram_live import on_telegram
 
 if TYPE_CHECKING:
     from tests.support.redis_server import RedisServer  # at run time it is a plugin, which nobody may import first
@@ -76,6 +85,36 @@ async def test_after_a_crash_the_links_come_once(tmp_path: Path, point: Point) -
             assert (await live.answer(event)).text.removeprefix("↻ ") == f"A week [1].{RYE}"
             await live.quiet()
             assert len(live.adapter.shown("c", "reply")) == 1
+
+
+async def test_a_reply_that_grows_on_telegram_ends_with_its_links(tmp_path: Path) -> None:
+    gate, begun = Gate(), "A starter of rye wants a week. " * 4
+    model = FakeModel(in_turn(LOOK, Say(first=begun, text="So it is [1].", gate=gate)))
+    async with SearchServer("searxng") as server, TelegramServer(limits=None, clock=FastClock()) as telegram:
+        anna = telegram.people.person("Anna")
+        async with on_telegram(tmp_path, telegram, anna, model=model, tools=searching(server)) as bot:
+            bot.says("How is rye made?")
+            await bot.until_shown(begun.rstrip() + " …")
+            gate.open()
+            await bot.until_shown(f"{begun}So it is [1].\n\nSources: 1. Sourdough & rye (2026-11-20)")
+            await bot.quiet()
+            (message,) = telegram.shown(bot.chat)
+            assert [each["url"] for each in message.content["entities"]] == ["https://bread.example/rye"]
+
+
+SHOWN: dict[str, Callable[[str], object]] = {
+    "telegram": adapters.telegram.formatting.render,
+    "discord": adapters.discord.formatting.shown,
+    "console": lambda text: adapters.console.rendering.rows(text, columns=80),
+    "page": adapters.web.rendering.rendered,
+}
+
+
+@pytest.mark.parametrize("platform", SHOWN)
+def test_the_sources_are_links_on_every_platform(platform: str) -> None:
+    shown = html.unescape(str(SHOWN[platform](f"A week [1].{RYE}")))
+    assert "1. Sourdough & rye (2026-11-20)" in shown
+    assert "https://bread.example/rye" in shown
 
 
 @pytest.mark.parametrize("store", ["sqlite", "redis"])
