@@ -1,0 +1,383 @@
+"""The proxy through which a sandbox reaches the internet, and nothing else does.
+
+Each sandbox gets a door of its own: a Unix socket in a private folder, which is bound into that sandbox. The door says
+which hosts may be asked for, by name, before a name is looked up. Where the name leads is judged where the socket is
+made (`addresses.py`). `forward.py` connects the programs inside with the door.
+
+What is inside means harm, perhaps. A crowd of connections waits in the kernel and costs nothing; a head is short and
+comes soon; a connection is bounded in bytes, silence and time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from types import TracebackType
+from typing import Final, Self
+
+import structlog
+from msgspec import Struct, field
+
+from gateway.runtime import forward
+from gateway.runtime.addresses import PRIVATE, Address, Place, is_public, judge, look_up
+from gateway.runtime.clock import Clock, Deadline
+from gateway.runtime.tasks import Background
+
+log = structlog.get_logger(__name__)
+
+PORTS: Final = (80, 443)
+_AT_ONCE: Final = 40  # connections of one sandbox
+_AT_ONCE_IN_ALL: Final = 200  # each takes two open files
+_PAUSE: Final = 0.005  # seconds between two connections of one sandbox: a flood of them must not hold up the loop
+_SHORT_OF_FILES: Final = 1.0  # seconds until the next attempt
+_LOOKUPS: Final = 2  # of one sandbox at once
+_HEAD: Final = 16_384  # bytes
+_PIECE: Final = 65_536
+_PATIENCE: Final = 10.0  # seconds for a head, and as many for a connection to a host
+_SILENCE: Final = 300.0  # seconds; a server that packs a repository says nothing for minutes
+_LONGEST: Final = 4 * 3600.0  # seconds of a connection
+_MOST: Final = 2 * 1024**3  # bytes of a connection, both ways together
+_MOST_TOLD: Final = 10  # hosts that were refused
+_END: Final = b"\r\n\r\n"
+_HOST: Final = rb"(?P<host>\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})"
+_TUNNEL: Final = re.compile(rb"CONNECT %b:(?P<port>[0-9]{1,5}) HTTP/1\.[01]" % _HOST)
+_PLAIN: Final = re.compile(
+    rb"(?P<method>[A-Z]{3,10}) (?i:http)://%b(?::(?P<port>[0-9]{1,5}))?(?P<path>/[\x21-\x7e]*)? HTTP/1\.[01]" % _HOST
+)
+_FIELD: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00\r\n]*)")
+# Fields between a program and this proxy alone (RFC 9110, 7.6.1), and those that are written anew.
+_NEAR: Final = frozenset(
+    (b"connection", b"expect", b"host", b"keep-alive", b"proxy-authorization", b"proxy-connection", b"te", b"trailer")
+) | {b"transfer-encoding", b"upgrade"}
+
+
+class Reach(Struct, frozen=True, kw_only=True):
+    """Where a sandbox may go: to these `hosts`, or `everywhere` on the public internet. An entry is a name, a name
+    after `*.` for all names below it, and either with a port after a colon. `setting`: the key that lists them."""
+
+    hosts: Sequence[str] = ()
+    everywhere: bool = False
+    setting: str = ""
+
+    def includes(self, host: str, port: int) -> bool:
+        """Say whether a host, in lower case, may be asked at this port."""
+        usual = port in PORTS
+        return (usual and self.everywhere) or any(_fits(host, port, each, usual=usual) for each in self.hosts)
+
+
+def _fits(host: str, port: int, entry: str, *, usual: bool) -> bool:
+    name, colon, number = entry.rpartition(":")
+    if not colon or not number.isdecimal():
+        name, number = entry, ""
+    if not (usual if not number else port == int(number)):
+        return False
+    return host.endswith(name[1:]) and host != name[1:] if name.startswith("*.") else host == name
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What a program asks the proxy for. `head`: of a request by plain HTTP, as it is sent on, and how many bytes
+    follow it; "" for a tunnel."""
+
+    host: str
+    port: int
+    head: bytes = b""
+    body: int = 0
+
+
+class Refused(Exception):
+    """The proxy does not do this. The text is for the program, and fits in one line."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+def asked(head: bytes) -> Asked:
+    """Read the head of a request, strictly: what two programs may read in two ways is refused. Raises Refused."""
+    first, *lines = head.removesuffix(_END).split(b"\r\n")
+    if (tunnel := _TUNNEL.fullmatch(first)) is not None:
+        return Asked(host=_host(tunnel["host"]), port=_port(tunnel["port"]))
+    plain = _PLAIN.fullmatch(first)
+    if plain is None:
+        raise Refused(400, "this proxy takes CONNECT host:port and http://host/path")
+    fields = [_FIELD.fullmatch(each) for each in lines]
+    kept, sizes = list[bytes](), set[bytes]()
+    for each in fields:
+        if each is None:
+            raise Refused(400, "a line of the head is no field")
+        name = each[1].lower()
+        if name == b"transfer-encoding":
+            raise Refused(411, "this proxy takes bodies with a Content-Length alone")
+        if name == b"content-length":
+            sizes.add(each[2].strip())
+        elif name not in _NEAR:
+            kept.append(each[0])
+    host, port, size = _host(plain["host"]), _port(plain["port"] or b"80"), _size(sizes)
+    named = plain["host"] + (b":%d" % port if port != 80 else b"")
+    own = [b"Host: " + named, *([b"Content-Length: %d" % size] if sizes else ()), b"Connection: close"]
+    request = b"%b %b HTTP/1.1" % (plain["method"], plain["path"] or b"/")
+    return Asked(host=host, port=port, head=b"\r\n".join([request, *own, *kept]) + _END, body=size)
+
+
+def _host(written: bytes) -> str:
+    return written.decode("ascii").strip("[]").lower().removesuffix(".")
+
+
+def _port(written: bytes) -> int:
+    port = int(written)
+    if not 0 < port < 65_536:
+        raise Refused(400, f"there is no port {port}")
+    return port
+
+
+def _size(sizes: set[bytes]) -> int:
+    if not sizes:
+        return 0
+    size, *more = sizes
+    if more or not re.fullmatch(rb"[0-9]{1,12}", size):
+        raise Refused(400, "the Content-Length is no number")
+    return int(size)
+
+
+LooksUp = Callable[[str, int, Executor], Awaitable[Sequence[Place]]]
+
+
+class ForwardProxy(Struct, frozen=True, kw_only=True):
+    """All doors of one gateway. A test may have names looked up in another way, and let addresses pass that are not
+    public."""
+
+    clock: Clock
+    allows: Callable[[Address], bool] = is_public
+    look_up: LooksUp = look_up
+    room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE_IN_ALL))
+
+    def open(self, reach: Reach) -> AbstractAsyncContextManager[Door]:
+        """A door for one sandbox. When it is left, its connections end. Raises OSError."""
+        return Door(self, reach)
+
+
+class Door:
+    """The way out of one sandbox. `path`: of its socket. `refused`: hosts that were asked for and are not in reach."""
+
+    path: Path
+
+    def __init__(self, proxy: ForwardProxy, reach: Reach) -> None:
+        self._proxy, self.reach = proxy, reach
+        self.refused: dict[str, None] = {}
+        self._visits = Background()
+        self._room = asyncio.Semaphore(_AT_ONCE)
+        self._threads = ThreadPoolExecutor(max_workers=_LOOKUPS, thread_name_prefix="lookup")
+
+    async def __aenter__(self) -> Self:
+        self.path = Path(mkdtemp(prefix="legato-")) / "proxy"  # for its owner alone
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        self._listener.bind(str(self.path))
+        self._listener.listen(_AT_ONCE)
+        self._visits.start(self._serve(), name="proxy")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        await self._visits.aclose()
+        self._listener.close()
+        rmtree(self.path.parent, ignore_errors=True)
+
+    @property
+    def told(self) -> str:
+        """What to say of the hosts that were refused; "" if none was."""
+        return f"Not reached: {', '.join(self.refused)} ({self.reach.setting})" if self.refused else ""
+
+    # -- connections --------------------------------------------------------------------------------
+
+    async def _serve(self) -> None:
+        """Take up connections while there is room for them. Others wait in the kernel."""
+        loop, clock = asyncio.get_running_loop(), self._proxy.clock
+        while True:
+            await self._room.acquire()
+            await self._proxy.room.acquire()
+            try:
+                connection, _ = await loop.sock_accept(self._listener)
+            except OSError as error:
+                self._leave()
+                log.warning("proxy_waits", error=str(error))
+                await clock.sleep(_SHORT_OF_FILES)
+                continue
+            except asyncio.CancelledError:
+                self._leave()
+                raise
+            self._visits.start(self._visit(connection), name="proxied").add_done_callback(lambda _: self._leave())
+            await clock.sleep(_PAUSE)
+
+    def _leave(self) -> None:
+        self._proxy.room.release()
+        self._room.release()
+
+    async def _visit(self, connection: socket.socket) -> None:
+        near = await _stream(connection, _HEAD)
+        far: _Stream | None = None
+        try:
+            async with self._proxy.clock.limit(_LONGEST):
+                try:
+                    request = asked(await self._head(near))
+                    far = await self._connected(request.host, request.port)
+                except Refused as refused:
+                    near.write(_refusal(refused))
+                    await near.drain()
+                else:
+                    await self._carry(near, far, request)
+        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+            pass  # one end is gone, or says nothing
+        finally:
+            near.close()
+            if far is not None:
+                far.close()
+
+    async def _head(self, near: _Stream) -> bytes:
+        try:
+            async with self._proxy.clock.limit(_PATIENCE):
+                return await near.reader.readuntil(_END)
+        except asyncio.LimitOverrunError:
+            raise Refused(431, f"a head has at most {_HEAD:,} bytes") from None
+
+    async def _connected(self, host: str, port: int) -> _Stream:
+        """A connection to a host that is in reach. Raises Refused."""
+        if not self.reach.includes(host, port):
+            name = host if port in PORTS else f"{host}:{port}"
+            if len(self.refused) < _MOST_TOLD:
+                self.refused[name] = None
+            raise Refused(403, f"{name} is not among the hosts that may be reached from here ({self.reach.setting})")
+        try:
+            async with self._proxy.clock.limit(_PATIENCE):
+                places = await self._proxy.look_up(host, port, self._threads)
+                return await _stream(await self._reached(places), _PIECE)
+        except PermissionError:
+            raise Refused(403, f"{host}: {PRIVATE}") from None
+        except TimeoutError:
+            raise Refused(504, f"{host} did not answer in time") from None
+        except (OSError, UnicodeError) as error:
+            raise Refused(502, f"{host} cannot be reached: {getattr(error, 'strerror', None) or error}") from None
+
+    async def _reached(self, places: Sequence[Place]) -> socket.socket:
+        """A connection to the first of the public places that answers, those of IPv4 before others. Raises OSError."""
+        loop, failure = asyncio.get_running_loop(), OSError("it has no address")
+        for place in sorted(places, key=lambda place: place[0] != socket.AF_INET):
+            family, kind, protocol, _, address = place
+            with socket.socket(family, kind | socket.SOCK_NONBLOCK, protocol) as made:
+                try:
+                    judge(place, self._proxy.allows)
+                    await loop.sock_connect(made, address)
+                except OSError as error:
+                    failure = error
+                else:
+                    return socket.socket(fileno=made.detach())
+        raise failure
+
+    # -- bytes --------------------------------------------------------------------------------------
+
+    async def _carry(self, near: _Stream, far: _Stream, request: Asked) -> None:
+        """Carry bytes both ways; of a request by plain HTTP its own bytes alone, and then the answer: whatever else
+        the program would send on this connection is perhaps for another host."""
+        async with self._proxy.clock.limit(_SILENCE) as deadline:
+            left = _Left(bytes=_MOST, deadline=deadline)
+            if request.head:
+                far.write(request.head)
+                await _copy(near, far, left, request.body)
+                await _copy(far, near, left)
+                return
+            near.write(b"HTTP/1.1 200 Connection established" + _END)
+            async with asyncio.TaskGroup() as group:
+                for source, target in ((near, far), (far, near)):
+                    group.create_task(_tunnelled(source, target, left))
+
+
+class _Left(Struct):
+    """What a connection has left."""
+
+    bytes: int
+    deadline: Deadline
+
+    def take(self, size: int) -> None:
+        self.bytes -= size
+        self.deadline.extend(_SILENCE)
+        if self.bytes < 0:
+            raise ConnectionAbortedError("too many bytes")
+
+
+class _Stream(Struct, frozen=True):
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    def write(self, data: bytes) -> None:
+        self.writer.write(data)
+
+    async def drain(self) -> None:
+        await self.writer.drain()
+
+    def close(self) -> None:
+        self.writer.close()
+
+
+async def _stream(connection: socket.socket, limit: int) -> _Stream:
+    return _Stream(*await asyncio.open_connection(sock=connection, limit=limit))
+
+
+async def _copy(source: _Stream, target: _Stream, left: _Left, size: int = _MOST + 1) -> None:
+    while size and (piece := await source.reader.read(min(_PIECE, size))):
+        size -= len(piece)
+        left.take(len(piece))
+        target.write(piece)
+        await target.drain()
+
+
+async def _tunnelled(source: _Stream, target: _Stream, left: _Left) -> None:
+    """Carry bytes until `source` says no more. A connection that breaks ends both."""
+    try:
+        await _copy(source, target, left)
+        target.writer.write_eof()
+    except OSError:
+        for each in (source, target):
+            each.writer.transport.abort()
+
+
+def _refusal(refused: Refused) -> bytes:
+    """The reason stands in the first line, too: of an answer to CONNECT many programs show nothing else."""
+    why = str(refused).encode("ascii", "replace")
+    head = b"HTTP/1.1 %d %b\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close"
+    return head % (refused.status, why, len(why) + 1) + _END + why + b"\n"
+
+
+# -- inside ----------------------------------------------------------------------------------------
+
+SOCKET: Final = "/run/legato/proxy"  # the door, as the sandbox sees it
+_SCRIPT: Final = "/run/legato/forward.py"
+
+
+def inside(command: Sequence[str]) -> list[str]:
+    """The command as it is started in a sandbox with a door. It needs what `shown` names."""
+    return [os.path.realpath(sys._base_executable), "-I", "-S", _SCRIPT, SOCKET, *command]  # type: ignore[attr-defined]
+
+
+def shown(door: Path) -> Mapping[str, Path]:
+    """What a sandbox with this door must see, read-only, and where: the door, the script that leads to it, and a
+    Python for that script, which is the one that runs us."""
+    python = Path(sys.base_prefix)
+    return {SOCKET: door, _SCRIPT: Path(forward.__file__), str(python): python}
+
+
+def variables() -> dict[str, str]:
+    """The variables by which programs find the proxy. What they serve to themselves goes by no proxy."""
+    here = f"http://127.0.0.1:{forward.PORT}"
+    near = "localhost,127.0.0.1,::1"
+    named = {"http_proxy": here, "https_proxy": here, "no_proxy": near}
+    return {**named, **{name.upper(): value for name, value in named.items()}, "NODE_USE_ENV_PROXY": "1"}

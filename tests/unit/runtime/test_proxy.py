@@ -1,0 +1,108 @@
+"""What the proxy of sandboxes reads in a request, and which hosts are in reach."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.runtime.proxy import Asked, Reach, Refused, asked
+
+
+def head(first: str, *lines: str) -> bytes:
+    return "\r\n".join([first, *lines]).encode() + b"\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "host", "port", "included"),
+    [
+        (["pypi.org"], "pypi.org", 443, True),
+        (["pypi.org"], "pypi.org", 80, True),
+        (["pypi.org"], "pypi.org", 22, False),
+        (["pypi.org"], "evil-pypi.org", 443, False),
+        (["pypi.org"], "files.pypi.org", 443, False),
+        (["pypi.org"], "pypi.org.evil.example", 443, False),
+        (["*.pypi.org"], "files.pypi.org", 443, True),
+        (["*.pypi.org"], "a.b.pypi.org", 443, True),
+        (["*.pypi.org"], "pypi.org", 443, False),
+        (["*.pypi.org"], ".pypi.org", 443, False),
+        (["*.pypi.org"], "evilpypi.org", 443, False),
+        (["git.example.org:8443"], "git.example.org", 8443, True),
+        (["git.example.org:8443"], "git.example.org", 443, False),
+        (["*.example.org:8443"], "git.example.org", 8443, True),
+        ([], "pypi.org", 443, False),
+    ],
+)
+def test_which_hosts_are_in_reach(hosts: list[str], host: str, port: int, included: bool) -> None:
+    assert Reach(hosts=hosts).includes(host, port) is included
+
+
+def test_everywhere_is_every_host_at_the_usual_ports() -> None:
+    reach = Reach(everywhere=True, hosts=["git.example.org:8443"])
+    assert reach.includes("anything.example", 443)
+    assert reach.includes("git.example.org", 8443)
+    assert not reach.includes("anything.example", 8443)
+    assert not reach.includes("anything.example", 25)
+
+
+def test_a_tunnel() -> None:
+    assert asked(head("CONNECT PyPI.org:443 HTTP/1.1", "Host: else.example")) == Asked(host="pypi.org", port=443)
+    assert asked(head("CONNECT pypi.org.:443 HTTP/1.0")) == Asked(host="pypi.org", port=443)
+    assert asked(head("CONNECT [2606:4700::1111]:443 HTTP/1.1")) == Asked(host="2606:4700::1111", port=443)
+
+
+def test_a_plain_request_is_written_anew() -> None:
+    given = head(
+        "POST http://Example.org:8080/a?b HTTP/1.1",
+        "Host: internal.example",
+        "Proxy-Authorization: Basic eA==",
+        "Connection: keep-alive, X-Kept",
+        "Accept: */*",
+        "content-length: 3",
+        "Upgrade: h2c",
+    )
+    assert asked(given) == Asked(
+        host="example.org",
+        port=8080,
+        head=b"POST /a?b HTTP/1.1\r\nHost: Example.org:8080\r\nContent-Length: 3\r\nConnection: close\r\n"
+        b"Accept: */*\r\n\r\n",
+        body=3,
+    )
+    assert asked(head("GET http://example.org HTTP/1.1")).head.startswith(b"GET / HTTP/1.1\r\nHost: example.org\r\n")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n",
+        b"CONNECT example.org HTTP/1.1\r\n\r\n",
+        b"CONNECT example.org:0 HTTP/1.1\r\n\r\n",
+        b"CONNECT example.org:65536 HTTP/1.1\r\n\r\n",
+        b"CONNECT example.org:443 HTTP/2\r\n\r\n",
+        b"CONNECT  example.org:443 HTTP/1.1\r\n\r\n",
+        b"CONNECT\texample.org:443 HTTP/1.1\r\n\r\n",
+        b"CONNECT user@example.org:443 HTTP/1.1\r\n\r\n",
+        b"CONNECT [fe80::1%25eth0]:443 HTTP/1.1\r\n\r\n",
+        b"CONNECT ex\x00ample.org:443 HTTP/1.1\r\n\r\n",
+        b"CONNECT example.org:443\nX: HTTP/1.1\r\n\r\n",
+        "CONNECT ①②⑦.0.0.1:443 HTTP/1.1\r\n\r\n".encode(),
+        "CONNECT example.org:４４３ HTTP/1.1\r\n\r\n".encode(),
+        b"\r\nCONNECT example.org:443 HTTP/1.1\r\n\r\n",
+        b"GET https://example.org/ HTTP/1.1\r\n\r\n",
+        b"GET file:///etc/passwd HTTP/1.1\r\n\r\n",
+        b"GET http://user:word@example.org/ HTTP/1.1\r\n\r\n",
+        b"GET http://example.org\\@internal/ HTTP/1.1\r\n\r\n",
+        b"GET http://example.org/ HTTP/1.1\r\nX: a\n b\r\n\r\n",
+        b"GET http://example.org/ HTTP/1.1\r\nX : a\r\n\r\n",
+        b"GET http://example.org/ HTTP/1.1\r\n folded: a\r\n\r\n",
+        b"GET http://example.org/ HTTP/1.1\r\nX: a\rGET /b HTTP/1.1\r\n\r\n",
+        b"POST http://example.org/ HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n",
+        b"POST http://example.org/ HTTP/1.1\r\nContent-Length: +3\r\n\r\n",
+        b"POST http://example.org/ HTTP/1.1\r\nContent-Length: 3, 3\r\n\r\n",
+        b"POST http://example.org/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"POST http://example.org/ HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n",
+        b"\r\n\r\n",
+    ],
+)
+def test_what_two_programs_may_read_in_two_ways_is_refused(given: bytes) -> None:
+    with pytest.raises(Refused):
+        asked(given)
