@@ -1,6 +1,6 @@
 """The way out of a sandbox that has no network: its port 3128 leads to the proxy's socket.
 
-    python -I -S forward.py SOCKET COMMAND ARGUMENT…
+    python -I -S -c THIS SOCKET COMMAND ARGUMENT…
 
 Programs know proxies by a port alone. So this listens on the sandbox's own loopback, leaves a process behind that
 carries bytes to SOCKET and back, and becomes the command. The sandbox ends that process together with the command.

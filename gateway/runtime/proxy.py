@@ -15,9 +15,10 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
+from functools import cache
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -359,25 +360,25 @@ def _refusal(refused: Refused) -> bytes:
 
 # -- inside ----------------------------------------------------------------------------------------
 
-SOCKET: Final = "/run/legato/proxy"  # the door, as the sandbox sees it
-_SCRIPT: Final = "/run/legato/forward.py"
+
+@cache
+def python() -> Path:
+    """The Python that runs us, without packages: what a sandbox with a door must see at the same place, read-only."""
+    return Path(os.path.realpath(sys._base_executable))  # type: ignore[attr-defined]
 
 
-def inside(command: Sequence[str]) -> list[str]:
-    """The command as it is started in a sandbox with a door. It needs what `shown` names."""
-    return [os.path.realpath(sys._base_executable), "-I", "-S", _SCRIPT, SOCKET, *command]  # type: ignore[attr-defined]
+@cache
+def _script() -> str:
+    return Path(forward.__file__).read_text(encoding="utf-8")
 
 
-def shown(door: Path) -> Mapping[str, Path]:
-    """What a sandbox with this door must see, read-only, and where: the door, the script that leads to it, and a
-    Python for that script, which is the one that runs us."""
-    python = Path(sys.base_prefix)
-    return {SOCKET: door, _SCRIPT: Path(forward.__file__), str(python): python}
+def inside(command: Sequence[str], door: str) -> list[str]:
+    """The command as it is started in a sandbox that sees its door at this path, and `python`."""
+    return [str(python()), "-I", "-S", "-c", _script(), door, *command]
 
 
-def variables() -> dict[str, str]:
+def variables() -> Sequence[tuple[str, str]]:
     """The variables by which programs find the proxy. What they serve to themselves goes by no proxy."""
-    here = f"http://127.0.0.1:{forward.PORT}"
-    near = "localhost,127.0.0.1,::1"
-    named = {"http_proxy": here, "https_proxy": here, "no_proxy": near}
-    return {**named, **{name.upper(): value for name, value in named.items()}, "NODE_USE_ENV_PROXY": "1"}
+    here, near = f"http://127.0.0.1:{forward.PORT}", "localhost,127.0.0.1,::1"
+    named = [("http_proxy", here), ("https_proxy", here), ("no_proxy", near)]
+    return [*named, *((name.upper(), value) for name, value in named), ("NODE_USE_ENV_PROXY", "1")]
