@@ -7,6 +7,7 @@ validator's ValueError says what a value must be, as in "must not be empty": the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 from typing import Annotated, Any
@@ -81,6 +82,19 @@ def _http_url(value: str) -> str:
     return value
 
 
+def _host(value: str) -> str:
+    """A host as a program asks for it: in lower case, its letters beyond English ones as its registry has them."""
+    try:
+        name = value.strip().lower().encode("idna").decode("ascii")
+    except UnicodeError:
+        name = ""
+    if not _HOST.fullmatch(name):
+        raise ValueError("must be the name of a host, such as pypi.org, *.example.org or git.example.org:8443")
+    return name
+
+
+_HOST = re.compile(r"(?:\*\.)?(?!-)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*(?::[1-9][0-9]{0,4})?")
+
 AList = BeforeValidator(tuple_of_list)
 """For a field of many values: `Annotated[tuple[Text, ...], AList]`."""
 
@@ -89,6 +103,8 @@ Text = Annotated[str, Field(strict=True), AfterValidator(_filled)]
 Texts = Annotated[tuple[Text, ...], AList]
 Secret = Annotated[SecretStr, Field(strict=True), AfterValidator(_filled_secret)]
 Ident = Annotated[str, Field(strict=True), AfterValidator(_filled), BeforeValidator(_text_of_number)]
+Host = Annotated[str, Field(strict=True), AfterValidator(_host)]
+Hosts = Annotated[tuple[Host, ...], AList]
 HttpUrl = Annotated[str, Field(strict=True), AfterValidator(_http_url)]
 Count = Annotated[int, Field(strict=True, ge=1)]
 Natural = Annotated[int, Field(strict=True, ge=0)]

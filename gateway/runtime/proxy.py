@@ -23,7 +23,7 @@ from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import structlog
 from msgspec import Struct, field
@@ -49,16 +49,12 @@ _LONGEST: Final = 4 * 3600.0  # seconds of a connection
 _MOST: Final = 2 * 1024**3  # bytes of a connection, both ways together
 _MOST_TOLD: Final = 10  # hosts that were refused
 _END: Final = b"\r\n\r\n"
+_REQUEST: Final = b"%b %b HTTP/1.1\r\nHost: %b\r\nUser-Agent: Legato\r\nAccept: */*\r\nConnection: close" + _END
 _HOST: Final = rb"(?P<host>\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253})"
 _TUNNEL: Final = re.compile(rb"CONNECT %b:(?P<port>[0-9]{1,5}) HTTP/1\.[01]" % _HOST)
 _PLAIN: Final = re.compile(
-    rb"(?P<method>[A-Z]{3,10}) (?i:http)://%b(?::(?P<port>[0-9]{1,5}))?(?P<path>/[\x21-\x7e]*)? HTTP/1\.[01]" % _HOST
+    rb"(?P<method>GET|HEAD) (?i:http)://%b(?::(?P<port>[0-9]{1,5}))?(?P<path>/[\x21-\x7e]*)? HTTP/1\.[01]" % _HOST
 )
-_FIELD: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00\r\n]*)")
-# Fields between a program and this proxy alone (RFC 9110, 7.6.1), and those that are written anew.
-_NEAR: Final = frozenset(
-    (b"connection", b"expect", b"host", b"keep-alive", b"proxy-authorization", b"proxy-connection", b"te", b"trailer")
-) | {b"transfer-encoding", b"upgrade"}
 
 
 class Reach(Struct, frozen=True, kw_only=True):
@@ -84,14 +80,12 @@ def _fits(host: str, port: int, entry: str, *, usual: bool) -> bool:
     return host.endswith(name[1:]) and host != name[1:] if name.startswith("*.") else host == name
 
 
-class Asked(Struct, frozen=True, kw_only=True):
-    """What a program asks the proxy for. `head`: of a request by plain HTTP, as it is sent on, and how many bytes
-    follow it; "" for a tunnel."""
+class Asked(NamedTuple):
+    """What a program asks the proxy for. `request`: what is sent there, where it is no tunnel."""
 
     host: str
     port: int
-    head: bytes = b""
-    body: int = 0
+    request: bytes = b""
 
 
 class Refused(Exception):
@@ -103,52 +97,22 @@ class Refused(Exception):
 
 
 def asked(head: bytes) -> Asked:
-    """Read the head of a request, strictly: what two programs may read in two ways is refused. Raises Refused."""
-    first, *lines = head.removesuffix(_END).split(b"\r\n")
-    if (tunnel := _TUNNEL.fullmatch(first)) is not None:
-        return Asked(host=_host(tunnel["host"]), port=_port(tunnel["port"]))
-    plain = _PLAIN.fullmatch(first)
-    if plain is None:
-        raise Refused(400, "this proxy takes CONNECT host:port and http://host/path")
-    fields = [_FIELD.fullmatch(each) for each in lines]
-    kept, sizes = list[bytes](), set[bytes]()
-    for each in fields:
-        if each is None:
-            raise Refused(400, "a line of the head is no field")
-        name = each[1].lower()
-        if name == b"transfer-encoding":
-            raise Refused(411, "this proxy takes bodies with a Content-Length alone")
-        if name == b"content-length":
-            sizes.add(each[2].strip())
-        elif name not in _NEAR:
-            kept.append(each[0])
-    host, port, size = _host(plain["host"]), _port(plain["port"] or b"80"), _size(sizes)
-    named = plain["host"] + (b":%d" % port if port != 80 else b"")
-    own = [b"Host: " + named, *([b"Content-Length: %d" % size] if sizes else ()), b"Connection: close"]
-    request = b"%b %b HTTP/1.1" % (plain["method"], plain["path"] or b"/")
-    return Asked(host=host, port=port, head=b"\r\n".join([request, *own, *kept]) + _END, body=size)
-
-
-def _host(written: bytes) -> str:
-    return written.decode("ascii").strip("[]").lower().removesuffix(".")
-
-
-def _port(written: bytes) -> int:
-    port = int(written)
+    """Read the head of a request, strictly. Of a request by plain HTTP its address alone is sent on, so there is
+    nothing that two programs could read in two ways. Raises Refused."""
+    first, *_ = head.split(b"\r\n", 1)
+    found = _TUNNEL.fullmatch(first) or _PLAIN.fullmatch(first)
+    if found is None:
+        raise Refused(400, "this proxy takes CONNECT host:port, and GET http://host/path without a body")
+    host, port = found["host"].decode("ascii").strip("[]").lower().removesuffix("."), int(found["port"] or 80)
     if not 0 < port < 65_536:
         raise Refused(400, f"there is no port {port}")
-    return port
+    if found.re is _TUNNEL:
+        return Asked(host, port)
+    named = found["host"] + (b":%d" % port if port != 80 else b"")
+    return Asked(host, port, _REQUEST % (found["method"], found["path"] or b"/", named))
 
 
-def _size(sizes: set[bytes]) -> int:
-    if not sizes:
-        return 0
-    size, *more = sizes
-    if more or not re.fullmatch(rb"[0-9]{1,12}", size):
-        raise Refused(400, "the Content-Length is no number")
-    return int(size)
-
-
+_Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 LooksUp = Callable[[str, int, Executor], Awaitable[Sequence[Place]]]
 
 
@@ -194,11 +158,6 @@ class Door:
         self._listener.close()
         rmtree(self.path.parent, ignore_errors=True)
 
-    @property
-    def told(self) -> str:
-        """What to say of the hosts that were refused; "" if none was."""
-        return f"Not reached: {', '.join(self.refused)} ({self.reach.setting})" if self.refused else ""
-
     # -- connections --------------------------------------------------------------------------------
 
     async def _serve(self) -> None:
@@ -225,29 +184,28 @@ class Door:
         self._room.release()
 
     async def _visit(self, connection: socket.socket) -> None:
-        near = await _stream(connection, _HEAD)
-        far: _Stream | None = None
+        near = await asyncio.open_connection(sock=connection, limit=_HEAD)
+        ends = [near]
         try:
             async with self._proxy.clock.limit(_LONGEST):
                 try:
-                    request = asked(await self._head(near))
-                    far = await self._connected(request.host, request.port)
+                    host, port, request = asked(await self._head(near))
+                    ends.append(await self._connected(host, port))
                 except Refused as refused:
-                    near.write(_refusal(refused))
-                    await near.drain()
+                    near[1].write(_refusal(refused))
+                    await near[1].drain()
                 else:
-                    await self._carry(near, far, request)
-        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+                    await self._carry(near, ends[1], request)
+        except (OSError, asyncio.IncompleteReadError):
             pass  # one end is gone, or says nothing
         finally:
-            near.close()
-            if far is not None:
-                far.close()
+            for _, writer in ends:
+                writer.close()
 
     async def _head(self, near: _Stream) -> bytes:
         try:
             async with self._proxy.clock.limit(_PATIENCE):
-                return await near.reader.readuntil(_END)
+                return await near[0].readuntil(_END)
         except asyncio.LimitOverrunError:
             raise Refused(431, f"a head has at most {_HEAD:,} bytes") from None
 
@@ -261,7 +219,7 @@ class Door:
         try:
             async with self._proxy.clock.limit(_PATIENCE):
                 places = await self._proxy.look_up(host, port, self._threads)
-                return await _stream(await self._reached(places), _PIECE)
+                return await asyncio.open_connection(sock=await self._reached(places), limit=_PIECE)
         except PermissionError:
             raise Refused(403, f"{host}: {PRIVATE}") from None
         except TimeoutError:
@@ -286,17 +244,16 @@ class Door:
 
     # -- bytes --------------------------------------------------------------------------------------
 
-    async def _carry(self, near: _Stream, far: _Stream, request: Asked) -> None:
-        """Carry bytes both ways; of a request by plain HTTP its own bytes alone, and then the answer: whatever else
-        the program would send on this connection is perhaps for another host."""
+    async def _carry(self, near: _Stream, far: _Stream, request: bytes) -> None:
+        """Carry bytes both ways, or the answer to a request alone: whatever else the program would send on this
+        connection is perhaps for another host."""
         async with self._proxy.clock.limit(_SILENCE) as deadline:
             left = _Left(bytes=_MOST, deadline=deadline)
-            if request.head:
-                far.write(request.head)
-                await _copy(near, far, left, request.body)
+            if request:
+                far[1].write(request)
                 await _copy(far, near, left)
                 return
-            near.write(b"HTTP/1.1 200 Connection established" + _END)
+            near[1].write(b"HTTP/1.1 200 Connection established" + _END)
             async with asyncio.TaskGroup() as group:
                 for source, target in ((near, far), (far, near)):
                     group.create_task(_tunnelled(source, target, left))
@@ -315,40 +272,21 @@ class _Left(Struct):
             raise ConnectionAbortedError("too many bytes")
 
 
-class _Stream(Struct, frozen=True):
-    reader: asyncio.StreamReader
-    writer: asyncio.StreamWriter
-
-    def write(self, data: bytes) -> None:
-        self.writer.write(data)
-
-    async def drain(self) -> None:
-        await self.writer.drain()
-
-    def close(self) -> None:
-        self.writer.close()
-
-
-async def _stream(connection: socket.socket, limit: int) -> _Stream:
-    return _Stream(*await asyncio.open_connection(sock=connection, limit=limit))
-
-
-async def _copy(source: _Stream, target: _Stream, left: _Left, size: int = _MOST + 1) -> None:
-    while size and (piece := await source.reader.read(min(_PIECE, size))):
-        size -= len(piece)
+async def _copy(source: _Stream, target: _Stream, left: _Left) -> None:
+    while piece := await source[0].read(_PIECE):
         left.take(len(piece))
-        target.write(piece)
-        await target.drain()
+        target[1].write(piece)
+        await target[1].drain()
 
 
 async def _tunnelled(source: _Stream, target: _Stream, left: _Left) -> None:
     """Carry bytes until `source` says no more. A connection that breaks ends both."""
     try:
         await _copy(source, target, left)
-        target.writer.write_eof()
+        target[1].write_eof()
     except OSError:
-        for each in (source, target):
-            each.writer.transport.abort()
+        for _, writer in (source, target):
+            writer.transport.abort()
 
 
 def _refusal(refused: Refused) -> bytes:

@@ -44,29 +44,29 @@ def test_everywhere_is_every_host_at_the_usual_ports() -> None:
 
 
 def test_a_tunnel() -> None:
-    assert asked(head("CONNECT PyPI.org:443 HTTP/1.1", "Host: else.example")) == Asked(host="pypi.org", port=443)
-    assert asked(head("CONNECT pypi.org.:443 HTTP/1.0")) == Asked(host="pypi.org", port=443)
-    assert asked(head("CONNECT [2606:4700::1111]:443 HTTP/1.1")) == Asked(host="2606:4700::1111", port=443)
+    assert asked(head("CONNECT PyPI.org:443 HTTP/1.1", "Host: else.example")) == Asked("pypi.org", 443)
+    assert asked(head("CONNECT pypi.org.:443 HTTP/1.0")) == Asked("pypi.org", 443)
+    assert asked(head("CONNECT [2606:4700::1111]:443 HTTP/1.1")) == Asked("2606:4700::1111", 443)
 
 
-def test_a_plain_request_is_written_anew() -> None:
+def test_of_a_plain_request_the_address_alone_is_sent_on() -> None:
     given = head(
-        "POST http://Example.org:8080/a?b HTTP/1.1",
+        "GET http://Example.org:8080/a?b HTTP/1.1",
         "Host: internal.example",
-        "Proxy-Authorization: Basic eA==",
-        "Connection: keep-alive, X-Kept",
-        "Accept: */*",
-        "content-length: 3",
-        "Upgrade: h2c",
+        "Connection: keep-alive",
+        "Transfer-Encoding: chunked",
+        "Content-Length: 3",
+        " folded: a",
     )
     assert asked(given) == Asked(
-        host="example.org",
-        port=8080,
-        head=b"POST /a?b HTTP/1.1\r\nHost: Example.org:8080\r\nContent-Length: 3\r\nConnection: close\r\n"
-        b"Accept: */*\r\n\r\n",
-        body=3,
+        "example.org",
+        8080,
+        b"GET /a?b HTTP/1.1\r\nHost: Example.org:8080\r\nUser-Agent: Legato\r\nAccept: */*\r\n"
+        b"Connection: close\r\n\r\n",
     )
-    assert asked(head("GET http://example.org HTTP/1.1")).head.startswith(b"GET / HTTP/1.1\r\nHost: example.org\r\n")
+    assert asked(head("HEAD http://example.org HTTP/1.0")).request.startswith(
+        b"HEAD / HTTP/1.1\r\nHost: example.org\r\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,15 +90,7 @@ def test_a_plain_request_is_written_anew() -> None:
         b"GET file:///etc/passwd HTTP/1.1\r\n\r\n",
         b"GET http://user:word@example.org/ HTTP/1.1\r\n\r\n",
         b"GET http://example.org\\@internal/ HTTP/1.1\r\n\r\n",
-        b"GET http://example.org/ HTTP/1.1\r\nX: a\n b\r\n\r\n",
-        b"GET http://example.org/ HTTP/1.1\r\nX : a\r\n\r\n",
-        b"GET http://example.org/ HTTP/1.1\r\n folded: a\r\n\r\n",
-        b"GET http://example.org/ HTTP/1.1\r\nX: a\rGET /b HTTP/1.1\r\n\r\n",
-        b"POST http://example.org/ HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n",
-        b"POST http://example.org/ HTTP/1.1\r\nContent-Length: +3\r\n\r\n",
-        b"POST http://example.org/ HTTP/1.1\r\nContent-Length: 3, 3\r\n\r\n",
-        b"POST http://example.org/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
-        b"POST http://example.org/ HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"POST http://example.org/ HTTP/1.1\r\nContent-Length: 3\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n",
         b"\r\n\r\n",
     ],
