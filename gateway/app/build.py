@@ -329,6 +329,7 @@ def _agents(base: _Base, parts: Parts) -> tuple[Agents, list[Callable[[], Awaita
         settings=config.tools.mcp,
         toolbox=toolbox,
         lists=ToolLists(folder=config.home / "mcp"),
+        own=_own_places(config),
         clock=clock,
         redact=redact,
     )
@@ -464,11 +465,16 @@ def _own_tools(base: _Base, parts: Parts) -> list[Tool]:
         clock=base.clock,
         redact=base.redact,
         home=config.home.absolute(),
-        own=[each.resolve() for each in (config.at("."), config.home, config.database) if each],
+        own=_own_places(config),
         aside=base.pages,
         skills=base.skills,
     )
     return [*configured_tools(host), *parts.tools]
+
+
+def _own_places(config: Config) -> Sequence[Path]:
+    """What no sandbox may see."""
+    return [each.resolve() for each in (config.at("."), config.home, config.database) if each]
 
 
 def _tool_rules(base: _Base) -> list[Rule]:

@@ -89,11 +89,13 @@ def _host(value: str) -> str:
     except UnicodeError:
         name = ""
     if not _HOST.fullmatch(name):
-        raise ValueError("must be the name of a host, such as pypi.org, *.example.org or git.example.org:8443")
+        raise ValueError(
+            "must be the name of a host, such as example.org, *.example.org or git.example.org:8443; * is every host"
+        )
     return name
 
 
-_HOST = re.compile(r"(?:\*\.)?(?!-)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*(?::[1-9][0-9]{0,4})?")
+_HOST = re.compile(r"\*|(?:\*\.)?(?!-)[a-z0-9_-]+(?:\.[a-z0-9_-]+)*(?::[1-9][0-9]{0,4})?")
 
 AList = BeforeValidator(tuple_of_list)
 """For a field of many values: `Annotated[tuple[Text, ...], AList]`."""

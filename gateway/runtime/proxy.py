@@ -31,6 +31,8 @@ from msgspec import Struct, field
 from gateway.runtime import forward
 from gateway.runtime.addresses import PRIVATE, Address, Place, is_public, judge, look_up
 from gateway.runtime.clock import Clock, Deadline
+from gateway.runtime.sandbox import PROXY, Sandbox
+from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Background
 
 log = structlog.get_logger(__name__)
@@ -299,24 +301,23 @@ def _refusal(refused: Refused) -> bytes:
 # -- inside ----------------------------------------------------------------------------------------
 
 
-@cache
-def python() -> Path:
-    """The Python that runs us, without packages: what a sandbox with a door must see at the same place, read-only."""
-    return Path(os.path.realpath(sys._base_executable))  # type: ignore[attr-defined]
-
-
-@cache
-def _script() -> str:
-    return Path(forward.__file__).read_text(encoding="utf-8")
-
-
-def inside(command: Sequence[str], door: str) -> list[str]:
-    """The command as it is started in a sandbox that sees its door at this path, and `python`."""
-    return [str(python()), "-I", "-S", "-c", _script(), door, *command]
-
-
-def variables() -> Sequence[tuple[str, str]]:
-    """The variables by which programs find the proxy. What they serve to themselves goes by no proxy."""
+def led_out(sandbox: Sandbox, command: Sequence[str], door: Door) -> tuple[Sandbox, Sequence[str]]:
+    """A sandbox with a door, and a command with the way there. It sees the Python that runs us, without its packages:
+    nothing else is needed inside. Programs find the way by their variables, but for what they serve to themselves."""
     here, near = f"http://127.0.0.1:{forward.PORT}", "localhost,127.0.0.1,::1"
     named = [("http_proxy", here), ("https_proxy", here), ("no_proxy", near)]
-    return [*named, *((name.upper(), value) for name, value in named), ("NODE_USE_ENV_PROXY", "1")]
+    found = [*named, *((name.upper(), value) for name, value in named), ("NODE_USE_ENV_PROXY", "1")]
+    python = Path(sys.base_prefix)
+    with_door = replace(
+        sandbox,
+        proxy=door.path,
+        programs=(*sandbox.programs, *(() if python.is_relative_to("/usr") else (python,))),
+        variables=(*sandbox.variables, *found),
+    )
+    return with_door, (*_forwarding(), PROXY, *command)
+
+
+@cache
+def _forwarding() -> Sequence[str]:
+    python = os.path.realpath(sys._base_executable)  # type: ignore[attr-defined]
+    return python, "-I", "-S", "-c", Path(forward.__file__).read_text(encoding="utf-8")

@@ -93,6 +93,8 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     network: Network = "none"
     proxy: Path | None = None
     variables: Sequence[tuple[str, str]] = ()  # of the command, beside PATH, LANG, HOME; others on the machine see them
+    hands_on: bool = False  # whether the command has the variables of what starts it, too, which nobody else sees
+    programs: Sequence[Path] = ()  # folders that stand where they stand on this machine, and are never written
     limits: Limits = field(default_factory=Limits)
 
 
@@ -150,7 +152,13 @@ def _arguments(sandbox: Sandbox) -> Iterator[str]:
     limits = sandbox.limits
     yield from (f"--unshare-{each}" for each in _NAMESPACES)
     yield from ("--disable-userns", "--uid", _USER, "--gid", _USER, "--hostname", "sandbox")
-    yield from ("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv")
+    yield from (
+        "--die-with-parent",
+        "--new-session",
+        "--cap-drop",
+        "ALL",
+        *(() if sandbox.hands_on else ("--clearenv",)),
+    )
     for name, value in (("PATH", _PATH), ("LANG", "C.UTF-8"), ("HOME", WORKSPACE), *sandbox.variables):
         yield from ("--setenv", name, value)
     yield from ("--ro-bind", "/usr", "/usr", *_system(), "--ro-bind", str(_FILES), _OWN)
@@ -164,6 +172,8 @@ def _arguments(sandbox: Sandbox) -> Iterator[str]:
         yield from ("--bind-try" if each.write else "--ro-bind-try", str(each.path), f"{FOLDERS}/{each.name}")
     for each in sandbox.shown:
         yield from ("--ro-bind-try", str(each.path), f"{SHOWN}/{each.name}")
+    for path in sandbox.programs:
+        yield from ("--ro-bind", str(path), str(path))
     if sandbox.proxy is not None:
         yield from ("--ro-bind", str(sandbox.proxy), PROXY)
     yield from ("--remount-ro", "/", "--chdir", WORKSPACE)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pytest
 
-from gateway.agent.mcp.server import McpServer
+from gateway.agent.mcp.server import Connect, McpServer
 from gateway.agent.mcp.servers import McpServers
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.agent.mcp.tool_lists import ToolLists
@@ -83,7 +83,7 @@ class KeptFiles:
 class Running:
     """One server, `demo`, and what it offers."""
 
-    def __init__(self, settings: McpServerSettings, clock: Clock | None = None) -> None:
+    def __init__(self, settings: McpServerSettings, clock: Clock | None = None, connect: Connect | None = None) -> None:
         self.toolbox, self.files = Toolbox(), KeptFiles()
         self.servers = McpServers(
             settings={"demo": settings},
@@ -91,6 +91,7 @@ class Running:
             lists=ToolLists(folder=Path("/dev/null/none")),
             clock=clock or SystemClock(),
             redact=lambda text: text.replace("sk-raw-1234567890", "[hidden]"),
+            connect=connect,
         )
         self.server: McpServer = self.servers.servers[0]
 
@@ -119,9 +120,11 @@ class Running:
 
 
 @asynccontextmanager
-async def running(settings: McpServerSettings, clock: Clock | None = None) -> AsyncIterator[Running]:
+async def running(
+    settings: McpServerSettings, clock: Clock | None = None, connect: Connect | None = None
+) -> AsyncIterator[Running]:
     """A server that has begun, well or badly; it is ended with the block."""
-    made = Running(settings, clock)
+    made = Running(settings, clock, connect)
     task = asyncio.create_task(made.servers.serve())
     try:
         await made.server.settled.wait()

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any, Final
 
 import anyio
@@ -31,7 +32,8 @@ from pydantic import TypeAdapter, ValidationError
 
 import gateway
 from gateway.agent.mcp.address import LONGEST_REFUSAL, OUTGROWN, STATUS, AddressClient
-from gateway.agent.mcp.process import ENDS, ServerProcess, TooLong
+from gateway.agent.mcp.process import ENDS, ServerProcess, TooLong, plainly
+from gateway.agent.mcp.sandboxed import in_sandbox
 from gateway.agent.mcp.server import (
     CUT_OFF,
     MOST_BYTES,
@@ -48,6 +50,7 @@ from gateway.agent.mcp.settings import McpServerSettings
 from gateway.domain.chat import one_line
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ToolError
+from gateway.runtime.proxy import ForwardProxy
 
 log = structlog.get_logger(__name__)
 
@@ -85,10 +88,14 @@ _Write = MemoryObjectSendStream[SessionMessage]
 
 
 class Connector(Struct, frozen=True, kw_only=True):
-    """Connects to servers: a `Connect`."""
+    """Connects to servers: a `Connect`. `folder` has a folder for each server in a sandbox, none of which is lent
+    what is `own`, the gateway's; they reach their hosts by the `proxy`, or one of their own."""
 
     clock: Clock
     redact: Callable[[str], str]
+    folder: Path = Path("mcp")
+    own: Sequence[Path] = ()
+    proxy: ForwardProxy | None = None
 
     @asynccontextmanager
     async def __call__(self, name: str, settings: McpServerSettings, hear: Hear) -> AsyncIterator[Link]:
@@ -110,7 +117,12 @@ class Connector(Struct, frozen=True, kw_only=True):
                     streamable_http_client(settings.url, http_client=client, max_sse_event_size=MOST_BYTES)
                 )
             else:
-                process = await ServerProcess.start(name, settings, clock=self.clock, redact=self.redact)
+                launch = plainly(settings)
+                if settings.sandbox:
+                    proxy = self.proxy or ForwardProxy(clock=self.clock)
+                    opened = in_sandbox(name, settings, self.folder / name, self.own, proxy)
+                    launch = await stack.enter_async_context(opened)
+                process = await ServerProcess.start(name, launch, clock=self.clock, redact=self.redact)
                 stack.push_async_callback(process.end)
                 read, write = await stack.enter_async_context(_streams(process, heard))
             channel = _Channel(JSONRPCDispatcher(read, write), heard, self.clock, read.aclose)

@@ -11,7 +11,7 @@ import os
 import sys
 from asyncio.subprocess import SubprocessStreamProtocol
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -48,10 +48,27 @@ class TooLong(Struct, frozen=True, kw_only=True):
     ends: bytes
 
 
+class Launch(Struct, frozen=True, kw_only=True):
+    """How a server is started. `preface`: a line on its stderr that is not its own."""
+
+    argv: Sequence[str]
+    environment: Mapping[str, str]
+    folder: str | None
+    preface: str = ""
+
+
+def plainly(settings: McpServerSettings) -> Launch:
+    """Start it as the user that we are."""
+    kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    environment = marked({"PATH": os.defpath, **kept, **settings.env})
+    return Launch(argv=(*settings.command, *settings.args), environment=environment, folder=settings.cwd)
+
+
 class ServerProcess(Struct, kw_only=True):
     """A running server. `life` is the pipe by which its parent knows that we live."""
 
     name: str
+    preface: str
     clock: Clock
     redact: Callable[[str], str]
     transport: asyncio.SubprocessTransport
@@ -60,15 +77,13 @@ class ServerProcess(Struct, kw_only=True):
     _words: deque[str] = field(default_factory=lambda: deque(maxlen=_LAST_WORDS))
 
     @classmethod
-    async def start(
-        cls, name: str, settings: McpServerSettings, *, clock: Clock, redact: Callable[[str], str]
-    ) -> ServerProcess:
+    async def start(cls, name: str, launch: Launch, *, clock: Clock, redact: Callable[[str], str]) -> ServerProcess:
         """Start a server. Raises ServerFailed. The library kills its process when the caller is cancelled, and the
         children of that process would stay. So a start is never broken off, and all of its processes are ended."""
         begun: list[ServerProcess] = []
 
         async def begin() -> None:
-            begun.append(await cls._begun(name, settings, clock, redact))
+            begun.append(await cls._begun(name, launch, clock, redact))
 
         try:
             await unbroken(begin())
@@ -79,20 +94,18 @@ class ServerProcess(Struct, kw_only=True):
         return begun[0]
 
     @classmethod
-    async def _begun(
-        cls, name: str, settings: McpServerSettings, clock: Clock, redact: Callable[[str], str]
-    ) -> ServerProcess:
+    async def _begun(cls, name: str, launch: Launch, clock: Clock, redact: Callable[[str], str]) -> ServerProcess:
         loop = asyncio.get_running_loop()
         theirs, life = os.pipe()
         try:
             transport, protocol = await loop.subprocess_exec(
                 _Streams,
-                *(sys.executable, "-I", "-S", str(_KEEPER), str(theirs), *settings.command, *settings.args),
+                *(sys.executable, "-I", "-S", str(_KEEPER), str(theirs), *launch.argv),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                env=_environment(settings),
-                cwd=settings.cwd,
+                env=launch.environment,
+                cwd=launch.folder,
                 pass_fds=(theirs,),
                 start_new_session=True,  # a Ctrl-C at the terminal is not for it
             )
@@ -103,7 +116,15 @@ class ServerProcess(Struct, kw_only=True):
             raise
         finally:
             os.close(theirs)
-        return cls(name=name, clock=clock, redact=redact, transport=transport, streams=protocol, life=life)
+        return cls(
+            name=name,
+            preface=launch.preface,
+            clock=clock,
+            redact=redact,
+            transport=transport,
+            streams=protocol,
+            life=life,
+        )
 
     async def lines(self) -> AsyncIterator[bytes | TooLong]:
         """The lines that it prints, but for empty ones, until it closes its output. No more than the limit of one line
@@ -140,7 +161,7 @@ class ServerProcess(Struct, kw_only=True):
     def _hear(self, line: bytes | TooLong, number: int) -> None:
         printed = line.ends if isinstance(line, TooLong) else line
         text = self.redact(printed[:_LONGEST_LOGGED].decode("utf-8", "replace").strip())
-        if not text:
+        if not text or (number == 1 and text == self.preface):
             return
         self._words.append(text)
         if number <= _LOGGED:
@@ -241,8 +262,3 @@ def is_costly(message: bytes) -> bool:
     pieces = plain.split(b'"', 2 * _MOST_PARTS)
     between = b"".join(pieces[::2])
     return len(pieces) > 2 * _MOST_PARTS or sum(map(between.count, (b",", b"[", b"{"))) > _MOST_PARTS
-
-
-def _environment(settings: McpServerSettings) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-    return marked({"PATH": os.defpath, **kept, **settings.env})

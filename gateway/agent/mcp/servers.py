@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from gateway.agent.mcp.server import Connect, McpServer, ToolFacts
@@ -14,6 +15,7 @@ from gateway.agent.mcp.tool_lists import ToolLists
 from gateway.agent.mcp.tools import made_safe, tools_of
 from gateway.agent.tools.base import Tool
 from gateway.agent.tools.offer import Toolbox
+from gateway.agent.tools.shell import lent_of
 from gateway.domain.adapter import Finding
 from gateway.domain.wording import counted, lasting
 from gateway.runtime.clock import Clock
@@ -37,10 +39,13 @@ class McpServers:
     clock: Clock
     redact: Callable[[str], str]
     connect: Connect | None = None
+    own: Sequence[Path] = ()  # what is lent to none in a sandbox
     servers: Sequence[McpServer] = field(init=False)
     offered: dict[str, Sequence[Tool]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name, each in self.settings.items():
+            list(lent_of(each.folders, self.own, f"tools.mcp.{name}.folders"))  # a mistake is told at the start
         self.servers = [self._server(name, each) for name, each in self.settings.items() if each.enabled]
 
     async def serve(self) -> None:
@@ -124,7 +129,7 @@ class McpServers:
     async def _load(self) -> Connect:
         if self.connect is None:
             kind = await asyncio.to_thread(imported, CONNECTOR)
-            self.connect = kind(clock=self.clock, redact=self.redact)
+            self.connect = kind(clock=self.clock, redact=self.redact, folder=self.lists.folder, own=self.own)
         return self.connect
 
     def _offer(self, server: McpServer, facts: Sequence[ToolFacts]) -> None:

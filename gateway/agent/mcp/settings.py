@@ -9,7 +9,19 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
-from gateway.domain.settings import AList, Contradiction, Flag, HttpUrl, Ident, Seconds, Section, Text, Texts
+from gateway.agent.tools.shell import FolderName, FolderSettings
+from gateway.domain.settings import (
+    AList,
+    Contradiction,
+    Flag,
+    Hosts,
+    HttpUrl,
+    Ident,
+    Seconds,
+    Section,
+    Text,
+    Texts,
+)
 from gateway.runtime.redaction.plausible import is_path, looks_mixed
 
 ANY: Final = "*"  # in a list of tools: every tool
@@ -17,7 +29,8 @@ ANY: Final = "*"  # in a list of tools: every tool
 _NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,23}")
 _ADDRESS: Final = re.compile(r"(https?://)(?:[^/\s@]*@)?([^/\s?#'\"]+)[^\s'\"]*", re.IGNORECASE)
 _MORE: Final = "…"  # in the place of arguments
-_OF_PROCESS, _OF_ADDRESS = ("args", "env", "cwd"), ("headers",)
+_OF_PROCESS, _OF_ADDRESS = ("args", "env", "cwd", "sandbox"), ("headers",)
+_OF_SANDBOX: Final = ("folders", "hosts")
 
 
 def _program(value: Any) -> Any:
@@ -36,6 +49,13 @@ class McpServerSettings(Section):
     args: Annotated[tuple[Annotated[str, Field(strict=True)], ...], AList] = Field((), description="further arguments")
     env: dict[str, Ident] = Field(default_factory=dict, description="variables for the program")
     cwd: Text | None = Field(None, description="the folder it starts in; null: this one")
+    sandbox: Flag = Field(
+        False, description="whether the program runs in a sandbox, with a folder of its own and no network but `hosts`"
+    )
+    folders: dict[FolderName, FolderSettings] = Field(
+        default_factory=dict, description="folders of this machine that it sees in the sandbox, as /folders/NAME"
+    )
+    hosts: Hosts = Field((), description="hosts that it reaches from the sandbox, such as [api.example.org], or [*]")
     url: HttpUrl | None = Field(None, description="the address of a server that speaks streamable HTTP")
     headers: dict[str, Ident] = Field(default_factory=dict, description="further headers of each request")
     timeout: Seconds = Field(60, description="seconds that a call may take")
@@ -57,6 +77,11 @@ class McpServerSettings(Section):
         for name in wrong:
             if getattr(self, name) and getattr(self, place):
                 yield (name, place), f"does not go with {place}"
+        if self.sandbox and self.cwd:
+            yield ("cwd", "sandbox"), "does not go with sandbox: the program starts in a folder of its own"
+        for name in _OF_SANDBOX:
+            if getattr(self, name) and not self.sandbox:
+                yield (name, "sandbox"), "needs sandbox: true"
 
     @property
     def place(self) -> str:

@@ -318,7 +318,7 @@ def _tool(host: ToolHost) -> ShellTool | SandboxedShell | None:
     if settings.sandbox == "auto" and not sandbox.why_not():
         return SandboxedShell(
             workspaces=host.workspaces,
-            folders=list(_lent(settings.folders, host.own)),
+            folders=list(lent_of(settings.folders, host.own, "tools.shell.folders")),
             admins_only=settings.admins_only,
             seconds=settings.timeout,
             clock=host.clock,
@@ -336,14 +336,14 @@ def _tool(host: ToolHost) -> ShellTool | SandboxedShell | None:
     )
 
 
-def _lent(folders: Mapping[str, FolderSettings], own: Sequence[Path]) -> Iterator[Lent]:
-    """The folders, where they really are. Raises ConfigError for one that must not be lent."""
+def lent_of(folders: Mapping[str, FolderSettings], own: Sequence[Path], key: str) -> Iterator[Lent]:
+    """The folders of a key, where they really are. Raises ConfigError for one that must not be lent."""
     lent = [
         Lent(name=name, path=Path(each.path).expanduser().resolve(), write=each.write) for name, each in folders.items()
     ]
     for each in lent:
         if reason := sandbox.unlendable(each, lent, own):
-            raise ConfigError([f"tools.shell.folders.{each.name}.path {reason}"])
+            raise ConfigError([f"{key}.{each.name}.path {reason}"])
     yield from lent
 
 

@@ -1,4 +1,4 @@
-"""An MCP server of 80 lines that starts in 20 ms: `python -I -S raw.py HABIT…`. Each habit is one that servers have.
+"""A small MCP server that starts in 20 ms: `python -I -S raw.py HABIT…`. Each habit is one that servers have.
 
 It writes its process id into the file named by RAW_PIDS, if there is one, and those of what it starts.
 """
@@ -49,6 +49,9 @@ def call(name: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
         }
     if name == "environment":
         return text(json.dumps(dict(os.environ)))
+    if name == "run":
+        done = subprocess.run(arguments["text"], shell=True, capture_output=True, text=True)
+        return text(done.stdout + done.stderr)
     if name == "heard":
         return text(json.dumps(HEARD))
     if name == "more":

@@ -104,6 +104,43 @@ def test_a_mistake_in_a_server_is_told_with_its_line(problems):
     ]
 
 
+def test_a_server_in_a_sandbox_is_lent_folders_and_hosts(load, problems):
+    config = load(
+        "tools: {mcp: {one: {command: x, sandbox: true, folders: {a: {path: /a}, b: {path: /b, write: true}}, "
+        'hosts: [Files.Example, "*.bücher.example", "git.example.org:8443", "*"]}}}\n'
+    )
+    one = config.tools.mcp["one"]
+    assert {name: (each.path, each.write) for name, each in one.folders.items()} == {
+        "a": ("/a", False),
+        "b": ("/b", True),
+    }
+    assert one.hosts == ("files.example", "*.xn--bcher-kva.example", "git.example.org:8443", "*")
+    assert problems(
+        "tools:\n"
+        "  mcp:\n"
+        "    one: {command: x, hosts: [a.example]}\n"
+        "    two: {command: x, folders: {a: {path: /a}}}\n"
+        "    three: {command: x, sandbox: true, cwd: /}\n"
+        "    four: {url: http://x, sandbox: true}\n"
+    ) == [
+        "config.yaml:3: tools.mcp.one.hosts needs sandbox: true",
+        "config.yaml:4: tools.mcp.two.folders needs sandbox: true",
+        "config.yaml:5: tools.mcp.three.cwd does not go with sandbox: the program starts in a folder of its own",
+        "config.yaml:6: tools.mcp.four.sandbox does not go with url",
+    ]
+    assert problems(
+        "tools:\n"
+        "  mcp:\n"
+        "    one: {command: x, sandbox: true, hosts: ['http://a.example/']}\n"
+        "    two: {command: x, sandbox: true, folders: {../a: {path: /b}}}\n"
+    ) == [
+        "config.yaml:3: tools.mcp.one.hosts[0] must be the name of a host, such as example.org, *.example.org or "
+        "git.example.org:8443; * is every host",
+        "config.yaml:4: tools.mcp.two.folders.../a.[key] must be a name of small letters, digits, - and _ alone, 30 "
+        "at most",
+    ]
+
+
 @pytest.mark.parametrize("key", ["env: {GITHUB_TOKEN: ghp_x}", "env: {db_password: x}", "headers: {X-Api-Key: x}"])
 def test_a_secret_does_not_stand_in_the_file(problems, key):
     (problem,) = problems(f"tools:\n  mcp:\n    one: {{command: x, {key}}}\n")

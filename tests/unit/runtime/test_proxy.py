@@ -14,21 +14,21 @@ def head(first: str, *lines: str) -> bytes:
 @pytest.mark.parametrize(
     ("hosts", "host", "port", "included"),
     [
-        (["pypi.org"], "pypi.org", 443, True),
-        (["pypi.org"], "pypi.org", 80, True),
-        (["pypi.org"], "pypi.org", 22, False),
-        (["pypi.org"], "evil-pypi.org", 443, False),
-        (["pypi.org"], "files.pypi.org", 443, False),
-        (["pypi.org"], "pypi.org.evil.example", 443, False),
-        (["*.pypi.org"], "files.pypi.org", 443, True),
-        (["*.pypi.org"], "a.b.pypi.org", 443, True),
-        (["*.pypi.org"], "pypi.org", 443, False),
-        (["*.pypi.org"], ".pypi.org", 443, False),
-        (["*.pypi.org"], "evilpypi.org", 443, False),
+        (["files.example"], "files.example", 443, True),
+        (["files.example"], "files.example", 80, True),
+        (["files.example"], "files.example", 22, False),
+        (["files.example"], "evil-files.example", 443, False),
+        (["files.example"], "files.files.example", 443, False),
+        (["files.example"], "files.example.evil.example", 443, False),
+        (["*.files.example"], "files.files.example", 443, True),
+        (["*.files.example"], "a.b.files.example", 443, True),
+        (["*.files.example"], "files.example", 443, False),
+        (["*.files.example"], ".files.example", 443, False),
+        (["*.files.example"], "evilfiles.example", 443, False),
         (["git.example.org:8443"], "git.example.org", 8443, True),
         (["git.example.org:8443"], "git.example.org", 443, False),
         (["*.example.org:8443"], "git.example.org", 8443, True),
-        ([], "pypi.org", 443, False),
+        ([], "files.example", 443, False),
     ],
 )
 def test_which_hosts_are_in_reach(hosts: list[str], host: str, port: int, included: bool) -> None:
@@ -44,8 +44,8 @@ def test_everywhere_is_every_host_at_the_usual_ports() -> None:
 
 
 def test_a_tunnel() -> None:
-    assert asked(head("CONNECT PyPI.org:443 HTTP/1.1", "Host: else.example")) == Asked("pypi.org", 443)
-    assert asked(head("CONNECT pypi.org.:443 HTTP/1.0")) == Asked("pypi.org", 443)
+    assert asked(head("CONNECT Files.Example:443 HTTP/1.1", "Host: else.example")) == Asked("files.example", 443)
+    assert asked(head("CONNECT files.example.:443 HTTP/1.0")) == Asked("files.example", 443)
     assert asked(head("CONNECT [2606:4700::1111]:443 HTTP/1.1")) == Asked("2606:4700::1111", 443)
 
 
