@@ -38,12 +38,16 @@ class Agents(Struct, kw_only=True):
     files: FileIntake
     hygiene: Hygiene
     mcp: McpServers
-    workspaces: Workspaces
     agent: partial[Agent]
     fitting: partial[Fitting]
     steps: partial[ToolSteps]
     compactor: partial[Compactor]
     invoke: Callable[[Agent, Conversation, Collection[ToolIntent]], Awaitable[str]] = Agent.run
+
+    @property
+    def workspaces(self) -> Workspaces:
+        """The folders of the conversations."""
+        return self.forgetter.workspaces
 
     async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Passage]:
         """Find what was said, also by what was meant where there are vectors. Raises StoreUnavailable."""

@@ -192,7 +192,6 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         agents.metering.caps, agents.metering.chats = metering.caps, metering.chats
         toolbox.rules = _tool_rules(new)
         agents.keep_to(changed.tools)
-        agents.workspaces = _workspaces(changed)
         agents.sessions.write_with(prompts)
         people.approvals.seconds = changed.tools.approval_deadline
         people.keep_to(Access.of(changed.access, base.limits))
@@ -333,7 +332,6 @@ def _agents(base: _Base, parts: Parts) -> tuple[Agents, list[Callable[[], Awaita
         clock=clock,
         redact=redact,
     )
-    workspaces = _workspaces(config)
     agents = Agents(
         sessions=sessions,
         forgetter=Forgetter(
@@ -344,7 +342,7 @@ def _agents(base: _Base, parts: Parts) -> tuple[Agents, list[Callable[[], Awaita
             redact=redact,
             clock=clock,
             adapters=list(base.adapters.values()),
-            workspaces=workspaces,
+            workspaces=Workspaces(config.home.absolute() / "workspaces", config.tools.workspace),
         ),
         metering=metering,
         embeddings=_embeddings(base, metering),
@@ -361,7 +359,6 @@ def _agents(base: _Base, parts: Parts) -> tuple[Agents, list[Callable[[], Awaita
         ),
         hygiene=Hygiene(config.hygiene, clock, enabled=config.compression.enabled),
         mcp=mcp,
-        workspaces=workspaces,
         agent=partial(
             Agent,
             quoting=Quoting(counter=counter, clock=clock, redact=redact) if config.context.recall else None,
@@ -452,10 +449,6 @@ def _embeddings(base: _Base, metering: Metering) -> Embeddings | None:
         redact=base.redact,
         holder=base.ids.new("v"),
     )
-
-
-def _workspaces(config: Config) -> Workspaces:
-    return Workspaces(config.home.absolute() / "workspaces", config.tools.workspace)
 
 
 def _own_tools(base: _Base, parts: Parts) -> list[Tool]:

@@ -30,7 +30,7 @@ _SIGNS: Final = {"new": "+", "changed": "~", "removed": "−"}
 @command("files [undo]", "Conversation", "the files I work on, and a way back", bypass="bare", elsewhere=("ls", "diff"))
 async def files(ctx: CommandContext) -> str:
     """Show the workspace, or take back what the last turn changed in it."""
-    if not ctx.agents.workspaces.settings.enabled:
+    if "list_files" not in ctx.sessions.toolbox.installed:
         raise UserError(_OFF)
     if ctx.argument:
         if ctx.argument.strip().lower() != "undo":

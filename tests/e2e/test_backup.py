@@ -17,8 +17,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from gateway.agent.workspace.folders import Turn, Workspaces
 from gateway.app.backup.archive import Manifest, unpack, write
 from gateway.cli.main import app
+from gateway.domain.chat import SessionKey
 from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
 from gateway.store.sqlite import SqliteStore
@@ -269,6 +271,33 @@ def test_what_was_lost_is_back_after_a_restore(filled: Path) -> None:
     assert (beside / "link").read_text() == "what I typed\n"
     assert names(beside / "files") == ["empty"]
     assert not list(filled.glob("legato.db.*e*d")), "nothing is left of the way"
+
+
+def test_the_workspaces_are_in_it_whatever_commands_have_made_there(filled: Path) -> None:
+    workspaces = Workspaces(filled / "legato-home" / "workspaces")
+    workspace = workspaces.of(SessionKey(platform="fake", chat="c"))
+    for text in ("one", "two"):
+        workspace.write(Turn(id=text, session="s", at=0.0), ("a.txt",), text.encode())
+    os.mkfifo(workspace.folder / "pipe")
+    (workspace.folder / "out").symlink_to("/etc/passwd")
+    (workspace.folder / "new\nline \udcff").write_text("odd")
+    for _ in range(40):  # deeper than any path can say
+        (workspace.folder / "next").mkdir()
+        (workspace.folder / "next" / ("f" * 255)).touch()
+        if (workspace.folder / "deep").exists():
+            (workspace.folder / "deep").rename(workspace.folder / "next" / ("d" * 200))
+        (workspace.folder / "next").rename(workspace.folder / "deep")
+    file = made(str(filled / "backups"))["file"]
+    workspaces.remove(SessionKey(platform="fake", chat="c"))
+    lose_all(filled)
+    assert legato("restore", file).exit_code == 0
+    there = {path.name: path for path in workspace.folder.iterdir()}
+    assert there["a.txt"].read_text() == "two"
+    assert there["new\nline \udcff"].read_text() == "odd"
+    assert not {"pipe", "out"} & there.keys()
+    undone = workspace.undo("deed")
+    assert undone is not None
+    assert (workspace.folder / "a.txt").read_text() == "one"
 
 
 def test_what_was_there_is_kept_aside(filled: Path) -> None:

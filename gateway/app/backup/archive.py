@@ -30,6 +30,9 @@ STORE: Final = "legato.db"
 HOME: Final = "home"
 _MANIFEST: Final = "manifest.json"
 _FORMAT: Final = 1
+_COMMANDS: Final = f"{HOME}/workspaces/"  # begins the names of what commands may have made
+_DEEPEST: Final = 100  # folders in one another
+_LONGEST_PATH: Final = 3_000  # bytes: a system takes 4,096, and an archive is unpacked elsewhere
 _PIECE: Final = 1024 * 1024  # bytes
 _LONGEST: Final = 64 * 1024 * 1024  # bytes of a manifest
 
@@ -54,7 +57,8 @@ def write(out: IO[bytes], manifest: Manifest, store: Path, home: Path, others: S
     with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT, bufsize=_PIECE) as tar:
         files[STORE] = _add(tar, store, STORE)
         for path, name in [*_below(home), *_named(others)]:
-            with suppress(FileNotFoundError):  # the gateway works meanwhile
+            # The gateway works meanwhile; and what commands make in a workspace may be anything.
+            with suppress(FileNotFoundError, *((UserError,) if name.startswith(_COMMANDS) else ())):
                 files[name] = _add(tar, path, name)
         document = json.dumps({**asdict(manifest), "files": files}, indent=1).encode()
         entry = tarfile.TarInfo(_MANIFEST)
@@ -103,6 +107,9 @@ def unpack(source: IO[bytes], folder: Path, name: str) -> Manifest:
 def _below(home: Path) -> Iterator[tuple[Path, str]]:
     """The files, links and empty folders below a folder, with their names in the archive."""
     for root, folders, names in os.walk(home):
+        if len(Path(root).parts) - len(home.parts) >= _DEEPEST or len(root) > _LONGEST_PATH:
+            folders.clear()  # a command made them: they could not be put back
+            continue
         folders.sort()
         links = [each for each in folders if os.path.islink(os.path.join(root, each))]
         for name in [*links, *sorted(names)]:

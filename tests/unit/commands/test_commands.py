@@ -34,7 +34,14 @@ def test_what_must_reach_a_running_turn_or_only_looks_bypasses_its_lane_and_noth
     bypassing = {command.name: command.bypass for command in REGISTRY.commands if command.bypass}
     reaching, looking = ("stop", "approve", "deny"), ("status", "help", "usage", "context", "version", "whoami")
     always = dict.fromkeys((*reaching, *looking, "sessions", "export", "last", "insights"), True)
-    assert bypassing == {**always, "model": "bare", "resume": "bare", "reminders": "bare", "persona": "bare"}
+    assert bypassing == {
+        **always,
+        "model": "bare",
+        "resume": "bare",
+        "reminders": "bare",
+        "persona": "bare",
+        "files": "bare",
+    }
 
 
 @given(st.text(min_size=1, max_size=200))
