@@ -11,6 +11,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from gateway.agent.background import BackgroundCommands
 from gateway.domain.chat import SessionKey, Source
 from gateway.store.records import SignalKind
 
@@ -49,8 +50,9 @@ class RunningTurn(Struct, kw_only=True):
 
 
 class RunningTurns(Struct):
-    """The running turns of this process, by key."""
+    """The running turns of this process, by key; and the commands of this machine that go on in the `background`."""
 
+    background: BackgroundCommands
     _running: dict[SessionKey, RunningTurn] = field(default_factory=dict)
 
     def enter(self, turn: RunningTurn) -> None:

@@ -160,6 +160,7 @@ class ToolSteps:
             ),
             reminders=self.reminders,
             wake=partial(self.waking.wake, conversation.stored.session.key, self.caller.source),
+            source=self.caller.source,
             provenance=self._provenance,
             admin=self.caller.admin,
             turn=self.turn,

@@ -18,6 +18,7 @@ from msgspec import Struct, field
 from tzlocal import get_localzone_name
 
 from gateway.agent.agents import Agents
+from gateway.agent.background import BackgroundCommands
 from gateway.agent.compaction import Compactor
 from gateway.agent.embeddings import Embeddings
 from gateway.agent.engines import Engines
@@ -284,7 +285,15 @@ def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
             points=points,
             aside=parts.aside,
         ),
-        running_turns=RunningTurns(),
+        running_turns=RunningTurns(
+            background=BackgroundCommands(
+                root=config.home.absolute() / "background",
+                jobs=background,
+                clock=clock,
+                redact=redact,
+                wake=Waking(store=store, clock=clock).wake,
+            )
+        ),
         tracing=tracing,
         pages=pages,
         skills=_skills(config, store, redact),

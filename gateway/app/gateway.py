@@ -144,9 +144,10 @@ class Gateway(Struct, kw_only=True):
 
     async def _recover(self) -> None:
         """Finish the work that an earlier process began. Lanes and outbox take up accepted items and unsent messages by
-        themselves; left are bypassed commands, and the hooks of ended sessions. Before the lanes start, so that a
-        `/stop` reaches the turn it was meant for, and no hook is owed but the earlier process's. Nobody else comes back
-        to this work, so a store that is away is waited for."""
+        themselves; left are bypassed commands, the hooks of ended sessions, and commands in the background. Before the
+        lanes start, so that a `/stop` reaches the turn it was meant for, and no hook is owed but the earlier process's.
+        Nobody else comes back to this work, so a store that is away is waited for."""
+        self.background.start_once(self.running_turns.background.recover(), name="background commands")
         claim = partial(self.store.claim_bypassed, self.lanes.worker)
         for item in await insist(claim, clock=self.clock, what="claim_bypassed"):
             self.readers.reception.run_bypassed(item)

@@ -19,12 +19,21 @@ _NOT_YOURS = "Somebody else asked that, and only they can have it asked again. A
 GO_ON = "Go on exactly where your last answer stopped, without repeating any of it."
 
 
-@command("stop", "While I work", "stop what I am doing", bypass=True, urgent=True, elsewhere=("abort", "cancel"))
+@command("stop [all]", "While I work", "stop what I am doing", bypass=True, urgent=True, elsewhere=("abort", "cancel"))
 async def stop(ctx: CommandContext) -> str:
-    """End the running turn; what it did stays recorded."""
-    if await ctx.store.signal(ctx.key, "stop", ctx.clock.now()):
-        return "Stopping."
-    return "Nothing is running."
+    """End the running turn; what it did stays recorded. With `all`, end the commands in the background, too."""
+    stopped = await ctx.store.signal(ctx.key, "stop", ctx.clock.now())
+    background = ctx.running_turns.background
+    if running := await background.running(ctx.key):
+        named = ", ".join(each.name for each in running)
+        if ctx.argument.strip().lower() == "all":
+            await background.end_all(ctx.key)
+            return f"{'Stopping; ended' if stopped else 'Ended'} in the background: {named}."
+        said = (
+            "Stopping. In the background goes on" if stopped else "No answer is being written. In the background runs"
+        )
+        return f"{said}: {named}. /stop all ends it."
+    return "Stopping." if stopped else "Nothing is running."
 
 
 @command("steer <text>", "While I work", "add something to what I am doing", sends="steer")

@@ -48,11 +48,13 @@ async def run(
     apart: bool = False,
     own: bool = False,
     watch: Callable[[int], str] | None = None,
+    hear: Callable[[bytes], None] | None = None,
 ) -> ProgramResult:
     """Run a program, and end everything that it started. `apart`: its stderr is no part of its output. `own`: it is a
-    command of Legato's. `watch` looks at its process, in a thread, and gives a reason to end it, or "". Raises OSError
-    if it cannot be started."""
-    transport, written = await _started(argv, folder, environment if own else marked(environment), apart=apart)
+    command of Legato's. `watch` looks at its process, in a thread, and gives a reason to end it, or "". `hear` is given
+    the whole output as it comes. Raises OSError if it cannot be started."""
+    written = _Written(2 if apart else 1, hear)
+    transport = await _started(argv, folder, environment if own else marked(environment), written, apart=apart)
     try:
         late, excess = await _over(transport.get_pid(), written, watch, seconds, clock)
         code = transport.get_returncode() or 0
@@ -111,10 +113,11 @@ class _BoundedOutput:
 class _Written(asyncio.SubprocessProtocol):
     """The output of a program, and whether the program may still write."""
 
-    def __init__(self, pipes: int) -> None:
+    def __init__(self, pipes: int, hear: Callable[[bytes], None] | None) -> None:
         self.exited = asyncio.Event()
         self.closed = asyncio.Event()  # nobody can write any more
         self.output, self.errors = _BoundedOutput(), _BoundedOutput()
+        self._hear = hear
         self._open = pipes
 
     def process_exited(self) -> None:
@@ -130,6 +133,8 @@ class _Written(asyncio.SubprocessProtocol):
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         """Keep what there is room for."""
         (self.errors if fd == _ERRORS else self.output).add(data)
+        if self._hear is not None:
+            self._hear(data)
 
 
 def _decoded(written: bytes) -> str:
@@ -137,14 +142,14 @@ def _decoded(written: bytes) -> str:
 
 
 async def _started(
-    argv: Sequence[str], folder: Path, environment: Mapping[str, str], *, apart: bool
-) -> tuple[asyncio.SubprocessTransport, _Written]:
+    argv: Sequence[str], folder: Path, environment: Mapping[str, str], written: _Written, *, apart: bool
+) -> asyncio.SubprocessTransport:
     """Start the program. A cancellation meanwhile ends it as a whole: asyncio by itself would end only the program,
     which may have started others by then."""
     loop = asyncio.get_running_loop()
     starting = loop.create_task(
         loop.subprocess_exec(
-            lambda: _Written(2 if apart else 1),
+            lambda: written,
             *argv,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
@@ -155,10 +160,10 @@ async def _started(
         )
     )
     try:
-        return await asyncio.shield(starting)
+        return (await asyncio.shield(starting))[0]
     except asyncio.CancelledError:
         with suppress(OSError):
-            await _closed(*await starting)
+            await _closed((await starting)[0], written)
         raise
 
 

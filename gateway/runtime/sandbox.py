@@ -15,7 +15,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from errno import EACCES, ENAMETOOLONG
 from functools import cache
@@ -116,9 +116,16 @@ def _touch(one: Path, other: Path) -> bool:
     return one.is_relative_to(other) or other.is_relative_to(one)
 
 
-async def run(sandbox: Sandbox, command: Sequence[str], *, seconds: float, clock: Clock) -> program.ProgramResult:
-    """Run a command in a sandbox to its end, or to the end of a limit. Raises ToolError if the sandbox does not come to
-    stand, and OSError if nothing can be started."""
+async def run(
+    sandbox: Sandbox,
+    command: Sequence[str],
+    *,
+    seconds: float,
+    clock: Clock,
+    hear: Callable[[bytes], None] | None = None,
+) -> program.ProgramResult:
+    """Run a command in a sandbox to its end, or to the end of a limit. `hear` is given its whole output as it comes.
+    Raises ToolError if the sandbox does not come to stand, and OSError if nothing can be started."""
     limits = await asyncio.to_thread(_as_it_is, sandbox)
     ended = await program.run(
         argv(sandbox, command),
@@ -127,11 +134,25 @@ async def run(sandbox: Sandbox, command: Sequence[str], *, seconds: float, clock
         seconds=seconds,
         clock=clock,
         watch=lambda pid: excess(pid, sandbox.folder, limits),
+        hear=_after_start(hear) if hear else None,
     )
     output = f"{ended.output}\n"  # which was without its last line's end
     if not output.startswith(STANDS) and not ended.late:
         raise ToolError(f"The sandbox did not come to stand: {_explained(output)}")
     return replace(ended, output=output.removeprefix(STANDS).rstrip())
+
+
+def _after_start(hear: Callable[[bytes], None]) -> Callable[[bytes], None]:
+    """The same, without the line that says that the sandbox stands."""
+    skipped = 0
+
+    def heard(data: bytes) -> None:
+        nonlocal skipped
+        skipping = min(len(data), len(STANDS) - skipped)
+        skipped += skipping
+        hear(data[skipping:])
+
+    return heard
 
 
 def argv(sandbox: Sandbox, command: Sequence[str]) -> list[str]:

@@ -16,9 +16,11 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct, field
 
+from gateway.agent.background import BackgroundCommands
 from gateway.agent.provenance import Kept, Provenance
 from gateway.agent.skills.catalogue import Skills
 from gateway.agent.workspace.folders import Turn, Workspaces, WorkspaceSettings
+from gateway.domain.chat import Source
 from gateway.domain.file import KeptFile
 from gateway.domain.memory import About, Fact
 from gateway.domain.message import Message
@@ -147,6 +149,7 @@ class ToolContext(Struct, kw_only=True):
     reminders: ReminderBook
     memory: MemoryAccess | None = None
     wake: Wakes | None = None
+    source: Source | None = None  # the person whom the turn answers
     provenance: Provenance = field(default_factory=Provenance)  # of what the turn has read
     admin: bool = False  # whether the person whom the turn answers is one
     turn: str = ""  # the id of the item that the turn answers
@@ -174,6 +177,7 @@ class ToolHost(Struct, frozen=True, kw_only=True):
     home: Path
     own: Sequence[Path] = ()
     aside: RunsAside = at_once
+    background: BackgroundCommands | None = None
     skills: Skills | None = None
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gateway.agent.running import Phase, RunningTurn, RunningTurns
 from gateway.domain.chat import SessionKey, Source
 
@@ -15,7 +17,8 @@ def turn(chat: str, alive_at: float, phase: Phase = "thinking", again_at: float 
 
 
 def test_the_model_is_silent_since_the_longest_silent_turn_that_waits_for_it() -> None:
-    turns = RunningTurns()
+    nothing: Any = None
+    turns = RunningTurns(background=nothing)
     turns.enter(turn("1", 5.0, "running tools"))
     turns.enter(turn("2", 6.0, again_at=40.0))
     assert turns.silent_since(30.0) is None
