@@ -5,9 +5,9 @@ A package registers a `SearchPlugin` under the entry-point group `legato.searche
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -122,10 +122,8 @@ def lacking(settings: WebSearchSettings) -> Iterator[tuple[str, str]]:
         yield "base_url", f"is needed by {plugin.name}: the address of your server, such as {EXAMPLE}"
     elif plugin.key and settings.api_key is None:
         keys = f"; {plugin.keys_at} has keys" if plugin.keys_at else ""
-        yield (
-            "api_key",
-            f"is needed by {plugin.name}: set the variable {plugin.key}, in the environment or in .env{keys}",
-        )
+        where = f"{plugin.key}, in the environment or in .env{keys}"
+        yield "api_key", f"is needed by {plugin.name}: set the variable {where}"
 
 
 def opened(settings: WebSearchSettings, clock: Clock) -> tuple[SearchPlugin, Search]:
@@ -139,8 +137,7 @@ def opened(settings: WebSearchSettings, clock: Clock) -> tuple[SearchPlugin, Sea
         key=settings.api_key.get_secret_value() if settings.api_key else "",
         seconds=settings.timeout,
     )
-    create: Callable[[SearchHost], Any] = imported(plugin.create)
     what = f"the search {plugin.name}"
-    search = contained(f"{what} cannot be made", lambda: create(host))
+    search = contained(f"{what} cannot be made", lambda: imported(plugin.create)(host))
     refuse_misfit(what, search, Search)
     return plugin, search

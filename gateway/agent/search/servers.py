@@ -25,6 +25,7 @@ _MOST: Final = 2_000_000  # bytes of an answer
 _MOST_ROWS: Final = 100  # of an answer; vendors give 20 a page
 _MOST_AT_ONCE: Final = 20  # that Brave and Tavily give
 _PATIENCE: Final = 3.0  # seconds that a search may ask for before it is asked again
+_ATTEMPTS: Final = 3
 
 _BAD_KEY: Final = "{title} refused the key: somebody who runs this bot must correct tools.search.api_key."
 _NO_JSON: Final = (
@@ -57,37 +58,33 @@ Request = tuple[str, str, Mapping[str, str], Mapping[str, Any]]
 """Method, path, headers, and what else httpx is given."""
 
 
-class Vendor(Struct, frozen=True, kw_only=True):
-    """A server's own ways. `request` is made with the key; `pages` reads the decoded answer, and raises TypeError for
-    one of another shape. `told`: its own sentences for a status."""
+class Server(Struct, frozen=True):
+    """`Search` by HTTP, with a vendor's own ways. `request` is made with the key; `pages` reads the decoded answer, and
+    raises TypeError for one of another shape. `told`: its own sentences for a status."""
 
     title: str
     request: Callable[[Wanted, str], Request]
     pages: Callable[[Mapping[str, Any]], Iterator[Hit]]
-    told: Mapping[int, str] = {}
-
-
-class Server(Struct, frozen=True):
-    """`Search` by HTTP."""
-
-    vendor: Vendor
+    told: Mapping[int, str]
     host: SearchHost
 
     async def find(self, wanted: Wanted) -> Sequence[Hit]:
-        """Ask the server; where it wants a short pause between two searches, again after it."""
+        """Ask the server; where it wants a short pause between two searches, again after one."""
         try:
             async with self.host.clock.limit(self.host.seconds):
-                while isinstance(found := await self._asked(wanted), float):
+                attempt = 1
+                while isinstance(found := await self._asked(wanted, attempt), float):
                     await self.host.clock.sleep(found)
+                    attempt += 1
                 return found
         except (TimeoutError, *FOREIGN_ERRORS) as error:
             raise self._failed(_AWAY) from error
         except ProviderRejected as error:  # by a proxy that cannot be used
             raise ToolError(str(error)) from error
 
-    async def _asked(self, wanted: Wanted) -> Sequence[Hit] | float:
+    async def _asked(self, wanted: Wanted, attempt: int) -> Sequence[Hit] | float:
         """The pages, or the seconds until the server wants to be asked again."""
-        method, path, headers, more = self.vendor.request(wanted, self.host.key)
+        method, path, headers, more = self.request(wanted, self.host.key)
         body = bytearray()
         async with (
             http_client(read_timeout=self.host.seconds) as client,
@@ -99,21 +96,21 @@ class Server(Struct, frozen=True):
                     raise self._failed(_NO_PAGES, response)
         if response.status_code == 200:
             try:
-                return [*self.vendor.pages(decode(body))]
+                return [*self.pages(decode(body))]
             except (TypeError, ValueError, AttributeError, RecursionError):
                 raise self._failed(_NO_PAGES, response) from None
         told = next((text for code, text in _BY_CODE.items() if code in body), None)
-        told = told or {**_BY_STATUS, **self.vendor.told}.get(response.status_code)
-        pause = retry_after(response.headers) if told is _TOO_OFTEN else None
+        told = told or {**_BY_STATUS, **self.told}.get(response.status_code)
+        pause = retry_after(response.headers) if told is _TOO_OFTEN and attempt < _ATTEMPTS else None
         if pause is not None and pause <= _PATIENCE:
-            return pause
+            return max(1.0, pause)
         raise self._failed(told or (_REFUSED if response.status_code < 500 else _TROUBLE), response)
 
     def _failed(self, text: str, response: httpx.Response | None = None) -> ToolError:
         pause = retry_after(response.headers) if response else None
         return ToolError(
             text.format(
-                title=self.vendor.title,
+                title=self.title,
                 address=self.host.address.rpartition("@")[2],
                 status=response.status_code if response else "",
                 when=f"in {lasting(pause)}" if pause else "a little later",
@@ -173,9 +170,6 @@ def _tavily_pages(answer: Mapping[str, Any]) -> Iterator[Hit]:
     return _hits(answer.get("results"), "content", "published_date")
 
 
-searxng = partial(
-    Server,
-    Vendor(title="SearXNG", request=_searxng_request, pages=_searxng_pages, told={403: _NO_JSON, 429: _LIMITER}),
-)
-brave = partial(Server, Vendor(title="Brave Search", request=_brave_request, pages=_brave_pages))
-tavily = partial(Server, Vendor(title="Tavily", request=_tavily_request, pages=_tavily_pages))
+searxng = partial(Server, "SearXNG", _searxng_request, _searxng_pages, {403: _NO_JSON, 429: _LIMITER})
+brave = partial(Server, "Brave Search", _brave_request, _brave_pages, {})
+tavily = partial(Server, "Tavily", _tavily_request, _tavily_pages, {})

@@ -37,8 +37,9 @@ class WithoutKey(Struct, frozen=True):
                 rows = await asyncio.to_thread(self._rows, wanted)
         except TimeoutError:
             raise ToolError(_REFUSED) from None
-        texts = [{name: str(row.get(name, "")) for name in ("title", "href", "body")} for row in rows]
-        return [Hit(title=each["title"], address=each["href"], text=each["body"]) for each in texts]
+        columns = ("title", "href", "body")
+        texts = [[str(row.get(name, "")) for name in columns] for row in rows]
+        return [Hit(title=title, address=address, text=text) for title, address, text in texts]
 
     def _rows(self, wanted: Wanted) -> Sequence[dict[str, Any]]:
         library: Any = imported("ddgs:DDGS")(timeout=max(1, int(self.host.seconds / 2)))
