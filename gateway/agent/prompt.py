@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct, field
 from pydantic import Field
 
 from gateway.context.prompts import SYSTEM_NOTE, neutralise
-from gateway.domain.chat import ChatType
+from gateway.domain.chat import ChatType, Source
 from gateway.domain.pin import Pin
 from gateway.domain.session import Todo
 from gateway.domain.settings import Section, Text, Texts
@@ -47,11 +47,14 @@ class PromptSettings(Section):
 
 class PromptBuilder(Struct, frozen=True, kw_only=True):
     """Builds the prompts of this gateway. `personas`: by place. `context_files`: the (name, text) pairs of those in the
-    settings. `hints`: texts by platform."""
+    settings, and of those found in Legato's folder; `owners_files`: of those for the chats in which `is_owner` is
+    alone with the bot. `hints`: texts by platform."""
 
     settings: PromptSettings = field(default_factory=PromptSettings)
     personas: Mapping[str, str] = field(default_factory=dict)
     context_files: Sequence[tuple[str, str]] = field(default=())
+    owners_files: Sequence[tuple[str, str]] = field(default=())
+    is_owner: Callable[[Source], bool] = lambda _: False
     hints: Mapping[str, str] = field(default_factory=dict)
 
     def build(
@@ -67,12 +70,14 @@ class PromptBuilder(Struct, frozen=True, kw_only=True):
         pins: Sequence[Pin] = (),
         searches: bool = False,
         persona: str | None = None,
+        owner: bool = False,
     ) -> str:
         """Return the system prompt of a session that opens now; nothing in it depends on the time. `searches`:
         whether its model can search earlier messages. `persona`: the chat's own. `memory` and `skills`: the parts with
-        the remembered facts, and with the names of skills."""
+        the remembered facts, and with the names of skills. `owner`: the owner is alone with the bot."""
         parts = [persona or self.settings.persona or _IDENTITY]
-        parts += [f"# {name}\n{text.strip()}" for name, text in self.context_files]
+        files = [*self.context_files, *(self.owners_files if owner else ())]
+        parts += [f"# {name}\n{text.strip()}" for name, text in files]
         if hint := self.hints.get(platform):
             parts.append(hint)
         if shared and chat_type != "direct":

@@ -31,7 +31,7 @@ from gateway.domain.chat import ChatType, SessionKey, Source
 from gateway.domain.expiry import ExpiryPolicy
 from gateway.domain.message import Message, note_of
 from gateway.domain.pin import Pins
-from gateway.domain.place import names, names_of
+from gateway.domain.place import names, names_of, person_of
 from gateway.domain.session import Compaction, EndReason, Session
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelSpec
@@ -219,7 +219,12 @@ class Sessions:
             pins=pins.rules,
             searches=self.toolbox.has("search_history", member(session)),
             persona=persona,
+            owner=bool(self.prompts.owners_files) and self._is_owners(session),
         )
+
+    def _is_owners(self, session: Session) -> bool:
+        person = replace(member(session).source, user=person_of(session.key, session.places))
+        return session.chat_type == "direct" and self.prompts.is_owner(person)
 
     async def conversation(self, session: Session) -> Conversation:
         """Return the session in memory, ready for a turn."""

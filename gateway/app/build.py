@@ -6,6 +6,7 @@ Tests call it with `Parts` of their own.
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -54,6 +55,7 @@ from gateway.app.config import Config
 from gateway.app.config.models import ChatKey
 from gateway.app.gateway import Gateway
 from gateway.app.health import Health
+from gateway.app.home_files import OWNERS, home_files
 from gateway.app.models import configured_models, configured_transcriber
 from gateway.app.orders import Orders
 from gateway.app.plugins import all_commands, configured_tools, platforms
@@ -180,7 +182,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
             metering, opened = _metering(new, parts, there=models.servers)
             for each in opened:
                 undo.push_async_callback(each)
-            own, prompts = _own_tools(new, parts), _prompts(changed)
+            own, prompts = _own_tools(new, parts), _prompts(new)
             metering.models.learned = models.learned
             await metering.models.learn_windows()
             toolbox.register(OWN, own)
@@ -188,7 +190,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         close.extend(opened)
         base.redact.learn(changed.secrets())
         base.skills.enabled = changed.tools.skills.enabled
-        base.skills.scan()
+        await asyncio.to_thread(base.skills.scan)
         models.become(metering.models)
         agents.metering.caps, agents.metering.chats = metering.caps, metering.chats
         toolbox.rules = _tool_rules(new)
@@ -305,7 +307,7 @@ def _skills(config: Config, store: Store, redact: Redactor) -> Skills:
     skills = Skills(
         store=store,
         folder=config.at("skills").absolute(),
-        workspaces=Workspaces(config.home.absolute() / "workspaces"),
+        workspaces=Workspaces(config.home.absolute() / "workspaces", config.tools.workspace),
         redact=redact,
         enabled=config.tools.skills.enabled,
     )
@@ -520,7 +522,7 @@ def _sessions(base: _Base, metering: Metering, toolbox: Toolbox, parts: Parts) -
         engines=engines,
         preparations=preparations,
         models=metering.models,
-        prompts=_prompts(config),
+        prompts=_prompts(base),
         memories=memories,
         skills=base.skills,
         flushes=flushes,
@@ -671,11 +673,16 @@ def machine_zone() -> str:
     return name if name not in (None, "Etc/UTC") and zone_named(name) else "UTC"
 
 
-def _prompts(config: Config) -> PromptBuilder:
+def _prompts(base: _Base) -> PromptBuilder:
+    config = base.config
+    named = [(Path(name).name, _context_file(config.at(name))) for name in config.prompt.context_files]
+    found = [(each.name, each.text) for each in home_files(config, base.redact) if each.text]
     return PromptBuilder(
         settings=config.prompt,
         personas=config.by_place("persona"),
-        context_files=[(Path(name).name, _context_file(config.at(name))) for name in config.prompt.context_files],
+        context_files=[*named, *(each for each in found if each[0] != OWNERS)],
+        owners_files=[each for each in found if each[0] == OWNERS],
+        is_owner=Access.of(config.access, base.limits).is_admin,
         hints={each.name: each.hint for each in platforms().values() if each.hint},
     )
 

@@ -167,7 +167,7 @@ class Reloader(Struct, kw_only=True):
             raise ConfigError(
                 [f"{text} (until the next start, which takes up {', '.join(waiting)})" for text in clashes]
             )
-        if changed:
+        if changed or widens:  # a person's own files may have changed, too
             await self.reconfigure(config)
             self.config = config
             self.relog(config)

@@ -15,6 +15,7 @@ from typing import Any, Final
 from gateway.agent.embeddings import Embeddings
 from gateway.agent.models import Models, WindowSource
 from gateway.agent.search.plugin import Search, SearchPlugin, Wanted, opened
+from gateway.agent.skills.catalogue import Skills
 from gateway.app.build import Parts, build
 from gateway.app.config import Config, Setup
 from gateway.app.config.environment import overlooked
@@ -22,6 +23,7 @@ from gateway.app.config.sentences import did_you_mean
 from gateway.app.config.setup import misnamed
 from gateway.app.config.variables import FILE
 from gateway.app.gateway import Gateway
+from gateway.app.home_files import home_files
 from gateway.app.models import caching_note, configured_transcriber
 from gateway.app.plugins import platforms
 from gateway.app.serving import adapters
@@ -44,6 +46,7 @@ from gateway.runtime.errors import (
     TranscriptionFailed,
 )
 from gateway.runtime.plugins import held_to
+from gateway.runtime.redaction import Redactor
 from gateway.runtime.structs import replace
 from gateway.store.port import CanBeDamaged, Store
 from gateway.store.sqlite.database import kept_copies
@@ -132,6 +135,8 @@ async def _all_findings(setup: Setup, gateway: Gateway, served: Sequence[Adapter
         *of_tools("tools", lists, known, tools.mcp),
         *of_offered(tools.offered, [*platforms()]),
     ):
+        yield finding
+    for finding in of_brought(settings, gateway.agents.sessions.skills):
         yield finding
     yield of_engine(gateway.agents.sessions.engines.factory())
     await models.learn_windows()
@@ -224,6 +229,16 @@ def of_files(setup: Setup, environ: Mapping[str, str]) -> Iterator[Finding]:
     for name in overlooked(environ):
         detail = f"{name} sets nothing: there are two underscores each, as in LEGATO__MODEL__NAME"
         yield Finding(what="environment", ok=None, detail=detail)
+
+
+def of_brought(config: Config, skills: Skills) -> Iterator[Finding]:
+    """Say which files of a person stand in prompts, and which skills there are."""
+    for each in home_files(config, Redactor(config.secrets())):
+        yield Finding(what="prompt's file", ok=None if each.broken else True, detail=each.said)
+    if skills.known:
+        yield Finding(what="skills", ok=True, detail=", ".join(skills.known))
+    for where, reason in skills.broken:
+        yield Finding(what="skill", ok=None, detail=f"{where}: {reason}")
 
 
 def of_engine(engine: ContextEngine) -> Finding:

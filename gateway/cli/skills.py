@@ -38,16 +38,25 @@ def add(
     """Copy the skills of a folder or an archive into your folder. Read them first: the bot will do what they say."""
     from gateway.agent.skills.folders import write
     from gateway.agent.skills.packed import brought
+    from gateway.app.store import make_folders
 
     settings = settings_of(config)
     with told(settings):
         found = brought(source)
         folder = _folder(settings)
-        if there := [skill.name for skill, _ in found if (folder / skill.name).exists()]:
-            raise UserError(f"{there[0]} is there already: `legato skills remove {there[0]}` first")
-        for skill, contents in found:
-            show(f"Added: {write(folder, skill.name, contents)}")
-    show(_TAKEN)
+        make_folders(settings, home=False)
+        left = 0
+        for each in found:
+            try:
+                if each.skill is None:
+                    raise UserError(each.problem)
+                show(f"Added: {write(folder, each.skill.name, each.contents)}")
+            except UserError as error:
+                left += 1
+                complain(f"Left out: {error}.")
+    if left < len(found):
+        show(_TAKEN)
+    raise typer.Exit(int(left > 0))
 
 
 @skills_app.command()
@@ -60,18 +69,23 @@ def check(
     """Say whether skills are as they must be. The exit status is 1 if one is broken."""
     from gateway.agent.skills.packed import brought
 
-    settings, broken = settings_of(config), False
+    settings, rows = settings_of(config), list[tuple[str, str, str]]()
     for source in sources or ():
         try:
-            for skill, contents in brought(source):
-                show(f"{skill.name:<24} ok    {len(contents)} files, {len(skill.body):,} characters of instructions")
+            found = brought(source)
         except UserError as error:
-            broken = True
-            complain(f"FAIL  {error}")
-    for row in [] if sources else _rows(settings):
-        broken = broken or bool(row["problem"])
-        show(f"{row['name']:<24} {'FAIL' if row['problem'] else 'ok':<5} {row['problem'] or row['source']}")
-    raise typer.Exit(int(broken))
+            rows.append((str(source), str(error), ""))
+            continue
+        for each in found:
+            size = (
+                f"{len(each.contents)} files, {len(each.skill.body):,} characters of instructions" if each.skill else ""
+            )
+            rows.append((each.skill.name if each.skill else each.where, each.problem, size))
+    if not sources:
+        rows = [(row["name"], row["problem"], row["source"]) for row in _rows(settings)]
+    for name, problem, about in rows:
+        show(f"{name:<24} {'FAIL' if problem else 'ok':<5} {problem or about}")
+    raise typer.Exit(int(any(problem for _, problem, _ in rows)))
 
 
 @skills_app.command()
@@ -99,7 +113,7 @@ def _folder(settings: Config) -> Path:
 
 
 def _rows(settings: Config) -> list[dict[str, str]]:
-    from gateway.agent.skills.catalogue import found
+    from gateway.agent.skills.folders import found
 
     known, broken = found(_folder(settings))
     rows = [

@@ -6,8 +6,7 @@ import asyncio
 from typing import Final
 
 from gateway.agent.skills.catalogue import HERE, Kept, Skills
-from gateway.agent.skills.folders import write
-from gateway.agent.skills.skill import FILE, named
+from gateway.agent.skills.skill import named
 from gateway.agent.tools.shell import shown
 from gateway.commands.base import Answer, CommandContext, command
 from gateway.domain.approval import LABELS
@@ -114,9 +113,7 @@ async def _share(ctx: CommandContext, known: Skills, name: str) -> str:
     lines = "\n".join(f"| {shown(line)}" for line in kept.text.splitlines())
     if not await ctx.owned().confirm(f"Let everybody who talks to this bot have this skill?\n{lines}", LABELS):
         return "Nothing has changed."
-    contents = {FILE: (kept.text.encode(), False)}
-    await asyncio.to_thread(write, known.folder, name, contents, anew=name in known.known)
-    await asyncio.to_thread(known.scan)
+    await asyncio.to_thread(known.share, name, kept.text)
     await known.decide(_key(ctx), name, None)
     return f"Everybody has {name} now, in their next session at the latest. It lies in {known.folder / name}."
 

@@ -4,11 +4,11 @@ person said yes to in a conversation, whose whole text the store keeps. Nothing 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint
+from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import structlog
@@ -16,22 +16,22 @@ from msgspec import Struct
 from pydantic import Field
 
 from gateway.agent.prompt import bent
-from gateway.agent.skills.folders import Folder
-from gateway.agent.skills.skill import FILE, Skill, read
+from gateway.agent.skills.skill import FILE, GROUP, Skill, read
 from gateway.agent.workspace.folders import Workspaces
 from gateway.domain.chat import SessionKey
 from gateway.domain.settings import Flag, Section
-from gateway.runtime.errors import ConfigError, UserError
-from gateway.runtime.plugins import installed, load, origin
+from gateway.runtime.errors import UserError
+from gateway.runtime.plugins import installed
 from gateway.runtime.structs import replace
 from gateway.store.port import Documents, under
 
+if TYPE_CHECKING:
+    from gateway.agent.skills.folders import Folder, Known
+
 log = structlog.get_logger(__name__)
 
-GROUP: Final = "legato.skills"  # entry points that name a folder (a Path) with folders of skills
-OWN: Final = "your folder"
 HERE: Final = "this conversation"
-MARK: Final = "Skills are instructions for certain work. Load one with `skill` before such work, and follow it:\n"
+MARK: Final = "Skills to load and follow before such work:\n"  # in a prompt; the tool rests without it
 LONGEST_KEPT: Final = 20_000  # characters of a SKILL.md that is kept in a conversation
 MOST_KEPT: Final = 20
 SHARE: Final = 0.02  # of the window, for names and descriptions
@@ -44,14 +44,6 @@ class SkillsSettings(Section):
     """Skills: folders with a SKILL.md that says how some work is done (docs/skills.md)."""
 
     enabled: Flag = Field(True, description="whether there are any")
-
-
-class Known(Struct, frozen=True, kw_only=True):
-    """A skill on the disk. `source`: where it is from, in a few words."""
-
-    skill: Skill
-    folder: Folder
-    source: str
 
 
 class Kept(Struct, frozen=True, kw_only=True):
@@ -87,7 +79,10 @@ class Skills:
 
     def scan(self) -> None:
         """Look at the folders again."""
-        self.known, self.broken = found(self.folder) if self.enabled else ({}, ())
+        self.known, self.broken = {}, ()
+        if self.enabled and (self.folder.is_dir() or installed(GROUP)):
+            # By name: where there are no skills, nothing is loaded for them.
+            self.known, self.broken = import_module("gateway.agent.skills.folders").found(self.folder)
         for where, reason in self.broken:
             log.warning("skill_unreadable", where=where, reason=reason)
 
@@ -133,8 +128,7 @@ class Skills:
         if kept.off:
             return None
         if kept.text and name != _LEARNS:
-            folder = Folder(self.workspaces.folder(key), ("skills", name))
-            files = await asyncio.to_thread(_files, folder)
+            files = await asyncio.to_thread(_files, self._workspace(key, name))
             return Loaded(skill=read(kept.text.encode()), files=files, own=True)
         if (known := self.known.get(name)) is None:
             return None
@@ -154,12 +148,11 @@ class Skills:
 
     def waiting(self, key: SessionKey, decided: Mapping[str, Kept]) -> list[str]:
         """The names of skills that lie in the conversation's workspace, and are none until a person says yes."""
-        names = Folder(self.workspaces.folder(key), ("skills",)).folders()
-        return [name for name in names if not decided.get(name, Kept()).text]
+        return [name for name in self._workspace(key).folders() if not decided.get(name, Kept()).text]
 
     def lying(self, key: SessionKey, name: str) -> str:
         """The text of the SKILL.md of this name in the conversation's workspace. Raises UserError."""
-        folder = Folder(self.workspaces.folder(key), ("skills", name))
+        folder = self._workspace(key, name)
         folder.skill(name)
         return folder.content(FILE, LONGEST_KEPT).decode("utf-8-sig").strip()
 
@@ -174,10 +167,22 @@ class Skills:
         await self.decide(key, skill.name, Kept(text=text, description=skill.description, by=by, at=at))
         return f"The skill {skill.name} is kept in this conversation. /skills lists what there is."
 
+    def share(self, name: str, text: str) -> None:
+        """Let everybody have a skill. Raises UserError."""
+        contents = {FILE: (text.encode(), False)}
+        import_module("gateway.agent.skills.folders").write(self.folder, name, contents, anew=name in self.known)
+        self.scan()
+
     @property
     def lent(self) -> list[tuple[str, Path]]:
-        """The folders that a sandbox may show, read-only, as /skills/NAME."""
-        return [(name, each.folder.path) for name, each in self.known.items()]
+        """The folders that a sandbox shows, read-only, as /skills/NAME."""
+        return [(name, each.folder.root) for name, each in self.known.items()]
+
+    def _workspace(self, key: SessionKey, *name: str) -> Folder:
+        made: Folder = import_module("gateway.agent.skills.folders").Folder(
+            self.workspaces.folder(key), ("skills", *name)
+        )
+        return made
 
 
 def listing(described: Mapping[str, str], window: int, *, learns: bool = False) -> str:
@@ -201,37 +206,6 @@ def listing(described: Mapping[str, str], window: int, *, learns: bool = False) 
 
 def _short(text: str, longest: int | None) -> str:
     return text if longest is None or len(text) <= longest else text[: longest - 1] + "…"
-
-
-def found(folder: Path) -> tuple[dict[str, Known], list[tuple[str, str]]]:
-    """The skills of a folder, then those that packages bring, and what is broken."""
-    known: dict[str, Known] = {}
-    broken: list[tuple[str, str]] = []
-    for root, source in [(folder, OWN), *_brought(broken)]:
-        for name in Folder(root).folders():
-            try:
-                at = Folder((root / name).resolve())  # the operator may have put a link there
-                known.setdefault(name, Known(skill=at.skill(name), folder=at, source=source))
-            except UserError as error:
-                broken.append((str(root / name), str(error)))
-    return dict(sorted(known.items())), broken
-
-
-def _brought(broken: list[tuple[str, str]]) -> Iterable[tuple[Path, str]]:
-    for point in installed(GROUP).values():
-        try:
-            brought = load(point)
-        except ConfigError as error:
-            broken.append((origin(point), error.problems[0]))
-            continue
-        if isinstance(brought, Path):
-            yield brought, _package(point)
-        else:
-            broken.append((origin(point), "it must name a Path, the folder with the folders of skills"))
-
-
-def _package(point: EntryPoint) -> str:
-    return f"the package {point.dist.name}" if point.dist else "a package"
 
 
 def _files(folder: Folder) -> list[str]:

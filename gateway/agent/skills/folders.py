@@ -8,19 +8,21 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
-from gateway.agent.skills.skill import FILE, MOST_BYTES, Skill, read
-from gateway.runtime.errors import UserError
+from gateway.agent.skills.skill import FILE, GROUP, MOST_BYTES, Skill, read
+from gateway.agent.workspace import tree
+from gateway.agent.workspace.names import names_in
+from gateway.runtime.errors import ConfigError, ToolError, UserError
+from gateway.runtime.plugins import installed, load, origin
 
 MOST_FILES: Final = 500
 MOST_TOGETHER: Final = 20_000_000  # bytes of a skill's files
-_DEEPEST: Final = 8
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+UNSEEN: Final = (".git", "__MACOSX", "__pycache__", "node_modules")
 
 Contents = Mapping[str, tuple[bytes, bool]]
 """Files by their paths in a skill's folder, each with its bytes, and whether it may be run."""
@@ -32,64 +34,41 @@ class Folder(Struct, frozen=True):
     root: Path
     below: tuple[str, ...] = ()
 
-    @property
-    def path(self) -> Path:
-        """Return where it lies."""
-        return self.root.joinpath(*self.below)
-
     def content(self, path: str, most: int = MOST_TOGETHER) -> bytes:
         """The bytes of a file in it. Raises UserError, also for a file that is larger."""
-        *folders, name = path_in(path)
-        try:
-            with self._opened(*folders) as at, os.fdopen(os.open(name, _READ, dir_fd=at), "rb") as file:
-                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    raise UserError(f"{path} is no plain file")
-                content = file.read(most + 1)
-        except OSError as error:
-            raise UserError(f"{path} cannot be read: {(error.strerror or 'unknown reason').lower()}") from None
-        if len(content) > most:
-            raise UserError(f"{path} is larger than {most:,} bytes")
-        return content
+        with _told():
+            return tree.read(self.root, (*self.below, *names_in(path)), most)
 
     def skill(self, name: str) -> Skill:
         """What its SKILL.md says; it must go by the folder's name. Raises UserError."""
-        try:
-            skill = read(self.content(FILE, MOST_BYTES))
-        except UserError as error:
-            reason = str(error)
-            raise UserError(reason if reason.startswith(FILE) else f"{FILE} {reason}") from None
+        skill = read(self.content(FILE, MOST_BYTES))
         if skill.name != name:
             raise UserError(f"{FILE} is named {skill.name}, and its folder {name}: give both the same name")
         return skill
 
     def folders(self) -> list[str]:
-        """The names of the folders in it that may hold skills."""
+        """The names of the folders in it that may hold skills. The operator's may be links."""
         try:
-            with self._opened() as at:
-                names = sorted(each.name for each in os.scandir(at) if each.is_dir(follow_symlinks=not self.below))
-        except OSError:
+            with _told(), tree.entered(self.root, self.below) as at, os.scandir(at) as there:
+                names = sorted(each.name for each in there if each.is_dir(follow_symlinks=not self.below))
+        except UserError:
             return []
         return [each for each in names if not each.startswith(".")]
 
     def files(self) -> list[str]:
-        """The paths of the files in it. Raises UserError where there are too many, or what lies there is no file."""
+        """The paths of the files in it. Raises UserError where there are too many, or one is a link or a device."""
         found: list[str] = []
-        try:
-            with self._opened() as at:
-                for where, folders, names, here in os.fwalk(".", dir_fd=at, follow_symlinks=False):
-                    parts = where.split("/")[1:]
-                    for name in (*folders, *names):
-                        mode = os.lstat(name, dir_fd=here).st_mode
-                        if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
-                            raise UserError(
-                                f"{'/'.join([*parts, name])} is a link or a device: put a file in its place"
-                            )
-                    found += ["/".join([*parts, name]) for name in names]
-                    folders[:] = sorted(each for each in folders if not each.startswith("."))
-                    if len(found) > MOST_FILES or len(parts) > _DEEPEST:
-                        raise UserError(f"there are more than {MOST_FILES} files, or folders deeper than {_DEEPEST}")
-        except OSError as error:
-            raise UserError(f"it cannot be read: {(error.strerror or 'unknown reason').lower()}") from None
+        above = "".join(f"{name}/" for name in self.below)
+        with _told():
+            for each in tree.walk(self.root, lambda at: at.name not in UNSEEN and _together(f"{at.path}/", above)):
+                path = each.path.removeprefix(above)
+                if not each.path.startswith(above) or stat.S_ISDIR(each.facts.st_mode):
+                    continue
+                if not stat.S_ISREG(each.facts.st_mode):
+                    raise UserError(f"{path} is a link or a device: put a file in its place")
+                found.append(path)
+                if len(found) > MOST_FILES:
+                    raise UserError(f"there are more than {MOST_FILES} files in the folder")
         return sorted(found)
 
     def contents(self) -> Contents:
@@ -99,44 +78,68 @@ class Folder(Struct, frozen=True):
         for path in self.files():
             content = self.content(path, room)
             room -= len(content)
-            found[path] = (content, os.access(self.path / path, os.X_OK))
+            found[path] = (content, os.access(self.root.joinpath(*self.below, path), os.X_OK))
         return found
 
-    @contextmanager
-    def _opened(self, *more: str) -> Iterator[int]:
-        """A descriptor of a folder in it. Raises OSError, also where a link stands in the way."""
-        at = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+class Known(Struct, frozen=True, kw_only=True):
+    """A skill on the disk. `source`: where it is from, in a few words."""
+
+    skill: Skill
+    folder: Folder
+    source: str
+
+
+def found(folder: Path) -> tuple[dict[str, Known], list[tuple[str, str]]]:
+    """The skills of the operator's folder, then those that packages bring; and the places of broken ones, with the
+    reasons."""
+    known: dict[str, Known] = {}
+    broken: list[tuple[str, str]] = []
+    for root, source in [(folder, "your folder"), *_brought(broken)]:
+        for name in Folder(root).folders():
+            try:
+                at = Folder((root / name).resolve())
+                known.setdefault(name, Known(skill=at.skill(name), folder=at, source=source))
+            except UserError as error:
+                broken.append((str(root / name), str(error)))
+    return dict(sorted(known.items())), broken
+
+
+def _brought(broken: list[tuple[str, str]]) -> Iterator[tuple[Path, str]]:
+    for point in installed(GROUP).values():
         try:
-            for name in (*self.below, *more):
-                inner = os.open(name, _FOLDER, dir_fd=at)
-                os.close(at)
-                at = inner
-            yield at
-        finally:
-            os.close(at)
+            brought = load(point)
+        except ConfigError as error:
+            broken.append((origin(point), error.problems[0]))
+            continue
+        if isinstance(brought, Path):
+            yield brought, _package(point)
+        else:
+            broken.append((origin(point), "it must name a Path, the folder with the folders of skills"))
 
 
-def path_in(path: str) -> list[str]:
-    """The parts of a path in a skill's folder. Raises UserError for one that may lead out of it."""
-    parts = path.split("/")
-    if "\\" in path or "\0" in path or any(part in ("", ".", "..") for part in parts):
-        raise UserError(f"{path[:200]!r} may lead out of the skill's folder: a path is such as references/more.md")
-    if len(parts) > _DEEPEST:
-        raise UserError(f"{path[:200]!r} lies deeper than {_DEEPEST} folders")
-    return parts
+def _together(one: str, other: str) -> bool:
+    """Say whether one path leads through the other, whichever is the longer one."""
+    return one.startswith(other) or other.startswith(one)
+
+
+def _package(point: EntryPoint) -> str:
+    return f"the package {point.dist.name}" if point.dist else "a package"
 
 
 def write(root: Path, name: str, contents: Contents, *, anew: bool = False) -> Path:
-    """Make the folder of a skill, whole or not at all. `anew`: in the place of one that may be there. Raises
-    UserError."""
+    """Make the folder of a skill below the operator's, whole or not at all. `anew`: in the place of one that may be
+    there. Raises UserError."""
     target, aside = root / name, root / f".{name}.new"
     if target.exists() and not anew:
         raise UserError(f"{target} exists already: `legato skills remove {name}` first")
     try:
+        root.mkdir(mode=0o700, exist_ok=True)
         shutil.rmtree(aside, ignore_errors=True)
         for path, (content, runs) in contents.items():
-            file = aside.joinpath(*path_in(path))
-            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            file = aside.joinpath(*names_in(path))
+            for above in reversed(file.relative_to(root).parents[:-1]):
+                (root / above).mkdir(mode=0o700, exist_ok=True)
             file.write_bytes(content)
             file.chmod(0o700 if runs else 0o600)
         shutil.rmtree(target, ignore_errors=True)
@@ -145,3 +148,14 @@ def write(root: Path, name: str, contents: Contents, *, anew: bool = False) -> P
         shutil.rmtree(aside, ignore_errors=True)
         raise UserError(f"{target} cannot be written: {(error.strerror or 'unknown reason').lower()}") from None
     return target
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """The errors of files as sentences for a person. Raises UserError."""
+    try:
+        yield
+    except ToolError as error:
+        raise UserError(str(error).removesuffix(".")) from None
+    except OSError as error:
+        raise UserError(f"it cannot be read: {(error.strerror or 'unknown reason').lower()}") from None

@@ -13,19 +13,30 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from gateway.agent.skills.folders import MOST_FILES, MOST_TOGETHER, Contents, Folder, path_in
+from msgspec import Struct, field
+
+from gateway.agent.skills.folders import MOST_FILES, MOST_TOGETHER, UNSEEN, Contents, Folder
 from gateway.agent.skills.skill import FILE, Skill, read
-from gateway.runtime.errors import UserError
+from gateway.agent.workspace.names import names_in
+from gateway.runtime.errors import ToolError, UserError
 
 _MOST_ENTRIES: Final = 5_000  # of an archive, which may hold more than skills
 _MOST_UNPACKED: Final = 100_000_000  # bytes
 _SETUID: Final = stat.S_ISUID | stat.S_ISGID
 _ENCRYPTED: Final = 1  # of an entry's flags: APPNOTE.TXT 4.4.4
-_UNSEEN: Final = ("__MACOSX", ".git", "node_modules", "__pycache__")
 
 
-def brought(source: Path) -> list[tuple[Skill, Contents]]:
-    """The skills in a folder or an archive, each with its files. Raises UserError."""
+class Brought(Struct, frozen=True, kw_only=True):
+    """A skill with its files; or, where `skill` is None, why there is none in this place."""
+
+    where: str
+    skill: Skill | None = None
+    contents: Contents = field(default_factory=dict)
+    problem: str = ""
+
+
+def brought(source: Path) -> list[Brought]:
+    """The skills in a folder or an archive, by their own names, whatever their folders are called. Raises UserError."""
     try:
         contents = _of_folder(source) if source.is_dir() else dict(_unpacked(source.read_bytes()))
     except OSError as error:
@@ -35,10 +46,10 @@ def brought(source: Path) -> list[tuple[Skill, Contents]]:
     roots = sorted(PurePosixPath(path).parent for path in contents if PurePosixPath(path).name == FILE)
     if not roots:
         raise UserError(f"{source} holds no {FILE}")
-    return [_skill(root, contents) for root in roots if not any(other in root.parents for other in roots)]
+    return [_one(root, contents) for root in roots if not any(other in root.parents for other in roots)]
 
 
-def _skill(root: PurePosixPath, contents: Contents) -> tuple[Skill, Contents]:
+def _one(root: PurePosixPath, contents: Contents) -> Brought:
     files = {
         str(PurePosixPath(path).relative_to(root)): content
         for path, content in contents.items()
@@ -46,13 +57,13 @@ def _skill(root: PurePosixPath, contents: Contents) -> tuple[Skill, Contents]:
     }
     try:
         skill = read(files[FILE][0])
-    except UserError as error:
-        raise UserError(f"{root / FILE} {error}") from None
-    if len(files) > MOST_FILES or sum(len(content) for content, _ in files.values()) > MOST_TOGETHER:
-        raise UserError(f"{skill.name} has more than {MOST_FILES} files or {MOST_TOGETHER // 1_000_000} MB")
-    for path in files:
-        path_in(path)
-    return skill, files
+        for path in files:
+            names_in(path)
+        if len(files) > MOST_FILES or sum(len(content) for content, _ in files.values()) > MOST_TOGETHER:
+            raise UserError(f"comes with more than {MOST_FILES} files or {MOST_TOGETHER // 1_000_000} MB")
+    except (UserError, ToolError) as error:
+        return Brought(where=str(root), problem=f"{root}: {error}")
+    return Brought(where=str(root), skill=skill, contents=files)
 
 
 def _of_folder(source: Path) -> Contents:
@@ -81,7 +92,7 @@ def _unpacked(packed: bytes) -> Iterator[tuple[str, tuple[bytes, bool]]]:
             raise UserError(f"the archive holds {name[:200]!r}, which would run with another's rights")
         if stat.S_IFMT(mode) not in (stat.S_IFREG, stat.S_IFDIR):
             raise UserError(f"the archive holds {name[:200]!r}, which is a link or a device")
-        if stat.S_ISREG(mode) and not any(part in _UNSEEN for part in path.split("/")):
+        if stat.S_ISREG(mode) and not any(part in UNSEEN for part in path.split("/")):
             yield path, (content, bool(mode & stat.S_IXUSR))
 
 

@@ -12,11 +12,14 @@ from msgspec import Struct, field
 
 from gateway.runtime.errors import UserError
 
+GROUP: Final = "legato.skills"  # entry points that name a folder (a Path) with folders of skills
 FILE: Final = "SKILL.md"
 MOST_BYTES: Final = 200_000  # of a SKILL.md; its authors recommend fewer than 5,000 tokens
 LONGEST_NAME: Final = 64
 LONGEST_DESCRIPTION: Final = 1_024
-_LONGEST_FRONT: Final = 16_000  # characters: a parser is slow, and real ones have some hundred
+_LONGEST_FRONT: Final = 16_000  # characters; real ones have some hundred
+_DEEPEST: Final = 10  # levels of its values
+_LOADER: Final = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # the one in C, where PyYAML was built with it
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _PARTS: Final = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$\n?(.*)\Z", re.DOTALL | re.MULTILINE)
 _TOOL: Final = re.compile(r"[^\s,()]+(?:\([^)]*\))?")
@@ -53,22 +56,24 @@ class Skill(Struct, frozen=True, kw_only=True):
 
 
 def read(content: bytes) -> Skill:
-    """Read a SKILL.md. Raises UserError with the reason why it is none, which follows the file's name."""
+    """Read a SKILL.md. Raises UserError with the reason why it is none."""
     if len(content) > MOST_BYTES:
-        raise UserError(f"is larger than {MOST_BYTES // 1_000} KB: move the details into files beside it")
+        raise UserError(f"SKILL.md is larger than {MOST_BYTES // 1_000} KB: move the details into files beside it")
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        raise UserError(f"is not UTF-8 text (byte {error.start + 1}): save it as UTF-8") from None
+        raise UserError(f"SKILL.md is not UTF-8 text (byte {error.start + 1}): save it as UTF-8") from None
     parts = _PARTS.match(text)
     if parts is None:
-        raise UserError(f"has no front matter: {_TOLD}")
+        raise UserError(f"SKILL.md has no front matter: {_TOLD}")
     said = _front(parts[1])
     name, description = _text(said, "name", LONGEST_NAME), _text(said, "description", LONGEST_DESCRIPTION)
     if not _NAME.fullmatch(name):
-        raise UserError(f"is named {name[:80]!r}: a name has small letters a-z, digits, and single hyphens in between")
+        raise UserError(
+            f"SKILL.md is named {name[:80]!r}: a name has small letters a-z, digits, and single hyphens in between"
+        )
     if not description:
-        raise UserError("has no `description`: say in it what the skill does, and when it helps")
+        raise UserError("SKILL.md has no `description`: say in it what the skill does, and when it helps")
     metadata = said.get("metadata")
     return Skill(
         name=name,
@@ -91,27 +96,35 @@ def named(name: str) -> str:
 def _front(text: str) -> Mapping[str, Any]:
     """The values of front matter, all of them text. What could grow when it is read, or make objects, is refused."""
     if len(text) > _LONGEST_FRONT:
-        raise UserError(f"has front matter of more than {_LONGEST_FRONT:,} characters: move it into the body")
+        raise UserError(f"SKILL.md has front matter of more than {_LONGEST_FRONT:,} characters: move it into the body")
+    depth = 0
     try:
-        for event in yaml.parse(text, Loader=yaml.BaseLoader):
+        for event in yaml.parse(text, Loader=_LOADER):
             if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) or getattr(event, "tag", None):
-                raise UserError("has YAML aliases or tags in its front matter: write plain values, or quote them")
-        said = yaml.load(text, Loader=yaml.BaseLoader)
-    except (yaml.YAMLError, RecursionError) as error:
+                raise UserError(
+                    "SKILL.md has YAML aliases or tags in its front matter: write plain values, or quote them"
+                )
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST:
+                raise UserError("SKILL.md has front matter that is nested too deeply: write plain values")
+        said = yaml.load(text, Loader=_LOADER)
+    except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + 2})" if mark else ""
-        raise UserError(f"has front matter that is no valid YAML{where}: quote values that hold a colon") from None
+        raise UserError(
+            f"SKILL.md has front matter that is no valid YAML{where}: quote values that hold a colon"
+        ) from None
     if not isinstance(said, dict):
-        raise UserError(f"has no front matter: {_TOLD}")
+        raise UserError(f"SKILL.md has no front matter: {_TOLD}")
     return said
 
 
 def _text(said: Mapping[str, Any], key: str, longest: int) -> str:
     value = said.get(key, "")
     if not isinstance(value, str):
-        raise UserError(f"has a `{key}` that is no text")
+        raise UserError(f"SKILL.md has a `{key}` that is no text")
     if len(value.strip()) > longest:
-        raise UserError(f"has a `{key}` of {len(value.strip()):,} characters, and {longest:,} are allowed")
+        raise UserError(f"SKILL.md has a `{key}` of {len(value.strip()):,} characters, and {longest:,} are allowed")
     return value.strip()
 
 

@@ -22,6 +22,7 @@ from typing import Annotated, Any, Final, Literal
 import regex
 from pydantic import AfterValidator, Field
 
+from gateway.agent.skills.catalogue import Skills
 from gateway.agent.tools.base import ToolContext, ToolHost, schema
 from gateway.agent.tools.workspace import after_command, before_command
 from gateway.agent.workspace.folders import Workspaces, name_of
@@ -133,7 +134,9 @@ class SandboxedShell:
         seconds: float,
         clock: Clock,
         redact: Callable[[str], str],
+        skills: Skills | None = None,
     ) -> None:
+        self._skills = skills
         self.description = _described(folders, seconds)
         self.admins_only = admins_only and bool(folders)
         self.timeout = 2 * seconds + 10.0  # it may have to wait, and its own limit keeps the output
@@ -164,6 +167,7 @@ class SandboxedShell:
                         Lent(name=each.name, path=each.path, write=each.write and _names(command, each))
                         for each in self._folders
                     ],
+                    shown=[Lent(name=name, path=path) for name, path in self._skills.lent] if self._skills else (),
                     variables=[("TZ", os.environ["TZ"])] if "TZ" in os.environ else (),
                 ),
                 ("/bin/sh", "-c", command),
@@ -319,6 +323,7 @@ def _tool(host: ToolHost) -> ShellTool | SandboxedShell | None:
         return SandboxedShell(
             workspaces=host.workspaces,
             folders=list(lent_of(settings.folders, host.own, "tools.shell.folders")),
+            skills=host.skills,
             admins_only=settings.admins_only,
             seconds=settings.timeout,
             clock=host.clock,

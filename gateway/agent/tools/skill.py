@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gateway.agent.skills.catalogue import MARK, Loaded, Skills
-from gateway.agent.skills.skill import FILE, named, read
+from gateway.agent.skills.skill import named, read
 from gateway.agent.tools.base import HiddenTool, Result, ToolContext, schema
 from gateway.agent.tools.find_tools import best
 from gateway.agent.tools.shell import shown
@@ -22,14 +22,8 @@ class SkillTool:
     the same name once, however often it is repeated."""
 
     name = "skill"
-    description = (
-        "Loads a skill, or finds some by words. With `text` it proposes a skill to the person, who sees it whole."
-    )
-    parameters = schema(
-        "name",
-        name={"type": "string", "minLength": 1, "description": "Or words to look for."},
-        text={"type": "string", "description": "A whole SKILL.md."},
-    )
+    description = "Loads a skill, or finds some by words; `text`, a SKILL.md, proposes one."
+    parameters = schema("name", name={"type": "string"}, text={"type": "string"})
     read_only = False
     idempotent = True
     brings = ""
@@ -54,8 +48,9 @@ class SkillTool:
         key, name = context.session.key, arguments["name"].strip()
         try:
             if arguments.get("text"):
-                by = context.session.key.user or ""
-                return await self._skills.keep(key, _proposed(arguments), by=by, at=context.clock.now())
+                if key.user is None and context.session.chat_type != "direct" and not context.admin:
+                    raise ToolError("What holds for several people is proposed in the turn of an admin; say so.")
+                return await self._skills.keep(key, _proposed(arguments), by=key.user or "", at=context.clock.now())
             loaded = await self._skills.load(key, name)
         except UserError as error:
             raise ToolError(str(error)) from None
@@ -84,7 +79,7 @@ def _proposed(arguments: Mapping[str, Any]) -> str:
         if skill.name != named(arguments["name"]):
             raise ToolError(f"The SKILL.md calls itself {skill.name}: give the same `name` twice.")
     except UserError as error:
-        raise ToolError(f"This {FILE} {error}.") from None
+        raise ToolError(f"{error}.") from None
     return text
 
 

@@ -23,7 +23,7 @@ class ListFilesTool:
     parameters = schema(path=_TEXT, offset=_NUMBER)
     read_only = True
     idempotent = True
-    brings = "the names of files"
+    brings = "files of the workspace"
     timeout = 30.0
 
     def __init__(self, workspaces: Workspaces) -> None:
