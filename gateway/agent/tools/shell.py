@@ -22,7 +22,6 @@ from typing import Annotated, Any, Final, Literal
 import regex
 from pydantic import AfterValidator, Field
 
-from gateway.agent.skills.catalogue import Skills
 from gateway.agent.tools.base import ToolContext, ToolHost, schema
 from gateway.agent.tools.workspace import after_command, before_command
 from gateway.agent.workspace.folders import Workspaces, name_of
@@ -30,7 +29,7 @@ from gateway.domain.settings import AList, Flag, Seconds, Section, Text
 from gateway.runtime import program, sandbox
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ConfigError, ToolError
-from gateway.runtime.sandbox import FOLDERS, WORKSPACE, Lent, Sandbox
+from gateway.runtime.sandbox import FOLDERS, WORKSPACE, Lent, Limits, Sandbox
 
 _LONGEST: Final = 1_500  # characters of a command as it is shown: the person must be able to read all of it
 _PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TZ")  # of the gateway's environment, and nothing else
@@ -116,7 +115,8 @@ class ShellSettings(Section):
 
 class SandboxedShell:
     """Runs a command with /bin/sh in a sandbox, in the workspace of the conversation. A folder that is lent for writing
-    can be written by those commands alone that name it, and these need a yes."""
+    can be written by those commands alone that name it, and these need a yes. `skills` are the folders of the present
+    skills, by their names."""
 
     name = "shell"
     parameters = schema("command", command={"type": "string"})
@@ -129,19 +129,19 @@ class SandboxedShell:
         self,
         *,
         workspaces: Workspaces,
-        folders: Sequence[Lent],
+        folders: Sequence[Lent] = (),
+        skills: Callable[[], Sequence[tuple[str, Path]]] = tuple,
         admins_only: bool,
         seconds: float,
         clock: Clock,
         redact: Callable[[str], str],
-        skills: Skills | None = None,
     ) -> None:
-        self._skills = skills
         self.description = _described(folders, seconds)
         self.admins_only = admins_only and bool(folders)
         self.timeout = 2 * seconds + 10.0  # it may have to wait, and its own limit keeps the output
         self._workspaces = workspaces
         self._folders = folders
+        self._skills = skills
         self._seconds = seconds
         self._clock = clock
         self._redact = redact
@@ -156,26 +156,34 @@ class SandboxedShell:
         return f"Run this command, which may write in {', '.join(written)}? {shown(_command(arguments))}"
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """Run the command, and return its end and its output: both streams, in the order in which they came."""
+        """Run the command, and return its end and its output: both streams, in the order in which they came. What it
+        changes in the workspace is the turn's doing."""
         command = _unseen(arguments)
         async with self._room:
             await before_command(self._workspaces, context)
-            ended = await sandbox.run(
-                Sandbox(
-                    folder=self._workspaces.folder(context.session.key),
-                    lent=[
-                        Lent(name=each.name, path=each.path, write=each.write and _names(command, each))
-                        for each in self._folders
-                    ],
-                    shown=[Lent(name=name, path=path) for name, path in self._skills.lent] if self._skills else (),
-                    variables=[("TZ", os.environ["TZ"])] if "TZ" in os.environ else (),
-                ),
-                ("/bin/sh", "-c", command),
-                seconds=self._seconds,
-                clock=self._clock,
-            )
-            remark = await after_command(self._workspaces, context)
+            try:
+                ended = await sandbox.run(
+                    self._sandbox(command, self._workspaces.folder(context.session.key)),
+                    ("/bin/sh", "-c", command),
+                    seconds=self._seconds,
+                    clock=self._clock,
+                )
+            finally:
+                remark = await after_command(self._workspaces, context)
         return "\n".join(filter(None, [_told(ended, self._seconds, self._redact), remark]))
+
+    def _sandbox(self, command: str, folder: Path) -> Sandbox:
+        most = self._workspaces.settings
+        return Sandbox(
+            folder=folder,
+            lent=[
+                Lent(name=each.name, path=each.path, write=each.write and _names(command, each))
+                for each in self._folders
+            ],
+            shown=[Lent(name=name, path=path) for name, path in self._skills()],
+            variables=[("TZ", os.environ["TZ"])] if "TZ" in os.environ else (),
+            limits=Limits(folder=most.most_mb * 1_000_000, files=most.most_files),
+        )
 
 
 def _described(folders: Sequence[Lent], seconds: float) -> str:
@@ -323,7 +331,7 @@ def _tool(host: ToolHost) -> ShellTool | SandboxedShell | None:
         return SandboxedShell(
             workspaces=host.workspaces,
             folders=list(lent_of(settings.folders, host.own, "tools.shell.folders")),
-            skills=host.skills,
+            skills=lambda: host.skills.lent if host.skills else (),
             admins_only=settings.admins_only,
             seconds=settings.timeout,
             clock=host.clock,
