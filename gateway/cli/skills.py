@@ -16,6 +16,8 @@ from gateway.runtime.errors import UserError
 if TYPE_CHECKING:
     from gateway.app.config import Config
 
+Row = dict[str, str]
+
 _TAKEN: Final = "A gateway that runs takes it up by `legato reload`, or at its next start."
 
 skills_app = typer.Typer(
@@ -69,23 +71,18 @@ def check(
     """Say whether skills are as they must be. The exit status is 1 if one is broken."""
     from gateway.agent.skills.packed import brought
 
-    settings, rows = settings_of(config), list[tuple[str, str, str]]()
+    settings, rows = settings_of(config), list[Row]()
     for source in sources or ():
         try:
-            found = brought(source)
+            for each in brought(source):
+                name, about = (each.skill.name, each.skill.description) if each.skill else (each.where, "")
+                rows.append({"name": name, "description": about, "problem": each.problem})
         except UserError as error:
-            rows.append((str(source), str(error), ""))
-            continue
-        for each in found:
-            size = (
-                f"{len(each.contents)} files, {len(each.skill.body):,} characters of instructions" if each.skill else ""
-            )
-            rows.append((each.skill.name if each.skill else each.where, each.problem, size))
-    if not sources:
-        rows = [(row["name"], row["problem"], row["source"]) for row in _rows(settings)]
-    for name, problem, about in rows:
-        show(f"{name:<24} {'FAIL' if problem else 'ok':<5} {problem or about}")
-    raise typer.Exit(int(any(problem for _, problem, _ in rows)))
+            rows.append({"name": str(source), "problem": str(error)})
+    rows = rows if sources else _rows(settings)
+    for row in rows:
+        show(f"{row['name']:<24} {'FAIL  ' + row['problem'] if row['problem'] else 'ok    ' + row['description']}")
+    raise typer.Exit(int(any(row["problem"] for row in rows)))
 
 
 @skills_app.command()
@@ -112,7 +109,7 @@ def _folder(settings: Config) -> Path:
     return settings.at("skills").absolute()
 
 
-def _rows(settings: Config) -> list[dict[str, str]]:
+def _rows(settings: Config) -> list[Row]:
     from gateway.agent.skills.folders import found
 
     known, broken = found(_folder(settings))
@@ -123,12 +120,13 @@ def _rows(settings: Config) -> list[dict[str, str]]:
     return [*rows, *({"name": where, "description": "", "source": "", "problem": why} for where, why in broken)]
 
 
-def _text(rows: list[dict[str, str]], folder: Path) -> str:
+def _text(rows: list[Row], folder: Path) -> str:
     if not rows:
         return f"There are none. `legato skills add FOLDER` copies one into {folder}."
-    return "\n".join(
+    lines = (
         f"{row['name']}: {row['problem']}"
         if row["problem"]
         else f"{row['name']} ({row['source']}): {row['description']}"
         for row in rows
     )
+    return "\n".join(lines)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from gateway.agent.skills.catalogue import HERE, Kept, Skills
+from gateway.agent.skills.catalogue import HERE, Skills
 from gateway.agent.skills.skill import named
-from gateway.agent.tools.shell import shown
+from gateway.agent.tools.shell import quoted_lines
 from gateway.commands.base import Answer, CommandContext, command
 from gateway.domain.approval import LABELS
 from gateway.domain.chat import SessionKey, is_shared, speaker
@@ -36,21 +37,20 @@ _LEARN: Final = (
 )
 async def skills(ctx: CommandContext) -> Answer | str:
     """List the skills of the conversation; switch, learn, remove or share one."""
-    known = ctx.sessions.skills
-    verb, _, rest = ctx.argument.partition(" ")
-    name = rest.strip()
+    known, (verb, _, name) = ctx.sessions.skills, ctx.argument.partition(" ")
     if not known.enabled:
         return "Skills are switched off here (tools.skills.enabled)."
     if verb.lower() in ("", "list"):
         return await _listed(ctx, known)
+    _refuse_others(ctx)
     said: Answer | str
-    if (run := {"on": _on, "off": _off, "remove": _remove, "share": _share}.get(verb.lower())) is not None:
-        if not name:
+    if verb.lower() == "learn":
+        await known.learn(ctx.key)
+        said = Answer(then=_LEARN.format(what=f" ({name.strip()})" if name.strip() else ""))
+    elif (run := _VERBS.get(verb.lower())) is not None:
+        if not name.strip():
             raise UserError(f"Say which one, for example: /skills {verb.lower()} weekly-report")
-        said = await run(ctx, known, named(name))
-    elif verb.lower() == "learn":
-        await known.learn(_key(ctx))
-        said = Answer(then=_LEARN.format(what=f" ({name})" if name else ""))
+        said = await run(ctx, known, named(name.strip()))
     else:
         raise UserError(f"/skills lists them. {_HOW}")
     if (present := await ctx.present()) is not None:
@@ -60,11 +60,11 @@ async def skills(ctx: CommandContext) -> Answer | str:
 
 async def _listed(ctx: CommandContext, known: Skills) -> str:
     decided = await known.decided(ctx.key)
-    described, lines = known.described(decided), list[str]()
-    for name, text in described.items():
-        kept = decided.get(name, Kept())
-        lines.append(f"{name} ({HERE if kept.text else known.known[name].source}): {text}")
-    lines += [f"{name}: off here" for name, each in decided.items() if each.off]
+    lines = [
+        f"{name} ({HERE if name in decided.own else known.known[name].source}): {text}"
+        for name, text in known.described(decided).items()
+    ]
+    lines += [f"{name}: off here" for name in sorted(decided.off)]
     for name in await asyncio.to_thread(known.waiting, ctx.key, decided):
         lines.append(f"{name}: lies in our workspace, and waits for your yes: /skills on {name} shows it")
     return "\n".join([*lines, _HOW]) if lines else _NONE
@@ -72,34 +72,33 @@ async def _listed(ctx: CommandContext, known: Skills) -> str:
 
 async def _on(ctx: CommandContext, known: Skills, name: str) -> str:
     """One that lies in the workspace is shown whole, and needs a yes."""
-    key, kept = _key(ctx), (await known.decided(ctx.key)).get(name, Kept())
-    if kept.text or (name in known.known and name not in await asyncio.to_thread(known.waiting, ctx.key, {})):
-        await known.decide(key, name, replace(kept, off=False))
+    decided = await known.decided(ctx.key)
+    if name in decided.off:
+        await known.switch(_chooses(ctx), name, on=True)
+        decided = await known.decided(ctx.key)
+    if name in decided.off:
+        return f"An admin has switched {name} off for everybody here."
+    if name in known.described(decided) and name not in await asyncio.to_thread(known.waiting, ctx.key, decided):
         return f"{name} is on here."
     try:
         text = await asyncio.to_thread(known.lying, ctx.key, name)
     except UserError as error:
         raise UserError(f"There is no skill {name} here ({error}); /skills lists them.") from None
-    lines = "\n".join(f"| {shown(line)}" for line in text.splitlines())
-    if not await ctx.owned().confirm(f"Follow this skill in this conversation from now on?\n{lines}", LABELS):
+    if not await _agreed(ctx, "Follow this skill in this conversation from now on?", text):
         return "Nothing has changed."
-    return await known.keep(key, text, by=speaker(ctx.inbound.source), at=ctx.clock.now())
+    return await known.keep(ctx.key, text, by=speaker(ctx.inbound.source), at=ctx.clock.now())
 
 
 async def _off(ctx: CommandContext, known: Skills, name: str) -> str:
-    key, decided = _key(ctx), await known.decided(ctx.key)
-    if name not in known.described(decided):
+    if name not in known.described(await known.decided(ctx.key)):
         raise UserError(f"There is no skill {name} that is on here; /skills lists them.")
-    await known.decide(key, name, replace(decided.get(name, Kept()), off=True))
+    await known.switch(_chooses(ctx), name, on=False)
     return f"{name} is off here. /skills on {name} takes it back."
 
 
 async def _remove(ctx: CommandContext, known: Skills, name: str) -> str:
-    key = _key(ctx)
-    if not (await known.decided(ctx.key)).get(name, Kept()).text:
-        raise UserError(f"{name} is no skill of this conversation alone; /skills off {name} switches it off here.")
-    for each in {key, ctx.key}:
-        await known.decide(each, name, None)
+    await _own(ctx, known, name)
+    await known.drop(ctx.key, name)
     return f"{name} is no skill of this conversation any more."
 
 
@@ -107,24 +106,42 @@ async def _share(ctx: CommandContext, known: Skills, name: str) -> str:
     """Let a conversation's own skill hold for everybody."""
     if not ctx.people.pairing.access.is_admin(ctx.inbound.source):
         raise UserError("Only an admin of this bot can share a skill with everybody.")
-    kept = (await known.decided(ctx.key)).get(name, Kept())
-    if not kept.text:
-        raise UserError(f"{name} is no skill of this conversation alone; /skills lists them.")
-    lines = "\n".join(f"| {shown(line)}" for line in kept.text.splitlines())
-    if not await ctx.owned().confirm(f"Let everybody who talks to this bot have this skill?\n{lines}", LABELS):
+    text = await _own(ctx, known, name)
+    if not await _agreed(ctx, "Let everybody who talks to this bot have this skill?", text):
         return "Nothing has changed."
-    await asyncio.to_thread(known.share, name, kept.text)
-    await known.decide(_key(ctx), name, None)
+    await asyncio.to_thread(known.share, name, text)
+    await known.drop(ctx.key, name)
     return f"Everybody has {name} now, in their next session at the latest. It lies in {known.folder / name}."
 
 
-def _key(ctx: CommandContext) -> SessionKey:
-    """Where the caller chooses: for their conversation, or, as an admin, for all of a group. Raises UserError."""
+async def _own(ctx: CommandContext, known: Skills, name: str) -> str:
+    if (kept := (await known.decided(ctx.key)).own.get(name)) is None:
+        raise UserError(f"{name} is no skill of this conversation alone; /skills lists them.")
+    return kept.text
+
+
+async def _agreed(ctx: CommandContext, question: str, text: str) -> bool:
+    return await ctx.owned().confirm("\n".join([question, *quoted_lines(text)]), LABELS)
+
+
+def _refuse_others(ctx: CommandContext) -> None:
+    """Raise UserError unless the caller may choose for the conversation."""
     source = ctx.inbound.source
-    admin = ctx.people.pairing.access.is_admin(source)
-    if is_shared(ctx.key, source) and not admin:
+    if is_shared(ctx.key, source) and not ctx.people.pairing.access.is_admin(source):
         raise UserError(_NOT_YOURS)
-    return replace(ctx.key, user=None) if admin and source.chat_type != "direct" else ctx.key
 
 
+def _chooses(ctx: CommandContext) -> SessionKey:
+    """For whom the caller switches: as an admin in a group for everybody there."""
+    source = ctx.inbound.source
+    admin = source.chat_type != "direct" and ctx.people.pairing.access.is_admin(source)
+    return replace(ctx.key, user=None) if admin else ctx.key
+
+
+_VERBS: Final[Mapping[str, Callable[[CommandContext, Skills, str], Awaitable[str]]]] = {
+    "on": _on,
+    "off": _off,
+    "remove": _remove,
+    "share": _share,
+}
 COMMANDS = (skills,)

@@ -176,6 +176,7 @@ _PATH = re.compile(r"[\w.-]+(?:/[\w.*-]+)*/?")
 _FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 _MADE = (
     ".venv/",
+    "skills/",
     "build/",
     "legato-home/",
     "legato_",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway.agent.skills.catalogue import MARK, SkillsSettings
+from gateway.agent.skills.catalogue import MARK, Decided, SkillsSettings
 from gateway.app.config import Config
 from gateway.app.config.models import ToolSettings
 from gateway.domain.chat import SessionKey
@@ -188,7 +188,7 @@ async def test_in_a_group_an_admin_switches_for_all(tmp_path: Path) -> None:
         await live.ask("/skills off weekly-report", user="boss", **group)
         await live.ask("hello", user="u", **group)
         assert MARK not in prompt(live)
-        await live.ask("/skills on weekly-report", user="u", **group)
+        assert "An admin has switched" in await live.ask("/skills on weekly-report", user="u", **group)
         assert "weekly-report: off here" in await live.ask("/skills", user="u", **group)
     config = settings(tmp_path, access=access, sessions=SessionSettings(groups="shared"))
     async with running(tmp_path, config=config, adapter=Buttoned()) as live:
@@ -294,7 +294,7 @@ async def test_everything_of_a_conversation_goes_with_it(tmp_path: Path) -> None
         await eventually(lambda: live.adapter.shown("c", "question"))
         await live.tell("y")
         await live.answer(event)
-        assert await live.gateway.agents.sessions.skills.decided(HOME) == {}
+        assert await live.gateway.agents.sessions.skills.decided(HOME) == Decided()
 
 
 async def test_skills_can_be_switched_off_altogether(tmp_path: Path) -> None:

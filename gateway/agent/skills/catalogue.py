@@ -4,19 +4,22 @@ person said yes to in a conversation, whose whole text the store keeps. Nothing 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
+from itertools import accumulate
 from pathlib import Path
+from textwrap import shorten
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 import structlog
-from msgspec import Struct
+from msgspec import Struct, field
 from pydantic import Field
 
 from gateway.agent.prompt import bent
-from gateway.agent.skills.skill import FILE, GROUP, Skill, read
+from gateway.agent.skills.skill import FILE, GROUP, LONGEST_DESCRIPTION, Skill, read
 from gateway.agent.workspace.folders import Workspaces
 from gateway.domain.chat import SessionKey
 from gateway.domain.settings import Flag, Section
@@ -38,6 +41,7 @@ SHARE: Final = 0.02  # of the window, for names and descriptions
 _BYTES: Final = 3  # of a token, at least: the share is kept whatever the tokeniser
 _SHORT: Final = 160  # characters of a description where not all have room in full
 _LEARNS: Final = "+"  # the note that lets a conversation make its first skill; no skill is named so
+_OFF: Final = "-"  # begins the note that switches a skill off
 
 
 class SkillsSettings(Section):
@@ -47,18 +51,25 @@ class SkillsSettings(Section):
 
 
 class Kept(Struct, frozen=True, kw_only=True):
-    """What was decided of a skill in a conversation. `off`: it is not used there. `text`: its SKILL.md, to which a
-    person said yes; "" for a skill that is no conversation's own."""
+    """A skill of one conversation: its SKILL.md, to which a person said yes."""
 
-    off: bool = False
-    text: str = ""
-    description: str = ""
+    text: str
+    description: str
     by: str = ""
     at: float = 0.0
 
 
+class Decided(Struct, frozen=True, kw_only=True):
+    """What was decided for a conversation: its own skills, and those that are off there. `learns`: the model may make
+    the first one."""
+
+    own: Mapping[str, Kept] = field(default_factory=dict)
+    off: Collection[str] = ()
+    learns: bool = False
+
+
 class Loaded(Struct, frozen=True, kw_only=True):
-    """A skill to be used, and the paths of its files."""
+    """A skill to be used, and the paths of its files. `own`: it is the conversation's."""
 
     skill: Skill
     files: Sequence[str]
@@ -74,7 +85,7 @@ class Skills:
     workspaces: Workspaces
     redact: Callable[[str], str]
     enabled: bool = True
-    known: Mapping[str, Known] = field(default_factory=dict)
+    known: Mapping[str, Known] = MappingProxyType({})
     broken: Sequence[tuple[str, str]] = ()
 
     def scan(self) -> None:
@@ -88,49 +99,57 @@ class Skills:
 
     # -- of one conversation ----------------------------------------------------------------
 
-    async def decided(self, key: SessionKey) -> dict[str, Kept]:
-        """What was decided for a conversation. Of somebody's own one in a group, what an admin decided for the group
-        holds as well. Raises StoreUnavailable."""
-        if not self.enabled:
-            return {}
-        keys = (key,) if key.user is None else (replace(key, user=None), key)
-        notes = [note for each in keys for note in (await self.store.notes(_folder(each))).items()]
-        made = [(name, msgspec.json.decode(text, type=Kept)) for name, text in notes]
-        off = {name for name, each in made if each.off}
-        return {name: replace(each, off=name in off) for name, each in made}
+    async def decided(self, key: SessionKey) -> Decided:
+        """What was decided. What an admin switched off in a group is off in everybody's conversation there."""
+        notes = await self.store.notes(_folder(key)) if self.enabled else {}
+        group = await self.store.notes(_folder(replace(key, user=None))) if self.enabled and key.user else {}
+        own = {name: msgspec.json.decode(text, type=Kept) for name, text in notes.items() if text.startswith("{")}
+        off = {name.removeprefix(_OFF) for name in (*notes, *group) if name.startswith(_OFF)}
+        return Decided(own=own, off=off, learns=_LEARNS in notes)
 
-    async def decide(self, key: SessionKey, name: str, kept: Kept | None) -> None:
-        """Keep a decision; None: as if none had been made. Raises StoreUnavailable."""
-        text = None if kept is None or kept == Kept() else msgspec.json.encode(kept).decode()
-        await self.store.set_notes(_folder(key), {name: text})
+    async def switch(self, key: SessionKey, name: str, *, on: bool) -> None:
+        """Switch a skill on or off."""
+        await self.store.set_notes(_folder(key), {f"{_OFF}{name}": None if on else "off"})
 
     async def learn(self, key: SessionKey) -> None:
         """Let the model make a skill where there is none yet."""
-        await self.decide(key, _LEARNS, Kept(text=_LEARNS))
+        await self.store.set_notes(_folder(key), {_LEARNS: "yes"})
+
+    async def keep(self, key: SessionKey, text: str, *, by: str, at: float) -> str:
+        """Keep a SKILL.md to which a person said yes; a sentence. Raises UserError."""
+        skill = read(text.encode())
+        if self.redact(text) != text:
+            raise UserError("It seems to hold a credential: write where that is found instead.")
+        if len((await self.decided(key)).own) >= MOST_KEPT:
+            raise UserError(f"A conversation keeps at most {MOST_KEPT} skills; /skills remove NAME makes room.")
+        kept = Kept(text=text, description=skill.description, by=by, at=at)
+        await self.store.set_notes(_folder(key), {skill.name: msgspec.json.encode(kept).decode()})
+        return f"The skill {skill.name} is kept in this conversation. /skills lists what there is."
+
+    async def drop(self, key: SessionKey, name: str) -> None:
+        """Keep a conversation's own skill no longer."""
+        await self.store.set_notes(_folder(key), {name: None})
 
     async def shown(self, key: SessionKey, window: int) -> str:
         """The part of a prompt that names the conversation's skills; "" without any."""
         decided = await self.decided(key)
-        if not self.known and not decided:
-            return ""
-        return listing(self.described(decided), window, learns=_LEARNS in decided)
+        return listing(self.described(decided), window, learns=decided.learns)
 
-    def described(self, decided: Mapping[str, Kept]) -> dict[str, str]:
+    def described(self, decided: Decided) -> dict[str, str]:
         """The descriptions of the skills that a conversation has, by name; its own come first."""
-        own = {name: each.description for name, each in decided.items() if each.text and name != _LEARNS}
-        off = {name for name, each in decided.items() if each.off}
-        all_ = {**own, **{name: each.skill.description for name, each in self.known.items()}, **own}
-        return {name: text for name, text in all_.items() if name not in off}
+        own = {name: each.description for name, each in decided.own.items()}
+        known = {name: each.skill.description for name, each in self.known.items() if name not in own}
+        return {name: text for name, text in {**own, **known}.items() if name not in decided.off}
 
     async def load(self, key: SessionKey, name: str) -> Loaded | None:
         """The skill of this name with its body, as it is now; None: the conversation has none. Raises UserError."""
-        kept = (await self.decided(key)).get(name, Kept())
-        if kept.off:
+        decided, known = await self.decided(key), self.known.get(name)
+        if name in decided.off:
             return None
-        if kept.text and name != _LEARNS:
+        if (kept := decided.own.get(name)) is not None:
             files = await asyncio.to_thread(_files, self._workspace(key, name))
             return Loaded(skill=read(kept.text.encode()), files=files, own=True)
-        if (known := self.known.get(name)) is None:
+        if known is None:
             return None
         skill, files = await asyncio.to_thread(lambda: (known.folder.skill(name), known.folder.files()))
         return Loaded(skill=skill, files=[each for each in files if each != FILE], own=False)
@@ -138,34 +157,21 @@ class Skills:
     async def content(self, key: SessionKey, path: str) -> bytes | None:
         """The bytes of `skills/NAME/FILE`, a file of a skill that the conversation has; None: there is no such skill
         on the disk. Raises UserError."""
-        _, _, rest = path.partition("skills/")
-        name, _, file = rest.partition("/")
+        name, _, file = path.removeprefix("skills/").partition("/")
         known = self.known.get(name)
-        kept = (await self.decided(key)).get(name, Kept()) if known else Kept()
-        if known is None or kept.off or kept.text:
+        if known is None or name in (decided := await self.decided(key)).off or name in decided.own:
             return None
         return await asyncio.to_thread(known.folder.content, file or FILE)
 
-    def waiting(self, key: SessionKey, decided: Mapping[str, Kept]) -> list[str]:
+    def waiting(self, key: SessionKey, decided: Decided) -> list[str]:
         """The names of skills that lie in the conversation's workspace, and are none until a person says yes."""
-        return [name for name in self._workspace(key).folders() if not decided.get(name, Kept()).text]
+        return [name for name in self._workspace(key).folders() if name not in decided.own]
 
     def lying(self, key: SessionKey, name: str) -> str:
         """The text of the SKILL.md of this name in the conversation's workspace. Raises UserError."""
         folder = self._workspace(key, name)
         folder.skill(name)
         return folder.content(FILE, LONGEST_KEPT).decode("utf-8-sig").strip()
-
-    async def keep(self, key: SessionKey, text: str, *, by: str, at: float) -> str:
-        """Keep a SKILL.md to which a person said yes; a sentence. Raises UserError."""
-        skill = read(text.encode())
-        if self.redact(text) != text:
-            raise UserError("It seems to hold a credential: write where that is found instead.")
-        held = [each for each in (await self.decided(key)).values() if each.text]
-        if len(held) >= MOST_KEPT:
-            raise UserError(f"A conversation keeps at most {MOST_KEPT} skills; /skills remove NAME makes room.")
-        await self.decide(key, skill.name, Kept(text=text, description=skill.description, by=by, at=at))
-        return f"The skill {skill.name} is kept in this conversation. /skills lists what there is."
 
     def share(self, name: str, text: str) -> None:
         """Let everybody have a skill. Raises UserError."""
@@ -191,21 +197,15 @@ def listing(described: Mapping[str, str], window: int, *, learns: bool = False) 
     if not described and not learns:
         return ""
     room = int(SHARE * window * _BYTES)
-    for longest in (None, _SHORT):
-        lines = [f"- {name}: {bent(_short(text, longest))}" for name, text in described.items()]
-        if sum(len(line.encode()) + 1 for line in lines) <= room:
-            return MARK + ("\n".join(lines) or "(none yet)")
-    shown: list[str] = []
-    for line in lines:
-        room -= len(line.encode()) + 1
-        if room < 0:
+    lines, shown = list[str](), list[str]()
+    for longest in (LONGEST_DESCRIPTION, _SHORT):
+        lines = [f"- {name}: {bent(shorten(text, longest, placeholder='…'))}" for name, text in described.items()]
+        sizes = accumulate(len(line.encode()) + 1 for line in lines)
+        shown = [line for line, size in zip(lines, sizes, strict=True) if size <= room]
+        if len(shown) == len(lines):
             break
-        shown.append(line)
-    return MARK + "\n".join([*shown, f"({len(lines) - len(shown)} more: `skill` finds them by a few words.)"])
-
-
-def _short(text: str, longest: int | None) -> str:
-    return text if longest is None or len(text) <= longest else text[: longest - 1] + "…"
+    more = [f"({len(lines) - len(shown)} more: `skill` finds them by a few words.)"] if len(shown) < len(lines) else []
+    return MARK + "\n".join([*shown, *more] or ["(none yet)"])
 
 
 def _files(folder: Folder) -> list[str]:

@@ -295,6 +295,11 @@ def shown(command: str) -> str:
     return str(_FROM_THE_RIGHT.sub("\u2068\\g<0>\u2069", spelled))
 
 
+def quoted_lines(text: str) -> list[str]:
+    """A text of several lines in the same way, each behind a mark that tells it from what stands around."""
+    return [f"| {shown(line)}" for line in text.strip().splitlines()]
+
+
 def _spelled(sign: str) -> str:
     return f"‹{_NAMED.get(sign) or f'U+{ord(sign):04X}'}›"
 

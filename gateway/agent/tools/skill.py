@@ -9,7 +9,7 @@ from gateway.agent.skills.catalogue import MARK, Loaded, Skills
 from gateway.agent.skills.skill import named, read
 from gateway.agent.tools.base import HiddenTool, Result, ToolContext, schema
 from gateway.agent.tools.find_tools import best
-from gateway.agent.tools.shell import shown
+from gateway.agent.tools.shell import quoted_lines
 from gateway.runtime.errors import ToolError, UserError
 
 _LONGEST: Final = 6_000  # characters of a text that a person is asked about: they must be able to read all of it
@@ -37,11 +37,10 @@ class SkillTool:
 
     def question(self, arguments: Mapping[str, Any]) -> str | None:
         """The whole text of a skill that is proposed, line by line, with nothing hidden."""
-        if not (text := arguments.get("text")):
+        if not arguments.get("text"):
             return None
-        _proposed(arguments)
-        lines = "\n".join(f"| {shown(line)}" for line in text.strip().splitlines())
-        return f"Keep this skill in this conversation, to be followed from now on?\n{lines}"
+        question = "Keep this skill in this conversation, to be followed from now on?"
+        return "\n".join([question, *quoted_lines(_proposed(arguments))])
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str | Result:
         """The body of a skill and the paths of its files; names that fit; or that a skill is kept."""
