@@ -23,7 +23,7 @@ from gateway.agent.overflow import MOST_EXTENSIONS, NO_ROOM, lacks_room, more_ou
 from gateway.agent.ports import Observer, Reply
 from gateway.agent.steps import ToolSteps
 from gateway.domain.message import Message, ToolCall, assistant
-from gateway.domain.usage import CanonicalUsage, LedgerEntry
+from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
 from gateway.providers.base import Completed, ModelRequest, ModelSpec, ReasoningDelta, StopReason, TextDelta
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import (
@@ -64,6 +64,8 @@ class Asking(Struct, kw_only=True):
     reply: Reply
     clock: Clock
     points: Points
+    purpose: Purpose = "turn"
+    also: Sequence[ModelSpec] = ()  # who is asked where no other model answers
     partial_text: str = ""  # of the answer under way
     remarks: list[str] = field(default_factory=list)  # lines about the reply, behind it
     spent: list[LedgerEntry] = field(default_factory=list)  # the turn's calls
@@ -122,7 +124,7 @@ class Asking(Struct, kw_only=True):
     def _candidates(self, conversation: Conversation, home: ModelSpec) -> list[ModelSpec]:
         """Return the models to be asked, in order. One that stood in at the step before goes on: two models in one turn
         confuse each other."""
-        able, present = self.metering.models.chain(home), conversation.spec.place
+        able, present = [*self.metering.models.chain(home), *self.also], conversation.spec.place
         return able if present == home.place else sorted(able, key=lambda spec: spec.place != present)
 
     async def _ask(self, conversation: Conversation, step: int, *, last: bool, least: int | None) -> Completed:
@@ -209,9 +211,9 @@ class Asking(Struct, kw_only=True):
         text, begun, completed, bound = "", False, None, Bound(max_tokens)
         asked_at = self.clock.monotonic()
         prompt_tokens = conversation.prompt_tokens()
-        call = self.metering.call(spec, request, session, "turn", prompt_tokens=prompt_tokens, least=least)
+        call = self.metering.call(spec, request, session, self.purpose, prompt_tokens=prompt_tokens, least=least)
         enter = partial(self._enter, conversation)
-        with self.metering.attempts(spec, request, "turn", prompt_tokens, enter) as see:
+        with self.metering.attempts(spec, request, self.purpose, prompt_tokens, enter) as see:
             async with call as events:
                 async for event in events:
                     see(event)

@@ -25,6 +25,7 @@ _WHOSE: Final = {
     "gateway": ("This bot's daily", "budgets.daily_usd"),
     "chat": ("This chat's daily", "daily_usd in chats"),
     "schedule": ("This scheduled prompt's", "reminders.budget_usd"),
+    "helper": ("This helper's", "tools.delegate.budget_usd"),
 }
 
 _LOOK: Final = 1 / 20  # of a cap
@@ -188,6 +189,8 @@ def _sentence(reached: CapReached, worst: WorstCase, now: float) -> str:
         way_out = f"/compress or /new makes an answer cheaper{cheaper}"
     elif cap.name == "schedule":
         way_out = "it runs again at its next time"
+    elif cap.name == "helper":
+        way_out = "hand on a smaller task"
     elif cap.resets_at is None:
         way_out = "/new starts a conversation with a cap of its own"
     else:

@@ -99,6 +99,7 @@ class Metering:
     ids: Ids
     beside: tuple[Cap, ...] = ()  # caps of this use of it
     person: str | None = None  # who is answered in this use of it
+    caller: Session | None = None  # whose helper calls in this use of it: it spends what its caller may spend
     view: FileView = field(init=False)
     _roots: dict[str, str] = field(default_factory=dict)
     _until_look: dict[str, int] = field(default_factory=dict)  # may be spent here before a cap is looked at again
@@ -119,6 +120,12 @@ class Metering:
         """The same for one use that has caps of its own, too. They hold where the model's price is known."""
         use = copy(self)  # which shares all that was learned
         use.beside = caps
+        return use
+
+    def helping(self, caller: Session) -> Metering:
+        """The same for a helper of a session."""
+        use = copy(self)
+        use.caller = caller
         return use
 
     def answering(self, person: str) -> Metering:
@@ -160,7 +167,7 @@ class Metering:
         """Call the model for this session; gives the events of `Provider.stream`. `prompt_tokens`: the request's count
         where it is known. `least`: the output tokens that would do; None: all that the request asks for. Raises
         SpendCapReached, before anything is sent."""
-        began, outcome = self.clock.monotonic(), "broken_off"
+        began, outcome, session = self.clock.monotonic(), "broken_off", self.caller or session
         try:
             async with aclosing(self._stream(spec, request, session, prompt_tokens, least)) as events:
                 yield events

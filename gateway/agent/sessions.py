@@ -15,6 +15,7 @@ import structlog
 from gateway.agent.caps import NEAR_MARK
 from gateway.agent.choices import Choices, Held, choices, held
 from gateway.agent.conversation import BLOCKED_MARK, RESCUED_MARK, Conversation, opened
+from gateway.agent.delegation import Helpers
 from gateway.agent.engines import Engines, EngineSession
 from gateway.agent.fallback import STAND_IN_MARK
 from gateway.agent.hooks import Hooks
@@ -62,6 +63,7 @@ class Sessions:
     skills: Skills
     flushes: Flushes
     hooks: Hooks
+    helpers: Helpers
     counter: TokenCounter
     toolbox: Toolbox
     policy: ExpiryPolicy
@@ -92,6 +94,12 @@ class Sessions:
         blank = self._blank(lease.key, source.chat_type, names(source))
         await self.flushes.before_opening(blank)
         return await self.store.open_session(lease, Opening(session=await self._prompted(blank)))
+
+    async def open_for_helper(self, lease: Lease, caller: Session, prompt: str) -> Session:
+        """Open the session of a helper, which has its caller's model and a prompt of its own."""
+        blank = self._blank(lease.key, caller.chat_type, caller.places, after=caller)
+        session = replace(blank, parent_id=caller.id, system_prompt=prompt, expires_at=None)
+        return await self.store.open_session(lease, Opening(session=session))
 
     async def first(self, key: SessionKey, source: Source) -> Session:
         """Return the session that a first message would open; nothing is stored."""
@@ -297,7 +305,8 @@ class Sessions:
             last_active_at=now,
             announced=_kept_marks(conversation.fresh.announced, compaction.trigger),
         )
-        child = await self._prompted(child)
+        if parent.key.helper is None:
+            child = await self._prompted(child)
         compaction = replace(compaction, child_id=child.id)
         child = await self.store.continue_session(
             lease,

@@ -8,6 +8,8 @@ from functools import partial
 from typing import Any, Final
 
 from gateway.agent.conversation import Conversation
+from gateway.agent.delegation import Caller as HelpersCaller
+from gateway.agent.delegation import Helpers, Order
 from gateway.agent.gate import Gate
 from gateway.agent.memory.memories import Memories, TurnMemory
 from gateway.agent.ports import Observer, Questions, Reply, TranscriptWriter
@@ -18,6 +20,7 @@ from gateway.agent.tools.outputs import OutputLimits, Outputs
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime, Traced, untraced
 from gateway.agent.waking import Waking
 from gateway.domain.message import Message, ToolCall, note_of, tool_result
+from gateway.domain.session import Session
 from gateway.runtime.clock import Clock
 from gateway.runtime.points import Points
 from gateway.store.records import ToolIntent
@@ -44,6 +47,9 @@ class ToolSteps:
     memories: Memories
     reminders: ReminderBook
     waking: Waking
+    helpers: Helpers
+    event: str = ""  # that the turn answers
+    helps: Session | None = None  # a helper's caller, in whose folder, files and history it works
     limits: OutputLimits
     turn: str  # the id of the item that the turn answers
     clock: Clock
@@ -113,6 +119,8 @@ class ToolSteps:
         asked = self._asked(conversation, left)
         if not asked and (behind := self._tools.intents(left)):  # they waited behind an answered question
             await self.writer.begin_tools(conversation, behind)
+        elif any(self._offer.refers(call["function"]["name"]) for call in left):
+            await self.writer.record_step(conversation)  # whatever killed the process, it was not this turn
         await self._complete(conversation, calls, results, asked)
 
     def _narrowed(self, conversation: Conversation, calls: Sequence[ToolCall]) -> dict[str, Message]:
@@ -149,8 +157,9 @@ class ToolSteps:
         results: dict[str, Message],
         asked: Mapping[str, Question],
     ) -> None:
+        session = self.helps or conversation.stored.session
         context = ToolContext(
-            session=conversation.stored.session,
+            session=session,
             clock=self.clock,
             recall=self.recall,
             around=self.around,
@@ -159,8 +168,9 @@ class ToolSteps:
                 self.memories, conversation.stored.session, conversation.stored.messages, self._provenance.origin
             ),
             reminders=self.reminders,
-            wake=partial(self.waking.wake, conversation.stored.session.key, self.caller.source),
+            wake=partial(self.waking.wake, session.key, self.caller.source),
             source=self.caller.source,
+            delegate=None if self.helps else partial(self._delegate, conversation),
             provenance=self._provenance,
             admin=self.caller.admin,
             turn=self.turn,
@@ -201,6 +211,21 @@ class ToolSteps:
         self.points("turn.tools_ran")
         await self.writer.record_step(conversation)
         self.points("turn.step_recorded")
+
+    async def _delegate(
+        self, conversation: Conversation, task: str, context: str, tools: Sequence[str], *, background: bool
+    ) -> str:
+        holder = next(message for message in conversation.newest_first() if message.get("tool_calls"))
+        caller = HelpersCaller(
+            session=conversation.stored.session,
+            source=self.caller.source,
+            event=self.event,
+            turn=self.turn,
+            step=note_of(holder)["id"],
+            alive=self.observer.alive,
+        )
+        order = Order(task=task, context=context, tools=tuple(tools), background=background)
+        return await self.helpers.run(caller, order)
 
     async def _engine_tools(self, conversation: Conversation) -> Mapping[str, Callable[..., Awaitable[str]]]:
         async def run(name: str, arguments: Mapping[str, Any]) -> str:

@@ -21,6 +21,7 @@ from tzlocal import get_localzone_name
 from gateway.agent.agents import Agents
 from gateway.agent.background import BackgroundCommands
 from gateway.agent.compaction import Compactor
+from gateway.agent.delegation import Helpers
 from gateway.agent.embeddings import Embeddings
 from gateway.agent.engines import Engines
 from gateway.agent.files.frames import frames
@@ -158,6 +159,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         clock=base.clock,
         rest=reception.rest,
     )
+    agents.sessions.helpers.aside = lanes.aside
     accounts = AccountLeases(
         store=base.store, clock=base.clock, worker=worker, background=base.background, runs=tuple(base.limits)
     )
@@ -195,6 +197,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         agents.metering.caps, agents.metering.chats = metering.caps, metering.chats
         toolbox.rules = _tool_rules(new)
         agents.keep_to(changed.tools)
+        agents.sessions.helpers.budget_usd = changed.tools.delegate.budget_usd
         agents.sessions.write_with(prompts)
         people.approvals.seconds = changed.tools.approval_deadline
         people.keep_to(Access.of(changed.access, base.limits))
@@ -383,6 +386,7 @@ def _agents(base: _Base, parts: Parts) -> tuple[Agents, list[Callable[[], Awaita
             toolbox=toolbox,
             memories=sessions.memories,
             waking=Waking(store=store, clock=clock),
+            helpers=sessions.helpers,
             limits=config.tools,
             clock=clock,
             points=base.points,
@@ -527,6 +531,7 @@ def _sessions(base: _Base, metering: Metering, toolbox: Toolbox, parts: Parts) -
         skills=base.skills,
         flushes=flushes,
         hooks=Hooks(store=store, engines=engines, clock=clock, points=base.points, background=base.background),
+        helpers=Helpers(store=store, clock=clock, budget_usd=config.tools.delegate.budget_usd),
         counter=base.counter,
         toolbox=toolbox,
         policy=config.sessions.expiry,

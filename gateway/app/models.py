@@ -64,6 +64,7 @@ def configured_models(
     named: dict[Purpose, ModelSettings | None] = {
         "compression": config.auxiliary_model(),
         "memory": config.memory_model(),
+        "delegate": config.helpers_model(),
     }
     helpers = {purpose: entry for purpose, entry in named.items() if entry is not None}
     fallbacks, of_places = config.fallbacks(), config.chat_models()

@@ -47,6 +47,10 @@ async def status(ctx: CommandContext) -> str:
     lines = [_running(turn, ctx.clock.monotonic()) if turn else await _elsewhere(ctx)]
     if asked := [each for each in await ctx.people.approvals.answerable(ctx.inbound.source) if each.key == ctx.key]:
         lines.append(f"I wait for your /approve or /deny:\n{listed(asked)}")
+    lines += [
+        f"A helper works for {lasting(ctx.clock.now() - helper.since, short=True)}: {helper.brief}"
+        for helper in await ctx.sessions.helpers.of(ctx.key)
+    ]
     if running := await ctx.running_turns.background.running(ctx.key):
         named = (f"{each.name}, for {lasting(ctx.clock.now() - each.at, short=True)}" for each in running)
         lines.append(f"In the background: {'; '.join(named)}. /stop all ends it.")

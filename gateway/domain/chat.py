@@ -14,6 +14,7 @@ from msgspec.structs import asdict
 from gateway.domain.command import CommandCall, parse_command
 from gateway.domain.file import KeptFile
 from gateway.runtime.patterns import late
+from gateway.runtime.structs import replace
 
 ChatType = Literal["direct", "group", "thread"]
 InboundKind = Literal[
@@ -25,6 +26,7 @@ InboundKind = Literal[
     "expiry",
     "schedule",
     "ended",
+    "helper",
     "forget",
     "unreadable",
     "left",
@@ -72,6 +74,7 @@ class Source(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
 
 class SessionKey(Struct, frozen=True, kw_only=True, dict=True):
     """The name of a conversation and of its owner. `user` is None in a conversation that its participants share.
+    `helper`: the id of a helper that works for this conversation, in a lane and with sessions of its own.
 
     Its text form names and escapes every part, so that no two keys are ever written alike.
     """
@@ -80,6 +83,7 @@ class SessionKey(Struct, frozen=True, kw_only=True, dict=True):
     chat: str
     thread: str | None = None
     user: str | None = None
+    helper: str | None = None
 
     def __str__(self) -> str:
         return self.text
@@ -87,7 +91,7 @@ class SessionKey(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property  # asked a dozen times for every message
     def text(self) -> str:
         """The text form."""
-        parts = [("chat", self.chat), ("thread", self.thread), ("user", self.user)]
+        parts = [("chat", self.chat), ("thread", self.thread), ("user", self.user), ("helper", self.helper)]
         named = [f"{name}={quote(value, safe='')}" for name, value in parts if value is not None]
         return "/".join([quote(self.platform, safe=""), *named])
 
@@ -95,6 +99,11 @@ class SessionKey(Struct, frozen=True, kw_only=True, dict=True):
     def address(self) -> ChatAddress:
         """Return the address where its messages are shown."""
         return ChatAddress(platform=self.platform, chat=self.chat, thread=self.thread)
+
+    @property
+    def caller(self) -> SessionKey:
+        """Return the key of the conversation that a helper works for; any other key is its own."""
+        return self if self.helper is None else _key(self.platform, self.chat, self.thread, self.user)
 
     @staticmethod
     @lru_cache(maxsize=8_192)
@@ -104,12 +113,13 @@ class SessionKey(Struct, frozen=True, kw_only=True, dict=True):
         parts: dict[str, str] = {}
         for part in named:
             name, separator, value = part.partition("=")
-            if not separator or name not in ("chat", "thread", "user") or name in parts:
+            if not separator or name not in ("chat", "thread", "user", "helper") or name in parts:
                 raise ValueError(f"not a session key: {text!r}")
             parts[name] = unquote(value)
         if not platform or "chat" not in parts:
             raise ValueError(f"not a session key: {text!r}")
-        return _key(unquote(platform), parts["chat"], parts.get("thread"), parts.get("user"))
+        key = _key(unquote(platform), parts["chat"], parts.get("thread"), parts.get("user"))
+        return replace(key, helper=parts["helper"]) if "helper" in parts else key
 
 
 @lru_cache(maxsize=8_192)  # so that each writes its text once
@@ -194,8 +204,9 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     running turn (a message of its own if none runs), `queue` for text that waits for a turn of its own
     whatever the busy mode, `press` for a button whose token is `text`,
     `expiry` for the gateway's own request to end the session whose id is `text`, `schedule` for a prompt whose
-    time has come, `ended` for something that ran in the background and has ended (`woke` says it in a short line),
-    `forget` for the gateway's own request to forget all that the source's person said under this key,
+    time has come, `helper` for a task that a turn handed on, `ended` for something that ran in the background and has
+    ended (`woke` says it in a short line), `forget` for the gateway's own request to forget all that the source's
+    person said under this key,
     (they asked for that elsewhere), and `unreadable` for one that its store can no longer read. Never stored are `left`
     and `joined`, the bot can show nothing in the chat any more, `text` says why, and it can again; `renamed`, the
     chat was called `text` before; and `unread`, a person sent what the bot cannot read, which `text` names.
@@ -238,7 +249,7 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     @property
     def is_own_request(self) -> bool:
         """Say whether the gateway made this message itself; such a message tells nothing of the people in the chat."""
-        return self.kind in ("expiry", "schedule", "ended", "forget")
+        return self.kind in ("expiry", "schedule", "ended", "helper", "forget")
 
     @property
     def is_group_file(self) -> bool:
@@ -319,6 +330,7 @@ MOST_PLACE: Final = 4_000_000_000_000_000  # of rows that somebody waits for; un
 MOST_IN_ROUND: Final = 100
 SCHEDULED: Final = "schedule:"  # the event ids of prompts that run by the clock begin so
 ENDED: Final = "ended:"  # the same, of what ran in the background and has ended
+HELPER: Final = "helper:"  # the same, of helpers
 
 
 class Outbound(Struct, frozen=True, kw_only=True):

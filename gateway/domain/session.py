@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from gateway.domain.chat import ChatType, SessionKey
 from gateway.domain.usage import CanonicalUsage
 
-EndReason = Literal["compression", "reset", "expired", "switched", "undone"]
+EndReason = Literal["compression", "reset", "expired", "switched", "undone", "done"]
 HookState = Literal["none", "pending", "done"]
 TodoStatus = Literal["open", "done"]
 
@@ -93,11 +93,12 @@ class Compaction(Struct, frozen=True, kw_only=True):
 def is_continuation(parent: Session, child: Session) -> bool:
     """Say whether `child` goes on where a compaction of `parent` left off.
 
-    A branch or a delegate can have a parent too, but its parent did not end by compression, or
-    did so only after the child had started.
+    A branch or a helper can have a parent too, but a branch's did not end by compression, or did so only after the
+    child had started, and a helper has a key of its own.
     """
     return (
         child.parent_id == parent.id
+        and child.key == parent.key
         and parent.end_reason == "compression"
         and parent.ended_at is not None
         and child.started_at >= parent.ended_at

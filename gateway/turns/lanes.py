@@ -7,8 +7,8 @@ The store decides which lane may run. This module keeps as many running as confi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 
 import structlog
 from structlog.contextvars import bind_contextvars
@@ -50,6 +50,7 @@ class Lanes:
         self._run = run
         self.worker = worker
         self._slots = asyncio.Semaphore(concurrent)
+        self._owed = 0  # places that are taken twice
         self._background = background
         self._clock = clock
         # By lease, not by key: a lane can be claimed again shortly before its last worker has left.
@@ -67,6 +68,23 @@ class Lanes:
     def is_full(self) -> bool:
         """Say whether no more lanes may be drained at once."""
         return self._slots.locked()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Let another lane have the caller's place in the block: the caller waits for one. Afterwards more lanes than
+        configured may run for a while."""
+        self._slots.release()
+        try:
+            yield
+        finally:
+            self._owed += 1
+
+    def _leave(self) -> None:
+        """A lane ends."""
+        if self._owed:
+            self._owed -= 1
+        else:
+            self._slots.release()
 
     async def serve(self) -> None:
         """Claim and drain lanes until cancelled, or until `stop` was called."""
@@ -148,7 +166,7 @@ class Lanes:
                     await self._give_back(lease, counted=counted)
             finally:
                 del self._running[lease]
-                self._slots.release()
+                self._leave()
 
     async def _give_back(self, lease: Lease, *, counted: bool) -> None:
         """Let the lane be claimed again. A failed attempt counts, so that the item ends some day."""

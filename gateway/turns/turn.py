@@ -24,6 +24,7 @@ from gateway.agent.asking import Asking
 from gateway.agent.caps import millionths
 from gateway.agent.compaction import CompactionReport
 from gateway.agent.conversation import Conversation
+from gateway.agent.delegation import order_in
 from gateway.agent.files.message import without_files
 from gateway.agent.fitting import Fitting
 from gateway.agent.loop import Agent
@@ -41,7 +42,7 @@ from gateway.context.standing import ended
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter
 from gateway.domain.approval import LABELS, Labels
-from gateway.domain.chat import Inbound, Outbound, OutboundKind, readable
+from gateway.domain.chat import SCHEDULED, Inbound, Outbound, OutboundKind, Source, readable
 from gateway.domain.command import CommandCall
 from gateway.domain.message import Message, note_of
 from gateway.domain.session import Session
@@ -57,6 +58,7 @@ from gateway.runtime.structs import replace
 from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import MOST_ATTEMPTS, Beginning, Cap, InboxItem, ItemOutcome, Lease, TurnJournal
+from gateway.turns.delegated import HelperTurn
 from gateway.turns.growing import GrowingReply
 from gateway.turns.limits import STOPPED, TurnTime
 from gateway.turns.notices import Throttle
@@ -101,7 +103,7 @@ _TAKES: Final[Mapping[BusyMode, Literal["never", "at first", "always"]]] = {
     "steer": "always",
     "interrupt": "never",
 }
-_SILENT: Final = ("expiry", "forget", "withdrawn")  # kinds of items whose end nobody is told
+_SILENT: Final = ("expiry", "forget", "helper", "withdrawn")  # kinds of items whose end nobody is told
 COMPACTION_STOPPED = "The compression was stopped; the conversation is as it was."
 
 
@@ -166,6 +168,8 @@ class Turns(Struct, kw_only=True):
     async def _ending(self, recorder: TurnRecorder, begins: Beginning | None) -> Ending:
         """Do what the item asks for."""
         item = recorder.item
+        if item.inbound.kind == "helper":
+            return await self._help(recorder)
         if item.attempts > MOST_ATTEMPTS or item.inbound.kind == "unreadable":
             return await self._give_up(recorder)
         self.points("turn.claimed")
@@ -325,6 +329,7 @@ class Turns(Struct, kw_only=True):
             if outcome == "failed":
                 log.warning("turn_given_up", key=str(recorder.item.key), sentence=sentence)
             begun = _begun(await agent.interrupt(conversation))
+            await self.agents.sessions.helpers.stop(recorder.item.key, background=sentence == STOPPED)
             shown = [*begun, ("notice" if outcome == "stopped" else "error", sentence)]
             if sentence == STOPPED and await steering.put_aside(conversation, observer.time.stopped_at):
                 shown.append(("notice", KEPT_ASIDE))
@@ -332,6 +337,7 @@ class Turns(Struct, kw_only=True):
             raise
         except Exception as error:
             sentence = sentence_for(error, details=agent.fitting.details)
+            await self.agents.sessions.helpers.stop(recorder.item.key, background=False)
             outcome, shown = "failed", [*_begun(await agent.interrupt(conversation)), ("error", sentence)]
         observer.phase("finishing")
         return Ending(
@@ -390,6 +396,31 @@ class Turns(Struct, kw_only=True):
             await observer.tell(NOT_CLEANED.format(reason=reason))
         if result.report:
             await fitting.tell(result.report.outcome)
+
+    async def _help(self, recorder: TurnRecorder) -> Ending:
+        """Let a helper do what a turn has handed on, or go on with that."""
+        item, access = recorder.item, self.people.pairing.access
+        order, source = order_in(item.inbound.text), item.inbound.source
+        metering = self._metering(source, order.event)
+        if (budget := self.agents.sessions.helpers.budget_usd) is not None:
+            ends = self.clock.now() + _RUN_REMEMBERED
+            own = Cap(name="helper", account=item.inbound.event_id, limit=millionths(budget), resets_at=ends)
+            metering = metering.within(*metering.beside, own)
+        caller = await self.store.session(order.session, item.key.caller)
+        turn = HelperTurn(
+            store=self.store,
+            agents=self.agents,
+            recorder=recorder,
+            outbox=self.outbox,
+            caller=Caller(source=source, admin=access.is_admin(source)),
+            metering=metering.helping(caller),
+            reminders=self.people.reminders.of(item),
+            welcome=await self.people.pairing.lets_in(source),
+            time=self._time(item),
+            clock=self.clock,
+            points=self.points,
+        )
+        return Ending(outcome=await turn.run())
 
     # -- 4. the end of a quiet session ------------------------------------------------------
 
@@ -465,14 +496,7 @@ class Turns(Struct, kw_only=True):
             reply_id = row_of_run(item.inbound.event_id)
         else:
             reply_id = self.outbox.new_id()
-        now, source = self.clock.monotonic(), item.inbound.source
-        time = TurnTime(
-            turn=RunningTurn(key=item.key, source=source, started_at=now, alive_at=now, end=lambda _: None),
-            running_turns=self.running_turns,
-            clock=self.clock,
-            deadline=self.rules.turns.deadline,
-            inactivity=self.rules.turns.inactivity,
-        )
+        source, time = item.inbound.source, self._time(item)
         growing = GrowingReply(
             item=item,
             time=time,
@@ -491,18 +515,28 @@ class Turns(Struct, kw_only=True):
             clock=self.clock,
         )
 
+    def _time(self, item: InboxItem) -> TurnTime:
+        now, source = self.clock.monotonic(), item.inbound.source
+        return TurnTime(
+            turn=RunningTurn(key=item.key, source=source, started_at=now, alive_at=now, end=lambda _: None),
+            running_turns=self.running_turns,
+            clock=self.clock,
+            deadline=self.rules.turns.deadline,
+            inactivity=self.rules.turns.inactivity,
+        )
+
     def _questions(self, recorder: TurnRecorder, journal: TurnJournal, labels: Labels = LABELS) -> TurnQuestions:
         known = {each.call: each for each in journal.approvals} if journal.approvals else {}
         return TurnQuestions(
             approvals=self.people.approvals, lease=recorder.lease, item=recorder.item, known=known, labels=labels
         )
 
-    def _within_budget(self, metering: Metering, inbound: Inbound) -> Metering:
-        """Return the meter of a prompt that ran by the clock, which has a budget of its own."""
-        budget = self.people.reminders.rules.budget_usd
-        if budget is None:
+    def _metering(self, source: Source, event: str) -> Metering:
+        """Return the meter of a turn. A prompt that ran by the clock has a budget of its own."""
+        metering, budget = self.agents.metering.answering(source.user), self.people.reminders.rules.budget_usd
+        if budget is None or not event.startswith(SCHEDULED):
             return metering
-        account, ends = f"schedule {inbound.event_id}", self.clock.now() + _RUN_REMEMBERED
+        account, ends = f"schedule {event}", self.clock.now() + _RUN_REMEMBERED
         return metering.within(Cap(name="schedule", account=account, limit=millionths(budget), resets_at=ends))
 
     def _steering(self, item: InboxItem, observer: TurnObserver) -> Steering:
@@ -526,9 +560,7 @@ class Turns(Struct, kw_only=True):
         steering: Steering,
     ) -> Agent:
         item, access = recorder.item, self.people.pairing.access
-        metering = self.agents.metering.answering(item.inbound.source.user)
-        if item.inbound.kind == "schedule":
-            metering = self._within_budget(metering, item.inbound)
+        metering = self._metering(item.inbound.source, item.inbound.event_id)
         fitting = self.agents.fitting(
             compactor=self.agents.compactor(writer=recorder),
             metering=metering,
@@ -546,6 +578,7 @@ class Turns(Struct, kw_only=True):
             around=lambda message_id, reach: self.store.around(item.key, message_id, reach),
             files=TurnFiles(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
             reminders=self.people.reminders.of(item),
+            event=item.inbound.event_id,
         )
         return self.agents.agent(
             fitting=fitting,

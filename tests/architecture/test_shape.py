@@ -11,6 +11,7 @@ BANNED_NAMES = {"util", "utils", "helper", "helpers", "manager", "managers", "ha
 WHERE_ALL_IS_CAUGHT = {
     "gateway/commands/runner.py",
     "gateway/turns/turn.py",
+    "gateway/turns/delegated.py",
     "gateway/turns/poison.py",
     "gateway/app/gateway.py",
     "gateway/app/readers.py",

@@ -143,7 +143,7 @@ class Flushes(Struct, frozen=True, kw_only=True):
     def before_compaction(self, session: Session, messages: Sequence[Message], start: int) -> Started:
         """Begin the flush of the stored messages from `start` on, beside the summary."""
         started = Started(session)
-        if self.enabled and start < len(messages):
+        if self.enabled and start < len(messages) and session.key.helper is None:  # a helper hears nobody
             self._begin(session, self._flush(started, tuple(messages), start))
         return started
 

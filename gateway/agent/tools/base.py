@@ -136,6 +136,12 @@ class Wakes(Protocol):
     async def __call__(self, cause: str, what: str, text: str) -> None: ...
 
 
+class Delegates(Protocol):
+    """Hand a task to a helper; returns its answer, or at once that it works in the background."""
+
+    async def __call__(self, task: str, context: str, tools: Sequence[str], *, background: bool) -> str: ...
+
+
 class ToolContext(Struct, kw_only=True):
     """Everything that a call may use. A tool may change two things, which are stored with the step: it replaces the
     tuple `todos`, and `found`, the names of those `hidden` tools that are on offer from the next step on. And
@@ -150,6 +156,7 @@ class ToolContext(Struct, kw_only=True):
     memory: MemoryAccess | None = None
     wake: Wakes | None = None
     source: Source | None = None  # the person whom the turn answers
+    delegate: Delegates | None = None
     provenance: Provenance = field(default_factory=Provenance)  # of what the turn has read
     admin: bool = False  # whether the person whom the turn answers is one
     turn: str = ""  # the id of the item that the turn answers
@@ -252,6 +259,13 @@ class RefersToMessage(Protocol):
     """A tool that names the message that the turn answers: the message is stored before the tool runs."""
 
     refers: bool
+
+
+@runtime_checkable
+class RunsBeside(Protocol):
+    """A tool whose calls of one step run side by side, as those of tools do that only read."""
+
+    beside: bool
 
 
 @runtime_checkable

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, Final
@@ -30,6 +31,7 @@ OWN: Final = "legato"  # the origin of tools that are there from start to end
 FIND: Final = "find_tools"  # on offer while tools are hidden
 _LONGEST_ORIGIN: Final = 100  # characters
 _MOST_MADE: Final = 64  # offers that are remembered
+_CALLERS_ALONE: Final = ("delegate", "send_file", "todo")  # of the tools that keep nothing, what a helper has not
 SHARE: Final = 0.20  # of the window, for schemas; beyond, rarely used tools are hidden
 
 
@@ -344,6 +346,20 @@ class Toolbox:
     def allows(self, name: str, caller: Caller) -> bool:
         """Say whether somebody may use a tool of this name, if there is one."""
         return name == FIND or all(rule(name, caller) for rule in self.rules)
+
+    def for_helper(self, names: Collection[str]) -> Toolbox:
+        """Return a toolbox for a helper, whose tools these may be (none named: all), but for those that keep words for
+        good or show the person something: nobody whom a helper could ask reads what it does."""
+        use = copy(self)
+        use._made = {}
+
+        def may(name: str, _: Caller) -> bool:
+            each = self._offered.get(name)
+            keeps = each is not None and each.keeping is not None
+            return not keeps and name not in _CALLERS_ALONE and (not names or name in names)
+
+        use.rules = [*self.rules, may]
+        return use
 
     def has(self, name: str, caller: Caller) -> bool:
         """Say whether somebody could call a tool of this name now."""

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from gateway.agent.provenance import Provenance
 from gateway.agent.tools.arguments import parsed
-from gateway.agent.tools.base import NeedsApproval, Question, Result, ToolContext
+from gateway.agent.tools.base import NeedsApproval, Question, Result, RunsBeside, ToolContext
 from gateway.agent.tools.offer import Offer
 from gateway.agent.tools.outputs import Outputs
 from gateway.agent.tools.shell import shown
@@ -177,7 +177,8 @@ class ToolRuntime(Struct, frozen=True):
 
     def _independent(self, call: ToolCall) -> bool:
         tool = self.offer.get(call["function"]["name"])
-        return tool is None or (tool.read_only and self.offer.asking(tool.name) is None)
+        beside = tool is None or tool.read_only or isinstance(tool, RunsBeside)
+        return beside and (tool is None or self.offer.asking(tool.name) is None)
 
     async def _result(
         self, call: ToolCall, context: ToolContext, engine_tools: Mapping[str, EngineTool], *, allowed: bool

@@ -33,6 +33,7 @@ from gateway.agent.mcp.settings import McpServerSettings, misnamed
 from gateway.agent.memory.snapshot import MemorySettings
 from gateway.agent.prompt import PromptSettings
 from gateway.agent.skills.catalogue import SkillsSettings
+from gateway.agent.tools.delegate import DelegateSettings
 from gateway.agent.tools.outputs import OutputLimits
 from gateway.agent.tools.shell import ShellSettings
 from gateway.agent.tools.web_fetch import WebSearchSettings, WebSettings
@@ -100,6 +101,7 @@ class Auxiliary(Section):
     mode: Literal["auto", "same-as-main", "custom"] = Field("auto", description="the models that do the side work")
     compression: ModelEntry | None = Field(None, description="the model for summaries: a section like `model`")
     memory: ModelEntry | None = Field(None, description="the model that collects memories, in the same way")
+    delegate: ModelEntry | None = Field(None, description="the model of helpers, in the same way")
 
 
 class Context(Section):
@@ -181,6 +183,7 @@ class ToolSettings(OutputLimits):
         default_factory=dict, description="MCP servers, each a section under a name of its own (docs/mcp.md)"
     )
     approval_deadline: Seconds = Field(300, description="seconds for a yes or no to a tool; then it counts as a no")
+    delegate: DelegateSettings = DelegateSettings()
     shell: ShellSettings = ShellSettings()
     skills: SkillsSettings = SkillsSettings()
     web: WebSettings = WebSettings()
@@ -391,10 +394,11 @@ class Config(Section):
                 f"({hygiene:g}) must be above compression.threshold ({compression:g}): hygiene is the safety net "
                 "behind it",
             )
-        if self.auxiliary.mode == "custom" and self.auxiliary_model() is None and self.memory_model() is None:
+        own = self.auxiliary_model(), self.memory_model(), self.helpers_model()
+        if self.auxiliary.mode == "custom" and not any(own):
             yield (
                 ("auxiliary.mode", "auxiliary.compression"),
-                "is custom, but no model is given: add auxiliary.compression or auxiliary.memory",
+                "is custom, but no model is given: add auxiliary.compression, auxiliary.memory or auxiliary.delegate",
             )
         if any(
             isinstance(each, ModelSettings) and "provider" not in each.model_fields_set for each in self.fallback_models
@@ -467,6 +471,10 @@ class Config(Section):
     def memory_model(self) -> ModelSettings | None:
         """The model configured for collecting memories, or None where the session's live model does it."""
         return self.auxiliary.memory if self.auxiliary.mode == "custom" else None
+
+    def helpers_model(self) -> ModelSettings | None:
+        """The model configured for helpers, or None where they have their caller's."""
+        return self.auxiliary.delegate if self.auxiliary.mode == "custom" else None
 
     def fallbacks(self) -> list[ModelSettings]:
         """The models that answer while the main one cannot, in order."""

@@ -150,7 +150,7 @@ def ledger_json(entry: LedgerEntry, session_id: str, key: SessionKey) -> str:
         {
             "platform": key.platform,
             "session": session_id,
-            "key": str(key),
+            "key": str(key.caller),
             "purpose": entry.purpose,
             "provider": entry.provider,
             "model": entry.model,

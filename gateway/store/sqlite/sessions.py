@@ -317,7 +317,15 @@ def record_calls(connection: apsw.Connection, calls: Iterable[LedgerEntry], sess
             f"INSERT INTO ledger(at, key, platform, session_id, purpose, provider, model, {USAGE_COLUMNS}, cost_usd)"
             " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (
-                *(call.at, key.text, key.platform, session_id, call.purpose, call.provider, storable(call.model)),
+                *(
+                    call.at,
+                    key.caller.text,
+                    key.platform,
+                    session_id,
+                    call.purpose,
+                    call.provider,
+                    storable(call.model),
+                ),
                 *USAGE.row(call.usage),
                 call.cost_usd,
             ),

@@ -79,7 +79,7 @@ local function enter_calls(lane, calls)
   for _, entry in ipairs(calls) do
     local document = next_number() .. '|' .. entry[2]
     call('ZADD', P .. 'ledger', entry[1], document)
-    call('ZADD', P .. 'ledger:' .. lane, entry[1], document)
+    call('ZADD', P .. 'ledger:' .. string.gsub(lane, '/helper=[^/]*$', ''), entry[1], document)
   end
 end
 

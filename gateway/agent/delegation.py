@@ -1,0 +1,224 @@
+"""Helpers: tasks that a turn hands on, each to a model with a window of its own.
+
+A helper is an item in a lane of its own, under its caller's key with the helper's id behind. So it has all that a turn
+has: after a crash it goes on from its last step, in whichever process, and the store begins it once. Its id is made of
+the step and the words that called it. So a caller that a crash broke off finds the same helper again, and its answer is
+the last message of its session. Nothing else is written down of a helper but that it is there: who asks what runs for a
+conversation, ends it or forgets it, must find it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Final
+
+from msgspec import Struct, convert, field, to_builtins
+
+from gateway.domain.chat import HELPER, Inbound, SessionKey, Source, one_line
+from gateway.domain.message import text_of
+from gateway.domain.session import Session
+from gateway.runtime.clock import Clock, lasting_id
+from gateway.runtime.errors import ToolError
+from gateway.runtime.structs import replace
+from gateway.runtime.tasks import comes_within
+from gateway.store.insist import insist
+from gateway.store.port import Store, under
+from gateway.store.records import Arrival
+
+MOST_AT_ONCE: Final = 3
+NOT_FINISHED: Final = "[The helper did not finish.]"
+STARTED: Final = "The helper {id} works in the background; you will be woken with its answer, so do not wait for it."
+TOO_MANY: Final = (
+    f"{MOST_AT_ONCE} helpers of this conversation are at work already: call this again when one has ended, or do it "
+    "yourself."
+)
+LOST: Final = "The helper ended without an answer. Do it yourself, or call another one."
+SIGNED: Final = "{answer}\n\n[the helper's session is {id}: {messages} messages{cost}]"
+
+_LOOK: Final = 1.0  # seconds between two looks at a helper of another process
+_LANE: Final = 1_000_000  # items: a helper's lane holds one
+_OPEN: Final = "open"  # the note about helpers that are not over; every other note is named after one that is
+_OVER: Final = "1"
+
+
+class Order(Struct, frozen=True, kw_only=True):
+    """What a helper is told, and by whom. `tools`: the names that it may call; none given: all that a helper may.
+    `session`, `turn`, `event`: the caller's session, the item that its turn answers, and the item's event."""
+
+    task: str
+    context: str = ""
+    tools: tuple[str, ...] = ()
+    background: bool = False
+    session: str = ""
+    turn: str = ""
+    event: str = ""
+
+    @property
+    def brief(self) -> str:
+        """The task in a short line."""
+        return one_line(self.task, 60)
+
+
+class Caller(Struct, frozen=True, kw_only=True):
+    """The turn that hands a task on. `step`: the id of the message with the call. `alive` notes a sign of life."""
+
+    session: Session
+    source: Source
+    turn: str
+    event: str
+    step: str
+    alive: Callable[[], None]
+
+
+class Helper(Struct, frozen=True, kw_only=True):
+    """A helper that is not over."""
+
+    id: str
+    brief: str
+    since: float  # seconds since the epoch
+    background: bool = False
+    stopped: bool = False
+
+
+def order_in(text: str) -> Order:
+    """The order that a helper's item holds."""
+    return convert(json.loads(text), Order)
+
+
+class Helpers(Struct, kw_only=True):
+    """The helpers of all conversations. `aside` lets other lanes have the caller's place while it waits. `budget_usd`:
+    what a helper may cost, where its model has a price."""
+
+    store: Store
+    clock: Clock
+    budget_usd: float | None = None
+    aside: Callable[[], AbstractContextManager[None]] = nullcontext
+    _over: dict[SessionKey, asyncio.Event] = field(default_factory=dict)  # that somebody here waits for
+
+    async def run(self, caller: Caller, order: Order) -> str:
+        """Have a helper do a task; returns its answer, or that it works. Called again by the same step, it is the same
+        helper. Raises ToolError where too many are at work."""
+        order = replace(order, session=caller.session.id, turn=caller.turn, event=caller.event)
+        told = json.dumps(to_builtins(order), sort_keys=True)
+        key = replace(caller.session.key, helper=lasting_id("h", caller.step, told))
+        if not await self.store.sessions(key, 1):
+            await self._begin(key, caller.source, order, told)
+        if order.background:
+            return STARTED.format(id=key.helper)
+        with self.aside():
+            return await self._answer(key, caller.alive)
+
+    async def _begin(self, key: SessionKey, source: Source, order: Order, told: str) -> None:
+        name, now = str(key.helper), self.clock.now()
+        helper = Helper(id=name, brief=order.brief, since=now, background=order.background)
+
+        def entered(there: Mapping[str, Helper]) -> Mapping[str, Helper]:
+            if name not in there and len(there) >= MOST_AT_ONCE:
+                raise ToolError(TOO_MANY)
+            return {name: helper, **there}
+
+        await self._change(key.caller, entered)
+        inbound = Inbound(event_id=f"{HELPER}{name}", source=source, text=told, kind="helper", own="", sent_at=now)
+        arrival = Arrival(inbound=inbound, key=key, at=now)
+        await insist(lambda: self.store.accept([arrival], cap=_LANE), clock=self.clock, what="helper")
+
+    async def _answer(self, key: SessionKey, alive: Callable[[], None]) -> str:
+        """Wait for the end of a helper, whichever process it runs in."""
+        over = self._over.setdefault(key, asyncio.Event())
+        try:
+            while True:
+                alive()
+                is_there = await self.store.running(key) or await self.store.waiting(key, 1)
+                newest = await self.newest(key)
+                if newest is not None and newest.ended_at is not None:
+                    return await self.said(newest)
+                if not is_there:
+                    await self.over(key)
+                    raise ToolError(LOST)
+                await comes_within(over, _LOOK, self.clock)
+        finally:
+            self._over.pop(key, None)
+
+    async def newest(self, key: SessionKey) -> Session | None:
+        """A helper's session, if it has begun; an ended one says that the helper is over."""
+        return next(iter(await self.store.sessions(key, 1)), None)
+
+    async def said(self, session: Session) -> str:
+        """The answer of a helper that is over, with the name of its session."""
+        transcript = await self.store.transcript(session)
+        answer = text_of(transcript[-1]).strip() if transcript else NOT_FINISHED
+        cost = f", ${session.cost_usd:.4f}" if session.cost_usd else ""
+        return SIGNED.format(answer=answer, id=session.id, messages=session.message_count, cost=cost)
+
+    async def over(self, key: SessionKey) -> None:
+        """A helper's session has ended."""
+        name = str(key.helper)
+        await self._change(
+            key.caller, lambda there: {each: helper for each, helper in there.items() if each != name}, ended=name
+        )
+        if (waited := self._over.get(key)) is not None:
+            waited.set()
+
+    # -- those of a conversation --------------------------------------------------------------
+
+    async def of(self, key: SessionKey) -> list[Helper]:
+        """The helpers of a conversation that are not over, oldest first."""
+        return sorted(_helpers(await self._notes(key)).values(), key=lambda each: each.since)
+
+    async def keys(self, key: SessionKey) -> list[SessionKey]:
+        """The keys of all helpers that a conversation ever had."""
+        notes = await self._notes(key)
+        return [replace(key, helper=name) for name in (*_helpers(notes), *notes) if name != _OPEN]
+
+    async def stop(self, key: SessionKey, *, background: bool) -> int:
+        """End the helpers of a conversation whose turn is over, those in the background as well if they are meant;
+        returns how many."""
+        ending = {each.id for each in await self.of(key) if background or not each.background}
+        if not ending:
+            return 0
+
+        def stopped(there: Mapping[str, Helper]) -> Mapping[str, Helper]:
+            return {name: replace(each, stopped=each.stopped or name in ending) for name, each in there.items()}
+
+        await self._change(key, stopped)  # for one that has not begun
+        for name in sorted(ending):
+            await self.store.signal(replace(key, helper=name), "stop", self.clock.now())
+        return len(ending)
+
+    async def is_stopped(self, key: SessionKey) -> bool:
+        """Say whether a helper is to end, or is forgotten."""
+        helper = _helpers(await self._notes(key.caller)).get(str(key.helper))
+        return helper is None or helper.stopped
+
+    async def _notes(self, key: SessionKey) -> dict[str, str]:
+        return await self.store.notes(under(key, "helpers"))
+
+    async def _change(
+        self,
+        key: SessionKey,
+        changed: Callable[[Mapping[str, Helper]], Mapping[str, Helper]],
+        *,
+        ended: str | None = None,
+    ) -> None:
+        """Change the list of those that are not over. Other processes may do so at the same time."""
+        folder = under(key, "helpers")
+        while True:
+            notes = await insist(lambda: self.store.notes(folder), clock=self.clock, what="notes")
+            after = changed(_helpers(notes))
+            document = json.dumps([to_builtins(each) for each in after.values()]) if after else None
+            changes: dict[str, str | None] = {_OPEN: document, **({ended: _OVER} if ended else {})}
+            still: dict[str, str | None] = {_OPEN: notes.get(_OPEN)}
+            if await insist(
+                lambda: self.store.set_notes(folder, changes, still),  # noqa: B023 - awaited within the round
+                clock=self.clock,
+                what="notes",
+            ):
+                return
+
+
+def _helpers(notes: Mapping[str, str]) -> dict[str, Helper]:
+    found: list[Any] = json.loads(notes.get(_OPEN) or "[]")
+    return {each["id"]: convert(each, Helper) for each in found}

@@ -1,0 +1,66 @@
+"""Hands a task to a helper: a model with a window of its own, whose answer alone comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pydantic import Field
+
+from gateway.agent.tools.base import ToolContext, ToolHost, schema
+from gateway.domain.settings import Flag, Section, SpendCap
+from gateway.runtime.errors import ToolError
+
+_DAY: Final = 86_400.0
+
+
+class DelegateSettings(Section):
+    """Helpers: the model hands on a task, such as to search many long files, and only the answer fills its own
+    window (docs/helpers.md)."""
+
+    enabled: Flag = Field(True, description="whether the model has the tool")
+    budget_usd: SpendCap | None = Field(
+        0.5, description="what one helper may cost, where its model has a price; null: what its caller's caps leave"
+    )
+
+
+class DelegateTool:
+    """A call that is repeated after a crash finds the helper that it began."""
+
+    name = "delegate"
+    description = (
+        "A helper reads and searches in its own window; only its answer returns. It knows just what you write. In the "
+        "background it wakes you."
+    )
+    parameters = schema(
+        "task",
+        task={"type": "string"},
+        context={"type": "string"},
+        tools={"type": "array", "items": {"type": "string"}},
+        background={"type": "boolean"},
+    )
+    read_only = False
+    idempotent = True
+    beside = True
+    refers = True  # what it calls is named after the message that calls it
+    brings = "a helper"
+    result_chars = 8_000  # some 2,000 tokens
+    timeout = _DAY  # the turn's own limits come first
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        """The helper's answer."""
+        if context.delegate is None:
+            raise ToolError("There are no helpers here; do it yourself.")
+        return await context.delegate(
+            arguments["task"],
+            arguments.get("context", ""),
+            tuple(arguments.get("tools", ())),
+            background=arguments.get("background", False),
+        )
+
+
+def _tool(host: ToolHost) -> DelegateTool | None:
+    return DelegateTool() if host.settings(DelegateSettings).enabled else None
+
+
+TOOLS = (_tool,)
