@@ -96,7 +96,7 @@ class Embeddings(Struct, kw_only=True):
 
     async def _keep(self, missing: Sequence[Unembedded]) -> None:
         """Embed what needs it, and note that all were looked at."""
-        texts = {each.message_id: each for each in missing if each.text.strip()}
+        texts = {each.message_id: each for each in missing if each.text.strip() and each.key.helper is None}
         vectors: list[Vector] = []
         if texts:
             try:

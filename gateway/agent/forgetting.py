@@ -324,6 +324,7 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         """Let the store forget, and forget the process's own copies. `of_list`: a part of the list that was shown last,
         whose other parts may be asked for."""
         forgetting, tip = deed.forgetting, contents.tip
+        await self._erase_helpers(forgetting.key, forgetting.id)
         for session in contents.sessions:
             self.sessions.let_go(session)
         if deed.facts:
@@ -346,6 +347,11 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         self._forget_typed(forgetting.key, lambda typed: _was_typed(deed, typed))
         await self._engine_forgets(contents, forgetting.removed)
         return counts
+
+    async def _erase_helpers(self, key: SessionKey, deed: str) -> None:
+        """Erase what the helpers of a conversation read and wrote, which may repeat anything that was said in it."""
+        for each in await self.sessions.helpers.keys(key):
+            await self.store.erase(None, Erasure(id=lasting_id("f", deed, each), key=each, at=self.clock.now()))
 
     async def _engine_forgets(self, contents: Contents, gone: Iterable[str]) -> None:
         """Have a stranger's context engine forget messages, too: the newest session's knows all of a key."""
@@ -405,6 +411,7 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         key, engines = erasure.key, self.sessions.engines
         if erasure.before is None:
             await asyncio.to_thread(self.workspaces.remove, key)
+            await self._erase_helpers(key, erasure.id)
         kept, copies = await self.store.kept_files(key, _EVERY), engines.keeps_copies
         if not kept and not copies:
             counts = await self.store.erase(lease, erasure)
@@ -449,7 +456,8 @@ class Forgetter(Struct, frozen=True, kw_only=True):
     async def talks_elsewhere(self, item: InboxItem) -> list[Talk]:
         """The other conversations of the item's person on its platform."""
         source = item.inbound.source
-        return [each for each in await self.store.talks(source.platform, source.user) if each.key != item.key]
+        talks = await self.store.talks(source.platform, source.user)
+        return [each for each in talks if each.key != item.key and each.key.helper is None]
 
     async def ask_elsewhere(self, item: InboxItem, talks: Sequence[Talk]) -> None:
         """Have a person forgotten in other conversations, too: each in its own lane, where nothing else runs then."""

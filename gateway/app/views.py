@@ -403,7 +403,7 @@ class OperatorView(Struct, kw_only=True):
                 last_active_at=each.last_active_at,
             )
             for each in await self.store.sessions(None, _LOOKED_AT)
-            if each.ended_at is None and each.last_prompt_tokens
+            if each.ended_at is None and each.last_prompt_tokens and each.key.helper is None
         ]
         return sorted(found, key=lambda each: -each.used / each.window)[:most]
 
@@ -425,7 +425,7 @@ class OperatorView(Struct, kw_only=True):
         tips = [
             each
             for each in await self.store.sessions(None, _LOOKED_AT)
-            if each.compaction_count and each.end_reason != "compression"
+            if each.compaction_count and each.end_reason != "compression" and each.key.helper is None
         ]
         return [(str(tip.key), await self._links(tip)) for tip in tips[:most]]
 

@@ -79,7 +79,7 @@ async def owner_named(store: Store, name: str) -> Owner:
     if problem := platforms()[platform].person_problem(user):
         raise UserError(f"{name} {problem}")
     for talk in await store.talks(platform, user):
-        if talk.chat_type == "direct":
+        if talk.chat_type == "direct" and talk.key.helper is None:
             return Owner(key=talk.key, user=user)
     # A platform may have another name for the chat than the one by which a person can be written to.
     raise UserError(f"nobody knows yet where {name} talks to the bot alone: have them write to it once, then try again")

@@ -29,8 +29,8 @@ _LINE_WIDTH = 76  # characters of a message in a list
 
 
 async def session_rows(store: Store, limit: int) -> list[Row]:
-    """Sessions of everybody, newest first."""
-    return [_session(session) for session in await store.sessions(None, limit)]
+    """Sessions of everybody, newest first, without those of helpers, which their callers' results name."""
+    return [_session(session) for session in await store.sessions(None, limit) if session.key.helper is None]
 
 
 async def lineage_rows(store: Store, session_id: str) -> list[Row]:

@@ -21,7 +21,8 @@ GO_ON = "Go on exactly where your last answer stopped, without repeating any of 
 
 @command("stop [all]", "While I work", "stop what I am doing", bypass=True, urgent=True, elsewhere=("abort", "cancel"))
 async def stop(ctx: CommandContext) -> str:
-    """End the running turn and its helpers; what they did stays recorded. With `all`, end the commands in the background, too."""
+    """End the running turn and its helpers; what they did stays recorded. With `all`, end the commands in the
+    background, too."""
     stopped = await ctx.store.signal(ctx.key, "stop", ctx.clock.now())
     stopped = bool(await ctx.sessions.helpers.stop(ctx.key, background=True)) or stopped
     background = ctx.running_turns.background

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from gateway.store.port import Store
-from gateway.store.records import ATTEMPT_PAUSES, MOST_ATTEMPTS, Claim
-from tests.support.store_kit import Bench, exchange, finish, in_session, nothing_ready, put, step
+from gateway.store.records import ATTEMPT_PAUSES, MOST_ATTEMPTS, Claim, Opening
+from tests.support.store_kit import Bench, exchange, finish, in_session, new_session, nothing_ready, put, step
 
 pytest_plugins = ["tests.support.stores"]
 
@@ -143,3 +143,16 @@ async def test_a_recorded_step_begins_the_count_anew(bench: Bench) -> None:
     await store.record_step(found.lease, session.ref, found.item, step(*exchange(1)))
     store = await bench.crash(store)
     assert (await claim(store)).item.attempts == 2
+
+
+async def test_one_that_has_stored_a_step_lets_the_next_be_tried(suspects: Store) -> None:
+    """It may wait for the other one: a turn waits for its helper."""
+    first = await claim(suspects)
+    chat = first.item.key.chat
+    session = await suspects.open_session(first.lease, Opening(session=new_session(chat, chat)))
+    await suspects.record_step(first.lease, session.ref, first.item, step(*exchange(1)))
+    second = await claim(suspects)
+    assert {first.item.inbound.event_id, second.item.inbound.event_id} == BOTH
+    await finish(suspects, first)
+    await finish(suspects, second)
+    assert await nothing_ready(suspects)

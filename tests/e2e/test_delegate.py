@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway.agent.caps import Caps
+from gateway.agent.delegation import NOT_FINISHED
+from gateway.agent.memory.snapshot import MemorySettings
+from gateway.agent.tools.delegate import DelegateSettings
+from gateway.app.config.models import ToolSettings
+from gateway.cli.reports import session_rows, show_row
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import text_of
+from gateway.domain.turn import TurnSettings
 from gateway.providers.base import ModelRequest, ModelSpec
+from gateway.providers.plugin import ModelSettings
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
-from gateway.turns.delegated import PROMPT
-from tests.support.gateway import FakeModel, Gate, KillAt, Live, Say, config_in, running
+from gateway.turns.delegated import NOBODY_TO_ASK, PROMPT
+from gateway.turns.limits import STOPPED
+from tests.support.gateway import FakeModel, Gate, KillAt, Live, RecordingEngine, Say, config_in, running
+from tests.support.tools import Payment, payments
 from tests.support.waiting import eventually
 
 pytest_plugins = ["tests.support.redis_server"]
@@ -112,21 +124,22 @@ async def test_a_helper_in_the_background_wakes_its_conversation_once(
         assert script.begun == ["look"]
 
 
-POINTS = [
-    "turn.claimed",
-    "turn.session_opened",
-    "turn.model_called",
-    "turn.tools_ran",
-    "turn.step_recorded",
-    "session.ended",
-    "session.hook_called",
-    "turn.finished",
+POINTS = [  # of the caller, and of its helper
+    ("turn.claimed", 2),
+    ("turn.session_opened", 2),
+    ("turn.model_called", 2),
+    ("turn.tools_ran", 1),
+    ("turn.step_recorded", 1),
+    ("turn.step_recorded", 2),
+    ("turn.step_recorded", 3),
+    ("session.ended", 1),
+    ("session.hook_called", 1),
+    ("turn.finished", 1),
 ]
 
 
 @pytest.mark.parametrize("background", [False, True], ids=["waited for", "in the background"])
-@pytest.mark.parametrize("nth", [1, 2, 3])
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize(("point", "nth"), POINTS)
 async def test_a_kill_begins_no_helper_twice_and_loses_none(
     tmp_path: Path, point: Any, nth: int, background: bool
 ) -> None:
@@ -146,3 +159,143 @@ async def test_a_kill_begins_no_helper_twice_and_loses_none(
         shown += [text.removeprefix("↻ ") for text in live.adapter.shown()]
         assert len(shown) == (3 if background else 1), shown
         assert await live.gateway.agents.sessions.helpers.of(HOME) == []
+
+
+class Held:
+    """A script whose helpers wait at a gate before they answer."""
+
+    def __init__(self, *tasks: str, **more: Any) -> None:
+        self.script, self.gate = Script(*tasks, **more), Gate()
+
+    def __call__(self, spec: ModelSpec, request: ModelRequest) -> Say:
+        said = self.script(spec, request)
+        return replace(said, gate=self.gate) if is_helper(request) else said
+
+
+@pytest.mark.parametrize("background", [False, True], ids=["waited for", "in the background"])
+async def test_a_stop_ends_the_tree(tmp_path: Path, reopened: Callable[[], Store], background: bool) -> None:
+    held = Held("one", "two", background=background)
+    async with running(tmp_path, model=FakeModel(held), store=reopened()) as live:
+        await live.tell("look it up")
+        await held.gate.until_waiting(2)
+        if background:
+            await eventually(lambda: live.adapter.shown())
+        assert await live.ask("/stop") == "Stopping."
+        await eventually(lambda: live.model.closed_early == 2)
+        await live.quiet()
+        assert live.gateway.running_turns.count() == 0
+        assert await live.gateway.agents.sessions.helpers.of(HOME) == []
+        children = await helpers_sessions(live)
+        last = [text_of((await live.store.transcript(each))[-1]) for each in children]
+        assert last == [f"{NOT_FINISHED} {STOPPED}"] * 2
+        assert await live.ask("/stop") == "Nothing is running."
+
+
+async def test_a_turn_that_waits_for_helpers_leaves_them_its_place(tmp_path: Path) -> None:
+    config = config_in(tmp_path, turns=TurnSettings(concurrent=1))
+    async with running(tmp_path, config=config, model=FakeModel(Script("one", "two"))) as live:
+        assert await live.ask("look it up") == "together: found one; found two"
+        assert await live.ask("and again") == "together: found one; found two"
+
+
+async def test_a_fourth_helper_is_refused_and_a_helper_calls_none(tmp_path: Path) -> None:
+    script = Script("one", "two", "three", "four")
+    async with running(tmp_path, model=FakeModel(script)) as live:
+        answer = await live.ask("look it up")
+        assert "found one; found two; found three; Error: 3 helpers" in answer
+        (asked, *_) = [each for each in live.model.requests if is_helper(each)]
+        names = {tool["function"]["name"] for tool in asked.tools}
+        assert {"clock", "read_file", "search_history"} <= names
+        assert names.isdisjoint({"delegate", "memory", "reminders", "send_file", "todo"})
+
+
+async def test_a_helper_has_the_tools_that_are_named_and_asks_nobody(tmp_path: Path) -> None:
+    pay, seen = Payment(), list[str]()
+
+    def model(spec: ModelSpec, request: ModelRequest) -> Say:
+        last = request.messages[-1]
+        if not is_helper(request):
+            return calls("pay it", tools=["pay", "memory"]) if last["role"] == "user" else Say(text="done")
+        if last["role"] == "user":
+            seen.extend(tool["function"]["name"] for tool in request.tools)
+            return payments(5, 500)
+        return Say(text=" / ".join(text_of(each) for each in request.messages[-2:]))
+
+    async with running(tmp_path, model=FakeModel(model), tools=[pay]) as live:
+        assert await live.ask("pay") == "done"
+        assert seen == ["pay"]
+        assert pay.paid == [5]
+        assert NOBODY_TO_ASK in text_of(live.model.requests[-1].messages[-1])
+        assert live.adapter.shown("c", "question") == []
+
+
+async def test_a_long_answer_is_kept_as_a_file_and_the_window_stays_small(tmp_path: Path) -> None:
+    script = Script("one", answer=f"result: {LONG}")
+    async with running(tmp_path, model=FakeModel(script)) as live:
+        await live.ask("look it up")
+        result = text_of(live.model.requests[-1].messages[-1])
+        assert len(result) < 3_000
+        assert "delegate-" in result
+    script.more, script.tasks = {"background": True}, ("two",)
+    async with running(tmp_path, model=FakeModel(script)) as live:
+        await live.ask("look it up")
+        await eventually(lambda: live.adapter.shown()[-1] == "I was woken")
+        woken = text_of(live.model.requests[-1].messages[-1])
+        assert len(woken) < 6_000
+        name = re.search(r"delegate-\w+\.txt", woken)
+        assert name is not None
+        kept = await live.store.kept_file(HOME, f"output:{name[0]}")
+        assert kept is not None
+
+
+async def test_what_a_helper_costs_counts_for_its_caller_and_has_a_cap_of_its_own(
+    tmp_path: Path, reopened: Callable[[], Store]
+) -> None:
+    priced = ModelSettings.model_validate({"provider": "offline", "name": "fake", "prices": {"input": 1, "output": 4}})
+    tools = ToolSettings(delegate=DelegateSettings(budget_usd=0.00001))
+    config = config_in(tmp_path, model=priced, tools=tools, budgets=Caps(per_user_daily_usd=1, per_session_usd=1))
+    async with running(tmp_path, config=config, model=FakeModel(Script("one")), store=reopened()) as live:
+        assert "This helper's spend cap of $0.00" in await live.ask("look it up")
+    tools = ToolSettings(delegate=DelegateSettings(budget_usd=None))
+    async with running(
+        tmp_path, config=config.replace(tools=tools), model=FakeModel(Script("two")), store=reopened()
+    ) as live:
+        assert await live.ask("look it up") == "together: found two"
+        metering = live.gateway.agents.metering.answering("u")
+        used = {each.cap.name: each.spent for each in await metering.standings(HOME, await live.tip())}
+        assert used["session"] == used["person"]
+        totals = await live.store.usage(0.0, "purpose", key=HOME)
+        costs = {each.label: each.cost_usd for each in totals}
+        assert min(costs["delegate"], costs["turn"]) > 0
+        assert sum(costs.values()) * 1_000_000 == pytest.approx(used["session"], abs=len(totals) + 4)
+
+
+async def test_forgetting_takes_what_helpers_read_with_it(tmp_path: Path, reopened: Callable[[], Store]) -> None:
+    async with running(tmp_path, model=FakeModel(Script("where NAME lives")), store=reopened()) as live:
+        await live.ask("look up where NAME lives")
+        await live.quiet()
+        assert len(await helpers_sessions(live)) == 1
+        await live.tell("/forget everything")
+        await eventually(lambda: live.adapter.shown("c", "question"))
+        await live.tell("y")
+        await live.quiet()
+        await eventually(lambda: len(live.adapter.shown()) >= 3)
+        assert await helpers_sessions(live) == []
+        assert await live.store.search("NAME", None, 5) == []
+
+
+async def test_its_session_ends_once_is_in_no_list_and_teaches_nobody(tmp_path: Path) -> None:
+    heard: list[tuple[Any, ...]] = []
+    config = config_in(tmp_path, memory=MemorySettings())
+    model = FakeModel(Script("remember that I like opera"))
+    async with running(tmp_path, config=config, model=model, engine=lambda: RecordingEngine(heard)) as live:
+        await live.ask("look it up")
+        await live.quiet()
+        (child,) = await helpers_sessions(live)
+        assert [each[1] for each in heard if each[0] == "end"] == [child.id]
+        assert child.id not in [each["id"] for each in await session_rows(live.store, 20)]
+        assert "opera" not in await live.ask("/sessions")
+        found = await live.store.search("opera", HOME, 5)
+        assert child.id not in {each.session_id for passage in found for each in passage.turns}
+        assert live.model.flushes == []
+        assert (await show_row(live.store, child.id))["id"] == child.id

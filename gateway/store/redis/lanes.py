@@ -255,6 +255,13 @@ class Lanes:
         self.ready.add(partition_of_key(lease.key), int(reply[0]))
         self.ended(lease)
 
+    def recorded(self, lease: Lease) -> None:
+        """A step of the running item is stored: a suspect is none any more. What it waits for may be one."""
+        held = self.held.get(lease.key)
+        if held is not None and held.lease.fence == lease.fence and held.item.attempts > SUSPECT_ATTEMPTS:
+            self.held[lease.key] = replace(held, item=replace(held.item, attempts=1))
+            self.ready.suspect_ended()
+
     def ended(self, lease: Lease, following: InboxItem | None = None) -> None:
         """This process does not run the lane's item any more, but the `following` one, if there is one."""
         held = self.held.get(lease.key)

@@ -311,7 +311,9 @@ class RedisStore(Store):
     async def record_step(
         self, lease: Lease, ref: SessionRef, item: InboxItem, record: StepRecord
     ) -> tuple[Message, ...]:
-        return await self._step(lease, ref, item, record, "1", "[]")
+        stored = await self._step(lease, ref, item, record, "1", "[]")
+        self._lanes.recorded(lease)
+        return stored
 
     async def _step(
         self, lease: Lease, ref: SessionRef, item: InboxItem, record: StepRecord, steps: str, intents: str

@@ -213,10 +213,13 @@ class Lanes:
         return lane
 
     def recorded(self, lease: Lease) -> None:
-        """A step of the running item is stored: its attempts are counted anew from this one."""
+        """A step of the running item is stored: its attempts are counted anew from this one, and a suspect is none any
+        more. What it waits for may be one."""
         lane = self._lanes.get(lease.key)
         if lane is not None and lane.fence == lease.fence and lane.head is not None and lane.head.attempts > 1:
             lane.head = replace(lane.head, attempts=1)
+            if lane is self._suspect:
+                self._clear()
 
     def absorbed(self, key: SessionKey, ids: Collection[str]) -> None:
         """Queued items went into the running turn."""
