@@ -476,6 +476,7 @@ def _own_tools(base: _Base, parts: Parts) -> list[Tool]:
         own=_own_places(config),
         aside=base.pages,
         skills=base.skills,
+        background=base.running_turns.background,
     )
     return [*configured_tools(host), *parts.tools]
 

@@ -22,19 +22,30 @@ from typing import Annotated, Any, Final, Literal
 import regex
 from pydantic import AfterValidator, Field
 
+from gateway.agent.background import SEEN_AS, BackgroundCommands, KeptOutput
 from gateway.agent.tools.base import ToolContext, ToolHost, schema
+from gateway.agent.tools.way_out import WayOut
 from gateway.agent.tools.workspace import after_command, before_command
 from gateway.agent.workspace.folders import Workspaces, name_of
-from gateway.domain.settings import AList, Flag, Seconds, Section, Text
+from gateway.domain.chat import SessionKey
+from gateway.domain.settings import AList, Contradiction, Flag, Hosts, Seconds, Section, Text
 from gateway.runtime import program, sandbox
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ConfigError, ToolError
-from gateway.runtime.sandbox import FOLDERS, WORKSPACE, Lent, Limits, Sandbox
+from gateway.runtime.sandbox import FOLDERS, WORKSPACE, Lent, Limits, Network, Sandbox
+from gateway.runtime.structs import replace
 
 _LONGEST: Final = 1_500  # characters of a command as it is shown: the person must be able to read all of it
 _PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TZ")  # of the gateway's environment, and nothing else
 _LONGEST_UNSEEN: Final = 100_000  # bytes of one that nobody reads; the kernel takes 128 KiB (execve(2))
 _AT_ONCE: Final = 4  # commands in sandboxes; others wait
+BEGUN: Final = (
+    "{name} runs in the background. You are woken once it has ended, so say so and go on; `job` {number} is its handle."
+)
+NOT_REACHED: Final = (
+    "[Not reached: {hosts}. Name what is needed in `hosts`, and the person is asked. Hosts that the operator lists in "
+    "tools.shell.hosts need no yes.]"
+)
 _BY_SIGNAL: Final = 128  # what a shell adds to the number of the signal that ended a command
 _SIGNALS: Final = frozenset(signal.Signals)
 _WHY: Final[Mapping[int, str]] = {
@@ -104,6 +115,10 @@ class ShellSettings(Section):
     folders: dict[FolderName, FolderSettings] = Field(
         default_factory=dict, description="folders of this machine that are lent to the sandbox"
     )
+    network: Network = Field(
+        "none", description="what a sandbox reaches unasked: none; listed, the `hosts`; public, the public internet"
+    )
+    hosts: Hosts = Field((), description="hosts that it reaches where the network is listed, such as [api.example.org]")
     admins_only: Flag = Field(
         True, description="only turns of admins may run commands outside a sandbox, or in one with lent folders"
     )
@@ -111,19 +126,31 @@ class ShellSettings(Section):
         (), description="first words of commands outside a sandbox that need no yes, such as [git status, ls]"
     )
     timeout: Seconds = Field(60, description="seconds; then a command is ended with all that it started")
+    background_timeout: Seconds = Field(21_600, description="the same of a command in the background of a sandbox")
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Yield an error for hosts that mean nothing."""
+        if self.hosts and self.network != "listed":
+            yield ("hosts", "network"), f"means nothing while network is {self.network}: make it listed"
 
 
 class SandboxedShell:
     """Runs a command with /bin/sh in a sandbox, in the workspace of the conversation. A folder that is lent for writing
-    can be written by those commands alone that name it, and these need a yes. `skills` are the folders of the present
-    skills, by their names."""
+    can be written by those commands alone that name it, and these need a yes; so does a host beyond those in reach.
+    `skills` are the folders of the present skills, by their names."""
 
     name = "shell"
-    parameters = schema("command", command={"type": "string"})
+    parameters = schema(
+        "command",
+        command={"type": "string"},
+        hosts={"type": "array", "items": {"type": "string"}},
+        background={"type": "boolean"},
+        job={"type": "integer"},
+    )
     read_only = False
     idempotent = False
     brings = "a command"
-    setting = "tools.shell.folders"
+    setting = "tools.shell"
 
     def __init__(
         self,
@@ -131,66 +158,107 @@ class SandboxedShell:
         workspaces: Workspaces,
         folders: Sequence[Lent] = (),
         skills: Callable[[], Sequence[tuple[str, Path]]] = tuple,
+        reach: WayOut,
+        background: BackgroundCommands,
         admins_only: bool,
         seconds: float,
+        background_seconds: float = 21_600,
         clock: Clock,
         redact: Callable[[str], str],
     ) -> None:
-        self.description = _described(folders, seconds)
+        self.description = _described(folders, reach, seconds)
         self.admins_only = admins_only and bool(folders)
         self.timeout = 2 * seconds + 10.0  # it may have to wait, and its own limit keeps the output
         self._workspaces = workspaces
         self._folders = folders
         self._skills = skills
+        self._reach = reach
+        self._background = background
         self._seconds = seconds
+        self._background_seconds = background_seconds
         self._clock = clock
         self._redact = redact
         self._room = asyncio.Semaphore(_AT_ONCE)
 
     def question(self, arguments: Mapping[str, Any]) -> str | None:
-        """The whole command and the folders that it may write in; None if it names none."""
-        command = _unseen(arguments)
-        written = [each.name for each in self._folders if each.write and _names(command, each)]
-        if not written:
+        """The whole command, the folders that it may write in, and the hosts that it may reach; None if it names
+        none."""
+        if "job" in arguments:
             return None
-        return f"Run this command, which may write in {', '.join(written)}? {shown(_command(arguments))}"
+        command, hosts = _unseen(arguments), self._reach.beyond(arguments.get("hosts", ()))
+        written = [each.name for each in self._folders if each.write and _names(command, each)]
+        asked = [f"write in {', '.join(written)}"] * bool(written) + [f"reach {', '.join(hosts)}"] * bool(hosts)
+        if not asked:
+            return None
+        return f"Run this command, which may {' and '.join(asked)}? {shown(_command(arguments))}"
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """Run the command, and return its end and its output: both streams, in the order in which they came. What it
-        changes in the workspace is the turn's doing."""
-        command = _unseen(arguments)
+        """Run the command, and return its end and its output: both streams, in the order in which they came. What
+        it changes in the workspace is the turn's doing. What goes on in the background is begun, looked at or ended."""
+        if (job := arguments.get("job")) is not None:
+            return await self._about(context.session.key, job, arguments["command"])
+        if arguments.get("background"):
+            return await self._begun(arguments, context)
         async with self._room:
             await before_command(self._workspaces, context)
             try:
-                ended = await sandbox.run(
-                    self._sandbox(command, self._workspaces.folder(context.session.key)),
-                    ("/bin/sh", "-c", command),
-                    seconds=self._seconds,
-                    clock=self._clock,
-                )
+                told = await self._ended(arguments, context.session.key, self._seconds)
             finally:
                 remark = await after_command(self._workspaces, context)
-        return "\n".join(filter(None, [_told(ended, self._seconds, self._redact), remark]))
+        return "\n".join(filter(None, [told, remark]))
 
-    def _sandbox(self, command: str, folder: Path) -> Sandbox:
-        most = self._workspaces.settings
+    async def _ended(
+        self,
+        arguments: Mapping[str, Any],
+        key: SessionKey,
+        seconds: float,
+        hear: Callable[[bytes], None] | None = None,
+    ) -> str:
+        """Run a command to its end. Who hears its output is told without it."""
+        command = _unseen(arguments)
+        box = self._sandbox(command, key)
+        if hear is not None:
+            box = replace(box, limits=replace(box.limits, cpu=round(box.limits.processes * seconds)))
+        async with self._reach.led(box, ("/bin/sh", "-c", command), arguments.get("hosts", ())) as (led, argv, refused):
+            ended = await sandbox.run(led, argv, seconds=seconds, clock=self._clock, hear=hear)
+        told = _outcome(ended, seconds) if hear else _told(ended, seconds, self._redact)
+        return f"{told}\n{NOT_REACHED.format(hosts=', '.join(refused))}" if refused else told
+
+    async def _begun(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        """Begin a command in the background."""
+        command, key = _unseen(arguments), context.session.key
+        if context.source is None:
+            raise ToolError("Nothing can run in the background here.")
+        await before_command(self._workspaces, context)
+
+        async def work(output: KeptOutput) -> str:
+            return await self._ended(arguments, key, self._background_seconds, output.add)
+
+        begun = await self._background.begin(key, context.source, command, work)
+        return BEGUN.format(name=begun.name, number=begun.number)
+
+    async def _about(self, key: SessionKey, job: int, word: str) -> str:
+        if word.strip() not in ("read", "end"):
+            raise ToolError("With `job`, `command` is read or end; without it, a command is run.")
+        return await (self._background.told if word.strip() == "read" else self._background.end)(key, job)
+
+    def _sandbox(self, command: str, key: SessionKey) -> Sandbox:
+        most, seen = self._workspaces.settings, Lent(name=SEEN_AS, path=self._background.folder(key))
         return Sandbox(
-            folder=folder,
-            lent=[
-                Lent(name=each.name, path=each.path, write=each.write and _names(command, each))
-                for each in self._folders
-            ],
+            folder=self._workspaces.folder(key),
+            lent=[seen, *(replace(each, write=each.write and _names(command, each)) for each in self._folders)],
             shown=[Lent(name=name, path=path) for name, path in self._skills()],
             variables=[("TZ", os.environ["TZ"])] if "TZ" in os.environ else (),
             limits=Limits(folder=most.most_mb * 1_000_000, files=most.most_files),
         )
 
 
-def _described(folders: Sequence[Lent], seconds: float) -> str:
+def _described(folders: Sequence[Lent], reach: WayOut, seconds: float) -> str:
     lent = "".join(f", {FOLDERS}/{each.name}{' (writing is asked for)' if each.write else ''}" for each in folders)
     return (
-        f"Runs a command with /bin/sh in a sandbox without network, for at most {seconds:g} s: exit code and output. "
-        f"Only {WORKSPACE}, the files of this conversation, is kept; installed programs are there{lent}."
+        f"Runs a command with /bin/sh in a sandbox {reach.described}, for at most {seconds:g} s: exit code and output. "
+        f"Only {WORKSPACE}, the files of this conversation, is kept; installed programs are there{lent}. "
+        "`background` gives a `job`; with that, command is read or end."
     )
 
 
@@ -332,13 +400,16 @@ def _tool(host: ToolHost) -> ShellTool | SandboxedShell | None:
     settings = host.settings(ShellSettings)
     if settings.enabled is False:
         return None
-    if settings.sandbox == "auto" and not sandbox.why_not():
+    if settings.sandbox == "auto" and host.background is not None and not sandbox.why_not():
         return SandboxedShell(
             workspaces=host.workspaces,
             folders=list(lent_of(settings.folders, host.own, "tools.shell.folders")),
             skills=lambda: host.skills.lent if host.skills else (),
+            reach=WayOut(network=settings.network, hosts=settings.hosts, clock=host.clock),
+            background=host.background,
             admins_only=settings.admins_only,
             seconds=settings.timeout,
+            background_seconds=settings.background_timeout,
             clock=host.clock,
             redact=host.redact,
         )
