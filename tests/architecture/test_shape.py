@@ -224,3 +224,16 @@ def test_all_that_is_started_is_marked():
     }
     for path in ("gateway/runtime/program.py", "gateway/agent/mcp/process.py"):
         assert "marked(" in (ROOT / path).read_text(), "it marks what it is given before"
+
+
+def test_no_dataclass_has_a_default_that_python_3_11_refuses():
+    """A mapping proxy has a hash since 3.12 only; a dataclass takes no default without one."""
+    refused = [
+        f"{name_of(path)}:{given.lineno}"
+        for path in modules("gateway", "adapters")
+        for node in nodes(path)
+        if isinstance(node, ast.ClassDef) and any("dataclass" in ast.unparse(each) for each in node.decorator_list)
+        for given in node.body
+        if isinstance(given, ast.AnnAssign) and given.value and "MappingProxyType(" in ast.unparse(given.value)
+    ]
+    assert refused == []

@@ -4,13 +4,12 @@ person said yes to in a conversation, whose whole text the store keeps. Nothing 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from itertools import accumulate
 from pathlib import Path
 from textwrap import shorten
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -76,7 +75,7 @@ class Loaded(Struct, frozen=True, kw_only=True):
     own: bool
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclasses.dataclass(slots=True, kw_only=True)
 class Skills:
     """`folder`: the operator's. `known`: by name. `broken`: where a skill should be, and why there is none."""
 
@@ -85,7 +84,7 @@ class Skills:
     workspaces: Workspaces
     redact: Callable[[str], str]
     enabled: bool = True
-    known: Mapping[str, Known] = MappingProxyType({})
+    known: Mapping[str, Known] = dataclasses.field(default_factory=dict)
     broken: Sequence[tuple[str, str]] = ()
 
     def scan(self) -> None:
