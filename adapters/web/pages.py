@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
@@ -18,6 +19,8 @@ from gateway.domain.adapter import MenuEntry
 from gateway.domain.views import (
     Coming,
     Cost,
+    FileChange,
+    FileLine,
     Filled,
     LineageLink,
     Memo,
@@ -27,6 +30,7 @@ from gateway.domain.views import (
     Stuck,
     WindowShares,
     Word,
+    WorkspaceView,
 )
 
 Role = Literal["reader", "person", "admin"]
@@ -208,6 +212,7 @@ def side(frame: Frame, inner: Html) -> Html:
     pages = [
         ("/", "Chat"),
         ("/window", "Window and memory"),
+        ("/workspace", "Files"),
         *[(f"/as/{name}", "Rehearsal") for name in sorted(frame.stages)[-1:]],
         *([("/inside", "Operator")] if frame.role == "admin" else []),
     ]
@@ -472,6 +477,62 @@ def _reminders(reminders: Sequence[Coming], frame: Frame | None) -> Child:
         for each in reminders
     ]
     return el("ul", items, class_="facts") if items else el("p", "Nothing waits. /remind makes one.")
+
+
+def workspace(seen: WorkspaceView | None, *, writes: bool) -> Child:
+    """The files that are worked on, and what changed in the present session."""
+    if seen is None:
+        return el("p", "The operator has switched the workspace off.")
+    back = _command("Take back what the last turn changed", "/files undo") if writes and seen.changes else None
+    told = f"{seen.count:,} files, {seen.size:,} bytes. Files that you send in the chat come here as soon as I look."
+    left = seen.count - len(seen.files)
+    return [
+        el(
+            "section",
+            el("h2", "What changed in this session"),
+            [_file_change(each) for each in seen.changes] or el("p", "Nothing."),
+            el("p", back) if back else None,
+        ),
+        el(
+            "section",
+            el("h2", "What is there"),
+            el("p", told) if seen.count else el("p", "Nothing. Send a file, or ask for one to be written."),
+            _branch([(each.path.split("/"), each) for each in seen.files]),
+            el("p", f"and {left:,} more, or left out by .gitignore") if left > 0 else None,
+        ),
+    ]
+
+
+def _branch(files: Sequence[tuple[Sequence[str], FileLine]]) -> Child:
+    """Files as a tree: folders open by themselves while they are few."""
+    items = list[Html]()
+    for first, group in groupby(files, key=lambda each: (each[0][0], len(each[0]) > 1)):
+        name, is_folder = first
+        inside = list(group)
+        if is_folder:
+            below = _branch([(names[1:], each) for names, each in inside])
+            items.append(el("li", el("details", el("summary", f"{name}/", dir="auto"), below, open=len(files) <= 50)))
+        else:
+            items += [
+                el(
+                    "li",
+                    el("a", name, href=f"/workspace/{quote(each.path)}", dir="auto"),
+                    el("small", f" {each.size:,}"),
+                )
+                for _, each in inside
+            ]
+    return el("ul", items, class_="tree") if items else None
+
+
+def _file_change(each: FileChange) -> Html:
+    counts = f" +{each.came} −{each.went}" if each.came or each.went else ""
+    kinds = {"+": "new", "-": "old", "@": "place"}
+    lines = [
+        el("span", f"{line}\n", class_=kinds.get(line[:1]) if number > 1 else None)
+        for number, line in enumerate(each.diff.split("\n"))
+    ]
+    shown = el("pre", lines, class_="diff", dir="auto", tabindex=0) if each.diff else el("p", "This is no text.")
+    return el("details", el("summary", f"{each.path} ({each.how}){counts}", dir="auto"), shown, class_="pass")
 
 
 class Seen(Struct, frozen=True, kw_only=True):

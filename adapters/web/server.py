@@ -9,6 +9,7 @@
           /inside      for admins                       /as/NAME a text as a platform would show it
           /as/NAME     the chat as a platform would show it
           /files/REF   a kept file
+          /workspace   the files that are worked on, and /workspace/PATH one of them
           /login?key=  the link of this machine's owner
 
 Without a login there are the login page and its style, and nothing else.
@@ -42,6 +43,7 @@ from adapters.web.platform import LARGEST_FILE, NAME, WebSettings
 from adapters.web.stream import DRAFTS, Bells, Page
 from gateway.domain.adapter import Accept, Accepted
 from gateway.domain.chat import Attachment, Inbound, InboundKind, Outbound, Source
+from gateway.domain.file import KeptFile
 from gateway.domain.platform import Bubble
 from gateway.domain.settings import is_loopback
 from gateway.domain.views import Inside, Said, Views
@@ -246,7 +248,10 @@ class Server(Struct, kw_only=True):
             return await self._events(request, login, source)
         if path.startswith("/files/"):
             raw = request.rel_url.raw_path.removeprefix("/files/")
-            return await self._file(source, unquote(raw))
+            return _sent_file(await self.views.file(source, unquote(raw)))
+        if path.startswith("/workspace/"):
+            raw = request.rel_url.raw_path.removeprefix("/workspace/")
+            return _sent_file(await self.views.workspace_file(source, unquote(raw)))
         frame = await self._frame(login, source)
         writes = frame.role != "reader"
         title: str = ""
@@ -272,6 +277,8 @@ class Server(Struct, kw_only=True):
                 frame,
             )
             title = "Window and memory"
+        elif path == "/workspace":
+            title, body = "Files", pages.workspace(await self.views.workspace(source), writes=writes)
         elif path.startswith("/as/"):
             title, body = await self._as(source, path.removeprefix("/as/"), login, rehearsal.SAMPLE)
         elif path == "/inside" and frame.role == "admin":
@@ -413,24 +420,6 @@ class Server(Struct, kw_only=True):
             )
             await page.follow(bell, self.bells, lambda: _is_read(request) and self.guard.login_of(request) is not None)
         return response
-
-    async def _file(self, source: Source, ref: str) -> web.Response:
-        found = await self.views.file(source, ref)
-        if found is None:
-            raise Problem(404, "There is no such file of yours.")
-        kept, content = found
-        kind = next((kind for begin, kind in _SHOWN if content.startswith(begin)), None)
-        if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
-            kind = "image/webp"
-        name = re.sub(r"[^\w .()-]", "_", kept.name).strip(" .")[:100] or "file"
-        told = f"{'inline' if kind else 'attachment'}; filename*=UTF-8''{quote(name)}"
-        headers = {
-            "Content-Type": kind or "application/octet-stream",
-            "Content-Disposition": told,
-            "Content-Security-Policy": _FILE_POLICY,
-            "Cache-Control": "private, max-age=3600",
-        }
-        return web.Response(body=content, headers=headers)
 
     def _asset(self, name: str) -> web.Response:
         if name not in self._assets:
@@ -635,6 +624,25 @@ def opened(settings: WebSettings) -> tuple[socket, str]:
 def source_of(person: str) -> Source:
     """Where a person's words come from: each is alone with the bot."""
     return Source(platform=NAME, chat=person, chat_type="direct", user=person, user_name=person)
+
+
+def _sent_file(found: tuple[KeptFile, bytes] | None) -> web.Response:
+    """A file of the person's: a picture to be seen, anything else to be saved."""
+    if found is None:
+        raise Problem(404, "There is no such file of yours.")
+    kept, content = found
+    kind = next((kind for begin, kind in _SHOWN if content.startswith(begin)), None)
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
+        kind = "image/webp"
+    name = re.sub(r"[^\w .()-]", "_", kept.name).strip(" .")[:100] or "file"
+    told = f"{'inline' if kind else 'attachment'}; filename*=UTF-8''{quote(name)}"
+    headers = {
+        "Content-Type": kind or "application/octet-stream",
+        "Content-Disposition": told,
+        "Content-Security-Policy": _FILE_POLICY,
+        "Cache-Control": "private, max-age=3600",
+    }
+    return web.Response(body=content, headers=headers)
 
 
 def _page(body: bytes, status: int = 200) -> web.Response:

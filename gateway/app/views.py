@@ -24,6 +24,7 @@ from gateway.app.orders import Order, carry_out, dead_of
 from gateway.app.plugins import platforms
 from gateway.commands.base import CommandContext
 from gateway.commands.export import originals
+from gateway.commands.files import has_workspace, workspace_view
 from gateway.commands.runner import CommandRunner
 from gateway.commands.sessions import earlier, heading
 from gateway.commands.status import shares_of
@@ -52,11 +53,12 @@ from gateway.domain.views import (
     Stuck,
     WindowShares,
     Word,
+    WorkspaceView,
 )
 from gateway.domain.wording import utc
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import SessionNotFound, TookTooLong
+from gateway.runtime.errors import SessionNotFound, TookTooLong, ToolError
 from gateway.runtime.plugins import imported
 from gateway.runtime.redaction import Redact
 from gateway.runtime.structs import replace
@@ -69,6 +71,7 @@ B = TypeVar("B")
 _SPOKEN: Final = ("message", "queue", "steer")  # kinds of items that are a person's words
 _MOST_HITS: Final = 30
 _MOST_PASSES: Final = 20
+_MOST_FILES: Final = 1_000  # of a workspace
 _MOST_STUCK: Final = 100
 _UNDER_WAY: Final = 10.0  # seconds for which a row that was tried once is not called stuck
 _LOOKED_AT: Final = 150  # sessions, newest first: more take longer than a page may
@@ -209,6 +212,21 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         kept = await self.store.kept_file(key, ref)
         content = None if kept is None else await self.store.file_content(key, kept.digest)
         return None if kept is None or content is None else (kept, content)
+
+    async def workspace(self, source: Source) -> WorkspaceView | None:
+        ctx = self._context(source)
+        return await workspace_view(ctx, _MOST_FILES) if has_workspace(ctx) else None
+
+    async def workspace_file(self, source: Source, path: str) -> tuple[KeptFile, bytes] | None:
+        ctx = self._context(source)
+        if not has_workspace(ctx):
+            return None
+        with suppress(ToolError):
+            content = await asyncio.to_thread(ctx.agents.workspaces.of(ctx.key).content, path, 0.0)
+            if content is not None:
+                name, now = path.rpartition("/")[2], self.clock.now()
+                return KeptFile(ref="", digest="", name=name, mime="", size=len(content), at=now), content
+        return None
 
     def stages(self) -> Mapping[str, str]:
         return {name: each.title for name, each in platforms().items() if each.rehearse}

@@ -5,21 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from gateway.agent.forgetting import deed_of
 from gateway.commands.base import CommandContext, command
 from gateway.domain.chat import one_line
-from gateway.domain.session import is_continuation
+from gateway.domain.views import FileChange, WorkspaceView
 from gateway.domain.wording import counted, moment
 from gateway.runtime.errors import UserError
-from gateway.store.port import Store
-
-if TYPE_CHECKING:
-    from gateway.agent.workspace.report import Changed, Report
 
 _SHOWN: Final = 25  # files, and changes: a telephone shows no more without scrolling
-_MOST_SESSIONS: Final = 1_000  # a damaged chain may lead back to its beginning
 _USAGE: Final = (
     "/files shows what is in the workspace and what changed; /files undo takes the last turn's changes back."
 )
@@ -30,32 +25,32 @@ _SIGNS: Final = {"new": "+", "changed": "~", "removed": "−"}
 @command("files [undo]", "Conversation", "the files I work on, and a way back", bypass="bare", elsewhere=("ls", "diff"))
 async def files(ctx: CommandContext) -> str:
     """Show the workspace, or take back what the last turn changed in it."""
-    if "list_files" not in ctx.sessions.toolbox.installed:
+    if not has_workspace(ctx):
         raise UserError(_OFF)
     if ctx.argument:
         if ctx.argument.strip().lower() != "undo":
             raise UserError(_USAGE)
         return await _undo(ctx)
+    return _shown(await workspace_view(ctx, _SHOWN))
+
+
+def has_workspace(ctx: CommandContext) -> bool:
+    """Say whether conversations have workspaces here."""
+    return "list_files" in ctx.sessions.toolbox.installed
+
+
+async def workspace_view(ctx: CommandContext, most: int) -> WorkspaceView:
+    """The workspace of the conversation, with at most so many of its files."""
     session = await ctx.present()
-    sessions = await same_conversation(ctx.store, session.id) if session else []
+    sessions = [each.id for each in await ctx.store.lineage(session.id)] if session else []
     workspace = ctx.agents.workspaces.of(ctx.key)
-    read = import_module("gateway.agent.workspace.report").report
-    return _shown(await asyncio.to_thread(read, workspace, sessions, _SHOWN))
+    seen: WorkspaceView = await asyncio.to_thread(
+        import_module("gateway.agent.workspace.report").report, workspace, sessions, most
+    )
+    return seen
 
 
-async def same_conversation(store: Store, session_id: str) -> list[str]:
-    """The session, and those that it goes on from."""
-    session, found = await store.session(session_id), [session_id]
-    while session.parent_id is not None and len(found) < _MOST_SESSIONS:
-        parent = await store.session(session.parent_id)
-        if not is_continuation(parent, session):
-            break
-        found.append(parent.id)
-        session = parent
-    return found
-
-
-def _shown(report: Report) -> str:
+def _shown(report: WorkspaceView) -> str:
     if not report.count and not report.changes:
         return "The workspace is empty. Send a file, or ask me to write one."
     lines = [f"The workspace holds {counted(report.count, 'file')} ({report.size:,} bytes)."]
@@ -71,7 +66,7 @@ def _shown(report: Report) -> str:
     return "\n".join([*lines, "/files undo takes back what the last turn changed."])
 
 
-def _change(each: Changed) -> str:
+def _change(each: FileChange) -> str:
     counts = f" (+{each.came} −{each.went} lines)" if each.came or each.went else ""
     return f"{_SIGNS[each.how]} {one_line(each.path)}{counts}"
 

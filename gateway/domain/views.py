@@ -92,6 +92,33 @@ class Coming(Struct, frozen=True, kw_only=True):
     made_by: str
 
 
+class FileLine(Struct, frozen=True, kw_only=True):
+    """A file of the workspace, and its size in bytes."""
+
+    path: str
+    size: int
+
+
+class FileChange(Struct, frozen=True, kw_only=True):
+    """A file that changed in a session: the lines that came and went, and its unified diff where both are text."""
+
+    path: str
+    how: Literal["new", "changed", "removed"]
+    came: int = 0
+    went: int = 0
+    diff: str = ""
+
+
+class WorkspaceView(Struct, frozen=True, kw_only=True):
+    """The workspace of a conversation: its first files by name, and what changed in the present session. `size`: of all
+    files, in bytes; `count`: their number."""
+
+    files: Sequence[FileLine]
+    changes: Sequence[FileChange]
+    size: int
+    count: int
+
+
 class Views(Protocol):
     """The views of a person's own conversations. Each raises StoreUnavailable."""
 
@@ -133,6 +160,12 @@ class Views(Protocol):
 
     async def file(self, source: Source, ref: str) -> tuple[KeptFile, bytes] | None:
         """A kept file of theirs by its full ref."""
+
+    async def workspace(self, source: Source) -> WorkspaceView | None:
+        """The workspace of their conversation; None: there are none here."""
+
+    async def workspace_file(self, source: Source, path: str) -> tuple[KeptFile, bytes] | None:
+        """A file of it."""
 
     def stages(self) -> Mapping[str, str]:
         """The platforms that replies can be rehearsed for: their titles by name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -287,6 +288,35 @@ async def test_the_page_is_a_platform_that_is_watched(tmp_path: Path) -> None:
         found = (await live.gateway.watchdog.health.report())["platforms"]
         assert found["web"]["reader"] == "reads"
         assert found["web"]["last_update"] is not None
+
+
+async def test_the_workspace_is_a_tree_with_what_changed(tmp_path: Path) -> None:
+    script = "<script>alert(1)</script>\n"
+    made = [("src/a.py", "one\ntwo\n"), ("src/b/c.txt", script), ("page.html", script), (".gitignore", "*.log\n")]
+    writes = Say(calls=[("write_file", json.dumps({"path": path, "content": text})) for path, text in made])
+    changes = Say(calls=[("patch", json.dumps({"path": "src/a.py", "edits": [{"old": "two", "new": "2"}]}))])
+    model = FakeModel(in_turn(writes, Say(text="written"), changes, Say(text="changed")))
+    async with page(tmp_path, model=model) as live:
+        _, empty = await live.me.get("/workspace")
+        assert "Send a file, or ask for one to be written" in empty
+        for text, answer in (("write", "written"), ("/new", "fresh"), ("change", "changed")):
+            await live.me.say(text)
+            await live.me.until(answer)
+        _, shown = await live.me.get("/workspace")
+        assert "src/a.py (changed) +1 −1" in shown
+        assert '<span class="old">-two\n</span><span class="new">+2\n</span>' in shown
+        assert "page.html (new)" not in shown, "another session made it"
+        assert re.findall(r'href="/workspace/([^"]+)"', shown) == [".gitignore", "page.html", "src/a.py", "src/b/c.txt"]
+        assert "<script>alert" not in shown
+        async with live.me.http.get(f"{live.adapter.at}/workspace/page.html") as answer:
+            assert answer.headers["Content-Type"] == "application/octet-stream"
+            assert answer.headers["Content-Disposition"].startswith("attachment")
+            assert await answer.text() == script
+        for path in ("..%2f..%2flegato.db", "%2fetc%2fpasswd", "src", "nothing.txt", "src%00", "../.kept"):
+            assert (await live.me.get(f"/workspace/{path}"))[0] == 404
+        await live.me.say("/files undo")
+        await live.me.until("Took back what the turn of")
+        assert "Nothing." in (await live.me.get("/workspace"))[1]
 
 
 async def test_an_old_page_takes_no_other_rule_away(tmp_path: Path) -> None:

@@ -365,7 +365,7 @@ async def test_no_text_becomes_markup(tmp_path: Path) -> None:
             await live.me.say(script if number % 5 else f"/title {script}")
         await live.me.say("the end")
         await live.me.until("echo: the end")
-        for path in ("/?n=480", "/window", "/inside", "/search?q=alert", "/search?q=%3Cscript%3E%22%27"):
+        for path in ("/?n=480", "/window", "/workspace", "/inside", "/search?q=alert", "/search?q=%3Cscript%3E%22%27"):
             status, html = await live.me.get(path)
             assert status == 200
             check(html)
@@ -537,7 +537,7 @@ async def test_nobody_reaches_what_is_another_persons(tmp_path: Path) -> None:
         for path in (f"/files/{file}", f"/s/{session.id}", "/inside", f"/s/{session.id}#m-1"):
             status, text = await boris.get(path)
             assert (status, "canary" in text) == (404, False), path
-        for path in ("/", "/search?q=canary", "/window", "/?n=480"):
+        for path in ("/", "/search?q=canary", "/window", "/workspace", "/?n=480"):
             assert "secret" not in (await boris.get(path))[1]
         for text in (f"/resume {session.id}", "/recall canary", "/sessions", "/context", "/last", "/export"):
             await boris.say(text)
@@ -734,7 +734,7 @@ HEADERS = ("Content-Security-Policy", "X-Content-Type-Options", "X-Frame-Options
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/window", "/inside", "/search?q=x", "/s/nothing", "/files/nothing", "/static/page.js", "/nothing"]
+    "path", ["/", "/window", "/workspace", "/workspace/a.txt", "/inside", "/search?q=x", "/s/nothing", "/files/nothing", "/static/page.js", "/nothing"]
 )
 async def test_every_answer_carries_its_policy(tmp_path: Path, path: str) -> None:
     async with page(tmp_path) as live, live.me.http.get(f"{live.adapter.at}{path}") as answer:

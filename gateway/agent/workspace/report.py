@@ -4,56 +4,28 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from itertools import islice
 from typing import Final, Literal
-
-from msgspec import Struct
 
 from gateway.agent.workspace.edits import changed_lines, diff
 from gateway.agent.workspace.looking import visible
 from gateway.agent.workspace.names import shown
 from gateway.agent.workspace.versions import Entry
 from gateway.agent.workspace.workspace import Workspace
+from gateway.domain.views import FileChange, FileLine, WorkspaceView
 
 _LARGEST: Final = 1_000_000  # bytes of a text whose lines are compared
 _MOST: Final = 200  # changes that are looked into
 
 
-class Changed(Struct, frozen=True, kw_only=True):
-    """A file that changed in a session: the lines that came and went, and its diff where both sides are text."""
-
-    path: str
-    how: Literal["new", "changed", "removed"]
-    came: int = 0
-    went: int = 0
-    diff: str = ""
-
-
-class Listed(Struct, frozen=True, kw_only=True):
-    """A file that is there, and its size in bytes."""
-
-    path: str
-    size: int
-
-
-class Report(Struct, frozen=True, kw_only=True):
-    """The files, at most `most` of them, and what changed, newest first. `size` is of all, in bytes, and `count` their
-    number."""
-
-    files: Sequence[Listed]
-    changes: Sequence[Changed]
-    size: int
-    count: int
-
-
-def report(workspace: Workspace, sessions: Collection[str], most: int) -> Report:
+def report(workspace: Workspace, sessions: Collection[str], most: int) -> WorkspaceView:
     """What is there, and what changed in these sessions."""
     index = workspace.present()
     changes = workspace.changes(sessions)
     files = (each for each, is_out in visible(workspace.folder, ()) if not is_out and stat.S_ISREG(each.facts.st_mode))
-    return Report(
-        files=[Listed(path=shown(each.path), size=each.facts.st_size) for each in islice(files, most)],
+    return WorkspaceView(
+        files=[FileLine(path=shown(each.path), size=each.facts.st_size) for each in islice(files, most)],
         changes=[
             _changed(workspace, shown(os.fsdecode(path)), each.before, each.after)
             for path, each in islice(sorted(changes.items()), _MOST)
@@ -68,14 +40,14 @@ def _kind(entry: Entry | None) -> str:
     return "" if entry is None else entry.kind
 
 
-def _changed(workspace: Workspace, path: str, before: Entry | None, after: Entry | None) -> Changed:
+def _changed(workspace: Workspace, path: str, before: Entry | None, after: Entry | None) -> FileChange:
     how: Literal["new", "changed", "removed"] = "new" if before is None else "removed" if after is None else "changed"
     old, new = _text(workspace, before), _text(workspace, after)
     if old is None or new is None:
-        return Changed(path=path, how=how)
+        return FileChange(path=path, how=how)
     lines = changed_lines(old, new)
     came, went = (sum(line.startswith(sign) for line in lines) for sign in "+-")
-    return Changed(path=path, how=how, came=came, went=went, diff=diff(old, new, path))
+    return FileChange(path=path, how=how, came=came, went=went, diff=diff(old, new, path))
 
 
 def _text(workspace: Workspace, entry: Entry | None) -> str | None:
