@@ -25,6 +25,7 @@ from gateway.turns.expiry import Expiry
 _REPEATED: Final = "gateway.app.jobs:repeated"
 _SWEEP_SECONDS: Final = 60.0
 _REST_EVERY: Final = 1_800.0  # as long as a turn may take
+_SHED_EVERY: Final = 21_600.0  # of days
 _WORTH_GIVING_BACK: Final = 4_000_000  # bytes
 _MANY_ENGINES: Final = 100
 
@@ -61,6 +62,7 @@ class Upkeep(Struct, kw_only=True):
             "welcome": (self.people.welcome.look, LOOK_EVERY),
             "orders": (self.orders.look, LOOK_FOR_ORDERS),
             "rest": (self.rest, _REST_EVERY),
+            "workspaces": (self.shed, _SHED_EVERY),
         }
         if self.agents.embeddings is not None:
             jobs["embeddings"] = (self.agents.embeddings.look, LOOK_FOR_VECTORS)
@@ -71,6 +73,10 @@ class Upkeep(Struct, kw_only=True):
         repeated = await asyncio.to_thread(imported, _REPEATED)
         with repeated(jobs, self.background):
             await asyncio.Event().wait()
+
+    async def shed(self) -> None:
+        """Keep what was in workspaces no longer than it is to be kept."""
+        await asyncio.to_thread(self.agents.workspaces.shed, self.clock.now())
 
     async def rest(self) -> None:
         """Have the agents rest, and give the memory back where it is worth it."""

@@ -734,7 +734,19 @@ HEADERS = ("Content-Security-Policy", "X-Content-Type-Options", "X-Frame-Options
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/window", "/workspace", "/workspace/a.txt", "/inside", "/search?q=x", "/s/nothing", "/files/nothing", "/static/page.js", "/nothing"]
+    "path",
+    [
+        "/",
+        "/window",
+        "/workspace",
+        "/workspace/a.txt",
+        "/inside",
+        "/search?q=x",
+        "/s/nothing",
+        "/files/nothing",
+        "/static/page.js",
+        "/nothing",
+    ],
 )
 async def test_every_answer_carries_its_policy(tmp_path: Path, path: str) -> None:
     async with page(tmp_path) as live, live.me.http.get(f"{live.adapter.at}{path}") as answer:

@@ -346,6 +346,17 @@ def test_versions_end_after_their_time_and_within_their_room(tmp_path: Path) -> 
     assert sorted(path.read_bytes()[:3] for path in contents.iterdir()) == [b"444", b"end"]
 
 
+def test_versions_end_where_nobody_writes_any_more(workspaces: Workspaces, workspace: Workspace) -> None:
+    for number in (1, 2):
+        write(workspace, "a.txt", f"{number}", number, at=number * DAY)
+    workspaces.shed(31.5 * DAY)
+    assert [each.turn.id for each in workspace.records()] == ["t2"]
+    workspaces.shed(40 * DAY)
+    assert workspace.records() == []
+    assert [path.read_bytes() for path in (workspace.versions.folder / "contents").iterdir()] == [b"2"]
+    assert files(workspace) == {"a.txt": "2"}
+
+
 def test_a_change_within_one_tick_of_the_clock_is_seen(workspace: Workspace) -> None:
     """Same size, same time: only the content tells."""
     write(workspace, "a.txt", "one")

@@ -53,9 +53,12 @@ class Workspaces(Struct, frozen=True):
 
     def of(self, key: SessionKey) -> Workspace:
         """The workspace of a conversation."""
+        return self._of(self.folder(key))
+
+    def _of(self, folder: Path) -> Workspace:
         # By name: most conversations need none of it.
         made: Workspace = import_module("gateway.agent.workspace.workspace").opened(
-            self.folder(key), self._kept(key), self.settings
+            folder, self.root / _KEPT / folder.name, self.settings
         )
         return made
 
@@ -65,14 +68,17 @@ class Workspaces(Struct, frozen=True):
 
     def remove(self, key: SessionKey) -> bool:
         """Remove all that a conversation has here; say whether it had something. Raises OSError."""
-        places = [self.root / name_of(key), self._kept(key)]
+        places = [self.root / name_of(key), self.root / _KEPT / name_of(key)]
         there = [each for each in places if each.exists()]
         for place in there:
             import_module("gateway.agent.workspace.tree").wipe(place)
         return bool(there)
 
-    def _kept(self, key: SessionKey) -> Path:
-        return self.root / _KEPT / name_of(key)
+    def shed(self, now: float) -> None:
+        """Keep no version any more whose time is over, also where nobody writes. `now`: seconds since the epoch."""
+        if (self.root / _KEPT).exists():
+            for kept in (self.root / _KEPT).iterdir():
+                self._of(self.root / kept.name).shed(now)
 
 
 def name_of(key: SessionKey) -> str:

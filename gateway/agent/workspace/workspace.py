@@ -84,6 +84,11 @@ class Workspace(Struct, frozen=True, kw_only=True):
         self.versions.begin(turn)
         self.versions.shed(turn.at - self.keep_days * _DAY)
 
+    def shed(self, now: float) -> None:
+        """Keep no version any more whose time is over."""
+        with self.versions.locked():
+            self.versions.shed(now - self.keep_days * _DAY)
+
     def write(self, turn: Turn, names: Sequence[str], content: bytes) -> bool:
         """Write a file; say whether it is new. Raises ToolError."""
         with self.changing(turn):
