@@ -15,9 +15,12 @@ import threading
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gateway.agent.tools.base import Tool, ToolContext
+from gateway.agent.tools.workspace import ListFilesTool, SearchFilesTool
 from gateway.agent.workspace import tree
 from gateway.agent.workspace.edits import Edit
 from gateway.agent.workspace.folders import Turn, Workspaces, WorkspaceSettings
@@ -25,7 +28,11 @@ from gateway.agent.workspace.names import names_in
 from gateway.agent.workspace.report import report
 from gateway.agent.workspace.workspace import Workspace
 from gateway.domain.chat import SessionKey
+from gateway.domain.file import KeptFile
+from gateway.domain.session import Session
+from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import ToolError
+from tests.support.tools import called
 
 KEY = SessionKey(platform="fake", chat="c")
 DAY = 86_400.0
@@ -201,6 +208,96 @@ def test_whoever_puts_a_link_in_the_place_of_a_folder_gains_nothing(workspace: W
         over.set()
         attacker.join()
     assert [path.name for path in outside.iterdir()] == ["secret.txt"]
+
+
+# -- searching ------------------------------------------------------------------------------------
+
+
+class NoFiles:
+    """Nothing was sent."""
+
+    async def listed(self, limit: int) -> list[KeptFile]:
+        return []
+
+    async def output(self, name: str) -> None:
+        return None
+
+
+async def answer(kind: Callable[[Workspaces], Tool], workspaces: Workspaces, **arguments: Any) -> str:
+    nothing: Any = None
+    files: Any = NoFiles()
+    session = Session(
+        id="s1", key=KEY, chat_type="direct", parent_id=None, started_at=0.0, model="m", system_prompt="", epoch=1
+    )
+    context = ToolContext(
+        session=session,
+        clock=SystemClock(),
+        recall=nothing,
+        around=nothing,
+        files=files,
+        reminders=nothing,
+        turn="t1",
+    )
+    said = await called(kind(workspaces), context, arguments)
+    assert isinstance(said, str)
+    return said
+
+
+async def test_a_search_finds_names_and_lines_and_leaves_out_what_is_ignored(
+    workspaces: Workspaces, workspace: Workspace
+) -> None:
+    for path in ("a.py", "lib/needle.txt", "node_modules/a.py", ".git/config", "out/b.py", "out/keep.py"):
+        write(workspace, path, "first\nthe NEEDLE in a haystack\n")
+    write(workspace, ".gitignore", "node_modules/\n")
+    write(workspace, "out/.gitignore", "*.py\n!keep.py\n")
+    (workspace.folder / "picture.bin").write_bytes(b"\0needle haystack")
+    os.mkfifo(workspace.folder / "pipe")
+    (workspace.folder / "link").symlink_to("/etc")
+    assert (await answer(SearchFilesTool, workspaces, words="haystack needle")).splitlines() == [
+        "a.py:2: the NEEDLE in a haystack",
+        "lib/needle.txt:2: the NEEDLE in a haystack",
+        "out/keep.py:2: the NEEDLE in a haystack",
+    ]
+    assert (await answer(SearchFilesTool, workspaces, words="needle", path="lib")).splitlines() == [
+        "lib/needle.txt",
+        "lib/needle.txt:2: the NEEDLE in a haystack",
+    ]
+    assert (
+        await answer(SearchFilesTool, workspaces, pattern="^f", path="node_modules")
+    ) == "node_modules/a.py:1: first"
+    assert await answer(SearchFilesTool, workspaces, words="nowhere") == "[nothing matches]"
+    listed = (await answer(ListFilesTool, workspaces)).splitlines()
+    assert {"node_modules/ (left out)", "link (a link)", "pipe (no file)", "lib/needle.txt (31 bytes)"} <= set(listed)
+    assert not any(line.startswith((".git/c", "node_modules/a")) for line in listed)
+    with pytest.raises(ToolError, match="There is no nowhere"):
+        await answer(ListFilesTool, workspaces, path="nowhere")
+    with pytest.raises(ToolError, match="is a link"):
+        await answer(SearchFilesTool, workspaces, path="link", words="root")
+
+
+async def test_pages_of_results_hold_each_once(workspaces: Workspaces, workspace: Workspace) -> None:
+    for number in range(130):
+        (workspace.folder / f"f{number:03}").write_text("x\n")
+    found: list[str] = []
+    while more := (await answer(SearchFilesTool, workspaces, words="f", offset=len(found))).splitlines():
+        found += [line for line in more if not line.startswith("[")]
+        if not more[-1].startswith("[go on"):
+            break
+    assert found == [f"f{number:03}" for number in range(130)]
+    (workspace.folder / "long").write_text("y\n" * 100)
+    assert (await answer(SearchFilesTool, workspaces, pattern="^y$")).count("\n") == 19, "20 of one file"
+    assert "go on with offset 200" not in await answer(ListFilesTool, workspaces)
+    assert await answer(ListFilesTool, workspaces, offset=500) == "[nothing more]"
+
+
+async def test_a_pattern_that_never_ends_is_ended(
+    workspaces: Workspaces, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.agent.workspace.calls._SECONDS", 0.2)
+    write(workspace, "a.txt", "a" * 100_000)
+    assert "took too long" in await answer(SearchFilesTool, workspaces, pattern="(a|aa)+$b")
+    with pytest.raises(ToolError, match="repeats too much"):
+        await answer(SearchFilesTool, workspaces, pattern="(?:(?:a{500}){500}){500}")
 
 
 # -- room -----------------------------------------------------------------------------------------
