@@ -40,6 +40,14 @@ PROXY: Final = "/run/proxy"
 STANDS: Final = ".\n"  # the first line on stderr: the sandbox stands, and what follows is the command's
 Network = Literal["none", "listed", "public"]
 
+# A gateway that is killed while the sandbox is set up must leave nothing of it. Process 1 asks the kernel to end with
+# its parent, and has a filter of calls after that; who reads STANDS lived until then.
+_STARTED: Final = """
+asked() { while read -r name value; do test "$name$value" = Seccomp:2 && return; done </proc/1/status; return 1; }
+until asked; do :; done
+echo . >&2 && exec "$@"
+"""
+
 _FILES: Final = Path(__file__).with_name("sandbox_files")
 _FILTERS: Final = {"x86_64": "x86_64.bpf", "aarch64": "aarch64.bpf"}
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
@@ -161,11 +169,9 @@ def argv(sandbox: Sandbox, command: Sequence[str]) -> list[str]:
     filter_ = _FILES / _FILTERS.get(platform.machine(), "none")
     counted = f'echo $$ >"{group}/cgroup.procs" && ' if (group := _group()) else ""
     opened = f'{counted}exec "$@" 3<"{_quoted(filter_)}"'
-    # A gateway that was killed while the sandbox was set up reads nothing more: then nothing is run.
-    started = 'echo . >&2 && exec "$@"'
     return [
         *("/bin/sh", "-c", opened, "sh", "bwrap", *_arguments(sandbox), "--seccomp", "3", "--"),
-        *("prlimit", *_rlimits(sandbox.limits), "--", "/bin/sh", "-c", started, "sh", *command),
+        *("prlimit", *_rlimits(sandbox.limits), "--", "/bin/sh", "-c", _STARTED, "sh", *command),
     ]
 
 
