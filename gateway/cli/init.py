@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import fill
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct, field
 
@@ -32,6 +32,8 @@ from gateway.runtime.errors import ConfigError, GatewayError, UserError
 _SHOWN: Final = 12  # models of a vendor's list
 _MOST_ANSWERS: Final = 5  # to one question
 _MONITOR: Final = "127.0.0.1:9464"
+
+T = TypeVar("T")
 
 Run = Callable[[Callable[[], Any]], Any]
 """Runs an asynchronous function to its end, and returns its result."""
@@ -130,7 +132,7 @@ def _ask_model(talk: Dialogue, draft: SetupChanges, setup: Setup, known: dict[st
     for title, own in (("A server of your own", True), ("In the cloud", False), ("None, to try Legato", None)):
         named = [name for name, each in providers().items() if (each.vendor.own if each.vendor else None) is own]
         talk.tell(fill(f"{title}: {', '.join(named)}", 78, subsequent_indent="  ", break_on_hyphens=False))
-    plugin = _ask_provider(talk, present.provider)
+    plugin = _chosen(talk, "Provider", present.provider, lambda name: _plugin(name.replace(".", "")))
     if plugin.vendor is None:
         if present.provider != plugin.name:
             draft.settings["model"] = {"provider": plugin.name}
@@ -151,11 +153,11 @@ def _ask_model(talk: Dialogue, draft: SetupChanges, setup: Setup, known: dict[st
         draft.settings["model"] = {"provider": section.pop("provider"), "name": name, **section}
 
 
-def _ask_provider(talk: Dialogue, usual: str) -> ProviderPlugin:
-    """The first answer that can be used."""
+def _chosen(talk: Dialogue, question: str, usual: str, read: Callable[[str], T]) -> T:
+    """What `read` makes of the first answer that can be used. It raises UserError for any other."""
     for _ in range(_MOST_ANSWERS):
         try:
-            return _plugin(talk.ask("Provider", usual).strip().lower().replace(".", ""))
+            return read(talk.ask(question, usual).strip().lower())
         except UserError as error:
             talk.tell(str(error))
     raise UserError("No answer could be used: nothing was written.")
@@ -215,13 +217,7 @@ def _watch(draft: SetupChanges, config: Config) -> None:
 def _ask_search(talk: Dialogue, draft: SetupChanges, config: Config, known: dict[str, str]) -> None:
     present, named = config.tools.search, ", ".join(searches())
     talk.tell(f"The web can be searched by {named}; ddgs needs no key and no server.")
-    for _ in range(_MOST_ANSWERS):
-        name = talk.ask("Search of the web (- for none)", present.provider or "-").strip().lower()
-        if name == "-" or name in searches():
-            break
-        talk.tell(f"There is no search {name!r}{did_you_mean(name, searches())}")
-    else:
-        raise UserError("No answer could be used: nothing was written.")
+    name = _chosen(talk, "Search of the web (- for none)", present.provider or "-", _search_named)
     if name == "-":
         if present.provider is not None:
             draft.settings["tools.search.provider"] = None
@@ -235,6 +231,12 @@ def _ask_search(talk: Dialogue, draft: SetupChanges, config: Config, known: dict
         draft.settings["tools.search"] = section
     if name == "ddgs" and find_spec(name) is None:
         talk.tell("It is not installed yet: pip install 'legato[search]'")
+
+
+def _search_named(name: str) -> str:
+    if name != "-" and name not in searches():
+        raise UserError(f"There is no search {name!r}{did_you_mean(name, searches())}")
+    return name
 
 
 # -- platforms and people ---------------------------------------------------------------------
@@ -289,9 +291,10 @@ def _ask_people(talk: Dialogue, draft: SetupChanges, config: Config) -> None:
 
 
 def _yes(talk: Dialogue, question: str, *, usual: bool) -> bool:
-    for _ in range(_MOST_ANSWERS):
-        answer = talk.ask(f"{question} (y/n)", "y" if usual else "n").strip().lower()
-        if answer in ("y", "yes", "n", "no"):
-            return answer.startswith("y")
-        talk.tell("Answer y or n.")
-    raise UserError("No answer could be used: nothing was written.")
+    return _chosen(talk, f"{question} (y/n)", "y" if usual else "n", _yes_or_no)
+
+
+def _yes_or_no(answer: str) -> bool:
+    if answer not in ("y", "yes", "n", "no"):
+        raise UserError("Answer y or n.")
+    return answer.startswith("y")
