@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["tests.support.redis_server"]
 
-RYE = "\n\nSources: [1. Sourdough & rye (2026-11-20)](https://bread.example/rye)"
+RYE = "\n\nSources: [1. Sourdough & rye (2026-11-20), bread.example](https://bread.example/rye)"
 LOOK = Say(calls=[("web_search", '{"query": "rye"}')])
 
 
@@ -96,7 +96,7 @@ async def test_a_reply_that_grows_on_telegram_ends_with_its_links(tmp_path: Path
             bot.says("How is rye made?")
             await bot.until_shown(begun.rstrip() + " …")
             gate.open()
-            await bot.until_shown(f"{begun}So it is [1].\n\nSources: 1. Sourdough & rye (2026-11-20)")
+            await bot.until_shown(f"{begun}So it is [1].\n\nSources: 1. Sourdough & rye (2026-11-20), bread.example")
             await bot.quiet()
             (message,) = telegram.shown(bot.chat)
             assert [each["url"] for each in message.content["entities"]] == ["https://bread.example/rye"]
@@ -113,7 +113,7 @@ SHOWN: dict[str, Callable[[str], object]] = {
 @pytest.mark.parametrize("platform", SHOWN)
 def test_the_sources_are_links_on_every_platform(platform: str) -> None:
     shown = html.unescape(str(SHOWN[platform](f"A week [1].{RYE}")))
-    assert "1. Sourdough & rye (2026-11-20)" in shown
+    assert "1. Sourdough & rye (2026-11-20), bread.example" in shown
     assert "https://bread.example/rye" in shown
 
 
@@ -185,7 +185,7 @@ async def test_the_embedded_model_searches_by_plain_words(tmp_path: Path) -> Non
         (tmp_path / "config.yaml").write_text(f"tools: {{search: {{provider: searxng, base_url: '{server.url}'}}}}\n")
         _, said, _ = await legato(tmp_path, "ask", "Search the web for sourdough bread")
         assert "- Sourdough & rye (2026-11-20) [1]" in said
-        assert "[2. How ovens work](https://ovens.example/how?a=1&b=%282%29)" in said
+        assert "[2. How ovens work, ovens.example](https://ovens.example/how?a=1&b=%282%29)" in said
         assert server.asked[0]["q"] == "sourdough bread"
 
 
@@ -202,7 +202,7 @@ async def test_a_package_brings_a_search(tmp_path: Path) -> None:
     _, told, _ = await legato(tmp_path, "check", **found)
     assert "The Almanac finds pages" in told
     _, said, _ = await legato(tmp_path, "ask", "search the web for eclipses", **found)
-    assert "[1. All about eclipses](https://almanac.example/1)" in said
+    assert "[1. All about eclipses, almanac.example](https://almanac.example/1)" in said
 
 
 @pytest.mark.parametrize(

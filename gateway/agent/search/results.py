@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Final
 from urllib.parse import quote, urlsplit
@@ -100,15 +100,14 @@ def last_number(newest_first: Iterable[Message]) -> int:
 def sources(answer: str, newest_first: Iterable[Message]) -> str:
     """The lines behind an answer, the newest message, that link what it cites; "" if it cites nothing that its turn has
     found, or links that itself."""
-    cited = dict.fromkeys(_cited(_CODE.sub("", answer)))
+    cited = {int(number) for run in _CITED.findall(_CODE.sub("", answer)) for number in _NUMBER.findall(run)}
     known = _sources(turn_in(islice(newest_first, 1, None))) if cited else {}
-    links = [_linked(number, *known[number]) for number in cited if number in known and known[number][1] not in answer]
+    links = [
+        _linked(number, *known[number])
+        for number in sorted(cited & known.keys())
+        if not re.search(rf"{re.escape(known[number][1])}(?![\w/?#%-])", answer)
+    ]
     return f"\n\nSources: {' · '.join(links[:_MOST_SOURCES])}" if links else ""
-
-
-def _cited(answer: str) -> Iterator[int]:
-    for found in _CITED.finditer(answer):
-        yield from map(int, _NUMBER.findall(found[0]))
 
 
 def _sources(turn: Sequence[Message]) -> Mapping[int, tuple[str, str]]:
@@ -120,5 +119,6 @@ def _sources(turn: Sequence[Message]) -> Mapping[int, tuple[str, str]]:
 
 
 def _linked(number: int, title: str, address: str) -> str:
-    label = " ".join(_MARKUP.sub(" ", title).split())
-    return f"[{number}. {label if len(label) <= _LABEL else f'{label[: _LABEL - 1].rstrip()}…'}]({address})"
+    """A link that says where it leads: a title may say anything."""
+    label, host = " ".join(_MARKUP.sub(" ", title).split()), urlsplit(address).netloc.removeprefix("www.")
+    return f"[{number}. {label if len(label) <= _LABEL else f'{label[: _LABEL - 1].rstrip()}…'}, {host}]({address})"

@@ -325,7 +325,7 @@ _RULES: Final[tuple[tuple[re.Pattern[str], Rule], ...]] = (
     (re.compile(r"^(?:please )?(?:search|look) (?:in |through |the |my |our |your )*(?:history|memory) for "
                 r"(?P<words>.+)", re.I | re.S),
      lambda said, found: said.use("search_history", words=_clean(found["words"]))),
-    (re.compile(r"^(?:please,? |can you |could you )?(?:search (?:on )?(?:the )?(?:web|internet)(?: for)?:?|google) "
+    (re.compile(r"^(?:please,? |can you |could you )?search (?:on )?(?:the )?(?:web|internet)(?: for)?:? "
                 r"(?P<words>.+)", re.I | re.S),
      lambda said, found: said.use("web_search", query=_clean(found["words"]))
      if "web_search" in said.tools else Answer(text=_NO_SEARCH)),

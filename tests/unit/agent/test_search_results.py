@@ -105,8 +105,11 @@ def test_an_answer_is_given_the_links_that_it_cites() -> None:
     text, _ = shown([RYE, OVEN], ANY, 0)
     answer = "Rye wants time [1], and steam [2]. Again: [1]."
     assert sources(answer, turn(text, answer=answer)) == (
-        "\n\nSources: [1. Rye (2026-11-20)](https://bread.example/rye) · [2. Ovens](https://ovens.example/)"
+        "\n\nSources: [1. Rye (2026-11-20), bread.example](https://bread.example/rye) · [2. Ovens, ovens.example](https://ovens.example/)"
     )
+    deeper = "The host is another page's, too: https://ovens.example/how says [2]."
+    assert "[2. Ovens, ovens.example](https://ovens.example/)" in sources(deeper, turn(text, answer=deeper))
+    assert sources("Both [2, 1].", turn(text, answer="x")).index("[1.") < 12
     assert sources("Both [1, 2].", turn(text, answer="x")).count("](") == 2
     assert sources("Both [1][2].", turn(text, answer="x")).count("](") == 2
 
@@ -149,5 +152,5 @@ def test_no_title_ends_its_link() -> None:
     text, _ = shown([hit], ANY, 0)
     assert (
         sources("See [1].", turn(text, answer="See [1]."))
-        == "\n\nSources: [1. (https://evil.example) x](https://a.example/)"
+        == "\n\nSources: [1. (https://evil.example) x, a.example](https://a.example/)"
     )
