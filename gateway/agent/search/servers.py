@@ -40,7 +40,7 @@ _USED_UP: Final = "What is paid for at {title} is used up: raise the plan there,
 _TOO_OFTEN: Final = "{title} is asked too often: try again {when}."
 _REFUSED: Final = "{title} does not take this search ({status}): put it in other words, without operators."
 _TROUBLE: Final = "{title} has trouble of its own ({status}): try again later."
-_AWAY: Final = "{title} did not answer at {address}: try again later; whoever runs this bot can try `legato check`."
+_AWAY: Final = "{title} did not answer at {address}: try again later, or have somebody see whether it runs there."
 _NO_PAGES: Final = (
     "What answers at {address} is no {title}, or not the right address of it ({status}): somebody who runs this bot "
     "must correct tools.search.base_url."
