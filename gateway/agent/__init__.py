@@ -8,6 +8,7 @@
                   endless         where an answer is cut that does not end by itself
                   steps           the tools on offer, and the results of calls (gate: a person is asked first)
                   provenance      whose words a turn has read, and what of them may last
+                  delegation      tasks that a turn hands to helpers
                   waking          the item of something that ended in the background
                   running         the turns of this process, within reach of signals
     the window    fitting         compactions between two steps

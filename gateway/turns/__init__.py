@@ -13,6 +13,7 @@
                   growing         its reply, while it grows
                   turn_files      the files that its tools may read and send
                   notices         notices of the gateway's own troubles
+                  delegated       the turn of a helper, which nobody but its caller reads
                   reminded        what reminders said since the last message
     by the clock  expiry          sessions whose time is over
 
