@@ -65,6 +65,9 @@ bench-context: $(STAMP) ## measure what context engines keep of long conversatio
 	@$(BIN)/python -m tests.bench.context
 	@$(BIN)/python -m tests.bench.context --drift --seeds 1-8
 
+bench-helpers: $(STAMP) ## measure what helpers spare a conversation, without a model
+	@$(BIN)/python -m tests.bench.context --delegated --windows 16000 32000
+
 bench-recall: $(STAMP) ## measure whether a search finds what answers a question
 	@$(BIN)/python -m tests.bench.recall
 

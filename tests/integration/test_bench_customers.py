@@ -8,7 +8,7 @@ import pytest
 
 from gateway.domain.message import note_of
 from gateway.runtime.tokens import TokenCounter
-from tests.bench.context import drive
+from tests.bench.context import delegated, drive
 from tests.bench.context.archive import searched
 from tests.bench.context.customers import Life, write
 from tests.bench.context.facts import stands
@@ -71,3 +71,10 @@ def test_a_turn_does_not_find_its_own_question_and_answer(life: Life) -> None:
     found = asyncio.run(searched(Life(seed=1, turns=(asked,), needed={})))
     assert found
     assert not any(hits.at_10 for hits in found.values())
+
+
+def test_helpers_spare_a_conversation_what_they_read(life: Life, counter: TokenCounter) -> None:
+    spared, told = (delegated.delegated(life, counter, told=each) for each in (False, True))
+    whole, less, more = (drive.size_of(each.messages) for each in (life, spared, told))
+    assert less < more < 0.8 * whole
+    assert len(spared.messages) == len(life.messages)

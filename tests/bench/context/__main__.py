@@ -1,5 +1,6 @@
 """Lead some conversations of returning customers through every policy and print what is kept: see `drive`.
 
+With `--delegated` it prints what helpers spare a conversation.
 With `--drift` it prints what is left of the first hour of a conversation: see `drift`.
 """
 
@@ -14,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from gateway.runtime.tokens import TokenCounter
-from tests.bench.context import drift, drive
+from tests.bench.context import delegated, drift, drive
 from tests.bench.context.archive import Hits, searched
 from tests.bench.context.customers import LENGTH, write
 from tests.bench.context.sheet import Sheet, render
@@ -29,6 +30,12 @@ def main() -> None:
     given = _arguments()
     if given.drift:
         print(*drift.render(drift.measure(given.seeds, min(given.windows), given.talk)), sep="\n")
+        return
+    if given.delegated:
+        counter = TokenCounter()
+        for window in sorted(given.windows):
+            lives = [write(seed, drive.span_of(window), counter, rows=ROWS.get(window, 10)) for seed in given.seeds]
+            print(*delegated.render(lives, window, counter), sep="\n", flush=True)
         return
     names = given.policies or [policy.name for policy in drive.POLICIES]
     length = LENGTH / 3 if given.quick else LENGTH
@@ -77,6 +84,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--windows", type=int, nargs="+", default=list(ROWS), help="in tokens (default: %(default)s)")
     parser.add_argument("--quick", action="store_true", help="conversations a third as long")
     parser.add_argument("--drift", action="store_true", help="what is left of the first hour, on the smallest window")
+    parser.add_argument("--delegated", action="store_true", help="what helpers spare a conversation")
     parser.add_argument(
         "--talk", type=Path, default=drift.TALK, help="what is said in it, as tests/bench/context/talk.yaml"
     )
