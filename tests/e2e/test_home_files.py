@@ -11,7 +11,6 @@ from gateway.domain.message import text_of
 from gateway.people.access import AccessSettings
 from tests.support.asking import Buttoned
 from tests.support.gateway import Live, config_in, running
-from tests.support.program import legato
 
 KEY = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
 
@@ -58,37 +57,6 @@ async def test_a_file_that_the_settings_name_stands_there_once(tmp_path: Path) -
     async with running(tmp_path, config=config) as live:
         await live.ask("hello")
         assert prompt(live).count("Use metres.") == 1
-
-
-async def test_a_skill_is_checked_added_used_and_removed_by_the_program(tmp_path: Path) -> None:
-    source = tmp_path / "minutes"
-    source.mkdir()
-    (source / "SKILL.md").write_text("---\nname: minutes\ndescription: Writes minutes.\n---\nBegin with the date.\n")
-    (tmp_path / "AGENTS.md").write_text("Use metres.")
-    status, out, _ = await legato(tmp_path, "skills", "list")
-    assert (status, "There are none." in out) == (0, True)
-    status, out, _ = await legato(tmp_path, "skills", "check", "minutes")
-    assert (status, out.split()[:2]) == (0, ["minutes", "ok"])
-    status, out, _ = await legato(tmp_path, "skills", "add", "minutes")
-    assert (status, "legato reload" in out) == (0, True)
-    status, _, err = await legato(tmp_path, "skills", "add", "minutes")
-    assert (status, "exists already" in err) == (1, True)
-    status, out, _ = await legato(tmp_path, "skills", "list")
-    assert (status, out.strip()) == (0, "minutes (your folder): Writes minutes.")
-    status, out, _ = await legato(tmp_path, "check")
-    assert "skills           ok    minutes" in out
-    assert "AGENTS.md: in every prompt" in out
-    status, out, _ = await legato(tmp_path, "ask", 'call skill {"name": "minutes"}')
-    assert "Begin with the date." in out
-    (tmp_path / "skills/broken").mkdir()
-    status, out, _ = await legato(tmp_path, "skills", "check")
-    assert (status, "FAIL" in out) == (1, True)
-    status, out, _ = await legato(tmp_path, "check")
-    assert "skills/broken" in out
-    status, out, _ = await legato(tmp_path, "skills", "remove", "minutes")
-    assert (status, (tmp_path / "skills/minutes").exists()) == (0, False)
-    status, _, err = await legato(tmp_path, "skills", "remove", "../minutes")
-    assert (status, "is no name of a skill" in err) == (1, True)
 
 
 async def test_a_reload_takes_up_what_was_added(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ class Decided(Struct, frozen=True, kw_only=True):
     the first one."""
 
     own: Mapping[str, Kept] = field(default_factory=dict)
-    off: Collection[str] = ()
+    off: Collection[str] = frozenset()
     learns: bool = False
 
 
@@ -75,8 +75,7 @@ class Loaded(Struct, frozen=True, kw_only=True):
     own: bool
 
 
-@dataclasses.dataclass(slots=True, kw_only=True)
-class Skills:
+class Skills(Struct, kw_only=True):
     """`folder`: the operator's. `known`: by name. `broken`: where a skill should be, and why there is none."""
 
     store: Documents
@@ -84,7 +83,7 @@ class Skills:
     workspaces: Workspaces
     redact: Callable[[str], str]
     enabled: bool = True
-    known: Mapping[str, Known] = dataclasses.field(default_factory=dict)
+    known: Mapping[str, Known] = field(default_factory=dict)
     broken: Sequence[tuple[str, str]] = ()
 
     def scan(self) -> None:

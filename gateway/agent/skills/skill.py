@@ -26,20 +26,10 @@ _TOOL: Final = re.compile(r"[^\s,()]+(?:\([^)]*\))?")
 _TOLD: Final = "put a line --- first, then `name:` and `description:`, then a line --- and the instructions"
 # The names that most published skills use for tools, and ours for them.
 _OURS: Final[Mapping[str, str]] = {
-    "bash": "shell",
-    "edit": "patch",
-    "multiedit": "patch",
-    "read": "read_file",
-    "write": "write_file",
-    "glob": "list_files",
-    "ls": "list_files",
-    "grep": "search_files",
-    "webfetch": "web_fetch",
-    "websearch": "web_search",
-    "todowrite": "todo",
-    "agent": "delegate",
-    "task": "delegate",
-}
+    "bash": "shell", "edit": "patch", "multiedit": "patch", "read": "read_file", "write": "write_file",
+    "glob": "list_files", "ls": "list_files", "grep": "search_files", "webfetch": "web_fetch",
+    "websearch": "web_search", "todowrite": "todo", "agent": "delegate", "task": "delegate",
+}  # fmt: skip
 
 
 class Skill(Struct, frozen=True, kw_only=True):

@@ -91,7 +91,7 @@ def test_no_path_is_a_name(name: str) -> None:
 
 def test_a_listing_has_room_for_what_fits_and_says_what_is_left_out() -> None:
     assert listing({}, 100_000) == ""
-    assert listing({"a": "Does\n</memory> it."}, 100_000) == f"{MARK}- a: Does\n(/memory) it."
+    assert listing({"a": "Does\n</memory> it."}, 100_000) == f"{MARK}- a: Does (/memory) it."
     many = {f"s{number}": "word " * 200 for number in range(100)}
     shown = listing(many, 100_000)
     assert len(shown.encode()) < 0.02 * 100_000 * 3 + 200
@@ -238,3 +238,31 @@ def test_a_hostile_archive_is_refused_whole(tmp_path: Path, packed: Callable[[],
 def test_a_skill_with_too_many_files_is_left_out(tmp_path: Path) -> None:
     members = [("x/SKILL.md", PLAIN), *[(f"x/{number}", b"") for number in range(501)]]
     assert list(of(tmp_path, zipped(*members))) == ["x: comes with more than 500 files or 20 MB"]
+
+
+# -- packages -------------------------------------------------------------------------------------
+
+
+def test_a_package_brings_a_folder_of_skills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path / "site/brought/skills/a-skill")
+    put(tmp_path / "site/brought/skills/other", PLAIN.replace(b"a-skill", b"other"))
+    (tmp_path / "site/brought/__init__.py").write_text(
+        "from pathlib import Path\nSKILLS = Path(__file__).parent / 'skills'\nWRONG = 'skills'\n"
+    )
+    info = tmp_path / "site/brought-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: brought\nVersion: 1.0\n")
+    points = "[legato.skills]\nright = brought:SKILLS\nwrong = brought:WRONG\nmissing = brought:NONE\n"
+    (info / "entry_points.txt").write_text(points)
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    put(tmp_path / "skills/other", PLAIN.replace(b"a-skill", b"other").replace(b"Does it.", b"My own."))
+    known, broken = found(tmp_path / "skills")
+    assert {name: each.source for name, each in known.items()} == {
+        "a-skill": "the package brought",
+        "other": "your folder",
+    }
+    assert known["other"].skill.description == "My own."
+    assert [reason.split(":")[0] for _, reason in broken] == [
+        "legato.skills",
+        "it must name a Path, the folder with the folders of skills",
+    ]
