@@ -4,7 +4,6 @@ person said yes to in a conversation, whose whole text the store keeps. Nothing 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from itertools import accumulate
