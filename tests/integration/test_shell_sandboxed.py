@@ -6,14 +6,17 @@ import asyncio
 import os
 import sys
 import uuid
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway.agent.background import BackgroundCommands
 from gateway.agent.tools.base import ToolContext, ToolHost
 from gateway.agent.tools.shell import TOOLS, FolderSettings, SandboxedShell, ShellSettings, ShellTool
+from gateway.agent.tools.way_out import WayOut
 from gateway.agent.workspace.folders import Workspaces, WorkspaceSettings
 from gateway.domain.chat import SessionKey
 from gateway.domain.session import Session
@@ -42,13 +45,21 @@ def context(chat: str = "c") -> ToolContext:
     return ToolContext(session=session, clock=SystemClock(), recall=none, around=none, files=files, reminders=none)
 
 
-def tool(home: Path, *lent: Lent, clock: Clock | None = None, **settings: Any) -> SandboxedShell:
+def commands(home: Path) -> BackgroundCommands:
+    none: Any = None
+    return BackgroundCommands(root=home / "background", jobs=none, clock=SystemClock(), redact=str, wake=none)
+
+
+def tool(home: Path, *lent: Lent, skills: Sequence[tuple[str, Path]] = (), **settings: Any) -> SandboxedShell:
     return SandboxedShell(
         workspaces=Workspaces(home / "workspaces", WorkspaceSettings(**settings)),
         folders=lent,
+        skills=lambda: skills,
+        reach=WayOut(clock=SystemClock()),
+        background=commands(home),
         admins_only=True,
         seconds=60.0,
-        clock=clock or SystemClock(),
+        clock=SystemClock(),
         redact=lambda text: text.replace("s3cret", "[REDACTED]"),
     )
 
@@ -120,14 +131,7 @@ async def test_skills_are_shown_and_stay_as_they_are(tmp_path: Path) -> None:
     skill = tmp_path / "skills/tea"
     skill.mkdir(parents=True)
     (skill / "brew.sh").write_text("echo brewed")
-    shell = SandboxedShell(
-        workspaces=Workspaces(tmp_path / "workspaces"),
-        skills=lambda: [("tea", skill), ("gone", tmp_path / "gone")],
-        admins_only=True,
-        seconds=60.0,
-        clock=SystemClock(),
-        redact=str,
-    )
+    shell = tool(tmp_path, skills=[("tea", skill), ("gone", tmp_path / "gone")])
     command = "sh /skills/tea/brew.sh; echo x > /skills/tea/brew.sh; ls /skills"
     said = await shell.run({"command": command}, context())
     assert said.splitlines()[1] == "brewed"
@@ -174,7 +178,12 @@ async def test_a_command_that_is_shown_must_be_readable(tmp_path: Path) -> None:
 
 def made(home: Path, **settings: Any) -> SandboxedShell | ShellTool | None:
     host = ToolHost(
-        sections=[ShellSettings(**settings)], clock=SystemClock(), redact=str, home=home / "h", own=[home / "h"]
+        sections=[ShellSettings(**settings)],
+        clock=SystemClock(),
+        redact=str,
+        home=home / "h",
+        own=[home / "h"],
+        background=commands(home),
     )
     return TOOLS[0](host)
 
@@ -261,7 +270,7 @@ ENDED = {
     ),
     "hidden files": (
         Limits(),
-        'python3 -c \'import os\nfor i in range(3000): os.mkdir("d"); os.chdir("d")\'; sleep 60',
+        'python3 -c \'import os\nfor i in range(30): os.mkdir("d" * 200); os.chdir("d" * 200)\'; sleep 60',
         "could not be counted",
     ),
     "files in hidden folders": (
