@@ -16,6 +16,7 @@ from gateway.agent.embeddings import Embeddings
 from gateway.agent.models import Models, WindowSource
 from gateway.agent.search.plugin import Search, SearchPlugin, Wanted, opened
 from gateway.agent.skills.catalogue import Skills
+from gateway.agent.tools.shell import ShellSettings
 from gateway.app.build import Parts, build
 from gateway.app.config import Config, Setup
 from gateway.app.config.environment import overlooked
@@ -47,6 +48,7 @@ from gateway.runtime.errors import (
 )
 from gateway.runtime.plugins import held_to
 from gateway.runtime.redaction import Redactor
+from gateway.runtime.sandbox import why_not
 from gateway.runtime.structs import replace
 from gateway.store.port import CanBeDamaged, Store
 from gateway.store.sqlite.database import kept_copies
@@ -134,6 +136,7 @@ async def _all_findings(setup: Setup, gateway: Gateway, served: Sequence[Adapter
         *of_tools("chat's tools", settings.by_place("tools"), known, tools.mcp),
         *of_tools("tools", lists, known, tools.mcp),
         *of_offered(tools.offered, [*platforms()]),
+        *of_sandbox(tools.shell),
     ):
         yield finding
     for finding in of_brought(settings, gateway.agents.sessions.skills):
@@ -344,6 +347,25 @@ def of_offered(entries: Iterable[str], platforms: Sequence[str]) -> Iterator[Fin
         if platform not in (*platforms, "*"):
             detail = f"offered is for {entry}, which is on no platform here{did_you_mean(platform, platforms)}"
             yield Finding(what="tools", ok=None, detail=detail)
+
+
+def of_sandbox(shell: ShellSettings) -> Iterator[Finding]:
+    """Say where commands run, and why not in a sandbox."""
+    if shell.enabled is False:
+        yield Finding(what="commands", ok=None, detail="none are run (tools.shell.enabled)")
+        return
+    reason = "" if shell.sandbox == "auto" else "tools.shell.sandbox says so"
+    if not (reason := reason or why_not()):
+        yield Finding(what="commands", ok=True, detail="run in a sandbox, and need no yes")
+        for name, folder in shell.folders.items():
+            if not Path(folder.path).expanduser().is_dir():
+                detail = f"tools.shell.folders.{name} is no folder: {folder.path}"
+                yield Finding(what="commands", ok=None, detail=detail)
+    elif shell.enabled is True:
+        detail = f"run on this machine itself, each after a yes, because there is no sandbox: {reason}"
+        yield Finding(what="commands", ok=None, detail=detail)
+    else:
+        yield Finding(what="commands", ok=None, detail=f"none are run, because there is no sandbox: {reason}")
 
 
 def _open_to_others(what: str, path: Path | None, mode: int, cure: str) -> Iterator[Finding]:

@@ -63,6 +63,24 @@ _NAMESPACES: Final = ("user", "pid", "net", "ipc", "uts", "cgroup-try")
 _CODE: Final = (Path(__file__).resolve().parents[2], Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve())
 _OF_THE_KERNEL: Final = ("/proc", "/sys", "/dev", "/run", "/var/run")
 _PROBE_SECONDS: Final = 10.0
+# What is said where no sandbox comes to stand, and what to do about it. docs/sandbox.md tells more.
+_REFUSED: Final = "refused"
+_CURES: Final = {
+    ("bwrap: not found",): "bubblewrap is missing: apt-get install bubblewrap",
+    ("prlimit", "execvp"): "prlimit is missing: apt-get install util-linux",
+    ("Unknown option",): "bubblewrap is older than 0.8: install a newer one",
+    ("mount proc",): "the container covers parts of /proc: start it with --security-opt systempaths=unconfined",
+    ("NETLINK",): "AF_NETLINK is kept from Legato: take it into RestrictAddressFamilies of the service",
+    ("namespace", "uid map", "RTM_NEWADDR", "not permitted", "denied"): _REFUSED,
+}
+_SWITCHES: Final = {
+    "kernel/apparmor_restrict_unprivileged_userns": (
+        "1",
+        "AppArmor keeps user name spaces from bwrap: give it a profile",
+    ),
+    "kernel/unprivileged_userns_clone": ("0", "user name spaces are off: sysctl kernel.unprivileged_userns_clone=1"),
+    "user/max_user_namespaces": ("0", "user name spaces are off: sysctl user.max_user_namespaces=10000"),
+}
 _MOST_OF_ROOT: Final = 1_000  # processes of all sandboxes of a gateway that runs as root
 _BLOCK: Final = 512  # bytes; stat(2)
 _HIDING: Final = (EACCES, ENAMETOOLONG)
@@ -357,7 +375,7 @@ def why_not() -> str:
     """The reason why there is no sandbox on this machine, and what to do about it; "" where it holds. It is tried once
     in a process, in some twenty milliseconds."""
     if sys.platform != "linux":
-        return "there is a sandbox on Linux alone: run Legato in a virtual machine or a container that has one"
+        return "there is one on Linux alone: run Legato in a virtual machine with Linux"
     if platform.machine() not in _FILTERS:
         return f"there is no filter of system calls for the processor {platform.machine()}"
     if os.geteuid() == 0 and _group() is None:
@@ -372,7 +390,7 @@ def why_not() -> str:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"it does not start ({error})"
+        return f"bubblewrap does not start ({error})"
     if tried.returncode == 0 and tried.stderr == STANDS.encode():
         return ""
     return _explained(tried.stderr.decode("utf-8", "replace"))
@@ -381,4 +399,14 @@ def why_not() -> str:
 def _explained(said: str) -> str:
     """What to do about the words of a sandbox that did not come to stand."""
     last = said.strip().splitlines()[-1:] or ["it says nothing"]
-    return last[0]
+    cure = next((cure for words, cure in _CURES.items() if any(each in said for each in words)), "")
+    if cure == _REFUSED:
+        switched = (cure for key, (value, cure) in _SWITCHES.items() if _setting(key) == value)
+        cure = next(switched, "a container or a service keeps user name spaces from Legato")
+    return f"{cure or 'bubblewrap does not work here'} ({last[0].removeprefix('bwrap: ')})"
+
+
+def _setting(key: str) -> str:
+    with suppress(OSError):
+        return Path("/proc/sys", key).read_text("ascii").strip()
+    return ""

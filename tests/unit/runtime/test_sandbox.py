@@ -55,3 +55,24 @@ def test_limits_are_the_kernels() -> None:
 def test_elsewhere_than_on_linux_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox.sys, "platform", "darwin")  # type: ignore[attr-defined]
     assert "Linux alone" in sandbox.why_not.__wrapped__()
+
+
+@pytest.mark.parametrize(
+    ("said", "setting", "cure"),
+    [
+        ("sh: 1: exec: bwrap: not found", "", "apt-get install bubblewrap"),
+        ("bwrap: execvp prlimit: No such file or directory", "", "apt-get install util-linux"),
+        ("bwrap: Unknown option --disable-userns", "", "older than 0.8"),
+        ("bwrap: Can't mount proc on /newroot/proc: Operation not permitted", "", "systempaths=unconfined"),
+        ("bwrap: loopback: Failed to create NETLINK_ROUTE socket", "", "RestrictAddressFamilies"),
+        ("bwrap: No permissions to create a new namespace", "kernel/unprivileged_userns_clone", "userns_clone=1"),
+        ("bwrap: setting up uid map: Permission denied", "kernel/apparmor_restrict_unprivileged_userns", "a profile"),
+        ("bwrap: Creating new namespace failed: No space left", "user/max_user_namespaces", "=10000"),
+        ("bwrap: Creating new namespace failed: Operation not permitted", "", "a container or a service keeps"),
+        ("something new", "", "bubblewrap does not work here (something new)"),
+        ("", "", "it says nothing"),
+    ],
+)
+def test_each_failure_says_what_to_do(said: str, setting: str, cure: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "_setting", lambda key: sandbox._SWITCHES[key][0] if key == setting else "")
+    assert cure in sandbox._explained(said)
