@@ -73,7 +73,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         packages = " ".join(each.package for each in lacking().values())
         terminalreporter.write_line(f"Tests that need {', '.join(lacking())} were left out: apt-get install {packages}")
     if reason := why_not():
-        terminalreporter.write_line(f"The tests of the sandbox were left out: {reason}")
+        terminalreporter.write_line(f"No test of the sandbox was run: {reason}")
 
 
 def pytest_collection_finish() -> None:

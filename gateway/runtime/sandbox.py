@@ -383,7 +383,7 @@ def why_not() -> str:
     try:
         tried = subprocess.run(
             argv(Sandbox(folder=Path("/usr")), ["true"]),
-            env=marked({"PATH": os.environ.get("PATH", os.defpath)}),
+            env=marked({"PATH": _PATH}),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_PROBE_SECONDS,

@@ -108,6 +108,34 @@ def test_it_asks_the_models_of_chats_and_looks_for_their_tools(
     assert lines["chat's model"].startswith("FAIL  telegram:-2: m (openai): The model cannot be reached")
 
 
+@pytest.mark.parametrize(
+    ("shell", "reason", "told"),
+    [
+        ("{}", "", "ok    run in a sandbox, and need no yes"),
+        ("{}", "it is away", "note  none are run, because there is no sandbox: it is away"),
+        (
+            "{enabled: true}",
+            "it is away",
+            "note  run on this machine itself, each after a yes, because there is no sandbox",
+        ),
+        ("{sandbox: never}", "", "note  none are run, because there is no sandbox: tools.shell.sandbox says so"),
+        ("{enabled: false}", "", "note  none are run (tools.shell.enabled)"),
+        ("{folders: {x: {path: /no/such}}}", "", "note  tools.shell.folders.x is no folder: /no/such"),
+    ],
+)
+def test_it_says_where_commands_run_and_why(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    shell: str,
+    reason: str,
+    told: str,
+) -> None:
+    monkeypatch.setattr("gateway.cli.check.why_not", lambda: reason)
+    (tmp_path / "config.yaml").write_text(f"tools: {{shell: {shell}}}")
+    assert check(capsys)[1]["commands"].startswith(told)
+
+
 def test_it_looks_for_the_tools_and_platforms_of_lists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "config.yaml").write_text("tools: {offered: {'*': [-clok], telegram: [clock]}}")
     assert check(capsys)[1]["tools"] == "note  offered for * names clok, which is no tool here; did you mean clock?"
