@@ -21,6 +21,7 @@ SESSION: Final = (  # what is typed, and what is seen then. No tool is called: i
     ("/pin Never push to main", "takes it away."),
     ("/context", "from now."),
 )
+SETTINGS: Final = "tools: {shell: {enabled: false}}"  # whose tokens would count only where a sandbox holds
 
 _CELL: Final = 8.4  # pixels of a character's width, at a size of
 _SIZE: Final = 14
@@ -38,7 +39,8 @@ _COLOURS: Final = {
 
 
 async def drawn(folder: Path) -> str:
-    """Start `legato chat` in an empty folder, talk to it as `SESSION` says, and draw what is on the screen then."""
+    """Start `legato chat` in a folder of its own, talk to it as `SESSION` says, and draw what is on the screen then."""
+    (folder / "config.yaml").write_text(SETTINGS, encoding="utf-8")
     async with chatting(folder, rows=ROWS, columns=COLUMNS) as terminal:
         await terminal.sees("Ctrl-D leaves")
         for typed, seen in SESSION:
