@@ -36,6 +36,7 @@ from gateway.runtime.structs import replace
 WORKSPACE: Final = "/workspace"
 FOLDERS: Final = "/folders"
 SHOWN: Final = "/skills"
+SYSTEM: Final = "/usr"
 PROXY: Final = "/run/proxy"
 STANDS: Final = ".\n"  # the first line on stderr: the sandbox stands, and what follows is the command's
 Network = Literal["none", "listed", "public"]
@@ -206,7 +207,7 @@ def _arguments(sandbox: Sandbox) -> Iterator[str]:
     )
     for name, value in (("PATH", _PATH), ("LANG", "C.UTF-8"), ("HOME", WORKSPACE), *sandbox.variables):
         yield from ("--setenv", name, value)
-    yield from ("--ro-bind", "/usr", "/usr", *_system(), "--ro-bind", str(_FILES), _OWN)
+    yield from ("--ro-bind", SYSTEM, SYSTEM, *_system(), "--ro-bind", str(_FILES), _OWN)
     for name in _OWN_ETC:
         yield from ("--symlink", f"{_OWN}/{name}", f"/etc/{name}")
     yield from ("--proc", "/proc", *_hidden(), "--remount-ro", "/proc", "--dev", "/dev")

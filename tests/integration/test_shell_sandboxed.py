@@ -218,6 +218,14 @@ def test_a_folder_in_one_that_is_written_is_not_lent(tmp_path: Path) -> None:
         made(tmp_path, folders={"a": a, "b": b})
 
 
+def test_there_is_none_where_it_would_see_legatos_own(tmp_path: Path) -> None:
+    host = ToolHost(
+        clock=SystemClock(), redact=str, home=tmp_path, own=[Path("/usr/local/legato")], background=commands(tmp_path)
+    )
+    with pytest.raises(ConfigError, match=r"sees /usr, and so /usr/local/legato: move it, or switch off tools\.shell$"):
+        TOOLS[0](host)
+
+
 def test_it_is_on_where_a_sandbox_holds_and_asked_for_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -426,7 +426,12 @@ def _tool(host: ToolHost) -> ShellTool | SandboxedShell | None:
 
 
 def lent_of(folders: Mapping[str, FolderSettings], own: Sequence[Path], key: str) -> Iterator[Lent]:
-    """The folders of a key, where they really are. Raises ConfigError for one that must not be lent."""
+    """The folders of a key, where they really are. Raises ConfigError for one that must not be lent, and where each
+    sandbox would see the gateway's own."""
+    if seen := [str(each) for each in own if each.is_relative_to(sandbox.SYSTEM)]:
+        raise ConfigError(
+            [f"every sandbox sees {sandbox.SYSTEM}, and so {seen[0]}: move it, or switch off {key.rpartition('.')[0]}"]
+        )
     lent = [
         Lent(name=name, path=Path(each.path).expanduser().resolve(), write=each.write) for name, each in folders.items()
     ]
