@@ -315,8 +315,6 @@ REACHING = (
             "loopback": "py:connect(2, ('127.0.0.1', {tcp}))",
             "loopback by another address": "py:connect(2, ('127.1.2.3', {tcp}))",
             "loopback by no address": "py:connect(2, ('0.0.0.0', {tcp}))",
-            "loopback of IPv6": "py:connect(10, ('::1', {tcp6}))",
-            "loopback in IPv6": "py:connect(10, ('::ffff:127.0.0.1', {tcp}))",
             "loopback by name": "py:connect(2, ('localhost', {tcp}))",
             "packets to loopback": "py:assert answered(('127.0.0.1', {udp}))",
             "a socket by its path": "py:connect(1, '{socket}')",
@@ -325,8 +323,6 @@ REACHING = (
             "names of abstract sockets": "grep {abstract} /proc/net/unix",
             "list of connections": "grep -i :$(printf %04X {tcp}) /proc/net/tcp",
             "end of a process": "kill -0 {pid}",
-            "trace of a process": "py:assert libc.ptrace(16, {pid}, 0, 0) == 0 and [libc.ptrace(17, {pid}, 0, 0)]",
-            "memory of a process": "py:os.close(os.open('/proc/{pid}/mem', os.O_RDONLY))",
             "descriptor of a process": "py:os.pidfd_open({pid})",
             "limits of a process": "prlimit --pid {pid} --nofile",
             "turn of a process": "py:os.sched_getaffinity({pid})",
@@ -336,6 +332,10 @@ REACHING = (
     *_each(
         _REACHED,
         {
+            "loopback of IPv6": "py:connect(10, ('::1', {tcp6}))",
+            "loopback in IPv6": "py:connect(10, ('::ffff:127.0.0.1', {tcp}))",
+            "trace of a process": "py:assert libc.ptrace(16, {pid}, 0, 0) == 0 and [libc.ptrace(17, {pid}, 0, 0)]",
+            "memory of a process": "py:os.close(os.open('/proc/{pid}/mem', os.O_RDONLY))",
             "another interface": "ls /sys/class/net || tail -n +3 /proc/net/dev | grep -v ' lo:'",
             "routes": "tail -n +2 /proc/net/route | grep .",
             "this machine by its address": "py:connect(2, ('{address}', {tcp}))",
