@@ -119,6 +119,11 @@ def bwrap():
 
 
 @pytest.fixture
+def curl():
+    """A program that everybody fetches things with."""
+
+
+@pytest.fixture
 def clock():
     """Time that passes only when the test says so."""
     return ManualClock()

@@ -9,6 +9,7 @@
                   steps           the tools on offer, and the results of calls (gate: a person is asked first)
                   provenance      whose words a turn has read, and what of them may last
                   delegation      tasks that a turn hands to helpers
+                  background      commands that go on after their turn
                   waking          the item of something that ended in the background
                   running         the turns of this process, within reach of signals
     the window    fitting         compactions between two steps

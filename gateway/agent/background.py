@@ -3,7 +3,7 @@
 All about them stands in files, in a folder for each conversation, so that every process of this machine can tell, also
 the one after a crash:
 
-    7.json    what was begun; locked for as long as it runs
+    7.json    what was begun; locked for as long as it runs, which ends if this goes
     7.txt     its output
     7.end     somebody asked that it ends
     7.done    how it ended, once its conversation knows
@@ -17,7 +17,6 @@ import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from shutil import rmtree
 from typing import Final, Protocol
 
 import structlog
@@ -105,7 +104,8 @@ Work = Callable[[KeptOutput], Awaitable[str]]
 
 
 class BackgroundCommands(Struct, frozen=True, kw_only=True):
-    """Those of all conversations, in the folder `root`. `redact` takes secrets out of what is told of outputs."""
+    """Those of all conversations, in the folder `root`, which lies among the workspaces and goes with them. `redact`
+    takes secrets out of what is told of outputs."""
 
     root: Path
     jobs: Background
@@ -129,6 +129,8 @@ class BackgroundCommands(Struct, frozen=True, kw_only=True):
 
     async def running(self, key: SessionKey) -> Sequence[Begun]:
         """Those that run."""
+        if not self._begun_any():
+            return ()
         standings = await asyncio.to_thread(self.standings, key)
         return [each.begun for each in standings if not each.outcome]
 
@@ -149,15 +151,13 @@ class BackgroundCommands(Struct, frozen=True, kw_only=True):
         await self._end(self.folder(key), running)
         return len(running)
 
-    async def forget(self, key: SessionKey) -> None:
-        """End all, and remove what they left."""
-        await self.end_all(key)
-        await asyncio.to_thread(rmtree, self.folder(key), ignore_errors=True)
-
     async def recover(self) -> None:
         """Wake the conversations whose commands a restart has ended, or a crash."""
         for folder, begun in await asyncio.to_thread(self._left):
             await self._finish(folder, begun, RESTARTED)
+
+    def _begun_any(self) -> bool:
+        return self.root.is_dir()
 
     def _left(self) -> list[tuple[Path, Begun]]:
         folders = self.root.iterdir() if self.root.is_dir() else ()
@@ -205,7 +205,7 @@ class BackgroundCommands(Struct, frozen=True, kw_only=True):
                 outcome = f"failed: {error}"
 
         async def look() -> None:
-            while not _at(folder, begun, "end").exists():
+            while _at(folder, begun, "json").exists() and not _at(folder, begun, "end").exists():
                 await self.clock.sleep(_LOOK)
             asked.set()
 

@@ -49,7 +49,7 @@ from gateway.agent.tools.base import Tool, ToolHost
 from gateway.agent.tools.offer import OWN, OfferRule, PlaceRule, Rule, Toolbox
 from gateway.agent.tools.runtime import untraced
 from gateway.agent.waking import Waking
-from gateway.agent.workspace.folders import Workspaces
+from gateway.agent.workspace.folders import BACKGROUND, Workspaces
 from gateway.app.accounts import AccountLeases, AccountNotes
 from gateway.app.alerts import Alerts
 from gateway.app.config import Config
@@ -292,7 +292,7 @@ def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
         ),
         running_turns=RunningTurns(
             background=BackgroundCommands(
-                root=config.home.absolute() / "background",
+                root=config.home.absolute() / "workspaces" / BACKGROUND,
                 jobs=background,
                 clock=clock,
                 redact=redact,

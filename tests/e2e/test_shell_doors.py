@@ -26,7 +26,7 @@ from tests.support.mcp_running import ANYBODY
 from tests.support.waiting import eventually
 
 pytest_plugins = ["tests.support.redis_server"]
-pytestmark = pytest.mark.usefixtures("bwrap")
+pytestmark = pytest.mark.usefixtures("bwrap", "curl")
 
 Opened = Callable[[], Store]
 

@@ -10,6 +10,7 @@ import pytest
 
 from gateway.agent import background as module
 from gateway.agent.background import BackgroundCommands, KeptOutput, Work
+from gateway.agent.workspace.folders import BACKGROUND, Workspaces
 from gateway.domain.chat import SessionKey, Source
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import ToolError
@@ -153,9 +154,11 @@ async def test_outputs_are_bounded_and_so_is_their_number(tmp_path: Path, monkey
 
 async def test_what_is_forgotten_ends_and_leaves_nothing(tmp_path: Path) -> None:
     woken, ended = Woken(), list[str]()
-    kept = commands(tmp_path, woken)
+    workspaces = Workspaces(tmp_path)
+    kept = commands(tmp_path / BACKGROUND, woken)
     await kept.begin(KEY, SOURCE, "sleep", runs(asyncio.Event().wait, ended))
-    await kept.forget(KEY)
+    await eventually(lambda: kept.folder(KEY).joinpath("1.txt").exists())
+    assert workspaces.remove(KEY)
     await kept.jobs.idle()
     assert not kept.folder(KEY).exists()
     assert (ended, woken.texts, kept.standings(KEY)) == (["ended"], [], [])

@@ -6,17 +6,21 @@ import asyncio
 import os
 import socket
 import stat
+import sys
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from gateway.runtime import proxy as proxying
+from gateway.runtime import sandbox
 from gateway.runtime.addresses import Address, Place, look_up
 from gateway.runtime.clock import SystemClock
-from gateway.runtime.proxy import Door, ForwardProxy, Reach
+from gateway.runtime.proxy import Door, ForwardProxy, Reach, led_out
+from gateway.runtime.sandbox import Sandbox
 from tests.support.waiting import eventually
 
 PUBLIC, PRIVATE = "127.0.0.1", "127.0.0.2"
@@ -280,3 +284,43 @@ async def test_an_end_that_breaks_ends_the_other() -> None:
             writer.write(b"x" * 1_000_000)
             writer.transport.abort()
         await eventually(lambda: len(door._visits._jobs) == 1)  # the one that takes up connections
+
+
+@pytest.mark.usefixtures("bwrap", "curl")
+async def test_from_inside_there_is_no_other_way_and_none_to_a_host_of_ours(tmp_path: Path) -> None:
+    private = ("127.0.0.1", "0x7f.1", "2130706433", "[::ffff:127.0.0.1]", "169.254.169.254", "localhost")
+    async with online() as internet, internet.proxy().open(Reach(hosts=["example.org"])) as door:
+        tunnels = [f"curl -s -m 9 --noproxy none -p http://{each}:{internet.port}/" for each in private]
+        internet.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+        commands = [
+            "curl -s -m 9 -p http://example.org:443/",
+            *tunnels,
+            f"curl -s -m 9 --noproxy '*' http://{PUBLIC}:{internet.port}/",
+            "curl -s -m 9 --noproxy '*' http://93.184.215.14/",
+            "curl -s -m 9 --socks5-hostname 127.0.0.1:3128 http://example.org/",
+            "rm -f /run/proxy",
+        ]
+        for number, command in enumerate(commands):
+            box, led = led_out(Sandbox(folder=tmp_path), ("/bin/sh", "-c", command), door)
+            ended = await sandbox.run(box, led, seconds=60.0, clock=SystemClock())
+            assert (ended.code == 0) == (number == 0), (command, ended)
+        assert bytes(internet.heard).startswith(b"GET / HTTP/1.1\r\nHost: example.org"), "through the tunnel"
+        assert internet.heard.count(b"GET ") == 1
+        assert internet.secrets_told == 0
+
+
+@pytest.mark.usefixtures("bwrap")
+async def test_a_command_in_a_sandbox_with_a_door_is_like_any_other(tmp_path: Path) -> None:
+    async with online() as internet, internet.proxy().open(Reach(hosts=["example.org"])) as door:
+
+        async def run(*command: str) -> tuple[int, str]:
+            box, led = led_out(Sandbox(folder=tmp_path), command, door)
+            ended = await sandbox.run(box, led, seconds=60.0, clock=SystemClock())
+            return ended.code, ended.output
+
+        assert await run("/bin/sh", "-c", "echo out; echo err >&2; exit 7") == (7, "out\nerr")
+        python = os.path.realpath(sys._base_executable)  # type: ignore[attr-defined]  # noqa: ASYNC240
+        code, said = await run(python, "-I", "-S", "-c", "import os; os.wait()")
+        assert (code, "ChildProcessError" in said) == (1, True), "what forwards is no child of it"
+        assert await run("no-such-program") == (127, "no-such-program cannot be started: no such file or directory")
+        assert await run("/bin/sh", "-c", "kill -9 $$") == (137, "")

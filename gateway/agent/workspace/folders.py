@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gateway.agent.workspace.workspace import Workspace
 
 _LONGEST_NAME: Final = 120  # of a folder
+BACKGROUND: Final = ".background"  # the folder of what commands printed that went on after their turn
 _KEPT: Final = ".kept"  # the folder of what was there before: no conversation's name begins with a dot
 
 
@@ -68,7 +69,7 @@ class Workspaces(Struct, frozen=True):
 
     def remove(self, key: SessionKey) -> bool:
         """Remove all that a conversation has here; say whether it had something. Raises OSError."""
-        places = [self.root / name_of(key), self.root / _KEPT / name_of(key)]
+        places = [self.root / within / name_of(key) for within in ("", _KEPT, BACKGROUND)]
         there = [each for each in places if each.exists()]
         for place in there:
             import_module("gateway.agent.workspace.tree").wipe(place)
