@@ -18,9 +18,11 @@ from gateway.agent.workspace.folders import name_of
 from gateway.app.config import Config
 from gateway.app.config.models import ToolSettings
 from gateway.domain.message import text_of
+from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.proxy import ForwardProxy
 from gateway.store.port import Store
+from gateway.turns.delegated import PROMPT
 from tests.support.gateway import FakeModel, Live, Say, config_in, echo, in_turn, running
 from tests.support.mcp_running import ANYBODY
 from tests.support.waiting import eventually
@@ -185,3 +187,18 @@ async def test_after_a_restart_the_conversation_is_told_once(tmp_path: Path, reo
             await eventually(lambda: RESTARTED in text_of(model.requests[-1].messages[-1]))
             await live.quiet()
     assert sum(RESTARTED in text_of(each.messages[-1]) for each in model.requests) == 1
+
+
+async def test_what_a_helper_begins_wakes_the_conversation_that_it_works_for(tmp_path: Path) -> None:
+    def answer(spec: ModelSpec, request: ModelRequest) -> Say:
+        last, helps = request.messages[-1], text_of(request.messages[0]) == PROMPT
+        if last["role"] == "tool":
+            return Say(text="it is begun")
+        if text_of(last).startswith("[In the background"):
+            return Say(text="woken")
+        return call("sleep 0.2", background=True) if helps else Say(calls=[("delegate", '{"task": "begin it"}')])
+
+    async with running(tmp_path, config=configured(tmp_path), model=FakeModel(answer)) as live:
+        assert await live.ask("go") == "it is begun"
+        await eventually(lambda: live.adapter.shown()[-1] == "woken")
+        await live.quiet()

@@ -196,7 +196,7 @@ class SandboxedShell:
         """Run the command, and return its end and its output: both streams, in the order in which they came. What
         it changes in the workspace is the turn's doing. What goes on in the background is begun, looked at or ended."""
         if (job := arguments.get("job")) is not None:
-            return await self._about(context.session.key, job, arguments["command"])
+            return await self._about(context.session.key.caller, job, arguments["command"])
         if arguments.get("background"):
             return await self._begun(arguments, context)
         async with self._room:
@@ -225,7 +225,7 @@ class SandboxedShell:
         return f"{told}\n{NOT_REACHED.format(hosts=', '.join(refused))}" if refused else told
 
     async def _begun(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """Begin a command in the background."""
+        """Begin a command in the background; a helper, which may be over by then, does so for its conversation."""
         command, key = _unseen(arguments), context.session.key
         if context.source is None:
             raise ToolError("Nothing can run in the background here.")
@@ -234,7 +234,7 @@ class SandboxedShell:
         async def work(output: KeptOutput) -> str:
             return await self._ended(arguments, key, self._background_seconds, output.add)
 
-        begun = await self._background.begin(key, context.source, command, work)
+        begun = await self._background.begin(key.caller, context.source, command, work)
         return BEGUN.format(name=begun.name, number=begun.number)
 
     async def _about(self, key: SessionKey, job: int, word: str) -> str:
@@ -243,7 +243,7 @@ class SandboxedShell:
         return await (self._background.told if word.strip() == "read" else self._background.end)(key, job)
 
     def _sandbox(self, command: str, key: SessionKey) -> Sandbox:
-        most, seen = self._workspaces.settings, Lent(name=SEEN_AS, path=self._background.folder(key))
+        most, seen = self._workspaces.settings, Lent(name=SEEN_AS, path=self._background.folder(key.caller))
         return Sandbox(
             folder=self._workspaces.folder(key),
             lent=[seen, *(replace(each, write=each.write and _names(command, each)) for each in self._folders)],
