@@ -136,7 +136,7 @@ async def test_a_command_in_the_background_wakes_the_conversation_once_it_has_en
         await live.quiet()
         request = text_of(model.requests[-1].messages[-1])
         assert "exit code 3, " in request
-        assert "13 bytes in /folders/background/1.txt, ends:\nbegun\nover" in request
+        assert "11 bytes in /folders/background/1.txt, ends:\nbegun\nover" in request
         assert await live.ask("/status") != ""
         assert [row.text for row in live.adapter.sent].count("it failed") == 1
 

@@ -183,7 +183,7 @@ class SandboxedShell:
     def question(self, arguments: Mapping[str, Any]) -> str | None:
         """The whole command, the folders that it may write in, and the hosts that it may reach; None if it names
         none."""
-        if "job" in arguments:
+        if arguments.get("job") is not None:
             return None
         command, hosts = _unseen(arguments), self._reach.beyond(arguments.get("hosts", ()))
         written = [each.name for each in self._folders if each.write and _names(command, each)]

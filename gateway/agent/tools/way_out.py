@@ -22,7 +22,8 @@ _PROXY: Final = "gateway.runtime.proxy"  # which most conversations do without
 
 
 class WayOut(Struct, kw_only=True):
-    """The way out of a tool's sandboxes. `proxy`: a ForwardProxy, made when a command first has a way out."""
+    """The way out of a tool's sandboxes. There are `hosts` where the network is listed alone. `proxy`: a ForwardProxy,
+    made when a command first has a way out."""
 
     network: Network = "none"
     hosts: Sequence[str] = ()
@@ -34,7 +35,7 @@ class WayOut(Struct, kw_only=True):
         """What is in reach, in words that can follow "a sandbox"."""
         if self.network == "public":
             return "that reaches the public internet by HTTPS"
-        listed = f"that reaches {', '.join(self.hosts[:_NAMED])}" if self.network == "listed" else "without network"
+        listed = f"that reaches {', '.join(self.hosts[:_NAMED])}" if self.hosts else "without network"
         return f"{listed} (further `hosts` are asked for)"
 
     def beyond(self, hosts: Sequence[str]) -> Sequence[str]:
@@ -46,7 +47,11 @@ class WayOut(Struct, kw_only=True):
         if len(named) > _MOST or "*" in named:
             raise ToolError(f"Name the hosts one by one, {_MOST} at most.")
         public = self.network == "public"
-        return [each for each in named if each not in self.hosts and (":" in each or not public)]
+        return [each for each in named if not self._lists(each) and (":" in each or not public)]
+
+    def _lists(self, host: str) -> bool:
+        below = (each[1:] for each in self.hosts if each.startswith("*."))
+        return host in self.hosts or host.endswith(tuple(below))
 
     @asynccontextmanager
     async def led(
@@ -54,7 +59,7 @@ class WayOut(Struct, kw_only=True):
     ) -> AsyncIterator[tuple[Sandbox, Sequence[str], Collection[str]]]:
         """A sandbox and a command with a way to these hosts and those in reach, open until this is left; and those that
         are refused meanwhile."""
-        reached = (*(self.hosts if self.network == "listed" else ()), *self.beyond(hosts))
+        reached = (*self.hosts, *self.beyond(hosts))
         if not reached and self.network != "public":
             yield box, command, ()
             return
