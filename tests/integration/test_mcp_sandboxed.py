@@ -19,7 +19,9 @@ from gateway.agent.mcp.settings import McpServerSettings
 from gateway.agent.tools.shell import FolderSettings
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.proxy import ForwardProxy
+from gateway.runtime.sandbox import Limits
 from tests.support.mcp_running import RAW, Running, alive, running
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -104,6 +106,16 @@ async def test_a_server_ends_with_all_that_it_started(tmp_path: Path, bwrap: Non
         mine = [pid for pid in _processes() if b"sleep\x001000" in _command(pid)]
         assert len(mine) == 2
     assert alive(mine) == []
+
+
+async def test_a_server_that_takes_too_much_is_ended(
+    tmp_path: Path, bwrap: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandboxed, "_LIMITS", Limits(folder=1_000_000))
+    async with boxed(tmp_path) as it:
+        await it.call("run", text="head -c 3000000 /dev/urandom > much")
+        await eventually(lambda: it.server.failure)
+        assert it.server.failure.startswith("it was ended, because the workspace may not grow beyond 1 MB")
 
 
 async def test_where_there_is_no_sandbox_the_server_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -343,6 +343,7 @@ async def _streams(process: ServerProcess, hear: Hear) -> AsyncIterator[tuple[_R
         group.start_soon(_receive, process, received, hear)
         group.start_soon(_send, process, sent, hear)
         group.start_soon(process.log)
+        group.start_soon(process.watch, hear)
         try:
             yield read, write
         finally:

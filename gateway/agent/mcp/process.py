@@ -20,7 +20,7 @@ import structlog
 from msgspec import Struct, field
 
 from gateway.agent.mcp import keeper
-from gateway.agent.mcp.server import MOST_BYTES, ServerFailed
+from gateway.agent.mcp.server import MOST_BYTES, Event, ServerFailed
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.runtime.clock import Clock
 from gateway.runtime.inside import marked
@@ -35,6 +35,8 @@ _MOST_PARTS: Final = 30_000  # of one
 ENDS: Final = 1_024  # bytes of the beginning and of the end of a line that is too long
 _GRACE: Final = 1.0  # seconds for a server to end by itself; its parent's are in keeper.py
 _PATIENCE: Final = 5.0  # seconds for its parent to end all of it, or to say how it ended
+_LOOK: Final = 1.0  # seconds between two looks at what it takes
+_PAUSES: Final = 10  # times as long as a look took, at least
 _LOGGED: Final = 200  # lines of its stderr
 _LONGEST_LOGGED: Final = 2_000  # characters of one
 _LAST_WORDS: Final = 3  # lines of its stderr that are told with the reason why it ended
@@ -49,12 +51,14 @@ class TooLong(Struct, frozen=True, kw_only=True):
 
 
 class Launch(Struct, frozen=True, kw_only=True):
-    """How a server is started. `preface`: a line on its stderr that is not its own."""
+    """How a server is started. `preface`: a line on its stderr that is not its own. `excess` looks at its process, in a
+    thread, and gives a reason to end it, or ""."""
 
     argv: Sequence[str]
     environment: Mapping[str, str]
     folder: str | None
     preface: str = ""
+    excess: Callable[[int], str] | None = None
 
 
 def plainly(settings: McpServerSettings) -> Launch:
@@ -68,7 +72,7 @@ class ServerProcess(Struct, kw_only=True):
     """A running server. `life` is the pipe by which its parent knows that we live."""
 
     name: str
-    preface: str
+    launch: Launch
     clock: Clock
     redact: Callable[[str], str]
     transport: asyncio.SubprocessTransport
@@ -118,7 +122,7 @@ class ServerProcess(Struct, kw_only=True):
             os.close(theirs)
         return cls(
             name=name,
-            preface=launch.preface,
+            launch=launch,
             clock=clock,
             redact=redact,
             transport=transport,
@@ -158,10 +162,21 @@ class ServerProcess(Struct, kw_only=True):
         if last := line.taken():
             self._hear(last, said)
 
+    async def watch(self, hear: Callable[[Event, str], None]) -> None:
+        """Give it up as soon as it takes more than it may."""
+        pause = _LOOK
+        while self.launch.excess is not None:
+            await self.clock.sleep(pause)
+            began = self.clock.monotonic()
+            if reason := await asyncio.to_thread(self.launch.excess, self.transport.get_pid()):
+                hear("lost", f"it was ended, because {reason}")
+                return
+            pause = max(_LOOK, _PAUSES * (self.clock.monotonic() - began))
+
     def _hear(self, line: bytes | TooLong, number: int) -> None:
         printed = line.ends if isinstance(line, TooLong) else line
         text = self.redact(printed[:_LONGEST_LOGGED].decode("utf-8", "replace").strip())
-        if not text or (number == 1 and text == self.preface):
+        if not text or (number == 1 and text == self.launch.preface):
             return
         self._words.append(text)
         if number <= _LOGGED:

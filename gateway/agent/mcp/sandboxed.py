@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -15,10 +15,11 @@ from gateway.agent.mcp.settings import McpServerSettings
 from gateway.agent.tools.shell import lent_of
 from gateway.runtime.inside import marked
 from gateway.runtime.proxy import ForwardProxy, Reach, led_out
-from gateway.runtime.sandbox import STANDS, Limits, Sandbox, argv, why_not
+from gateway.runtime.sandbox import STANDS, Limits, Sandbox, argv, excess, why_not
 
 _SET: Final = ("PATH", "LANG", "HOME")  # by the sandbox, if the settings do not say otherwise
-_LIMITS: Final = Limits(cpu=10**9)  # seconds: a server runs for months
+# A server runs for months, and may keep the packages that it fetches.
+_LIMITS: Final = Limits(cpu=10**9, folder=2_000_000_000, files=100_000)
 
 
 @asynccontextmanager
@@ -35,22 +36,15 @@ async def in_sandbox(
     lent = list(lent_of(settings.folders, own, f"tools.mcp.{name}.folders"))
     chosen = [(each, settings.env[each]) for each in _SET if each in settings.env]
     box = Sandbox(folder=folder, lent=lent, variables=chosen, hands_on=True, limits=_LIMITS)
-    command = (*settings.command, *settings.args)
-    environment = marked(settings.env)  # which, unlike arguments, other users do not see
-    if not settings.hosts:
+    command: Sequence[str] = (*settings.command, *settings.args)
+    async with AsyncExitStack() as stack:
+        if settings.hosts:
+            reach = Reach(hosts=settings.hosts, everywhere="*" in settings.hosts, setting=f"tools.mcp.{name}.hosts")
+            box, command = led_out(box, command, await stack.enter_async_context(proxy.open(reach)))
         yield Launch(
             argv=argv(box, command),
-            environment=environment,
+            environment=marked(settings.env),  # which, unlike arguments, other users do not see
             folder="/",
             preface=STANDS.strip(),
-        )
-        return
-    reach = Reach(hosts=settings.hosts, everywhere="*" in settings.hosts, setting=f"tools.mcp.{name}.hosts")
-    async with proxy.open(reach) as door:
-        led = argv(*led_out(box, command, door))
-        yield Launch(
-            argv=led,
-            environment=environment,
-            folder="/",
-            preface=STANDS.strip(),
+            excess=lambda pid: excess(pid, folder, _LIMITS),
         )
