@@ -44,6 +44,7 @@ async def workspace_view(ctx: CommandContext, most: int) -> WorkspaceView:
     session = await ctx.present()
     sessions = [each.id for each in await ctx.store.lineage(session.id)] if session else []
     workspace = ctx.agents.workspaces.of(ctx.key)
+    await import_module("gateway.agent.workspace.received").bring_in(workspace, ctx.files(ctx.item), ctx.key.platform)
     seen: WorkspaceView = await asyncio.to_thread(
         import_module("gateway.agent.workspace.report").report, workspace, sessions, most
     )

@@ -103,6 +103,7 @@ async def test_files_that_were_sent_are_in_it_and_no_change_is_lost(tmp_path: Pa
             return (await live.answer(inbound.event_id)).text
 
         assert await send("r1", "look") == "one"
+        assert "notes.txt (13 bytes)" in await live.ask("/files")
         assert told(model)[-1] == "notes.txt (13 bytes)"
         assert await live.ask("change it") == "two"
         adapter.content = b"hello again!\n"

@@ -337,6 +337,18 @@ def test_a_full_disk_leaves_the_old_file(workspace: Workspace, monkeypatch: pyte
     assert list(workspace.versions.aside.iterdir()) == []
 
 
+def test_a_disk_that_fails_before_a_change_is_told(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(workspace, "a.txt", "old")
+
+    def full(**_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("gateway.agent.workspace.versions.tempfile.mkstemp", full)
+    with pytest.raises(ToolError, match=r"cannot be used, so nothing was changed: No space left on device"):
+        write(workspace, "a.txt", "new", 2)
+    assert files(workspace) == {"a.txt": "old"}
+
+
 def test_far_too_many_files_are_counted_and_nothing_is_lost(tmp_path: Path) -> None:
     small = Workspaces(tmp_path / "w", WorkspaceSettings(most_mb=1, most_files=5)).of(KEY)
     write(small, "a.txt", "old")

@@ -25,6 +25,7 @@ from msgspec import Struct, field
 
 from gateway.agent.workspace import tree
 from gateway.agent.workspace.folders import Turn
+from gateway.runtime.errors import ToolError
 from gateway.runtime.structs import replace
 
 Kind = Literal["file", "folder", "link", "other"]
@@ -95,14 +96,20 @@ class Versions(Struct, frozen=True, kw_only=True):
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Nobody else looks at the workspace or changes it with a tool. Made by an earlier process, what lies about is
-        nobody's any more."""
-        for each in (self.aside, self._contents, self._turns):
-            each.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (self.folder / "lock").open("wb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            for name in os.listdir(self.aside):
-                (self.aside / name).unlink(missing_ok=True)
-            yield
+        nobody's any more. Raises ToolError where the disk does not do what it should."""
+        try:
+            for each in (self.aside, self._contents, self._turns):
+                each.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with (self.folder / "lock").open("wb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                for name in os.listdir(self.aside):
+                    (self.aside / name).unlink(missing_ok=True)
+                yield
+        except OSError as error:
+            raise ToolError(
+                f"The workspace cannot be used, so nothing was changed: {error.strerror}. The operator must look at "
+                "the disk of this machine."
+            ) from error
 
     @property
     def aside(self) -> Path:
