@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner, Result
 
+from gateway.agent.workspace.folders import Turn, Workspaces
 from gateway.cli.main import app
-from gateway.domain.chat import Attachment
+from gateway.domain.chat import Attachment, SessionKey
 from gateway.domain.turn import SessionSettings
 from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
@@ -74,6 +75,19 @@ def test_all_of_a_person_goes_and_nothing_of_others(life: Path) -> None:
     assert listed() == {"fake/chat=g": 2, "fake/chat=b": 2}
     assert in_files([life, life.with_name("legato.db-wal")], WORD, WORD[3:]) == []
     assert purge("--person", "fake:u", "--yes").exit_code == 0
+
+
+def test_workspaces_go_with_their_conversations(life: Path) -> None:
+    workspaces = Workspaces(life.parent / "legato-home" / "workspaces")
+    for chat in ("c", "b", "g"):
+        for text in (WORD, "later"):
+            workspace = workspaces.of(SessionKey(platform="fake", chat=chat))
+            workspace.write(Turn(id=text, session="s", at=0.0), ("a.txt",), text.encode())
+    purge("--person", "fake:u", "--yes")
+    left = {path.name for path in workspaces.root.iterdir()} | {
+        path.name for path in (workspaces.root / ".kept").iterdir()
+    }
+    assert left == {".kept", "fake%2Fchat=b", "fake%2Fchat=g"}, "alone with the bot all goes, of a group what they said"
 
 
 def test_a_key_goes_and_what_is_young_stays(life: Path) -> None:

@@ -12,6 +12,7 @@ from gateway.agent.workspace.folders import name_of
 from gateway.app.config import Config
 from gateway.domain.chat import Attachment
 from gateway.domain.message import text_of
+from gateway.domain.turn import SessionSettings
 from gateway.runtime import sandbox
 from gateway.runtime.structs import replace
 from gateway.store.port import Store
@@ -31,14 +32,14 @@ def told(model: FakeModel) -> list[str]:
     return [text_of(message) for message in model.requests[-1].messages if message["role"] == "tool"]
 
 
-async def forget(live: Live, what: str) -> str:
+async def forget(live: Live, what: str, **where: Any) -> str:
     """/forget, and what it says once its question is answered."""
     asked = [row for row in live.adapter.sent if "cannot be undone" in row.text]
-    event = await live.tell(f"/forget {what}")
+    event = await live.tell(f"/forget {what}", **where)
     await live.adapter.until(
         lambda: len([row for row in live.adapter.sent if "cannot be undone" in row.text]) > len(asked)
     )
-    await live.tell("y")
+    await live.tell("y", **where)
     return (await live.answer(event)).text
 
 
@@ -187,6 +188,25 @@ async def test_what_is_forgotten_is_in_no_file_and_no_earlier_version(tmp_path: 
         assert holders(everything, canary) == []
         await forget(live, "everything")
         assert [path for path in everything.rglob("*") if path.is_file()] == []
+
+
+async def test_of_a_shared_workspace_what_a_person_sent_goes_with_them(tmp_path: Path, reopened: Opened) -> None:
+    config = config_in(tmp_path, sessions=SessionSettings(groups="shared"))
+    group: dict[str, Any] = {"chat": "g", "chat_type": "group"}
+    model = FakeModel(in_turn(Say(text="one"), calls(("list_files", {})), Say(text="two"), then=echo))
+    adapter = Fetching(b"ann's secret\n")
+    async with running(tmp_path, config=config, model=model, adapter=adapter, store=reopened()) as live:
+        for user, name, content in (("ann", "secret.txt", b"ann's secret\n"), ("ben", "b.txt", b"of ben\n")):
+            adapter.content = content
+            file = Attachment(kind="document", ref=name, name=name, mime="text/plain", size=len(content))
+            inbound = replace(adapter.inbound("look", user=user, **group), attachments=(file,))
+            await adapter.receive(inbound)
+            await live.answer(inbound.event_id)
+        place = await folder(live, config, user="ann", **group)
+        assert sorted(path.name for path in place.iterdir()) == ["b.txt", "secret.txt"]
+        await forget(live, "everything", user="ann", **group)
+        assert sorted(path.name for path in place.iterdir()) == ["b.txt"]
+        assert holders(place.parent, "secret") == []
 
 
 def holders(place: Path, word: str) -> list[str]:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from gateway.agent.workspace import tree
-from gateway.agent.workspace.received import brought
+from gateway.agent.workspace.received import brought, drop
 from gateway.agent.workspace.versions import Change
 from gateway.agent.workspace.workspace import Workspace
 from gateway.runtime.errors import ToolError
@@ -55,6 +55,7 @@ def forget(workspace: Workspace, refs: Collection[str], holds: Callable[[str], b
                 left = {path: each for path, each in record.changes.items() if not goes(path, *_contents(each))}
                 if len(left) != len(record.changes):
                     versions.store(number, replace(record, changes=left))
+        drop(workspace, lambda ref, path: ref in refs or holds(path))
         versions.look(keep=False)
         versions.drop(gone)
 

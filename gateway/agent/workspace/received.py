@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import mimetypes
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct, field
 
@@ -73,6 +73,12 @@ def _book(workspace: Workspace) -> _Book:
 def brought(workspace: Workspace) -> Mapping[str, Brought]:
     """The files that were brought in, by their refs."""
     return _book(workspace).brought
+
+
+def drop(workspace: Workspace, goes: Callable[[str, str], bool]) -> None:
+    """Forget that files were brought in, those whose ref and path `goes` says yes to."""
+    left = {ref: each for ref, each in brought(workspace).items() if not goes(ref, each.path)}
+    workspace.versions.write("received", _Book(brought=left))
 
 
 def _named(file: KeptFile) -> str:
