@@ -98,7 +98,7 @@ class Versions(Struct, frozen=True, kw_only=True):
         """Nobody else looks at the workspace or changes it with a tool. Made by an earlier process, what lies about is
         nobody's any more. Raises ToolError where the disk does not do what it should."""
         try:
-            for each in (self.aside, self._contents, self._turns):
+            for each in (self.folder, self.aside, self._contents, self._turns):
                 each.mkdir(mode=0o700, parents=True, exist_ok=True)
             with (self.folder / "lock").open("wb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
