@@ -93,13 +93,17 @@ class Agent(Struct, frozen=True, kw_only=True):
         close_open_calls(conversation, now)
         return text
 
+    def sources(self, conversation: Conversation, reply: str) -> str:
+        """Return the lines behind the reply that link what it cites."""
+        searched = SEARCH in conversation.fresh.tools
+        return imported("gateway.agent.search.results:sources")(reply, conversation.newest_first()) if searched else ""
+
     def footer(self, conversation: Conversation, reply: str) -> str:
         """Return the lines behind the turn's reply: the sources that it cites, and the turn's tokens and cost where
         that is wanted."""
-        cites = "[" in reply and SEARCH in conversation.fresh.tools
-        sources = imported("gateway.agent.search.results:sources")(reply, conversation.newest_first()) if cites else ""
+        sources = self.sources(conversation, reply) if "[" in reply else ""
         if not self.asking.metering.caps.footer or not self.asking.spent:
-            return str(sources)
+            return sources
         usage = sum((entry.usage for entry in self.asking.spent), CanonicalUsage())
         costs = [entry.cost_usd for entry in self.asking.spent]
         known = sum(cost for cost in costs if cost is not None)

@@ -125,7 +125,11 @@ class HelperTurn(Struct, kw_only=True):
                     if refusal := await conversation.too_long(text):
                         raise UserError(refusal)
                     conversation.add(await conversation.measured_aside(user(text)), self.clock.now())
-                await self.agents.invoke(agent, conversation, journal.intents)
+                said = await self.agents.invoke(agent, conversation, journal.intents)
+                if sources := agent.sources(conversation, said):  # the caller sees none of the helper's results
+                    answer = conversation.fresh.messages[-1]
+                    linked = conversation.measured({**answer, "content": said + sources})
+                    conversation.reword(lambda message: linked if message is answer else message)
                 return "answered", ""
         except TimeoutError:
             outcome, sentence = self.time.why_ended()
