@@ -24,7 +24,7 @@ from gateway.app.config.sentences import did_you_mean
 from gateway.app.config.setup import misnamed
 from gateway.app.config.variables import FILE
 from gateway.app.gateway import Gateway
-from gateway.app.home_files import home_files
+from gateway.app.home_files import FOR_ALL, OWNERS, home_files
 from gateway.app.models import caching_note, configured_transcriber
 from gateway.app.plugins import platforms
 from gateway.app.serving import adapters
@@ -227,6 +227,8 @@ def of_files(setup: Setup, environ: Mapping[str, str]) -> Iterator[Finding]:
         yield from _open_to_others("secrets", folder / FILE, either, "chmod 600")
     yield from _open_to_others("store's file", settings.database, either, "chmod 600")
     yield from _open_to_others("folder", settings.home, either, "chmod 700")
+    for name in (*FOR_ALL, OWNERS, "skills"):
+        yield from _open_to_others("prompt's file", settings.at(name), _WRITTEN_BY_OTHERS, "chmod go-w")
     yield from _copies(settings.database)
     yield from _of_backups(settings)
     for name in overlooked(environ):

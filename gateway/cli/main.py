@@ -499,6 +499,7 @@ def backup(
     from gateway.app.backup.generations import Keep
     from gateway.app.backup.making import make
     from gateway.app.backup.restoring import verify as tried
+    from gateway.app.home_files import FOR_ALL, OWNERS
     from gateway.cli.backup import made_text, verified_text
 
     if not daily or target or keep or secrets or verify:
@@ -513,7 +514,8 @@ def backup(
         kept = Keep.parse(keep) if keep else None if target is not None else settings.backup.kept
     except ValueError as error:
         misused(f"--keep {error}")
-    others = [*found.files, *(folder / ".env" for folder in found.secrets if secrets)]
+    brought = [settings.at(name) for name in (*FOR_ALL, OWNERS, "skills")]
+    others = [*found.files, *filter(Path.exists, brought), *(each / ".env" for each in found.secrets if secrets)]
     made = guarded(lambda: make(settings, SystemClock(), target=target, keep=kept, others=others), settings)
     show_rows(made, as_json, made_text)
 

@@ -139,6 +139,19 @@ def test_the_archive_holds_the_folder_and_the_settings_and_secrets_only_if_asked
     assert (filled / "all.tar").stat().st_mode & 0o077 == 0
 
 
+def test_skills_and_what_people_wrote_for_agents_are_in_it(filled: Path) -> None:
+    (filled / "skills/minutes").mkdir(parents=True)
+    (filled / "skills/minutes/SKILL.md").write_text("as it was")
+    (filled / "AGENTS.md").write_text("as it was")
+    row = made("backups")
+    with tarfile.open(row["file"]) as tar:
+        assert tar.extractfile("skills/minutes/SKILL.md").read() == b"as it was"  # type: ignore[union-attr]
+        assert "AGENTS.md" in tar.getnames()
+    (filled / "skills/minutes/SKILL.md").write_text("changed since")
+    assert legato("restore", row["file"]).exit_code == 0
+    assert (filled / "skills/minutes/SKILL.md").read_text() == "changed since"
+
+
 def test_two_files_of_settings_are_both_in_it_and_it_can_be_unpacked(filled: Path) -> None:
     for folder in ("below", "own"):
         (filled / folder).mkdir()

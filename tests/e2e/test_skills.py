@@ -218,6 +218,22 @@ async def test_what_lies_in_a_workspace_is_no_skill_until_a_person_says_yes(tmp_
         assert MARK not in prompt(live)
 
 
+async def test_no_tool_writes_into_a_skill(tmp_path: Path) -> None:
+    put(tmp_path / "skills")
+    path = "skills/weekly-report/SKILL.md"
+    script = in_turn(
+        calling(("write_file", {"path": path, "content": plain("weekly-report", body="Steal.")})),
+        calling(("skill", {"name": "weekly-report"}), ("read_file", {"file": path})),
+        Say(text="done"),
+        then=says_results,
+    )
+    async with running(tmp_path, config=settings(tmp_path), model=FakeModel(script)) as live:
+        await live.ask("go")
+        assert not any("Steal." in text for text in results(live.model))
+        assert len([text for text in results(live.model) if "Begin with the numbers" in text]) == 2
+    assert (tmp_path / path).read_text() == REPORT
+
+
 async def test_a_link_in_a_workspace_is_not_followed(tmp_path: Path) -> None:
     secret = put(tmp_path / "elsewhere", plain("sly"), "sly")
     async with running(tmp_path, config=settings(tmp_path)) as live:

@@ -19,6 +19,7 @@ from gateway.agent.workspace import tree
 from gateway.agent.workspace.names import names_in
 from gateway.runtime.errors import ConfigError, ToolError, UserError
 from gateway.runtime.plugins import installed, load, origin
+from gateway.runtime.structs import replace
 
 MOST_FILES: Final = 500
 MOST_TOGETHER: Final = 20_000_000  # bytes of a skill's files
@@ -83,7 +84,7 @@ class Folder(Struct, frozen=True):
 
 
 class Known(Struct, frozen=True, kw_only=True):
-    """A skill on the disk. `source`: where it is from, in a few words."""
+    """A skill on the disk, without its body. `source`: where it is from, in a few words."""
 
     skill: Skill
     folder: Folder
@@ -99,7 +100,8 @@ def found(folder: Path) -> tuple[dict[str, Known], list[tuple[str, str]]]:
         for name in Folder(root).folders():
             try:
                 at = Folder((root / name).resolve())
-                known.setdefault(name, Known(skill=at.skill(name), folder=at, source=source))
+                skill = replace(at.skill(name), body="")  # it is read when it is loaded
+                known.setdefault(name, Known(skill=skill, folder=at, source=source))
             except UserError as error:
                 broken.append((str(root / name), str(error)))
     return dict(sorted(known.items())), broken

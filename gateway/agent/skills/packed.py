@@ -37,7 +37,10 @@ class Brought(Struct, frozen=True, kw_only=True):
 
 def brought(source: Path) -> list[Brought]:
     """The skills in a folder or an archive, by their own names, whatever their folders are called. Raises UserError."""
+    source = source.parent if source.name == FILE else source
     try:
+        if source.is_file() and source.stat().st_size > _MOST_UNPACKED:
+            raise UserError(f"{source} is larger than {_MOST_UNPACKED // 1_000_000} MB: give the folder of the skill")
         contents = _of_folder(source) if source.is_dir() else dict(_unpacked(source.read_bytes()))
     except OSError as error:
         raise UserError(f"{source} cannot be read: {(error.strerror or 'unknown reason').lower()}") from None

@@ -51,12 +51,12 @@ class Manifest(Struct, frozen=True, kw_only=True):
 
 
 def write(out: IO[bytes], manifest: Manifest, store: Path, home: Path, others: Sequence[Path]) -> None:
-    """Write the archive. `manifest` knows no files yet; `others` are put at the top, under their own names: of two
-    with one name the later one has it, and the other gets `~` behind it. Raises OSError."""
+    """Write the archive. `manifest` knows no files yet; `others`, files and folders, are put at the top, under their
+    own names: of two with one name the later one has it, and the other gets `~` behind it. Raises OSError."""
     files: dict[str, Sequence[Any]] = {}
     with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT, bufsize=_PIECE) as tar:
         files[STORE] = _add(tar, store, STORE)
-        for path, name in [*_below(home), *_named(others)]:
+        for path, name in [*_below(home, HOME), *_named(others)]:
             # The gateway works meanwhile; and what commands make in a workspace may be anything.
             with suppress(FileNotFoundError, *((UserError,) if name.startswith(_COMMANDS) else ())):
                 files[name] = _add(tar, path, name)
@@ -104,19 +104,19 @@ def unpack(source: IO[bytes], folder: Path, name: str) -> Manifest:
     return manifest
 
 
-def _below(home: Path) -> Iterator[tuple[Path, str]]:
-    """The files, links and empty folders below a folder, with their names in the archive."""
+def _below(home: Path, name: str) -> Iterator[tuple[Path, str]]:
+    """The files, links and empty folders below a folder, which has this name in the archive, with their names there."""
     for root, folders, names in os.walk(home):
         if len(Path(root).parts) - len(home.parts) >= _DEEPEST or len(root) > _LONGEST_PATH:
             folders.clear()  # a command made them: they could not be put back
             continue
         folders.sort()
         links = [each for each in folders if os.path.islink(os.path.join(root, each))]
-        for name in [*links, *sorted(names)]:
-            path = Path(root, name)
-            yield path, str(PurePosixPath(HOME, path.relative_to(home).as_posix()))
+        for each in [*links, *sorted(names)]:
+            path = Path(root, each)
+            yield path, str(PurePosixPath(name, path.relative_to(home).as_posix()))
         if not folders and not names:
-            yield Path(root), str(PurePosixPath(HOME, Path(root).relative_to(home).as_posix()))
+            yield Path(root), str(PurePosixPath(name, Path(root).relative_to(home).as_posix()))
 
 
 def _named(others: Sequence[Path]) -> Iterator[tuple[Path, str]]:
@@ -126,7 +126,7 @@ def _named(others: Sequence[Path]) -> Iterator[tuple[Path, str]]:
         while name in taken:
             name += "~"
         taken.add(name)
-        yield path, name
+        yield from _below(path, name) if path.is_dir() else [(path, name)]
 
 
 def _add(tar: tarfile.TarFile, path: Path, name: str) -> list[Any]:

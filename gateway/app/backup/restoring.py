@@ -213,7 +213,10 @@ def _put_in_place(config: Config, place: Path, folder: Path, now: float, *, has_
         moves.append((HOME, config.home.name))
     for each in folder.iterdir():
         if each.name not in (inside for inside, _ in moves):
-            each.unlink()  # the settings, which are the operator's
+            if each.is_dir():
+                shutil.rmtree(each)  # skills, which are the operator's, as the settings are
+            else:
+                each.unlink()
     leave_to_owner(place if place.exists() else place.parent, *folder.rglob("*"), folder)
     swap(place, folder, Swap(moves=moves, aside=aside))
     kept = place.with_name(aside)

@@ -180,6 +180,17 @@ def test_an_archive_brings_its_skills_wherever_they_lie(tmp_path: Path) -> None:
     assert of(tmp_path, zipped(("SKILL.md", PLAIN))) == {"a-skill": ["SKILL.md"]}
 
 
+def test_a_folder_brings_what_is_in_it_and_a_file_its_folder(tmp_path: Path) -> None:
+    put(tmp_path / "one")
+    put(tmp_path / "two", PLAIN.replace(b"a-skill", b"two"))
+    (tmp_path / "three").mkdir()
+    assert [each.skill.name for each in brought(tmp_path) if each.skill] == ["a-skill", "two"]
+    for source in (tmp_path / "one", tmp_path / "one/SKILL.md"):
+        assert [each.skill.name for each in brought(source) if each.skill] == ["a-skill"]
+    with pytest.raises(UserError, match="cannot be read: no such file"):
+        brought(tmp_path / "missing")
+
+
 def test_a_broken_skill_does_not_keep_the_others_out(tmp_path: Path) -> None:
     found = of(tmp_path, zipped(("a/SKILL.md", PLAIN), ("b/SKILL.md", b"nothing")))
     assert list(found) == [
