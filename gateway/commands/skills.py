@@ -31,7 +31,7 @@ _LEARN: Final = (
 @command(
     "skills [on|off name]",
     "About",
-    "show or switch instructions for certain work",
+    "show or switch my skills",
     options="learn, share, remove",
     elsewhere=("skill",),
 )
