@@ -24,6 +24,7 @@ HOME = SessionKey(platform="fake", chat="c")
 REPORT = """---
 name: weekly-report
 description: Writes the weekly report of the team. Use it for reports.
+compatibility: Needs git
 allowed-tools: Read, Bash(git log:*) clock
 ---
 Begin with the numbers in references/numbers.md.
@@ -85,6 +86,7 @@ async def test_a_prompt_names_a_skill_and_the_tool_loads_it(tmp_path: Path) -> N
         loaded = results(live.model)[0]
         assert "Begin with the numbers in references/numbers.md." in loaded
         assert "skills/weekly-report/references/numbers.md" in loaded
+        assert "[What it needs: Needs git]" in loaded
         await live.ask("again")
         assert prompt(live) == prompt(live, 0)
         assert offered(live) == offered(live, 0)

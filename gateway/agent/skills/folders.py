@@ -96,7 +96,7 @@ def found(folder: Path) -> tuple[dict[str, Known], list[tuple[str, str]]]:
     reasons."""
     known: dict[str, Known] = {}
     broken: list[tuple[str, str]] = []
-    for root, source in [(folder, "your folder"), *_brought(broken)]:
+    for root, source in [(folder.resolve(), "your folder"), *_brought(broken)]:
         for name in Folder(root).folders():
             try:
                 at = Folder((root / name).resolve())
@@ -115,7 +115,7 @@ def _brought(broken: list[tuple[str, str]]) -> Iterator[tuple[Path, str]]:
             broken.append((origin(point), error.problems[0]))
             continue
         if isinstance(brought, Path):
-            yield brought, _package(point)
+            yield brought.resolve(), _package(point)
         else:
             broken.append((origin(point), "it must name a Path, the folder with the folders of skills"))
 

@@ -9,7 +9,7 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -18,6 +18,7 @@ from msgspec import Struct, field
 from gateway.agent.skills.folders import MOST_FILES, MOST_TOGETHER, UNSEEN, Contents, Folder
 from gateway.agent.skills.skill import FILE, Skill, read
 from gateway.agent.workspace.names import names_in
+from gateway.agent.workspace.tree import walk
 from gateway.runtime.errors import ToolError, UserError
 
 _MOST_ENTRIES: Final = 5_000  # of an archive, which may hold more than skills
@@ -37,7 +38,7 @@ class Brought(Struct, frozen=True, kw_only=True):
 
 def brought(source: Path) -> list[Brought]:
     """The skills in a folder or an archive, by their own names, whatever their folders are called. Raises UserError."""
-    source = source.parent if source.name == FILE else source
+    source = (source.parent if source.name == FILE else source).resolve()
     try:
         if source.is_file() and source.stat().st_size > _MOST_UNPACKED:
             raise UserError(f"{source} is larger than {_MOST_UNPACKED // 1_000_000} MB: give the folder of the skill")
@@ -46,10 +47,10 @@ def brought(source: Path) -> list[Brought]:
         raise UserError(f"{source} cannot be read: {(error.strerror or 'unknown reason').lower()}") from None
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError):
         raise UserError(f"{source} is damaged, or no archive: give a folder, a .zip, .tar or .tar.gz file") from None
-    roots = sorted(PurePosixPath(path).parent for path in contents if PurePosixPath(path).name == FILE)
+    roots = _outermost(PurePosixPath(path).parent for path in contents if PurePosixPath(path).name == FILE)
     if not roots:
         raise UserError(f"{source} holds no {FILE}")
-    return [_one(root, contents) for root in roots if not any(other in root.parents for other in roots)]
+    return [_one(root, contents) for root in roots]
 
 
 def _one(root: PurePosixPath, contents: Contents) -> Brought:
@@ -70,15 +71,19 @@ def _one(root: PurePosixPath, contents: Contents) -> Brought:
 
 
 def _of_folder(source: Path) -> Contents:
-    """The files of a folder that is a skill, or of the folders of skills in it."""
-    if (source / FILE).exists():
-        return Folder(source).contents()
-    return {
-        f"{name}/{path}": content
-        for name in Folder(source).folders()
-        if (source / name / FILE).exists()
-        for path, content in Folder(source / name).contents().items()
-    }
+    """The files of the skills that lie in a folder, however deep."""
+    found: dict[str, tuple[bytes, bool]] = {}
+    files = (each for each in walk(source, lambda at: at.name not in UNSEEN) if each.name == FILE)
+    for root in _outermost(PurePosixPath(each.path).parent for each in files):
+        for path, content in Folder(source, root.parts).contents().items():
+            found[str(root / path)] = content
+    return found
+
+
+def _outermost(roots: Iterable[PurePosixPath]) -> list[PurePosixPath]:
+    """The folders of skills without those that lie in others, which are files of these."""
+    every = sorted(roots)
+    return [root for root in every if not any(other in root.parents for other in every)]
 
 
 def _unpacked(packed: bytes) -> Iterator[tuple[str, tuple[bytes, bool]]]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import yaml
-from msgspec import Struct, field
+from msgspec import Struct
 
 from gateway.runtime.errors import UserError
 
@@ -33,15 +33,13 @@ _OURS: Final[Mapping[str, str]] = {
 
 
 class Skill(Struct, frozen=True, kw_only=True):
-    """What a SKILL.md says. `tools`: the only ones that may be called while it is in use, by our names; None: it does
-    not say."""
+    """What a SKILL.md says that matters here; its licence and metadata are for people. `compatibility`: what it needs.
+    `tools`: the only ones that may be called while it is in use, by our names; None: it does not say."""
 
     name: str
     description: str
     body: str
-    license: str = ""
     compatibility: str = ""
-    metadata: Mapping[str, str] = field(default_factory=dict)
     tools: tuple[str, ...] | None = None
 
 
@@ -64,14 +62,11 @@ def read(content: bytes) -> Skill:
         )
     if not description:
         raise UserError("SKILL.md has no `description`: say in it what the skill does, and when it helps")
-    metadata = said.get("metadata")
     return Skill(
         name=name,
         description=" ".join(description.split()),
         body=parts[2].strip(),
-        license=_text(said, "license", 500),
         compatibility=_text(said, "compatibility", 500),
-        metadata={key: str(value) for key, value in metadata.items()} if isinstance(metadata, dict) else {},
         tools=_tools(said.get("allowed-tools")),
     )
 

@@ -85,6 +85,8 @@ def _proposed(arguments: Mapping[str, Any]) -> str:
 def _body(loaded: Loaded) -> str:
     name, where = loaded.skill.name, "/workspace/skills" if loaded.own else "/skills"
     parts = [f"[The skill {name}. Follow it where it helps with what the person wants.]\n{loaded.skill.body}"]
+    if loaded.skill.compatibility:
+        parts.append(f"[What it needs: {loaded.skill.compatibility}]")
     if loaded.files:
         listed = ", ".join(f"skills/{name}/{each}" for each in loaded.files[:_LISTED])
         more = f" and {len(loaded.files) - _LISTED} more" if len(loaded.files) > _LISTED else ""

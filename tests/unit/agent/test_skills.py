@@ -30,7 +30,7 @@ def test_a_skill_is_read_whole() -> None:
         b"argument-hint: [x]\r\n---\r\n# Steps\r\n---\r\nmore\r\n"
     )
     assert (skill.name, skill.description) == ("pdf-tools", "Reads PDFs. Use it for PDFs.")
-    assert (skill.license, skill.compatibility, skill.metadata) == ("MIT", "Needs git", {"version": "1.0"})
+    assert skill.compatibility == "Needs git"
     assert skill.tools == ("read_file", "shell", "hub_find")
     assert skill.body == "# Steps\n---\nmore"
 
@@ -125,7 +125,8 @@ def test_the_operator_may_link_to_a_skill_but_none_may_hold_links(tmp_path: Path
     (real / "out").symlink_to("/etc/passwd")
     (tmp_path / "skills").mkdir()
     (tmp_path / "skills" / "a-skill").symlink_to(real)
-    known, _ = found(tmp_path / "skills")
+    (tmp_path / "home").symlink_to("skills")
+    known, _ = found(tmp_path / "home")
     with pytest.raises(UserError, match="out is a link or a device"):
         known["a-skill"].folder.files()
     with pytest.raises(UserError, match="is a link"):
@@ -182,10 +183,12 @@ def test_an_archive_brings_its_skills_wherever_they_lie(tmp_path: Path) -> None:
 
 def test_a_folder_brings_what_is_in_it_and_a_file_its_folder(tmp_path: Path) -> None:
     put(tmp_path / "one")
-    put(tmp_path / "two", PLAIN.replace(b"a-skill", b"two"))
+    put(tmp_path / "deeper/two", PLAIN.replace(b"a-skill", b"two"))
+    put(tmp_path / "one/examples/inner")
     (tmp_path / "three").mkdir()
-    assert [each.skill.name for each in brought(tmp_path) if each.skill] == ["a-skill", "two"]
-    for source in (tmp_path / "one", tmp_path / "one/SKILL.md"):
+    (tmp_path / "link").symlink_to("one")
+    assert [each.skill.name for each in brought(tmp_path) if each.skill] == ["two", "a-skill"]
+    for source in (tmp_path / "one", tmp_path / "one/SKILL.md", tmp_path / "link"):
         assert [each.skill.name for each in brought(source) if each.skill] == ["a-skill"]
     with pytest.raises(UserError, match="cannot be read: no such file"):
         brought(tmp_path / "missing")
