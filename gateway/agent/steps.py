@@ -212,9 +212,7 @@ class ToolSteps:
         await self.writer.record_step(conversation)
         self.points("turn.step_recorded")
 
-    async def _delegate(
-        self, conversation: Conversation, task: str, context: str, tools: Sequence[str], *, background: bool
-    ) -> str:
+    async def _delegate(self, conversation: Conversation, order: Order) -> str:
         holder = next(message for message in conversation.newest_first() if message.get("tool_calls"))
         caller = HelpersCaller(
             session=conversation.stored.session,
@@ -224,7 +222,6 @@ class ToolSteps:
             step=note_of(holder)["id"],
             alive=self.observer.alive,
         )
-        order = Order(task=task, context=context, tools=tuple(tools), background=background)
         return await self.helpers.run(caller, order)
 
     async def _engine_tools(self, conversation: Conversation) -> Mapping[str, Callable[..., Awaitable[str]]]:

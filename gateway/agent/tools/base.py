@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 from msgspec import Struct, field
 
 from gateway.agent.background import BackgroundCommands
+from gateway.agent.delegation import Order
 from gateway.agent.provenance import Kept, Provenance
 from gateway.agent.skills.catalogue import Skills
 from gateway.agent.workspace.folders import Turn, Workspaces, WorkspaceSettings
@@ -139,7 +140,7 @@ class Wakes(Protocol):
 class Delegates(Protocol):
     """Hand a task to a helper; returns its answer, or at once that it works in the background."""
 
-    async def __call__(self, task: str, context: str, tools: Sequence[str], *, background: bool) -> str: ...
+    async def __call__(self, order: Order) -> str: ...
 
 
 class ToolContext(Struct, kw_only=True):

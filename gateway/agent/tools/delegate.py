@@ -7,11 +7,12 @@ from typing import Any, Final
 
 from pydantic import Field
 
+from gateway.agent.delegation import Order
 from gateway.agent.tools.base import ToolContext, ToolHost, schema
 from gateway.domain.settings import Flag, Section, SpendCap
 from gateway.runtime.errors import ToolError
 
-_DAY: Final = 86_400.0
+_HOUR: Final = 3_600.0
 
 
 class DelegateSettings(Section):
@@ -45,17 +46,21 @@ class DelegateTool:
     refers = True  # what it calls is named after the message that calls it
     brings = "a helper"
     result_chars = 8_000  # some 2,000 tokens
-    timeout = _DAY  # the turn's own limits come first
+    timeout = _HOUR  # the turn's own limits come first
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """The helper's answer."""
+        if not arguments["task"].strip():
+            raise ToolError("`task` is empty: say what the helper is to do.")
         if context.delegate is None:
             raise ToolError("There are no helpers here; do it yourself.")
         return await context.delegate(
-            arguments["task"],
-            arguments.get("context", ""),
-            tuple(arguments.get("tools", ())),
-            background=arguments.get("background", False),
+            Order(
+                task=arguments["task"],
+                context=arguments.get("context", ""),
+                tools=tuple(arguments.get("tools", ())),
+                background=arguments.get("background", False),
+            )
         )
 
 
