@@ -23,7 +23,7 @@ from gateway.runtime.errors import ConfigError
 from gateway.store.records import Reservation
 from gateway.store.sqlite.store import SqliteStore
 from tests.support.fakes import ManualClock
-from tests.support.gateway import FakeAdapter, FakeModel, Gate, Say, config_in, running
+from tests.support.gateway import FEW_TOOLS, FakeAdapter, FakeModel, Gate, Say, config_in, running
 from tests.support.waiting import eventually
 from tests.unit.agent.test_billing import APIS, Ending, Hasty, Till
 
@@ -41,7 +41,7 @@ MODEL = ModelEntry(
 def capped(folder: Path, model: ModelEntry = MODEL, **caps: Any) -> Config:
     """A configuration with a priced model and these caps."""
     more = {"compression": caps.pop("compression")} if "compression" in caps else {}
-    return config_in(folder, model=model, budgets=Caps(**caps), **more)
+    return config_in(folder, model=model, budgets=Caps(**caps), tools=FEW_TOOLS, **more)
 
 
 def costs(prompt: int) -> Any:
