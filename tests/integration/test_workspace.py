@@ -19,11 +19,11 @@ from typing import Any
 
 import pytest
 
-from gateway.agent.tools.base import Tool, ToolContext
-from gateway.agent.tools.workspace import ListFilesTool, SearchFilesTool
+from gateway.agent.tools.base import Tool, ToolContext, ToolHost
+from gateway.agent.tools.workspace import list_files, search_files
 from gateway.agent.workspace import tree
 from gateway.agent.workspace.edits import Edit
-from gateway.agent.workspace.folders import Turn, Workspaces, WorkspaceSettings
+from gateway.agent.workspace.folders import Turn, Workspaces, WorkspaceSettings, name_of
 from gateway.agent.workspace.names import names_in
 from gateway.agent.workspace.report import report
 from gateway.agent.workspace.workspace import Workspace
@@ -108,6 +108,14 @@ def test_another_case_is_another_file_and_is_pointed_out(workspace: Workspace) -
     write(workspace, "README.md", "x")
     with pytest.raises(ToolError, match=r"no readme.md in the workspace; there is README.md"):
         workspace.read(["readme.md"])
+
+
+def test_two_conversations_share_no_folder_whatever_the_file_system_makes_of_letters() -> None:
+    chats = ("ab", "aB", "AB", "a/b", "a%2fb", "a%2Fb", "ä", "Ä", "x" * 200, "x" * 199 + "X", "..", ".", "")
+    names = [name_of(SessionKey(platform="p", chat=chat, user=user)) for chat in chats for user in (None, "u", "U")]
+    assert len({name.lower() for name in names}) == len(names)
+    assert not any("/" in name or len(name) > 120 or name.startswith(".") for name in names)
+    assert name_of(SessionKey(platform="telegram", chat="-1001")) == "telegram%2Fchat=-1001"
 
 
 # -- links, and what is no file -------------------------------------------------------------------
@@ -223,7 +231,7 @@ class NoFiles:
         return None
 
 
-async def answer(kind: Callable[[Workspaces], Tool], workspaces: Workspaces, **arguments: Any) -> str:
+async def answer(make: Callable[[ToolHost], Tool | None], workspaces: Workspaces, **arguments: Any) -> str:
     nothing: Any = None
     files: Any = NoFiles()
     session = Session(
@@ -238,7 +246,9 @@ async def answer(kind: Callable[[Workspaces], Tool], workspaces: Workspaces, **a
         reminders=nothing,
         turn="t1",
     )
-    said = await called(kind(workspaces), context, arguments)
+    tool = make(ToolHost(clock=SystemClock(), redact=str, home=workspaces.root.parent))
+    assert tool is not None
+    said = await called(tool, context, arguments)
     assert isinstance(said, str)
     return said
 
@@ -253,41 +263,39 @@ async def test_a_search_finds_names_and_lines_and_leaves_out_what_is_ignored(
     (workspace.folder / "picture.bin").write_bytes(b"\0needle haystack")
     os.mkfifo(workspace.folder / "pipe")
     (workspace.folder / "link").symlink_to("/etc")
-    assert (await answer(SearchFilesTool, workspaces, words="haystack needle")).splitlines() == [
+    assert (await answer(search_files, workspaces, words="haystack needle")).splitlines() == [
         "a.py:2: the NEEDLE in a haystack",
         "lib/needle.txt:2: the NEEDLE in a haystack",
         "out/keep.py:2: the NEEDLE in a haystack",
     ]
-    assert (await answer(SearchFilesTool, workspaces, words="needle", path="lib")).splitlines() == [
+    assert (await answer(search_files, workspaces, words="needle", path="lib")).splitlines() == [
         "lib/needle.txt",
         "lib/needle.txt:2: the NEEDLE in a haystack",
     ]
-    assert (
-        await answer(SearchFilesTool, workspaces, pattern="^f", path="node_modules")
-    ) == "node_modules/a.py:1: first"
-    assert await answer(SearchFilesTool, workspaces, words="nowhere") == "[nothing matches]"
-    listed = (await answer(ListFilesTool, workspaces)).splitlines()
+    assert (await answer(search_files, workspaces, pattern="^f", path="node_modules")) == "node_modules/a.py:1: first"
+    assert await answer(search_files, workspaces, words="nowhere") == "[nothing matches]"
+    listed = (await answer(list_files, workspaces)).splitlines()
     assert {"node_modules/ (left out)", "link (a link)", "pipe (no file)", "lib/needle.txt (31 bytes)"} <= set(listed)
     assert not any(line.startswith((".git/c", "node_modules/a")) for line in listed)
     with pytest.raises(ToolError, match="There is no nowhere"):
-        await answer(ListFilesTool, workspaces, path="nowhere")
+        await answer(list_files, workspaces, path="nowhere")
     with pytest.raises(ToolError, match="is a link"):
-        await answer(SearchFilesTool, workspaces, path="link", words="root")
+        await answer(search_files, workspaces, path="link", words="root")
 
 
 async def test_pages_of_results_hold_each_once(workspaces: Workspaces, workspace: Workspace) -> None:
     for number in range(130):
         (workspace.folder / f"f{number:03}").write_text("x\n")
     found: list[str] = []
-    while more := (await answer(SearchFilesTool, workspaces, words="f", offset=len(found))).splitlines():
+    while more := (await answer(search_files, workspaces, words="f", offset=len(found))).splitlines():
         found += [line for line in more if not line.startswith("[")]
         if not more[-1].startswith("[go on"):
             break
     assert found == [f"f{number:03}" for number in range(130)]
     (workspace.folder / "long").write_text("y\n" * 100)
-    assert (await answer(SearchFilesTool, workspaces, pattern="^y$")).count("\n") == 19, "20 of one file"
-    assert "go on with offset 200" not in await answer(ListFilesTool, workspaces)
-    assert await answer(ListFilesTool, workspaces, offset=500) == "[nothing more]"
+    assert (await answer(search_files, workspaces, pattern="^y$")).count("\n") == 19, "20 of one file"
+    assert "go on with offset 200" not in await answer(list_files, workspaces)
+    assert await answer(list_files, workspaces, offset=500) == "[nothing more]"
 
 
 async def test_a_pattern_that_never_ends_is_ended(
@@ -295,9 +303,9 @@ async def test_a_pattern_that_never_ends_is_ended(
 ) -> None:
     monkeypatch.setattr("gateway.agent.workspace.calls._SECONDS", 0.2)
     write(workspace, "a.txt", "a" * 100_000)
-    assert "took too long" in await answer(SearchFilesTool, workspaces, pattern="(a|aa)+$b")
+    assert "took too long" in await answer(search_files, workspaces, pattern="(a|aa)+$b")
     with pytest.raises(ToolError, match="repeats too much"):
-        await answer(SearchFilesTool, workspaces, pattern="(?:(?:a{500}){500}){500}")
+        await answer(search_files, workspaces, pattern="(?:(?:a{500}){500}){500}")
 
 
 # -- room -----------------------------------------------------------------------------------------

@@ -3,98 +3,79 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
 from typing import Any, Final
 
-from gateway.agent.tools.base import Tool, ToolContext, ToolHost, schema
+from msgspec import Struct
+
+from gateway.agent.tools.base import ToolContext, ToolHost, schema
 from gateway.agent.workspace.folders import Workspaces
 
 _TEXT: Final = {"type": "string"}
 _NUMBER: Final = {"type": "integer"}
+_EDIT: Final = {"type": "object", "properties": {"old": _TEXT, "new": _TEXT}}
 
 
-class ListFilesTool:
-    """Shows what is in the workspace, or in a folder of it."""
+class WorkspaceTool(Struct, frozen=True, kw_only=True):
+    """One of them; its work is the function of `gateway.agent.workspace.calls` that has its name. To write a file twice
+    has the effect of once. A patch is not repeated after a crash: what it looked for may be replaced already."""
 
-    name = "list_files"
-    description = "Lists the workspace, with the files sent here."
-    parameters = schema(path=_TEXT, offset=_NUMBER)
-    read_only = True
-    idempotent = True
-    brings = "files of the workspace"
-    timeout = 30.0
-
-    def __init__(self, workspaces: Workspaces) -> None:
-        self._workspaces = workspaces
-
-    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """A page of files and folders, each with its size."""
-        return await _done(self.name, self._workspaces, arguments, context)
-
-
-class SearchFilesTool:
-    """Finds files by their names, and lines in them."""
-
-    name = "search_files"
-    description = "Finds files of the workspace, and lines in them, by `words` or a regular expression."
-    parameters = schema(words=_TEXT, pattern=_TEXT, path=_TEXT, offset=_NUMBER)
-    read_only = True
-    idempotent = True
-    brings = "files of the workspace"
-    recalls = True  # a file's words are found in the file
-    timeout = 30.0
-
-    def __init__(self, workspaces: Workspaces) -> None:
-        self._workspaces = workspaces
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    workspaces: Workspaces
+    read_only: bool
+    idempotent: bool = True
+    brings: str
+    recalls: bool = True  # a file's words are found in the file
+    timeout: float = 60.0
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """A page of the files whose names match, and of the lines."""
-        return await _done(self.name, self._workspaces, arguments, context)
+        """What was found or done."""
+        work = getattr(import_module("gateway.agent.workspace.calls"), self.name)
+        said: str = await work(self.workspaces, arguments, context)
+        return said
 
 
-class WriteFileTool:
-    """Writes one file, or removes it. Done twice, it has the same effect."""
-
-    name = "write_file"
-    description = "Writes or removes a file of the workspace."
-    parameters = schema("path", path=_TEXT, content=_TEXT, remove={"type": "boolean"})
-    read_only = False
-    idempotent = True
-    brings = ""
-    timeout = 60.0
-
-    def __init__(self, workspaces: Workspaces) -> None:
-        self._workspaces = workspaces
-
-    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """What was done."""
-        return await _done(self.name, self._workspaces, arguments, context)
+def _tool(host: ToolHost, **facts: Any) -> WorkspaceTool | None:
+    return None if host.used_workspaces is None else WorkspaceTool(workspaces=host.used_workspaces, **facts)
 
 
-class PatchTool:
-    """Replaces texts in one file. After a crash it is not run again: what it looked for may be replaced already."""
-
-    name = "patch"
-    description = "Replaces texts in a file of the workspace, all or none; each `old` must be there exactly once."
-    parameters = schema(
-        "path",
-        "edits",
-        path=_TEXT,
-        edits={"type": "array", "items": {"type": "object", "properties": {"old": _TEXT, "new": _TEXT}}},
-    )
-    read_only = False
-    idempotent = False
-    brings = "the file {path}"
-    timeout = 60.0
-
-    def __init__(self, workspaces: Workspaces) -> None:
-        self._workspaces = workspaces
-
-    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """A unified diff."""
-        return await _done(self.name, self._workspaces, arguments, context)
+list_files = partial(
+    _tool,
+    name="list_files",
+    description="Lists the workspace, with the files sent here.",
+    parameters=schema(path=_TEXT, offset=_NUMBER),
+    read_only=True,
+    brings="the names of files",
+)
+search_files = partial(
+    _tool,
+    name="search_files",
+    description="Finds files of the workspace, and lines in them, by `words` or a regular expression.",
+    parameters=schema(words=_TEXT, pattern=_TEXT, path=_TEXT, offset=_NUMBER),
+    read_only=True,
+    brings="files of the workspace",
+)
+write_file = partial(
+    _tool,
+    name="write_file",
+    description="Writes or removes a file of the workspace.",
+    parameters=schema("path", path=_TEXT, content=_TEXT, remove={"type": "boolean"}),
+    read_only=False,
+    brings="",
+)
+patch = partial(
+    _tool,
+    name="patch",
+    description="Replaces texts in a file of the workspace, all or none; each `old` must be there exactly once.",
+    parameters=schema("path", "edits", path=_TEXT, edits={"type": "array", "items": _EDIT}),
+    read_only=False,
+    idempotent=False,
+    brings="the file {path}",
+)
 
 
 async def before_command(workspaces: Workspaces, context: ToolContext) -> None:
@@ -107,13 +88,4 @@ async def after_command(workspaces: Workspaces, context: ToolContext) -> str:
     return await asyncio.to_thread(workspaces.of(context.session.key).look)
 
 
-async def _done(name: str, workspaces: Workspaces, arguments: Mapping[str, Any], context: ToolContext) -> str:
-    said: str = await getattr(import_module("gateway.agent.workspace.calls"), name)(workspaces, arguments, context)
-    return said
-
-
-def _made(kind: Callable[[Workspaces], Tool], host: ToolHost) -> Tool | None:
-    return None if host.used_workspaces is None else kind(host.used_workspaces)
-
-
-TOOLS = tuple(partial(_made, kind) for kind in (ListFilesTool, SearchFilesTool, WriteFileTool, PatchTool))
+TOOLS = (list_files, search_files, write_file, patch)

@@ -6,7 +6,7 @@ import asyncio
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import regex
 
@@ -40,10 +40,7 @@ async def list_files(workspaces: Workspaces, arguments: Mapping[str, Any], conte
 
 async def search_files(workspaces: Workspaces, arguments: Mapping[str, Any], context: ToolContext) -> str:
     """A page of the files whose names match, and of the lines."""
-    words, pattern = arguments.get("words", "").split(), arguments.get("pattern", "")
-    if bool(words) == bool(pattern):
-        raise ToolError("Give either `words` or `pattern`.")
-    sought = _Sought(checked(pattern), ()) if pattern else _Sought.of(words)
+    sought = _sought(arguments.get("words", ""), arguments.get("pattern", ""))
     workspace, names = await _opened(workspaces, arguments, context)
     offset, until = max(0, arguments.get("offset", 0)), context.clock.monotonic() + _SECONDS
     return await asyncio.to_thread(_search, workspace, names, sought, offset, lambda: until - context.clock.monotonic())
@@ -120,22 +117,26 @@ def _line(found: Found, is_out: bool) -> str:
     return f"{path} (a link)" if stat.S_ISLNK(mode) else f"{path} (no file)"
 
 
-class _Sought:
-    """What a line or a name must match: a pattern, and words beside it."""
+class _Sought(NamedTuple):
+    """A pattern, and the words that must stand beside what it matches, in small letters."""
 
-    def __init__(self, pattern: regex.Pattern[str], beside: Sequence[str]) -> None:
-        self.pattern = pattern
-        self._beside = [each.casefold() for each in beside]
-
-    @staticmethod
-    def of(words: Sequence[str]) -> _Sought:
-        """All of these words, whatever their case; the longest is rare, so it is looked for first."""
-        longest, *others = sorted(words, key=len, reverse=True)
-        return _Sought(regex.compile(regex.escape(longest), regex.IGNORECASE, cache_pattern=False), others)
+    pattern: regex.Pattern[str]
+    beside: Sequence[str] = ()
 
     def fits(self, text: str) -> bool:
-        """Say whether the other words are there, too."""
-        return not self._beside or all(each in text.casefold() for each in self._beside)
+        """Say whether the words are there, too."""
+        return all(each in text.casefold() for each in self.beside)
+
+
+def _sought(words: str, pattern: str) -> _Sought:
+    """All of some words, whatever their case, or a pattern. Raises ToolError. The longest word is rare, so it is looked
+    for first."""
+    if bool(words.split()) == bool(pattern):
+        raise ToolError("Give either `words` or `pattern`.")
+    if pattern:
+        return _Sought(checked(pattern))
+    longest, *others = sorted(words.casefold().split(), key=len, reverse=True)
+    return _Sought(regex.compile(regex.escape(longest), regex.IGNORECASE, cache_pattern=False), others)
 
 
 def _search(workspace: Workspace, names: Sequence[str], sought: _Sought, offset: int, left: Callable[[], float]) -> str:

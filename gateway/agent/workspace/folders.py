@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from hashlib import blake2s
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _LONGEST_NAME: Final = 120  # of a folder
 BACKGROUND: Final = ".background"  # the folder of what commands printed that went on after their turn
+_LARGE: Final = re.compile(r"(?<!%)(?<!%.)[A-Z]")
 _KEPT: Final = ".kept"  # the folder of what was there before: no conversation's name begins with a dot
 
 
@@ -83,8 +85,9 @@ class Workspaces(Struct, frozen=True):
 
 
 def name_of(key: SessionKey) -> str:
-    """The name of a conversation's folder. Slashes are escaped, so no name leaves the folder above."""
+    """The name of a conversation's folder. Slashes are escaped, so no name leaves the folder above. Some file systems
+    take large letters for small ones: then the name alone would not tell two conversations apart."""
     name = quote(str(key), safe="=")
-    if len(name) <= _LONGEST_NAME:
+    if len(name) <= _LONGEST_NAME and not _LARGE.search(name):
         return name
     return f"{name[:80]}-{blake2s(name.encode(), digest_size=16).hexdigest()}"

@@ -208,45 +208,33 @@ def _below(at: int, above: str, depth: int, enters: Callable[[Found], bool]) -> 
 
 def wipe(folder: Path) -> None:
     """Remove a folder with all that is in it, whatever its modes and however deep. Raises OSError."""
-    if not folder.exists():
-        return
-    at = os.open(folder, FOLDER)
+    at, moved = os.open(folder, FOLDER), 0
     try:
-        os.fchmod(at, 0o700)
-        number = 0
-
-        def moved_up(inside: int, name: str) -> None:
-            nonlocal number
-            number += 1
-            os.rename(name, f".deep-{number}-{os.getpid()}", src_dir_fd=inside, dst_dir_fd=at)
-
-        while os.listdir(at):
-            _wipe(at, moved_up, 1)
+        while names := os.listdir(at):
+            for name in names:
+                if not _is_folder(at, name):
+                    os.unlink(name, dir_fd=at)
+                    continue
+                with _unlocked(at, name) as inside:
+                    for each in os.listdir(inside):
+                        if _is_folder(inside, each):  # to be emptied later
+                            moved += 1
+                            with _unlocked(inside, each):
+                                os.rename(each, f".moved-{moved}-{os.getpid()}", src_dir_fd=inside, dst_dir_fd=at)
+                        else:
+                            os.unlink(each, dir_fd=inside)
+                os.rmdir(name, dir_fd=at)
     finally:
         os.close(at)
     folder.rmdir()
 
 
-def _wipe(at: int, moved_up: Callable[[int, str], None], depth: int) -> None:
-    for name in os.listdir(at):
-        facts = facts_of(at, name)
-        if facts is None:
-            continue
-        if not stat.S_ISDIR(facts.st_mode):
-            os.unlink(name, dir_fd=at)
-        elif depth >= _DEEPEST:
-            moved_up(at, name)
-        else:
-            inside = _unlocked(at, name)
-            try:
-                _wipe(inside, moved_up, depth + 1)
-            finally:
-                os.close(inside)
-            with suppress(OSError):  # something is new in it: the next round takes that
-                os.rmdir(name, dir_fd=at)
+def _is_folder(at: int, name: str) -> bool:
+    return stat.S_ISDIR(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode)
 
 
-def _unlocked(at: int, name: str) -> int:
+@contextmanager
+def _unlocked(at: int, name: str) -> Iterator[int]:
     """Enter a folder of ours, which a command may have closed to us."""
     try:
         inside = os.open(name, FOLDER, dir_fd=at)
@@ -259,21 +247,21 @@ def _unlocked(at: int, name: str) -> int:
         finally:
             os.close(held)
         inside = os.open(name, FOLDER, dir_fd=at)
-    os.fchmod(inside, 0o700)
-    return inside
+    try:
+        os.fchmod(inside, 0o700)
+        yield inside
+    finally:
+        os.close(inside)
 
 
 def _refusal(error: OSError, at: int, name: str, path: str) -> ToolError:
     """The reason why something cannot be opened, for the model."""
-    there = facts_of(at, name) if error.errno not in (errno.ENAMETOOLONG, errno.EACCES) else None
-    if there is not None and stat.S_ISLNK(there.st_mode):
-        return ToolError(f"{shown(path)} is a link, and links are not followed here.")
-    if there is not None and stat.S_ISDIR(there.st_mode):
-        return ToolError(f"{shown(path)} is a folder, not a file.")
-    if there is not None and stat.S_ISREG(there.st_mode) and error.errno == errno.ENOTDIR:
-        return ToolError(f"{shown(path)} is a file, not a folder.")
-    if there is not None and not stat.S_ISREG(there.st_mode):
-        return ToolError(f"{shown(path)} is no file that can be read, but a pipe, a socket or a device.")
+    there = facts_of(at, name) if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL) else None
+    if there is not None:
+        kinds = {stat.S_IFLNK: "a link, and links are not followed here", stat.S_IFDIR: "a folder, not a file"}
+        kinds[stat.S_IFREG] = "a file, not a folder"
+        other = "no file that can be read, but a pipe, a socket or a device"
+        return ToolError(f"{shown(path)} is {kinds.get(stat.S_IFMT(there.st_mode), other)}.")
     if error.errno == errno.ENOENT:
         with os.scandir(at) as entries:
             alike = next((each.name for each in entries if each.name.casefold() == name.casefold()), "")
