@@ -55,6 +55,7 @@ from gateway.store.sqlite.database import kept_copies
 
 MARKS: Final[Mapping[bool | None, str]] = {True: "ok", False: "FAIL", None: "note"}
 _PROBE_TOKENS = 1_024  # of an answer: one word, and the thoughts before it; some servers refuse to give few
+_NAMED = 20  # skills
 _NUMBER_REFUSED = (400, 422)
 _READ_BY_OTHERS, _WRITTEN_BY_OTHERS = 0o044, 0o022  # of a file's mode
 _PROMPT = "You are asked whether you are there."
@@ -241,7 +242,8 @@ def of_brought(config: Config, skills: Skills) -> Iterator[Finding]:
     for each in home_files(config, Redactor(config.secrets())):
         yield Finding(what="prompt's file", ok=None if each.broken else True, detail=each.said)
     if skills.known:
-        yield Finding(what="skills", ok=True, detail=", ".join(skills.known))
+        more = f" and {len(skills.known) - _NAMED} more" if len(skills.known) > _NAMED else ""
+        yield Finding(what="skills", ok=True, detail=f"{', '.join([*skills.known][:_NAMED])}{more}")
     for where, reason in skills.broken:
         yield Finding(what="skill", ok=None, detail=f"{where}: {reason}")
 

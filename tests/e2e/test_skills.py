@@ -315,6 +315,15 @@ async def test_everything_of_a_conversation_goes_with_it(tmp_path: Path) -> None
         assert await live.gateway.agents.sessions.skills.decided(HOME) == Decided()
 
 
+async def test_who_may_not_have_the_tool_is_shown_no_skills(tmp_path: Path) -> None:
+    put(tmp_path / "skills")
+    config = settings(tmp_path, tools=ToolSettings(offered={"*": ("-skill",)}))
+    async with running(tmp_path, config=config) as live:
+        await live.ask("hello")
+        assert "skill" not in offered(live)
+        assert MARK not in prompt(live)
+
+
 async def test_skills_can_be_switched_off_altogether(tmp_path: Path) -> None:
     put(tmp_path / "skills")
     config = settings(tmp_path, tools=ToolSettings(skills=SkillsSettings(enabled=False)))
