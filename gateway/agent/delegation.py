@@ -95,7 +95,7 @@ class Helpers(Struct, kw_only=True):
     store: Store
     clock: Clock
     budget_usd: float | None = None
-    aside: Callable[[], AbstractContextManager[None]] = nullcontext
+    aside: Callable[[SessionKey], AbstractContextManager[None]] = lambda _: nullcontext()
     _over: dict[SessionKey, asyncio.Event] = field(default_factory=dict)  # that somebody here waits for
 
     async def run(self, caller: Caller, order: Order) -> str:
@@ -108,7 +108,7 @@ class Helpers(Struct, kw_only=True):
             await self._begin(key, caller.source, order, told)
         if order.background:
             return STARTED.format(id=key.helper)
-        with self.aside():
+        with self.aside(caller.session.key):
             return await self._answer(key, caller.alive)
 
     async def _begin(self, key: SessionKey, source: Source, order: Order, told: str) -> None:

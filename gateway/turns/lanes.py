@@ -7,6 +7,7 @@ The store decides which lane may run. This module keeps as many running as confi
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -50,6 +51,7 @@ class Lanes:
         self._run = run
         self.worker = worker
         self._slots = asyncio.Semaphore(concurrent)
+        self._aside: Counter[SessionKey] = Counter()  # how often each lane waits for another
         self._owed = 0  # places that are taken twice
         self._background = background
         self._clock = clock
@@ -70,14 +72,19 @@ class Lanes:
         return self._slots.locked()
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
-        """Let another lane have the caller's place in the block: the caller waits for one. Afterwards more lanes than
+    def aside(self, key: SessionKey) -> Iterator[None]:
+        """Let another lane have the place of the key's in the block, which waits for it. Afterwards more lanes than
         configured may run for a while."""
-        self._slots.release()
+        self._aside[key] += 1
+        if self._aside[key] == 1:
+            self._slots.release()
         try:
             yield
         finally:
-            self._owed += 1
+            self._aside[key] -= 1
+            if not self._aside[key]:
+                del self._aside[key]
+                self._owed += 1
 
     def _leave(self) -> None:
         """A lane ends."""

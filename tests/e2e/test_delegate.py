@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,13 +22,18 @@ from gateway.domain.message import text_of
 from gateway.domain.turn import TurnSettings
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelSettings
+from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
 from gateway.store.port import Store
+from gateway.store.redis import RedisStore
 from gateway.turns.delegated import NOBODY_TO_ASK, PROMPT
 from gateway.turns.limits import STOPPED
-from tests.support.gateway import FakeModel, Gate, KillAt, Live, RecordingEngine, Say, config_in, running
+from tests.support.gateway import FakeAdapter, FakeModel, Gate, KillAt, Live, RecordingEngine, Say, config_in, running
 from tests.support.tools import Payment, payments
 from tests.support.waiting import eventually
+
+if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
+    from tests.support.redis_server import RedisServer
 
 pytest_plugins = ["tests.support.redis_server"]
 
@@ -189,6 +195,35 @@ async def test_a_stop_ends_the_tree(tmp_path: Path, reopened: Callable[[], Store
         last = [text_of((await live.store.transcript(each))[-1]) for each in children]
         assert last == [f"{NOT_FINISHED} {STOPPED}"] * 2
         assert await live.ask("/stop") == "Nothing is running."
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["answered", "stopped"])
+async def test_helpers_work_in_several_processes(tmp_path: Path, redis_server: RedisServer, stopped: bool) -> None:
+    """A process takes three lanes at most: of four, one is the other's."""
+    redis_server.empty()
+    held = Held("one", "two", "three")
+    config = config_in(tmp_path, turns=TurnSettings(concurrent=2))
+
+    def gateway() -> AbstractAsyncContextManager[Live]:
+        store, model = RedisStore(redis_server.url, clock=SystemClock()), FakeModel(held)
+        return running(tmp_path, config=config, model=model, adapter=FakeAdapter(), store=store)
+
+    async with gateway() as one, gateway() as two:
+        await one.tell("look it up")
+        await held.gate.until_waiting(3)
+        running_turns = [each.gateway.running_turns.count() for each in (one, two)]
+        assert sum(running_turns) == 4
+        assert min(running_turns) > 0
+        if stopped:
+            assert await two.ask("/stop") == "Stopping."
+            await eventually(lambda: held.gate.waiting == 0)
+            await one.quiet()
+            assert {each.end_reason for each in await helpers_sessions(one)} == {"done"}
+        else:
+            held.gate.open()
+            said = "together: found one; found two; found three"
+            await eventually(lambda: one.adapter.shown() + two.adapter.shown(), within=20)
+            assert one.adapter.shown() + two.adapter.shown() == [said]
 
 
 async def test_a_turn_that_waits_for_helpers_leaves_them_its_place(tmp_path: Path) -> None:
