@@ -131,16 +131,23 @@ class Helpers(Struct, kw_only=True):
         try:
             while True:
                 alive()
-                is_there = await self.store.running(key) or await self.store.waiting(key, 1)
+                has_ended = await self._has_ended(key)
                 newest = await self.newest(key)
                 if newest is not None and newest.ended_at is not None:
                     return await self.said(newest)
-                if not is_there:
+                if has_ended:
                     await self.over(key)
                     raise ToolError(LOST)
                 await comes_within(over, _LOOK, self.clock)
         finally:
             self._over.pop(key, None)
+
+    async def _has_ended(self, key: SessionKey) -> bool:
+        """Say whether a helper's item has an outcome: then its session has ended, or it is lost."""
+        if await self.store.running(key):
+            return False
+        fates = (await self.store.named(f"{HELPER}{key.helper}", [key.platform])).fates
+        return all(each.outcome is not None for each in fates)
 
     async def newest(self, key: SessionKey) -> Session | None:
         """A helper's session, if it has begun; an ended one says that the helper is over."""
