@@ -392,3 +392,13 @@ async def test_the_scripts_of_a_skill_run_in_the_sandbox_and_cannot_be_changed(t
         assert "forty-two" in said
         assert "Read-only file system" in said
     assert (tmp_path / "skills/weekly-report/SKILL.md").read_text() == REPORT
+
+
+async def test_a_helper_has_the_skills_of_the_conversation_that_it_works_for(tmp_path: Path) -> None:
+    put(tmp_path / "skills")
+    async with running(tmp_path, config=settings(tmp_path)) as live:
+        skills = live.gateway.agents.sessions.skills
+        await skills.keep(HOME, plain("tidy-up"), by="u", at=1.0)
+        await skills.switch(HOME, "weekly-report", on=False)
+        helper = SessionKey(platform="fake", chat="c", helper="h1")
+        assert list(skills.described(await skills.decided(helper))) == ["tidy-up"]

@@ -213,4 +213,4 @@ def _files(folder: Folder) -> list[str]:
 
 
 def _folder(key: SessionKey) -> str:
-    return under(key, "skills")
+    return under(key.caller, "skills")

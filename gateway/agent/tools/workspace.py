@@ -49,7 +49,7 @@ list_files = partial(
     description="Lists the workspace, with the files sent here.",
     parameters=schema(path=_TEXT, offset=_NUMBER),
     read_only=True,
-    brings="the names of files",
+    brings="files of the workspace",
 )
 search_files = partial(
     _tool,
