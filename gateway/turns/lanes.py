@@ -86,13 +86,6 @@ class Lanes:
                 del self._aside[key]
                 self._owed += 1
 
-    def _leave(self) -> None:
-        """A lane ends."""
-        if self._owed:
-            self._owed -= 1
-        else:
-            self._slots.release()
-
     async def serve(self) -> None:
         """Claim and drain lanes until cancelled, or until `stop` was called."""
         async with asyncio.TaskGroup() as group:
@@ -173,7 +166,10 @@ class Lanes:
                     await self._give_back(lease, counted=counted)
             finally:
                 del self._running[lease]
-                self._leave()
+                if self._owed:
+                    self._owed -= 1
+                else:
+                    self._slots.release()
 
     async def _give_back(self, lease: Lease, *, counted: bool) -> None:
         """Let the lane be claimed again. A failed attempt counts, so that the item ends some day."""

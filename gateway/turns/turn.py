@@ -42,7 +42,7 @@ from gateway.context.standing import ended
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter
 from gateway.domain.approval import LABELS, Labels
-from gateway.domain.chat import SCHEDULED, Inbound, Outbound, OutboundKind, Source, readable
+from gateway.domain.chat import SCHEDULED, Inbound, Outbound, OutboundKind, readable
 from gateway.domain.command import CommandCall
 from gateway.domain.message import Message, note_of
 from gateway.domain.session import Session
@@ -401,7 +401,9 @@ class Turns(Struct, kw_only=True):
         """Let a helper do what a turn has handed on, or go on with that."""
         item, access = recorder.item, self.people.pairing.access
         order, source = order_in(item.inbound.text), item.inbound.source
-        metering = self._metering(source, order.event)
+        metering = self.agents.metering.answering(source.user)
+        if order.event.startswith(SCHEDULED):
+            metering = self._within_budget(metering, order.event)
         if (budget := self.agents.sessions.helpers.budget_usd) is not None:
             ends = self.clock.now() + _RUN_REMEMBERED
             own = Cap(name="helper", account=item.inbound.event_id, limit=millionths(budget), resets_at=ends)
@@ -531,10 +533,10 @@ class Turns(Struct, kw_only=True):
             approvals=self.people.approvals, lease=recorder.lease, item=recorder.item, known=known, labels=labels
         )
 
-    def _metering(self, source: Source, event: str) -> Metering:
-        """Return the meter of a turn. A prompt that ran by the clock has a budget of its own."""
-        metering, budget = self.agents.metering.answering(source.user), self.people.reminders.rules.budget_usd
-        if budget is None or not event.startswith(SCHEDULED):
+    def _within_budget(self, metering: Metering, event: str) -> Metering:
+        """Return the meter of a prompt that ran by the clock, which has a budget of its own."""
+        budget = self.people.reminders.rules.budget_usd
+        if budget is None:
             return metering
         account, ends = f"schedule {event}", self.clock.now() + _RUN_REMEMBERED
         return metering.within(Cap(name="schedule", account=account, limit=millionths(budget), resets_at=ends))
@@ -560,7 +562,9 @@ class Turns(Struct, kw_only=True):
         steering: Steering,
     ) -> Agent:
         item, access = recorder.item, self.people.pairing.access
-        metering = self._metering(item.inbound.source, item.inbound.event_id)
+        metering = self.agents.metering.answering(item.inbound.source.user)
+        if item.inbound.kind == "schedule":
+            metering = self._within_budget(metering, item.inbound.event_id)
         fitting = self.agents.fitting(
             compactor=self.agents.compactor(writer=recorder),
             metering=metering,

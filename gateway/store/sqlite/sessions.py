@@ -310,7 +310,8 @@ def _take_over(connection: apsw.Connection, parent_id: str, child: Session, snap
 
 
 def record_calls(connection: apsw.Connection, calls: Iterable[LedgerEntry], session_id: str, key: SessionKey) -> None:
-    """Enter model calls into the ledger."""
+    """Enter model calls into the ledger; those of a helper under its caller's key."""
+    lane = key.text if key.helper is None else key.caller.text
     for call in calls:
         change(
             connection,
@@ -319,7 +320,7 @@ def record_calls(connection: apsw.Connection, calls: Iterable[LedgerEntry], sess
             (
                 *(
                     call.at,
-                    key.caller.text,
+                    lane,
                     key.platform,
                     session_id,
                     call.purpose,
