@@ -21,7 +21,7 @@ from gateway.providers.plugin import ModelPrices, ModelSettings
 from gateway.runtime.errors import ProviderUnavailable
 from gateway.store.records import Cap, Reservation
 from tests.support.fakes import ManualClock
-from tests.support.gateway import FakeAdapter, KillAt, config_in, running
+from tests.support.gateway import FEW_TOOLS, FakeAdapter, KillAt, config_in, running
 from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.waiting import eventually
 
@@ -209,7 +209,7 @@ async def test_a_cheaper_model_answers_where_a_cap_leaves_no_room_and_says_so_on
 
 
 async def test_fifty_turns_at_once_stay_within_a_cap(tmp_path: Path) -> None:
-    config = settings(tmp_path, Caps(daily_usd=0.5))
+    config = settings(tmp_path, Caps(daily_usd=0.5), tools=FEW_TOOLS)
 
     def script(spec: ModelSpec, request: ModelRequest) -> Say:
         return Say(text="yes", prompt=200)

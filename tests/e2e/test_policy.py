@@ -64,7 +64,7 @@ async def test_in_the_program_a_command_runs_unasked_and_finds_its_workspace_alo
         program.send({"id": "e1", "text": "run echo said > it; cat it; pwd"})
         (done,) = await program.until_answered("e1")
         assert "exit code 0\nsaid\n/workspace" in done["text"]
-        program.send({"id": "e2", "text": f"run ls {tmp_path} /proc | grep -c -e legato.db -e nothing; ls"})
+        program.send({"id": "e2", "text": f"run ls '{tmp_path}' /proc | grep -c -e legato.db -e nothing; ls"})
         (looked,) = await program.until_answered("e2")
         assert "exit code 0\n0\nit" in looked["text"].replace(
             f"ls: cannot access '{tmp_path}': No such file or directory\n", ""

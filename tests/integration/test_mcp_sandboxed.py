@@ -43,6 +43,7 @@ async def boxed(home: Path, *habits: str, proxy: ForwardProxy | None = None, **m
     settings = McpServerSettings(
         command=(f"/folders/python/bin/{python.name}", "-I", "-S", f"/folders/server/{RAW.name}"),
         args=(*habits, "tool:run"),
+        env={"LD_LIBRARY_PATH": "/folders/python/lib", **more.pop("env", {})},  # of a Python that is moved
         sandbox=True,
         folders=lent,
         **more,

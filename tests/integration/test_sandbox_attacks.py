@@ -159,9 +159,7 @@ def world(request: pytest.FixtureRequest, bwrap: None, monkeypatch: pytest.Monke
     if request.param == "another user":
         user = SOMEBODY
         monkeypatch.setattr(sandbox, "_group", lambda: None)  # the kernel counts that user's processes
-    build = ROOT / "build"  # in the sandbox there are folders at /tmp and /dev/shm, too
-    build.mkdir(exist_ok=True)
-    root = Path(tempfile.mkdtemp(dir=build))
+    root = Path(tempfile.mkdtemp(dir=place()))
     root.chmod(0o755)
     with_files(root, user)
     abstract = f"legato-{uuid.uuid4().hex}"
@@ -181,6 +179,15 @@ def world(request: pytest.FixtureRequest, bwrap: None, monkeypatch: pytest.Monke
         victim.kill()
         victim.communicate()
         shutil.rmtree(root, ignore_errors=True)
+
+
+def place() -> Path:
+    """Where a world can be: not below a folder that the sandbox has one of its own of, so that a write there tells."""
+    build = ROOT / "build"
+    build.mkdir(exist_ok=True)
+    places = [Path("/srv"), build, Path.home()] if os.geteuid() == 0 else [build, Path.home()]
+    own = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))
+    return next(each for each in places if each.is_dir() and not any(map(each.is_relative_to, own)))
 
 
 def keep_key() -> None:

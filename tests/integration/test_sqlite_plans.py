@@ -35,7 +35,7 @@ EXPENSIVE = re.compile(r"\bSCAN\b|TEMP B-TREE|INDEX outbox_of_lane")
 ALLOWED = re.compile(r"SCAN (CONSTANT ROW|o$|\(subquery|message_search|json_each|f VIRTUAL TABLE)")
 
 # All the rows that a chat ever had: walked from one end, to a LIMIT.
-WALKED = re.compile(r" LIMIT \?$")
+WALKED = re.compile(r" LIMIT \?$|ORDER BY seq DESC LIMIT 16\)")
 
 # A handful of rows of one session or item, or a report for people: sorting them is as good as free.
 SORTED = re.compile(r"FROM (compactions|signals|ledger) ")
