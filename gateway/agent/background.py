@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
@@ -40,6 +40,7 @@ _LARGEST: Final = 10_000_000  # bytes of an output that are kept from its beginn
 _TAIL: Final = 3_000  # bytes of its end: those that are told, and those that are kept beyond the largest
 _LOOK: Final = 0.5  # seconds between two looks at whether it is to end
 _PATIENCE: Final = 10.0  # seconds for one to end that was asked to
+_REF: Final = "background:"  # begins the `ref` of a command, before its number
 RESTARTED: Final = "ended by a restart of the program that ran it; it was not begun again"
 STOPPED: Final = "ended, as was asked"
 
@@ -151,6 +152,24 @@ class BackgroundCommands(Struct, frozen=True, kw_only=True):
         await self._end(self.folder(key), running)
         return len(running)
 
+    def texts(self, key: SessionKey) -> Iterator[tuple[str, str]]:
+        """Each command with all that it printed, by its ref. It reads files."""
+        folder = self.folder(key)
+        for each in _standings(folder):
+            printed = b""
+            with suppress(OSError):
+                printed = _at(folder, each.begun, "txt").read_bytes()
+            yield f"{_REF}{each.begun.number}", f"{each.begun.command}\n{printed.decode(errors='replace')}"
+
+    async def forget(self, key: SessionKey, refs: Collection[str]) -> None:
+        """End the commands of these refs, and keep nothing of them."""
+        folder = self.folder(key)
+        standings = await asyncio.to_thread(self.standings, key)
+        gone = [each for each in standings if f"{_REF}{each.begun.number}" in refs]
+        await self._end(folder, [each.begun for each in gone if not each.outcome])
+        for each in gone:
+            await asyncio.to_thread(_remove, folder, each.begun)
+
     async def recover(self) -> None:
         """Wake the conversations whose commands a restart has ended, or a crash."""
         for folder, begun in await asyncio.to_thread(self._left):
@@ -221,6 +240,8 @@ class BackgroundCommands(Struct, frozen=True, kw_only=True):
     async def _finish(self, folder: Path, begun: Begun, outcome: str) -> None:
         """Have the conversation know. A crash before the file is there repeats that, and it is heard once."""
         key = SessionKey.parse(begun.key)
+        if not _at(folder, begun, "json").exists():
+            return  # forgotten meanwhile
         if outcome != STOPPED:
             standing = Standing(begun=begun, outcome=outcome)
             text = await asyncio.to_thread(self._told, key, standing)

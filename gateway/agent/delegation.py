@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, Final
 
 from msgspec import Struct, convert, field, to_builtins
@@ -39,6 +39,7 @@ LOST: Final = "The helper ended without an answer. Do it yourself, or call anoth
 SIGNED: Final = "{answer}\n\n[the helper's session is {id}: {messages} messages{cost}]"
 
 _LOOK: Final = 1.0  # seconds between two looks at a helper of another process
+_PATIENCE: Final = 10.0  # seconds for one to end that was stopped
 _LANE: Final = 1_000_000  # items: a helper's lane holds one
 _OPEN: Final = "open"  # the note about helpers that are not over; every other note is named after one that is
 _OVER: Final = "1"
@@ -194,6 +195,15 @@ class Helpers(Struct, kw_only=True):
         for name in sorted(ending):
             await self.store.signal(replace(key, helper=name), "stop", self.clock.now())
         return len(ending)
+
+    async def end(self, key: SessionKey) -> None:
+        """End the helpers of a conversation, and return when none works any more, or after some seconds."""
+        await self.stop(key, background=True)
+        with suppress(TimeoutError):
+            async with self.clock.limit(_PATIENCE):
+                for each in await self.of(key):
+                    while await self.store.running(replace(key, helper=each.id)):
+                        await self.clock.sleep(_LOOK / 4)
 
     async def is_stopped(self, key: SessionKey) -> bool:
         """Say whether a helper is to end, or is forgotten."""

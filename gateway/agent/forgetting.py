@@ -11,10 +11,12 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
+from itertools import chain
 from typing import Final, TypeVar
 
 from msgspec import Struct
 
+from gateway.agent.background import BackgroundCommands
 from gateway.agent.choices import choices, folder_of, forget_choices
 from gateway.agent.files.quota import give_back
 from gateway.agent.holding import Copies, Holding, Note, counted_notes, holding
@@ -105,6 +107,7 @@ class Forgetter(Struct, frozen=True, kw_only=True):
     redact: Redact
     clock: Clock
     workspaces: Workspaces
+    background: BackgroundCommands
     adapters: Sequence[Adapter] = ()
 
     async def contents(self, key: SessionKey) -> Contents:
@@ -171,16 +174,22 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         return replace(found, exchanges=said, messages=frozenset(), others=len(found.exchanges) - len(said))
 
     async def _in_workspace(self, key: SessionKey, found: Callable[[str], T]) -> dict[str, T]:
-        """What is found in each content of a workspace, the earlier ones as well, by its ref."""
+        """What is found in each content of a workspace, the earlier ones as well, and in each command that ran in the
+        background, by its ref."""
         if not self.workspaces.has(key):
             return {}
         workspace, texts = self.workspaces.of(key), import_module("gateway.agent.workspace.forgotten").texts
-        return await asyncio.to_thread(lambda: {ref: found(text) for ref, text in texts(workspace)})
+
+        def all_found() -> dict[str, T]:
+            return {ref: found(text) for ref, text in chain(texts(workspace), self.background.texts(key))}
+
+        return await asyncio.to_thread(all_found)
 
     async def _forget_in_workspace(self, deed: Deed) -> None:
         key = deed.forgetting.key
         if self.workspaces.has(key):
             forget = import_module("gateway.agent.workspace.forgotten").forget
+            await self.background.forget(key, deed.forgetting.files)
             holds = deed.held.holds if deed.held else lambda _: False
             await asyncio.to_thread(forget, self.workspaces.of(key), deed.forgetting.files, holds)
 
@@ -324,6 +333,8 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         """Let the store forget, and forget the process's own copies. `of_list`: a part of the list that was shown last,
         whose other parts may be asked for."""
         forgetting, tip = deed.forgetting, contents.tip
+        if lease is not None:
+            await self.sessions.helpers.end(forgetting.key)  # they would write on, and wake it with what is forgotten
         await self._erase_helpers(forgetting.key, forgetting.id)
         for session in contents.sessions:
             self.sessions.let_go(session)
@@ -352,6 +363,8 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         """Erase what the helpers of a conversation read and wrote, which may repeat anything that was said in it."""
         for each in await self.sessions.helpers.keys(key):
             await self.store.erase(None, Erasure(id=lasting_id("f", deed, each), key=each, at=self.clock.now()))
+        for left in await self.sessions.helpers.of(key):
+            await self.sessions.helpers.over(replace(key, helper=left.id))
 
     async def _engine_forgets(self, contents: Contents, gone: Iterable[str]) -> None:
         """Have a stranger's context engine forget messages, too: the newest session's knows all of a key."""
@@ -410,6 +423,9 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         were read."""
         key, engines = erasure.key, self.sessions.engines
         if erasure.before is None:
+            if lease is not None:
+                await self.sessions.helpers.end(key)
+            await self.background.end_all(key)  # a folder in which a command writes is never empty
             await asyncio.to_thread(self.workspaces.remove, key)
             await self._erase_helpers(key, erasure.id)
         kept, copies = await self.store.kept_files(key, _EVERY), engines.keeps_copies

@@ -357,6 +357,7 @@ def _agents(base: _Base, parts: Parts) -> tuple[Agents, list[Callable[[], Awaita
             clock=clock,
             adapters=list(base.adapters.values()),
             workspaces=Workspaces(config.home.absolute() / "workspaces", config.tools.workspace),
+            background=base.running_turns.background,
         ),
         metering=metering,
         embeddings=_embeddings(base, metering),

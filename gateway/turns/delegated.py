@@ -86,7 +86,7 @@ class HelperTurn(Struct, kw_only=True):
             outcome = await self._work(order, session)
             session = await helpers.newest(item.key)
         assert session is not None, "it was opened"
-        if order.background:
+        if order.background and not await helpers.is_stopped(item.key):
             await self._wake(order, session)
         if session.ended_at is None:
             await self.agents.sessions.end(self.recorder.lease, session, "done", goes_on=True)

@@ -182,6 +182,8 @@ class Turns(Struct, kw_only=True):
             return Ending(outcome="answered")
         if not await self.people.pairing.lets_in(item.inbound.source):
             return await self._shut_out(item)
+        if item.inbound.kind == "ended" and not await self.store.sessions(item.key, 1):
+            return Ending(outcome="refused")  # what it was begun for is forgotten
         if (call := item.inbound.command) is not None:
             return await self._command(recorder, call)
         if (implied := self.commands.registry.implied(item)) is not None:

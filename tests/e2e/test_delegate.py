@@ -192,6 +192,7 @@ async def test_a_stop_ends_the_tree(tmp_path: Path, reopened: Callable[[], Store
         assert live.gateway.running_turns.count() == 0
         assert await live.gateway.agents.sessions.helpers.of(HOME) == []
         children = await helpers_sessions(live)
+        assert not [each for each in live.adapter.shown() if "I go on by myself" in each], "they know what they stopped"
         last = [text_of((await live.store.transcript(each))[-1]) for each in children]
         assert last == [f"{NOT_FINISHED} {STOPPED}"] * 2
         assert await live.ask("/stop") == "Nothing is running."
@@ -317,6 +318,27 @@ async def test_forgetting_takes_what_helpers_read_with_it(tmp_path: Path, reopen
         await eventually(lambda: len(live.adapter.shown()) >= 3)
         assert await helpers_sessions(live) == []
         assert await live.store.search("NAME", None, 5) == []
+
+
+@pytest.mark.parametrize("what", ["everything", "NAME"])
+async def test_forgetting_ends_the_helpers_that_work(tmp_path: Path, reopened: Callable[[], Store], what: str) -> None:
+    held = Held("where NAME lives", background=True)
+    async with running(tmp_path, model=FakeModel(held), store=reopened()) as live:
+        await live.ask("look up where NAME lives")
+        await held.gate.until_waiting(1)
+        await live.tell(f"/forget {what}")
+        if what != "everything":
+            await eventually(lambda: len(live.adapter.shown()) == 2)
+            await live.tell("/forget all")
+        await eventually(lambda: live.adapter.shown("c", "question"))
+        await live.tell("y")
+        await eventually(lambda: live.adapter.shown()[-1].startswith("Forgot "))
+        await live.quiet()
+        assert live.model.closed_early == 1
+        assert live.adapter.shown()[-1].startswith("Forgot ")
+        assert await helpers_sessions(live) == []
+        assert await live.gateway.agents.sessions.helpers.of(HOME) == []
+        assert "A helper works" not in await live.ask("/status")
 
 
 async def test_its_session_ends_once_is_in_no_list_and_teaches_nobody(tmp_path: Path) -> None:

@@ -202,3 +202,34 @@ async def test_what_a_helper_begins_wakes_the_conversation_that_it_works_for(tmp
         assert await live.ask("go") == "it is begun"
         await eventually(lambda: live.adapter.shown()[-1] == "woken")
         await live.quiet()
+
+
+async def test_everything_is_forgotten_while_a_command_writes(tmp_path: Path, reopened: Opened) -> None:
+    command = "while :; do mkdir -p a b; echo x > a/f; echo x > f; rm -rf a b f; done"
+    model = FakeModel(in_turn(call(command, background=True), Say(text="begun"), then=echo))
+    async with running(tmp_path, model=model, store=reopened()) as live:
+        assert await live.ask("go") == "begun"
+        workspaces = live.gateway.agents.workspaces
+        tip = await live.tip()
+        assert tip is not None
+        await live.tell("/forget everything")
+        await eventually(lambda: live.adapter.shown("c", "question"))
+        await live.tell("y")
+        await eventually(lambda: live.adapter.shown()[-1].startswith("Forgot "))
+        assert not workspaces.has(tip.key)
+        assert await live.ask("/status") == "Nothing is running.\nNo session yet; your next message starts one."
+
+
+async def test_forgetting_some_words_takes_what_commands_printed(tmp_path: Path) -> None:
+    model = FakeModel(in_turn(call("echo dear NAME", background=True), Say(text="begun"), Say(text="ended"), then=echo))
+    async with running(tmp_path, model=model) as live:
+        assert await live.ask("go") == "begun"
+        await eventually(lambda: live.adapter.shown()[-1] == "ended")
+        await live.tell("/forget NAME")
+        await eventually(lambda: "The words stand in 1 file, too" in live.adapter.shown()[-1])
+        await live.tell("/forget all")
+        await eventually(lambda: live.adapter.shown("c", "question"))
+        await live.tell("y")
+        await eventually(lambda: live.adapter.shown()[-1].startswith("Forgot "))
+        kept = live.gateway.running_turns.background.root
+        assert [path for path in kept.rglob("*") if path.is_file()] == []

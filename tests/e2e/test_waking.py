@@ -129,6 +129,23 @@ async def test_its_words_are_nobodys_and_bind_nobody(tmp_path: Path) -> None:
         assert "person" not in note_of(message)
 
 
+async def test_what_ended_before_everything_was_forgotten_wakes_nobody(
+    tmp_path: Path, reopened: Callable[[], Store]
+) -> None:
+    begin, model = Begin(), FakeModel(in_turn(BEGIN, Say(text="running"), then=echo))
+    async with running(tmp_path, model=model, tools=[begin], store=reopened()) as live:
+        await live.ask("test it")
+        await live.tell("/forget everything")
+        await eventually(lambda: live.adapter.shown("c", "question"))
+        await begin.ended()
+        await live.tell("y")
+        await eventually(lambda: live.adapter.shown()[-1].startswith("Forgot "))
+        await live.quiet()
+        assert woken(live) == []
+        assert live.adapter.shown()[-1].startswith("Forgot ")
+        assert await live.tip() is None
+
+
 async def test_a_long_text_is_cut_and_a_full_lane_takes_it_all_the_same(tmp_path: Path) -> None:
     begin = Begin()
     async with running(tmp_path, model=FakeModel(in_turn(BEGIN, Say(text="running"))), tools=[begin]) as live:

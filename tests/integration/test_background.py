@@ -164,6 +164,35 @@ async def test_what_is_forgotten_ends_and_leaves_nothing(tmp_path: Path) -> None
     assert (ended, woken.texts, kept.standings(KEY)) == (["ended"], [], [])
 
 
+async def test_commands_that_hold_what_is_forgotten_end_and_leave_nothing(tmp_path: Path) -> None:
+    woken, ended = Woken(), list[str]()
+    kept = commands(tmp_path, woken)
+    await kept.begin(KEY, SOURCE, "pay NAME", runs(asyncio.Event().wait, ended))
+    await kept.begin(KEY, SOURCE, "make", runs(asyncio.Event().wait, ended))
+    await kept.begin(KEY, SOURCE, "cat", prints(b"dear NAME\n"))
+    await eventually(lambda: woken.texts and kept.folder(KEY).joinpath("2.txt").exists())
+    assert [ref for ref, text in kept.texts(KEY) if "NAME" in text] == ["background:1", "background:3"]
+    await kept.forget(KEY, ["background:1", "background:3", "kept:4"])
+    assert [each.begun.number for each in kept.standings(KEY)] == [2]
+    assert {path.name for path in kept.folder(KEY).iterdir()} == {"2.json", "2.txt"}
+    assert (ended, len(woken.texts)) == (["ended"], 1)
+    await kept.end_all(KEY)
+
+
+async def test_one_that_ends_by_itself_while_it_is_forgotten_wakes_nobody(tmp_path: Path) -> None:
+    woken = Woken()
+    kept = commands(tmp_path, woken)
+
+    async def work(_: KeptOutput) -> str:
+        kept.folder(KEY).joinpath("1.json").unlink()
+        return "exit code 0"
+
+    await kept.begin(KEY, SOURCE, "true", work)
+    await kept.jobs.idle()
+    assert woken.texts == []
+    assert not kept.folder(KEY).joinpath("1.done").exists()
+
+
 async def test_a_command_that_cannot_be_started_says_so(tmp_path: Path) -> None:
     async def work(_: KeptOutput) -> str:
         raise FileNotFoundError("no bwrap")
