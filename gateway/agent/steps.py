@@ -22,13 +22,17 @@ from gateway.agent.waking import Waking
 from gateway.domain.message import Message, ToolCall, note_of, tool_result
 from gateway.domain.session import Session
 from gateway.runtime.clock import Clock
+from gateway.runtime.errors import ToolError
 from gateway.runtime.points import Points
+from gateway.runtime.structs import replace
 from gateway.store.records import ToolIntent
 
 SKILL: Final = "skill"
 NARROWED: Final = (
     "Error: {tool} was not called: a skill that you use allows only {tools}, until your answer. Say so if it is needed."
 )
+
+NOT_FOR_HELPERS: Final = "A helper can have none of these tools. It can have: {tools}."
 
 
 @dataclass(slots=True, kw_only=True)
@@ -213,6 +217,13 @@ class ToolSteps:
         self.points("turn.step_recorded")
 
     async def _delegate(self, conversation: Conversation, order: Order) -> str:
+        if self._only is not None:  # a skill in use allows those who work for it no more
+            named = self._only.intersection(order.tools or self._only)
+            if not named:
+                raise ToolError(NOT_FOR_HELPERS.format(tools=", ".join(self._may_have(sorted(self._only)))))
+            order = replace(order, tools=tuple(sorted(named)))
+        if order.tools and not self._may_have(order.tools):
+            raise ToolError(NOT_FOR_HELPERS.format(tools=", ".join(self._may_have(self.toolbox.installed))))
         holder = next(message for message in conversation.newest_first() if message.get("tool_calls"))
         caller = HelpersCaller(
             session=conversation.stored.session,
@@ -223,6 +234,11 @@ class ToolSteps:
             alive=self.observer.alive,
         )
         return await self.helpers.run(caller, order)
+
+    def _may_have(self, names: Iterable[str]) -> list[str]:
+        """Return those of these tools that a helper can be given."""
+        toolbox = self.toolbox.for_helper(())
+        return [name for name in names if toolbox.has(name, self.caller)]
 
     async def _engine_tools(self, conversation: Conversation) -> Mapping[str, Callable[..., Awaitable[str]]]:
         async def run(name: str, arguments: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from gateway.agent.skills.skill import named
 from gateway.agent.tools.shell import quoted_lines
 from gateway.commands.base import Answer, CommandContext, command
 from gateway.domain.approval import LABELS
-from gateway.domain.chat import SessionKey, is_shared, speaker
+from gateway.domain.chat import SessionKey, is_shared, one_line, speaker
 from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
 
@@ -66,7 +66,8 @@ async def _listed(ctx: CommandContext, known: Skills) -> str:
     ]
     lines += [f"{name}: off here" for name in sorted(decided.off)]
     for name in await asyncio.to_thread(known.waiting, ctx.key, decided):
-        lines.append(f"{name}: lies in our workspace, and waits for your yes: /skills on {name} shows it")
+        shown = one_line(name)
+        lines.append(f"{shown}: lies in our workspace, and waits for your yes: /skills on {shown} shows it")
     return "\n".join([*lines, _HOW]) if lines else _NONE
 
 

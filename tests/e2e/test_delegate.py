@@ -265,6 +265,14 @@ async def test_a_helper_has_the_tools_that_are_named_and_asks_nobody(tmp_path: P
         assert live.adapter.shown("c", "question") == []
 
 
+async def test_tools_that_no_helper_can_have_are_told_and_no_helper_begins(tmp_path: Path) -> None:
+    async with running(tmp_path, model=FakeModel(Script("look", tools=["Bash", "todo"]))) as live:
+        answer = await live.ask("look it up")
+        assert answer.startswith("together: Error: A helper can have none of these tools. It can have: clock, ")
+        assert "todo" not in answer
+        assert await helpers_sessions(live) == []
+
+
 async def test_a_long_answer_is_kept_as_a_file_and_the_window_stays_small(tmp_path: Path) -> None:
     script = Script("one", answer=f"result: {LONG}")
     async with running(tmp_path, model=FakeModel(script)) as live:

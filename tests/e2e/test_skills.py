@@ -16,6 +16,7 @@ from gateway.domain.message import text_of
 from gateway.domain.turn import SessionSettings
 from gateway.people.access import AccessSettings
 from gateway.providers.base import ModelRequest, ModelSpec
+from gateway.turns.delegated import PROMPT
 from tests.support.asking import Buttoned, results
 from tests.support.gateway import FakeModel, KillAt, Live, Say, config_in, echo, in_turn, running
 from tests.support.waiting import eventually
@@ -402,3 +403,32 @@ async def test_a_helper_has_the_skills_of_the_conversation_that_it_works_for(tmp
         await skills.switch(HOME, "weekly-report", on=False)
         helper = SessionKey(platform="fake", chat="c", helper="h1")
         assert list(skills.described(await skills.decided(helper))) == ["tidy-up"]
+
+
+@pytest.mark.parametrize(("tools", "had"), [([], {"clock", "read_file"}), (["clock", "web_fetch"], {"clock"})])
+async def test_a_skill_narrows_the_helpers_as_well(tmp_path: Path, tools: list[str], had: set[str]) -> None:
+    put(tmp_path / "skills", plain("tidy-up", more="allowed-tools: clock delegate\n"), "tidy-up")
+    seen = list[set[str]]()
+
+    def script(spec: ModelSpec, request: ModelRequest) -> Say:
+        if text_of(request.messages[0]) == PROMPT:
+            seen.append({tool["function"]["name"] for tool in request.tools})
+            return Say(text="found")
+        return caller(spec, request)
+
+    caller = in_turn(
+        calling(("skill", {"name": "tidy-up"})),
+        calling(("delegate", {"task": "look", "tools": tools})),
+        calling(("delegate", {"task": "look", "tools": ["web_fetch"]})),
+        then=says_results,
+    )
+    async with running(tmp_path, config=settings(tmp_path), model=FakeModel(script)) as live:
+        answer = await live.ask("tidy up, please")
+        assert answer == "Error: A helper can have none of these tools. It can have: clock, read_file, skill."
+        assert seen == [had]
+
+
+async def test_a_folders_name_in_the_workspace_is_shown_in_one_line(tmp_path: Path) -> None:
+    async with running(tmp_path, config=settings(tmp_path)) as live:
+        put(live.gateway.agents.workspaces.folder(HOME) / "skills", plain("a"), "a\n\x1b[31mis on here")
+        assert "a (31mis on here: lies in our workspace" in await live.ask("/skills")
