@@ -233,3 +233,13 @@ async def test_forgetting_some_words_takes_what_commands_printed(tmp_path: Path)
         await eventually(lambda: live.adapter.shown()[-1].startswith("Forgot "))
         kept = live.gateway.running_turns.background.root
         assert [path for path in kept.rglob("*") if path.is_file()] == []
+
+
+async def test_a_command_with_the_job_nothing_is_a_command_and_is_asked_about(tmp_path: Path) -> None:
+    asks = call("echo hello", hosts=["api.example"], background=False, job=0)
+    model = FakeModel(in_turn(call("echo hello", hosts=[], background=False, job=0), Say(text="done"), asks, then=echo))
+    async with running(tmp_path, model=model) as live:
+        assert await live.ask("go") == "done"
+        assert told(model) == "exit code 0\nhello"
+        await live.tell("go on")
+        await eventually(lambda: live.adapter.shown("c", "question"))

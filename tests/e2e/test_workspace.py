@@ -244,3 +244,13 @@ async def test_what_a_command_changes_is_taken_back(tmp_path: Path) -> None:
             "b.txt": "b\n",
             "sent.txt": "sent\n",
         }
+
+
+async def test_a_file_is_removed_also_by_a_model_that_fills_in_everything(tmp_path: Path) -> None:
+    wrote = calls(("write_file", {"path": "a.txt", "content": "words"}))
+    model = FakeModel(
+        in_turn(wrote, calls(("write_file", {"path": "a.txt", "content": "", "remove": True})), then=echo)
+    )
+    async with running(tmp_path, model=model) as live:
+        await live.ask("go")
+        assert told(model)[-1] == "Removed a.txt."

@@ -183,7 +183,7 @@ class SandboxedShell:
     def question(self, arguments: Mapping[str, Any]) -> str | None:
         """The whole command, the folders that it may write in, and the hosts that it may reach; None if it names
         none."""
-        if arguments.get("job") is not None:
+        if arguments.get("job"):
             return None
         command, hosts = _unseen(arguments), self._reach.beyond(arguments.get("hosts", ()))
         written = [each.name for each in self._folders if each.write and _names(command, each)]
@@ -195,7 +195,7 @@ class SandboxedShell:
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """Run the command, and return its end and its output: both streams, in the order in which they came. What
         it changes in the workspace is the turn's doing. What goes on in the background is begun, looked at or ended."""
-        if (job := arguments.get("job")) is not None:
+        if job := arguments.get("job"):  # some models fill in everything: no command has the number 0
             return await self._about(context.session.key.caller, job, arguments["command"])
         if arguments.get("background"):
             return await self._begun(arguments, context)

@@ -48,8 +48,10 @@ async def search_files(workspaces: Workspaces, arguments: Mapping[str, Any], con
 
 async def write_file(workspaces: Workspaces, arguments: Mapping[str, Any], context: ToolContext) -> str:
     """What was done."""
-    content = arguments.get("content")
-    if (content is None) != arguments.get("remove", False):
+    content, removes = arguments.get("content"), arguments.get("remove", False)
+    if removes and not content:  # some models fill in everything, with nothing
+        content = None
+    if (content is None) != removes:
         raise ToolError("Give either `content` or `remove: true`.")
     workspace, names = await _opened(workspaces, arguments, context)
     path = shown("/".join(names))
