@@ -15,6 +15,7 @@ from gateway.agent.caps import Caps
 from gateway.agent.delegation import NOT_FINISHED
 from gateway.agent.memory.snapshot import MemorySettings
 from gateway.agent.tools.delegate import DelegateSettings
+from gateway.agent.waking import MOST_IN_A_ROW, TOO_OFTEN
 from gateway.app.config.models import ToolSettings
 from gateway.cli.reports import session_rows, show_row
 from gateway.domain.chat import SessionKey
@@ -263,6 +264,27 @@ async def test_a_helper_has_the_tools_that_are_named_and_asks_nobody(tmp_path: P
         assert pay.paid == [5]
         assert NOBODY_TO_ASK in text_of(live.model.requests[-1].messages[-1])
         assert live.adapter.shown("c", "question") == []
+
+
+async def test_a_conversation_that_only_wakes_itself_comes_to_an_end(tmp_path: Path) -> None:
+    seen = list[str]()
+
+    def model(spec: ModelSpec, request: ModelRequest) -> Say:
+        last = request.messages[-1]
+        if is_helper(request):
+            return Say(text="nothing new")
+        if last["role"] == "tool":
+            seen.append(text_of(last))
+            return Say(text="waiting")
+        return calls(f"look {len(seen)}", background=True)
+
+    async with running(tmp_path, model=FakeModel(model)) as live:
+        await live.ask("tell me when it changes")
+        await eventually(lambda: TOO_OFTEN in (seen or [""])[-1])
+        await live.quiet()
+        assert len(seen) == MOST_IN_A_ROW + 1
+        await live.ask("go on")
+        assert "works in the background" in seen[MOST_IN_A_ROW + 1]
 
 
 async def test_tools_that_no_helper_can_have_are_told_and_no_helper_begins(tmp_path: Path) -> None:

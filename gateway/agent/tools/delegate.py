@@ -9,6 +9,7 @@ from pydantic import Field
 
 from gateway.agent.delegation import Order
 from gateway.agent.tools.base import ToolContext, ToolHost, schema
+from gateway.agent.waking import refuse_more
 from gateway.domain.settings import Flag, Section, SpendCap
 from gateway.runtime.errors import ToolError
 
@@ -54,6 +55,8 @@ class DelegateTool:
             raise ToolError("`task` is empty: say what the helper is to do.")
         if context.delegate is None:
             raise ToolError("There are no helpers here; do it yourself.")
+        if arguments.get("background"):
+            refuse_more(context.newest_first())
         return await context.delegate(
             Order(
                 task=arguments["task"],

@@ -26,6 +26,7 @@ from gateway.agent.background import SEEN_AS, BackgroundCommands, KeptOutput
 from gateway.agent.tools.base import ToolContext, ToolHost, schema
 from gateway.agent.tools.way_out import WayOut
 from gateway.agent.tools.workspace import after_command, before_command
+from gateway.agent.waking import refuse_more
 from gateway.agent.workspace.folders import Workspaces, name_of
 from gateway.domain.chat import SessionKey
 from gateway.domain.settings import AList, Contradiction, Flag, Hosts, Seconds, Section, Text
@@ -229,6 +230,7 @@ class SandboxedShell:
         command, key = _unseen(arguments), context.session.key
         if context.source is None:
             raise ToolError("Nothing can run in the background here.")
+        refuse_more(context.newest_first())
         await before_command(self._workspaces, context)
 
         async def work(output: KeptOutput) -> str:
