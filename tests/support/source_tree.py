@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import subprocess
 from collections.abc import Iterator
 from fnmatch import fnmatch
@@ -54,7 +55,11 @@ def modules(*rooms: str) -> Iterator[Path]:
 @cache
 def parsed(path: Path) -> ast.Module:
     """The syntax tree of a Python file."""
-    return ast.parse(path.read_text(), str(path))
+    gc.disable()  # what a collection ends may be logged with its place, and Python 3.11 cannot parse that amid a parse
+    try:
+        return ast.parse(path.read_text(), str(path))
+    finally:
+        gc.enable()
 
 
 @cache
