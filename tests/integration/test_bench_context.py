@@ -95,6 +95,7 @@ async def test_without_compaction_a_conversation_ends(tmp_path: Path, counter: T
     assert figures.compactions == 0
 
 
+@pytest.mark.slow
 async def test_the_same_seed_gives_the_same_record(tmp_path: Path, counter: TokenCounter) -> None:
     one, two = [await replayed(tmp_path / name, counter, "compressor", "drops 30%", turns=SHORT) for name in ("a", "b")]
     assert one == two

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.bench.context import drift
 
 
+@pytest.mark.slow
 def test_what_was_said_once_in_the_first_hour_stays_in_view() -> None:
     found = drift.measure([3], 16_000)
     table = list(drift.render(found))
