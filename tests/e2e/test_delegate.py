@@ -239,7 +239,8 @@ async def test_a_fourth_helper_is_refused_and_a_helper_calls_none(tmp_path: Path
     script = Script("one", "two", "three", "four")
     async with running(tmp_path, model=FakeModel(script)) as live:
         answer = await live.ask("look it up")
-        assert "found one; found two; found three; Error: 3 helpers" in answer
+        assert answer.count("found ") == 3  # the calls of an answer run side by side: any of them may be the fourth
+        assert answer.count("Error: 3 helpers") == 1
         (asked, *_) = [each for each in live.model.requests if is_helper(each)]
         names = {tool["function"]["name"] for tool in asked.tools}
         assert {"clock", "read_file", "search_history"} <= names
