@@ -33,12 +33,11 @@ DIALECTS: Final[Mapping[str, tuple[str, ...]]] = {
         f"<{bars}DSML{bars}{name}{end}": (f"</{bars}DSML{bars}{name}>",)
         for bars in ("｜", "｜｜", "|", "||", "‖")  # one in the template; models write others
         for name, end in (
-            *(("tool_calls", ">"), ("function_calls", ">")),  # DeepSeek V4, V3.2
-            *(
-                ("invoke", " name="),
-                (" calls", ">"),
-                (" invoke", " name="),
-            ),  # as models write them without the template
+            ("tool_calls", ">"),  # DeepSeek V4
+            ("function_calls", ">"),  # V3.2
+            ("invoke", " name="),  # and as models write them without the template
+            (" calls", ">"),
+            (" invoke", " name="),
         )
     },
 }

@@ -290,9 +290,6 @@ class Entries:
             made[0] = {**made[0], "extra_content": UNSIGNED}
         return made
 
-    def _calls_of(self, calls: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        return [_encode_call(call, self._id_limit) for call in calls]
-
     def _own_id(self, call: ToolCall) -> dict[str, Any]:
         return {"id": call["id"]} if self._id_limit == ID_LIMIT else {}
 
