@@ -49,7 +49,7 @@ from gateway.agent.tools.base import Tool, ToolHost
 from gateway.agent.tools.offer import OWN, OfferRule, PlaceRule, Rule, Toolbox
 from gateway.agent.tools.runtime import untraced
 from gateway.agent.waking import Waking
-from gateway.agent.workspace.folders import BACKGROUND, Workspaces
+from gateway.agent.workspace.folders import Workspaces
 from gateway.app.accounts import AccountLeases, AccountNotes
 from gateway.app.alerts import Alerts
 from gateway.app.config import Config
@@ -248,6 +248,7 @@ class _Base(Struct, frozen=True, kw_only=True):
     running_turns: RunningTurns
     tracing: Tracing | None
     pages: WorkerProcess
+    workspaces: Workspaces
     skills: Skills
     close: Sequence[Callable[[], Awaitable[None]]]
 
@@ -262,6 +263,7 @@ def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
     tracing, close = _tracing(config, parts, clock, redact)
     # A page takes longer than a reply, which must not wait for it: so this is a process of its own.
     pages = WorkerProcess(clock=clock, seconds=_PAGE_SECONDS)
+    workspaces = Workspaces.in_home(config.home.absolute(), config.tools.workspace)
     return _Base(
         config=config,
         rules=TurnRules(
@@ -292,7 +294,7 @@ def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
         ),
         running_turns=RunningTurns(
             background=BackgroundCommands(
-                root=config.home.absolute() / "workspaces" / BACKGROUND,
+                root=workspaces.background,
                 jobs=background,
                 clock=clock,
                 redact=redact,
@@ -301,16 +303,17 @@ def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
         ),
         tracing=tracing,
         pages=pages,
-        skills=_skills(config, store, redact),
+        workspaces=workspaces,
+        skills=_skills(config, store, redact, workspaces),
         close=[pages.aclose, *close],
     )
 
 
-def _skills(config: Config, store: Store, redact: Redactor) -> Skills:
+def _skills(config: Config, store: Store, redact: Redactor, workspaces: Workspaces) -> Skills:
     skills = Skills(
         store=store,
         folder=config.at("skills").absolute(),
-        workspaces=Workspaces(config.home.absolute() / "workspaces", config.tools.workspace),
+        workspaces=workspaces,
         redact=redact,
         enabled=config.tools.skills.enabled,
     )
@@ -356,7 +359,7 @@ def _agents(base: _Base, parts: Parts) -> tuple[Agents, list[Callable[[], Awaita
             redact=redact,
             clock=clock,
             adapters=list(base.adapters.values()),
-            workspaces=Workspaces(config.home.absolute() / "workspaces", config.tools.workspace),
+            workspaces=base.workspaces,
             background=base.running_turns.background,
         ),
         metering=metering,

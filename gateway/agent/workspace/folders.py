@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gateway.agent.workspace.workspace import Workspace
 
 _LONGEST_NAME: Final = 120  # of a folder
-BACKGROUND: Final = ".background"  # the folder of what commands printed that went on after their turn
+BACKGROUND: Final = ".background"
 _LARGE: Final = re.compile(r"(?<!%)(?<!%.)[A-Z]")
 _KEPT: Final = ".kept"  # the folder of what was there before: no conversation's name begins with a dot
 
@@ -46,6 +46,16 @@ class Workspaces(Struct, frozen=True):
 
     root: Path
     settings: WorkspaceSettings = field(default_factory=WorkspaceSettings)
+
+    @classmethod
+    def in_home(cls, home: Path, settings: WorkspaceSettings) -> Workspaces:
+        """Those of a gateway."""
+        return cls(home / "workspaces", settings)
+
+    @property
+    def background(self) -> Path:
+        """The folder of what commands printed that went on after their turn."""
+        return self.root / BACKGROUND
 
     def folder(self, key: SessionKey) -> Path:
         """The folder of a conversation, made if it is missing. Only the gateway's user may enter it."""
