@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Final
 
 from gateway.agent.workspace import tree
+from gateway.agent.workspace.looking import text_of
 from gateway.agent.workspace.received import brought, drop
 from gateway.agent.workspace.versions import Change
 from gateway.agent.workspace.workspace import Workspace
@@ -17,7 +18,6 @@ from gateway.runtime.errors import ToolError
 from gateway.runtime.structs import replace
 
 VERSION: Final = "workspace:"  # begins the `ref` of a content in a workspace, before its digest
-_LOOKED_AT: Final = 8_192  # bytes at the beginning of a content: a NUL there is of no text
 
 
 def texts(workspace: Workspace) -> Iterator[tuple[str, str]]:
@@ -32,8 +32,7 @@ def texts(workspace: Workspace) -> Iterator[tuple[str, str]]:
                     names[entry.content].add(os.fsdecode(path))
         for digest in workspace.versions.digests():
             content = workspace.versions.content(digest) or b""
-            text = "" if b"\0" in content[:_LOOKED_AT] else content.decode(errors="replace")
-            yield f"{VERSION}{digest.hex()}", "\n".join([*sorted(names[digest]), text])
+            yield f"{VERSION}{digest.hex()}", "\n".join([*sorted(names[digest]), text_of(content) or ""])
 
 
 def forget(workspace: Workspace, refs: Collection[str], holds: Callable[[str], bool]) -> None:

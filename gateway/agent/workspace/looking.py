@@ -57,7 +57,11 @@ def text_in(found: tree.Found, most: int) -> str | None:
     """The text of a file; None: it is none, or longer than so many bytes."""
     try:
         with tree.open_file(found.at, found.name) as (file, facts):
-            content = b"".join(tree.pieces(file, most)) if facts.st_size <= most else b"\0"
+            return text_of(b"".join(tree.pieces(file, most))) if facts.st_size <= most else None
     except OSError:
         return None
+
+
+def text_of(content: bytes) -> str | None:
+    """The text of a content, whatever its encoding; None: it is none."""
     return None if b"\0" in content[:_BINARY] else content.decode(errors="replace")
