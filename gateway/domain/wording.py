@@ -30,3 +30,8 @@ def moment(at: float, zone: tzinfo | None) -> str:
 def utc(at: float) -> str:
     """A moment (seconds since the epoch) for programs: ISO 8601 in UTC, in whole seconds."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+
+
+def reason_of(error: OSError) -> str:
+    """The system's reason for an error, as it can follow a colon."""
+    return (error.strerror or "unknown reason").lower()

@@ -17,6 +17,7 @@ from msgspec import Struct
 from gateway.agent.skills.skill import FILE, GROUP, MOST_BYTES, Skill, read
 from gateway.agent.workspace import tree
 from gateway.agent.workspace.names import names_in
+from gateway.domain.wording import reason_of
 from gateway.runtime.errors import ConfigError, ToolError, UserError
 from gateway.runtime.plugins import installed, load, origin
 from gateway.runtime.structs import replace
@@ -148,7 +149,7 @@ def write(root: Path, name: str, contents: Contents, *, anew: bool = False) -> P
         aside.rename(target)
     except OSError as error:
         shutil.rmtree(aside, ignore_errors=True)
-        raise UserError(f"{target} cannot be written: {(error.strerror or 'unknown reason').lower()}") from None
+        raise UserError(f"{target} cannot be written: {reason_of(error)}") from None
     return target
 
 
@@ -160,4 +161,4 @@ def _told() -> Iterator[None]:
     except ToolError as error:
         raise UserError(str(error).removesuffix(".")) from None
     except OSError as error:
-        raise UserError(f"it cannot be read: {(error.strerror or 'unknown reason').lower()}") from None
+        raise UserError(f"it cannot be read: {reason_of(error)}") from None

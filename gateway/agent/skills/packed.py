@@ -19,6 +19,7 @@ from gateway.agent.skills.folders import MOST_FILES, MOST_TOGETHER, UNSEEN, Cont
 from gateway.agent.skills.skill import FILE, Skill, read
 from gateway.agent.workspace.names import names_in
 from gateway.agent.workspace.tree import walk
+from gateway.domain.wording import reason_of
 from gateway.runtime.errors import ToolError, UserError
 
 _MOST_ENTRIES: Final = 5_000  # of an archive, which may hold more than skills
@@ -44,7 +45,7 @@ def brought(source: Path) -> list[Brought]:
             raise UserError(f"{source} is larger than {_MOST_UNPACKED // 1_000_000} MB: give the folder of the skill")
         contents = _of_folder(source) if source.is_dir() else dict(_unpacked(source.read_bytes()))
     except OSError as error:
-        raise UserError(f"{source} cannot be read: {(error.strerror or 'unknown reason').lower()}") from None
+        raise UserError(f"{source} cannot be read: {reason_of(error)}") from None
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError):
         raise UserError(f"{source} is damaged, or no archive: give a folder, a .zip, .tar or .tar.gz file") from None
     roots = _outermost(PurePosixPath(path).parent for path in contents if PurePosixPath(path).name == FILE)

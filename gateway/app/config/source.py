@@ -15,6 +15,8 @@ from typing import Any, Final
 import yaml
 from msgspec import Struct, field
 
+from gateway.domain.wording import reason_of
+
 UNSPACED: Final = "; write a space behind each colon, as in `provider: offline`"
 KeyPath = tuple[str | int, ...]
 
@@ -139,7 +141,7 @@ def read_file(path: Path) -> Tree:
     except UnicodeDecodeError as error:
         tree.problems.append(((), f"the file is not UTF-8 text (byte {error.start}); save it as UTF-8"))
     except OSError as error:
-        tree.problems.append(((), f"the file cannot be read: {(error.strerror or 'unknown reason').lower()}"))
+        tree.problems.append(((), f"the file cannot be read: {reason_of(error)}"))
     else:
         read_text(text, tree)
     return tree

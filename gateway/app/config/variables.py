@@ -14,6 +14,7 @@ from typing import Final
 
 from dotenv.parser import Binding, parse_stream
 
+from gateway.domain.wording import reason_of
 from gateway.runtime.errors import ConfigError
 
 FILE: Final = ".env"
@@ -38,7 +39,7 @@ def _read(path: Path) -> dict[str, str]:
     except UnicodeDecodeError as error:
         raise ConfigError([f"{path}: the file is not UTF-8 text (byte {error.start}); save it as UTF-8"]) from None
     except OSError as error:
-        reason = (error.strerror or "unknown reason").lower()
+        reason = reason_of(error)
         raise ConfigError([f"{path}: the file cannot be read ({reason}): correct it, or move it away"]) from None
     bindings = list(parse_stream(io.StringIO(text)))
     if problems := list(_problems(path, bindings)):
