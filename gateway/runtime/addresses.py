@@ -61,9 +61,9 @@ def judge(place: Place, allows: Callable[[Address], bool] = is_public) -> None:
         raise PermissionError(EACCES, PRIVATE)
 
 
-def lookups() -> ThreadPoolExecutor:
+def lookups(most: int = _LOOKUPS) -> ThreadPoolExecutor:
     """Threads of their own: a name whose server says nothing keeps one busy for long, and others need the loop's."""
-    return ThreadPoolExecutor(max_workers=_LOOKUPS, thread_name_prefix="lookup")
+    return ThreadPoolExecutor(max_workers=most, thread_name_prefix="lookup")
 
 
 async def look_up(host: str, port: int, threads: Executor, family: int = socket.AF_UNSPEC) -> Sequence[Place]:

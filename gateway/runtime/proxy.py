@@ -16,7 +16,7 @@ import re
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor
 from contextlib import AbstractAsyncContextManager
 from functools import cache
 from pathlib import Path
@@ -29,7 +29,7 @@ import structlog
 from msgspec import Struct, field
 
 from gateway.runtime import forward
-from gateway.runtime.addresses import PRIVATE, Address, Place, is_public, judge, look_up
+from gateway.runtime.addresses import PRIVATE, Address, Place, is_public, judge, look_up, lookups
 from gateway.runtime.clock import Clock, Deadline
 from gateway.runtime.sandbox import PROXY, Sandbox
 from gateway.runtime.structs import replace
@@ -142,7 +142,7 @@ class Door:
         self.refused: dict[str, None] = {}
         self._visits = Background()
         self._room = asyncio.Semaphore(_AT_ONCE)
-        self._threads = ThreadPoolExecutor(max_workers=_LOOKUPS, thread_name_prefix="lookup")
+        self._threads = lookups(_LOOKUPS)
 
     async def __aenter__(self) -> Self:
         self.path = Path(mkdtemp(prefix="legato-")) / "proxy"  # for its owner alone
