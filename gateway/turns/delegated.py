@@ -24,8 +24,8 @@ from gateway.agent.metering import Metering
 from gateway.agent.running import Phase
 from gateway.agent.steps import close_open_calls
 from gateway.agent.tools.base import Question, ReminderBook
-from gateway.agent.tools.offer import Caller, Toolbox
-from gateway.agent.waking import LONGEST
+from gateway.agent.tools.offer import Caller
+from gateway.agent.waking import LONGEST, Waking
 from gateway.commands.runner import sentence_for
 from gateway.context.persisted import block
 from gateway.delivery.outbox import Outbox
@@ -161,9 +161,8 @@ class HelperTurn(Struct, kw_only=True):
             observer=observer,
             details=False,
         )
-        toolbox: Toolbox = agents.steps.keywords["toolbox"]
         steps = agents.steps(
-            toolbox=toolbox.for_helper(order.tools),
+            toolbox=agents.sessions.toolbox.for_helper(order.tools),
             caller=self.caller,
             writer=self.recorder,
             observer=observer,
@@ -207,8 +206,7 @@ class HelperTurn(Struct, kw_only=True):
         said = await self.agents.sessions.helpers.said(session)
         if len(said) > LONGEST:
             said = block(said, await self._files(at_home).keep(_KEPT_AS, said), _PREVIEW)
-        waking = self.agents.steps.keywords["waking"]
-        line = DONE.format(brief=order.brief)
+        waking, line = Waking(store=self.store, clock=self.clock), DONE.format(brief=order.brief)
         await waking.wake(at_home.key, item.inbound.source, str(item.key.helper), line, said)
 
 
