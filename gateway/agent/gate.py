@@ -55,7 +55,7 @@ class Gate(Struct, frozen=True, kw_only=True):
             call_id: self._name(call_id) for call_id, question in self.asked.items() if self._asks(call_id, question)
         }
         resumed = any(map(self.questions.has_asked, names.values()))
-        said = "" if resumed else text_of(self._holder).strip() or self.reply.standing_in()
+        said = "" if resumed else text_of(holder(self.conversation)).strip() or self.reply.standing_in()
         for call_id, name in names.items():
             if not self.questions.has_asked(name):
                 said_as = await self.reply.set_aside() if said else None
@@ -107,9 +107,9 @@ class Gate(Struct, frozen=True, kw_only=True):
 
     def _name(self, call_id: str) -> str:
         """Return the call's name among all calls of its turn, because servers repeat ids in later steps."""
-        return f"{note_of(self._holder)['id']}/{call_id}"
+        return f"{note_of(holder(self.conversation))['id']}/{call_id}"
 
-    @property
-    def _holder(self) -> Message:
-        """The message with the step's calls, which is stored by now."""
-        return next(message for message in self.conversation.newest_first() if message.get("tool_calls"))
+
+def holder(conversation: Conversation) -> Message:
+    """The message with the calls of the present step, which is stored by now."""
+    return next(message for message in conversation.newest_first() if message.get("tool_calls"))

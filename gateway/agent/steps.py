@@ -10,7 +10,7 @@ from typing import Any, Final
 from gateway.agent.conversation import Conversation
 from gateway.agent.delegation import Caller as HelpersCaller
 from gateway.agent.delegation import Helpers, Order
-from gateway.agent.gate import Gate
+from gateway.agent.gate import Gate, holder
 from gateway.agent.memory.memories import Memories, TurnMemory
 from gateway.agent.ports import Observer, Questions, Reply, TranscriptWriter
 from gateway.agent.provenance import Provenance, provenance, turn_in
@@ -224,13 +224,12 @@ class ToolSteps:
             order = replace(order, tools=tuple(sorted(named)))
         if order.tools and not self._may_have(order.tools):
             raise ToolError(NOT_FOR_HELPERS.format(tools=", ".join(self._may_have(self.toolbox.installed))))
-        holder = next(message for message in conversation.newest_first() if message.get("tool_calls"))
         caller = HelpersCaller(
             session=conversation.stored.session,
             source=self.caller.source,
             event=self.event,
             turn=self.turn,
-            step=note_of(holder)["id"],
+            step=note_of(holder(conversation))["id"],
             alive=self.observer.alive,
         )
         return await self.helpers.run(caller, order)

@@ -177,8 +177,9 @@ class ToolRuntime(Struct, frozen=True):
 
     def _independent(self, call: ToolCall) -> bool:
         tool = self.offer.get(call["function"]["name"])
-        beside = tool is None or tool.read_only or isinstance(tool, RunsBeside)
-        return beside and (tool is None or self.offer.asking(tool.name) is None)
+        if tool is None:
+            return True
+        return (tool.read_only or isinstance(tool, RunsBeside)) and self.offer.asking(tool.name) is None
 
     async def _result(
         self, call: ToolCall, context: ToolContext, engine_tools: Mapping[str, EngineTool], *, allowed: bool
