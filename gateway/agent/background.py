@@ -17,7 +17,7 @@ import os
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 from msgspec import DecodeError, Struct
@@ -68,12 +68,6 @@ class Standing(Struct, frozen=True, kw_only=True):
     outcome: str
 
 
-class Wakes(Protocol):
-    """Has a conversation go on, once for each cause."""
-
-    async def __call__(self, key: SessionKey, source: Source, cause: str, what: str, text: str) -> None: ...
-
-
 class KeptOutput:
     """The output of a command, written to a file: its beginning up to a limit, and its end."""
 
@@ -100,6 +94,9 @@ class KeptOutput:
         self._file.close()
 
 
+Wake = Callable[[SessionKey, Source, str, str, str], Awaitable[None]]
+"""Has a conversation go on, as `gateway.agent.waking.Waking.wake` does."""
+
 Work = Callable[[KeptOutput], Awaitable[str]]
 """Runs a command with this output, and returns how it ended. It ends the command if it is cancelled."""
 
@@ -112,7 +109,7 @@ class BackgroundCommands(Struct, frozen=True, kw_only=True):
     jobs: Background
     clock: Clock
     redact: Callable[[str], str]
-    wake: Wakes
+    wake: Wake
 
     def folder(self, key: SessionKey) -> Path:
         """The folder with what a conversation's commands print, which its sandboxes see."""

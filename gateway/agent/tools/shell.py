@@ -57,17 +57,9 @@ _WHY: Final[Mapping[int, str]] = {
 _PLAIN: Final = re.compile(r"[\w./,:=@%+ -]+")
 # Options of programs that else only read: they write, delete, or run another program.
 _WRITING: Final = (
-    *("output", "outfile", "in-place", "inplace", "write", "save", "delete", "exec", "fls", "to-command"),
-    *(
-        "checkpoint-action",
-        "compress-program",
-        "use-compress-program",
-        "rsh",
-        "pager",
-        "ext-diff",
-        "open-files-in-pager",
-    ),
-)
+    "output", "outfile", "in-place", "inplace", "write", "save", "delete", "exec", "fls", "to-command",
+    "checkpoint-action", "compress-program", "use-compress-program", "rsh", "pager", "ext-diff", "open-files-in-pager",
+)  # fmt: skip
 _WRITING_LETTERS: Final = frozenset("oiw")
 # Letters and marks that show nothing (Unicode's Default_Ignorable_Code_Point, and three blanks that it leaves out),
 # and the mark that begins a sign which is spelled out.
@@ -270,9 +262,9 @@ def _names(command: str, folder: Lent) -> bool:
 
 
 class ShellTool:
-    """Runs a command with /bin/sh. Commands that begin with words in `allow` need no yes, unless a
-    further word may be an option that writes. Each conversation has a
-    folder in `folder`, in which its commands start. `redact` takes secrets out of their output."""
+    """Runs a command with /bin/sh. Commands that begin with words in `allow` need no yes, unless a further word may be
+    an option that writes. Each conversation has a folder in `folder`, in which its commands start. `redact` takes
+    secrets out of their output."""
 
     name = "shell"
     description = (

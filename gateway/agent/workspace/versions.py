@@ -275,8 +275,8 @@ class Versions(Struct, frozen=True, kw_only=True):
             (self._turns / f"{each}").unlink(missing_ok=True)
         index = self.index()
         needed = {each.content for each in index.entries.values() if each.kind == "file"}
-        for number in self.numbers():
-            for change in getattr(self.record(number), "changes", {}).values():
+        for record in filter(None, map(self.record, self.numbers())):
+            for change in record.changes.values():
                 needed.update(each.content for each in (change.before, change.after) if each is not None)
         digests = self.digests()
         self.drop(each for each in digests if each not in needed)
