@@ -5,20 +5,19 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from gateway.agent.background import RESTARTED
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Hang, Reply
-from tests.support.program import KEY, Program, chatting, write_config
+from tests.support.killed import one_life, store_of
+from tests.support.program import KEY, Program, write_config
 from tests.support.waiting import eventually
-
-if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
-    from tests.support.redis_server import RedisServer
 
 pytest_plugins = ["tests.support.redis_server"]
 pytestmark = pytest.mark.usefixtures("bwrap")
@@ -69,28 +68,16 @@ def running(mark: str) -> list[str]:
 async def test_whenever_it_is_killed_the_command_runs_once_and_is_told_once(
     tmp_path: Path, request: pytest.FixtureRequest, kind: str, at: int
 ) -> None:
-    let_die: Callable[[], None] = lambda: None  # noqa: E731
-    url = f"sqlite:///{tmp_path / 'legato.db'}"
-    if kind == "redis":
-        redis: RedisServer = request.getfixturevalue("redis_server")
-        redis.empty()
-        url, let_die = redis.url, redis.let_all_die
+    url, let_die = store_of(kind, tmp_path, request)
     mark = f"{200_000 + os.getpid()}.{at}"
     world, shown = World(BEGUN.format(mark=mark)), dict[str, str]()
     async with LlmServer(world, api_key=KEY) as server:
         write_config(tmp_path, server.url, store={"url": url}, tools={"offered": {"*": ["shell"]}})
         for life in range(4):
             world.left = at if life == 0 or (at == 4 and life == 1) else 0
-            async with chatting(tmp_path) as program:
-                world.program = program
-                program.send({"id": "e", "text": "begin it"})
-                assert program.process.stdin is not None
-                program.process.stdin.close()
-                while await program.read_line():
-                    pass
-                await program.process.wait()
+            rows = await one_life(tmp_path, "begin it", partial(setattr, world, "program"))
             await eventually(lambda: running(mark) == [])
-            shown |= {row["id"]: row["text"] for row in program.lines}
+            shown |= {row["id"]: row["text"] for row in rows}
             let_die()
     replies = [text for text in shown.values() if not text.startswith("I go on by myself")]
     assert replies == [RUNS, WOKEN]

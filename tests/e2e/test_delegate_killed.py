@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,10 +18,8 @@ from gateway.store.sqlite import SqliteStore
 from gateway.turns.delegated import PROMPT
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Hang, Reply
-from tests.support.program import KEY, Program, chatting, write_config
-
-if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
-    from tests.support.redis_server import RedisServer
+from tests.support.killed import one_life, store_of
+from tests.support.program import KEY, Program, write_config
 
 pytest_plugins = ["tests.support.redis_server"]
 
@@ -72,26 +71,14 @@ async def sessions_in(store: Store) -> list[tuple[str, str | None, int]]:
 async def test_whatever_is_killed_each_helper_works_once(
     tmp_path: Path, request: pytest.FixtureRequest, kind: str, seed: int, background: bool
 ) -> None:
-    let_die: Callable[[], None] = lambda: None  # noqa: E731
-    url = f"sqlite:///{tmp_path / 'legato.db'}"
-    if kind == "redis":
-        redis: RedisServer = request.getfixturevalue("redis_server")
-        redis.empty()
-        url, let_die = redis.url, redis.let_all_die
+    url, let_die = store_of(kind, tmp_path, request)
     rng, world, shown = random.Random(seed), World(background=background), list[tuple[str, str]]()
     async with LlmServer(world, api_key=KEY) as server:
         write_config(tmp_path, server.url, store={"url": url}, tools=TOOLS)
         for life in range(KILLS + 1):
             world.left = rng.randrange(1, 8) if life < KILLS else 0
-            async with chatting(tmp_path) as program:
-                world.program = program
-                program.send({"id": "e", "text": "look it up"})
-                assert program.process.stdin is not None
-                program.process.stdin.close()
-                while await program.read_line():
-                    pass
-                await program.process.wait()
-            shown += [(row["id"], row["text"]) for row in program.lines]
+            rows = await one_life(tmp_path, "look it up", partial(setattr, world, "program"))
+            shown += [(row["id"], row["text"]) for row in rows]
             let_die()
         assert not server.violations
     texts = list(dict(shown).values())  # a row may be shown again after a kill, under its id
