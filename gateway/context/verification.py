@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from gateway.context import facts, listing, statements
 from gateway.context.ledger import EARLIER, Ledger
-from gateway.context.mentions import Named, mentions
+from gateway.context.mentions import Named
 from gateway.context.orders import orders_in
 from gateway.context.prompts import unframed
 from gateway.context.shapes import calls_of
@@ -162,11 +162,11 @@ def held(notes: str, ledger: Ledger) -> dict[str, float]:
     """Return the identifiers of a ledger that notes hold, and their weights. The host keeps them with the summary, so
     that the next notes hold them, too. An identifier that was only passed to a tool, or pasted in rows, is listed
     once and then dropped."""
-    bare, words = Named(without_lists(notes)), set(notes.split())
+    whole, bare = Named(notes), Named(without_lists(notes))
     kept = (
         (value, round(entry.weight, 3))
         for value, entry in ledger.items()
-        if (entry.lasting and (value in words or (" " in value and mentions(notes, value)))) or bare.mentions(value)
+        if (whole if entry.lasting else bare).mentions(value)
     )
     return dict(itertools.islice(kept, EARLIER))
 

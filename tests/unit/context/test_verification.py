@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.context import facts
 from gateway.context.ledger import LEDGER, ledger
 from gateway.context.listing import HEADING as LIST_HEADING
 from gateway.context.statements import Outdated
@@ -97,6 +98,12 @@ def test_what_a_summary_dropped_is_appended_letter_for_letter() -> None:
     assert listed == ["src/a.py", "2026-12-01", "exit code 3", "512 MB", "src/deep/b.py"]
     # What was only passed to a tool is listed this once.
     assert list(held(whole, ledger(middle))) == [value for value in ledger(middle) if value != "src/deep/b.py"]
+
+
+def test_a_value_that_ends_a_sentence_of_a_list_is_held() -> None:
+    told: list[Message] = [{"role": "user", "content": "The spare key tag says R-2209-B."}]
+    whole = _completed("## Goal\nx", [], lists=Lists("", f"{facts.HEADING}\n- The spare key tag says R-2209-B."))
+    assert list(held(whole, ledger(told))) == ["R-2209-B"]
 
 
 def test_a_sentence_of_the_list_of_instructions_is_not_said_twice() -> None:
