@@ -9,7 +9,7 @@ from gateway.agent.compaction import CompactionReport, Compactor, Trigger
 from gateway.agent.conversation import BLOCKED_MARK, RESCUED_MARK, Conversation
 from gateway.agent.engines import adopt
 from gateway.agent.metering import Metering
-from gateway.agent.overflow import NO_WAY_OUT, TOO_LARGE_ALONE, remedy
+from gateway.agent.overflow import NO_WAY_OUT, SWITCHED_OFF, TOO_LARGE_ALONE, remedy
 from gateway.agent.ports import Observer
 from gateway.context import feedback
 from gateway.context.engine import Outcome
@@ -135,7 +135,9 @@ class Fitting(Struct, kw_only=True):
         if self.metering.view.put_aside(conversation.spec, conversation.all()):
             return max_tokens
         alone = sum(1 for message in conversation.all() if message["role"] == "user") < 2
-        raise UserError(TOO_LARGE_ALONE if alone else NO_WAY_OUT) from error
+        if alone:
+            raise UserError(TOO_LARGE_ALONE) from error
+        raise UserError(NO_WAY_OUT if self.automatic else SWITCHED_OFF) from error
 
     async def shorten(self, conversation: Conversation, error: ProviderRejected) -> bool:
         """Compact after a refusal that gives no reason, where the prompt may be too long; once in a turn. Say whether

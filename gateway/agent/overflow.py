@@ -22,6 +22,11 @@ NO_WAY_OUT = (
     "Send /compress to try again, or /new to start fresh; nothing that was said is lost."
 )
 
+SWITCHED_OFF = (
+    "This conversation no longer fits into the model's window, and automatic compression is switched off here. Send "
+    "/compress to make room now; the operator can set compression.enabled: true to have it done by itself."
+)
+
 TOO_LARGE_ALONE = (
     "This message is too large for the model, and there is nothing before it to compress. Send less of it at once, or "
     "fewer and smaller files."

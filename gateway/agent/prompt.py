@@ -89,7 +89,8 @@ class PromptBuilder(Struct, frozen=True, kw_only=True):
             parts.append(_HISTORY)
         if compacted:
             parts.append(SYSTEM_NOTE)
-        open_items = [f"- {todo.text}" for todo in todos if compacted and todo.status == "open"]
+        marks = {"open": "", "in_progress": " (in progress)"}
+        open_items = [f"- {todo.text}{marks[todo.status]}" for todo in todos if compacted and todo.status in marks]
         return "\n\n".join(parts) + (_TODOS + "\n".join(open_items) if open_items else "")
 
 

@@ -13,7 +13,7 @@ from gateway.domain.usage import CanonicalUsage
 
 EndReason = Literal["compression", "reset", "expired", "switched", "undone", "done"]
 HookState = Literal["none", "pending", "done"]
-TodoStatus = Literal["open", "done"]
+TodoStatus = Literal["open", "in_progress", "done"]
 
 
 class Todo(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.agent.fallback import NO_FALLBACK
-from gateway.agent.overflow import NO_WAY_OUT, TOO_LARGE_ALONE
+from gateway.agent.overflow import NO_WAY_OUT, SWITCHED_OFF, TOO_LARGE_ALONE
 from gateway.app.config import Config
 from gateway.commands.runner import BROKEN
 from gateway.context.engine import ContextEngine
@@ -396,7 +396,7 @@ async def test_nothing_automatic_happens_where_compression_is_off(tmp_path: Path
         assert "I do not compress it by myself here" in await live.ask("/context")
         assert "Compressed:" in await live.ask("/compress")
         live.model.script = lambda *_: Say(error=ContextOverflow("Too long."))
-        assert await live.ask("what now?") == NO_WAY_OUT
+        assert await live.ask("what now?") == SWITCHED_OFF
 
 
 # -- messages that fit nowhere -----------------------------------------------------------------

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 from gateway.agent.tools.base import ToolContext, schema
-from gateway.domain.session import Todo
+from gateway.domain.session import Todo, TodoStatus
 
 _MOST_ITEMS = 50
 _LONGEST_ITEM = 300
+_MARKS: Final[Mapping[TodoStatus, str]] = MappingProxyType({"open": " ", "in_progress": ">", "done": "x"})
 
 
 class TodoTool:
@@ -28,7 +30,7 @@ class TodoTool:
                 "type": ["object", "string"],
                 "properties": {
                     "text": {"type": "string", "minLength": 1},
-                    "status": {"type": "string", "enum": ["open", "done"]},
+                    "status": {"type": "string", "enum": ["open", "in_progress", "done"]},
                 },
                 "required": ["text"],
                 "additionalProperties": False,
@@ -51,7 +53,7 @@ def render(todos: tuple[Todo, ...]) -> str:
     """The list as text, one line an item."""
     if not todos:
         return "The to-do list is empty."
-    return "\n".join(f"[{'x' if todo.status == 'done' else ' '}] {todo.text}" for todo in todos)
+    return "\n".join(f"[{_MARKS[todo.status]}] {todo.text}" for todo in todos)
 
 
 def _item(entry: Mapping[str, Any] | str) -> Todo:

@@ -31,12 +31,16 @@ def test_files_and_tools_are_named() -> None:
 
 
 def test_only_a_continuation_says_that_turns_were_condensed_and_what_is_open() -> None:
-    todos = (Todo(text="buy milk"), Todo(text="sell eggs", status="done"))
+    todos = (
+        Todo(text="buy milk"),
+        Todo(text="sell eggs", status="done"),
+        Todo(text="bake bread", status="in_progress"),
+    )
     plain, compacted = built(todos=todos), built(compacted=True, todos=todos)
     assert "condensed" not in plain
     assert "buy milk" not in plain
     assert "condensed" in compacted
-    assert "buy milk" in compacted
+    assert compacted.endswith("- buy milk\n- bake bread (in progress)")
     assert "sell eggs" not in compacted
 
 
