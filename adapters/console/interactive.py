@@ -139,10 +139,10 @@ class InteractiveConsole:
     """`legato chat` in a terminal: one direct chat, "main", with the person at the keyboard.
 
     `model` is named in the banner; `commands` are (name, help) pairs to complete; `toolbar` gives the line at the
-    bottom, asked about once a second; `greeting` the first sentence for a person who comes back ("" for none), given
-    where they speak from; `look`, given the same, is awaited when what the toolbar says may be another thing;
-    `history` is the file of what was typed (None: kept in memory); `files` is the folder that files go into. `input`
-    and `output` are the terminal unless a test hands in others."""
+    bottom, asked about once a second; `greeting` the first sentence for a person who comes back ("" for none),
+    given where they speak from, and `farewell` the last one for who spoke; `look`, given the same, is awaited when
+    what the toolbar says may be another thing; `history` is the file of what was typed (None: kept in memory);
+    `files` is the folder that files go into. `input` and `output` are the terminal unless a test hands in others."""
 
     name = codec.PLATFORM
     account = "terminal"  # two processes at once would show each other's answers
@@ -161,6 +161,7 @@ class InteractiveConsole:
         commands: Sequence[tuple[str, str]] = (),
         toolbar: Callable[[], str] | None = None,
         greeting: Callable[[Source], Awaitable[str]] | None = None,
+        farewell: Callable[[Source], Awaitable[str]] | None = None,
         look: Callable[[Source], Awaitable[None]] | None = None,
         history: Path | None = None,
         files: Path | None = None,
@@ -174,6 +175,7 @@ class InteractiveConsole:
         self._folder = Folder(files)
         self._toolbar = toolbar
         self._greeting = None if fresh else greeting
+        self._farewell = farewell
         self._look = look
         self._fresh = fresh
         self._intake = Intake(clock=clock, complain=self._complain)
@@ -340,8 +342,12 @@ class InteractiveConsole:
             self._submitted.put_nowait(None)
             self._intake.abandon()  # a person who leaves does not wait for a store that is down
         if self._working or self._open:
+            last = FINISHING
+        else:
+            last = await self._farewell(self._here()) if self._farewell is not None and self._spoken else ""
+        if last:
             with suppress(Disconnected):
-                await self._print(screen.whole("notice", FINISHING))
+                await self._print(screen.whole("notice", last))
 
     def _submit(self, text: str) -> str:
         event_id = self._ids.new("line")

@@ -42,6 +42,7 @@ def create(_: AdapterSettings | None, host: AdapterHost) -> Adapter:
         toolbar=toolbar,
         look=look,
         greeting=host.greeting,
+        farewell=host.farewell,
         history=host.home / "history",
         files=files,
         fresh=host.fresh,

@@ -153,8 +153,13 @@ def configured_transcriber(config: Config, clock: Clock) -> Transcriber | None:
 
 
 def model_in_full(config: Config) -> str:
-    """Return the name of the answering model, and of its provider."""
-    return _plugin(config.model).only_model or f"{config.model.name} ({config.model.provider})"
+    """Return the name of the answering model and of its provider, and whether and for how long its prompts are marked
+    for the provider's cache."""
+    entry, plugin = config.model, _plugin(config.model)
+    if plugin.only_model:
+        return plugin.only_model
+    cached = f", prompts cached {entry.cache_ttl}" if plugin.marks_cache(entry.name or "", entry.base_url) else ""
+    return f"{entry.name} ({entry.provider}{cached})"
 
 
 def caching_note(spec: ModelSpec) -> str:

@@ -27,7 +27,7 @@ from gateway.app.problems import HOPELESS
 from gateway.app.reload import Reloader
 from gateway.app.store import make_folders
 from gateway.app.workers import SERVICE_ENDS, asked_to_end, at_hangup, when_alone
-from gateway.commands.sessions import greeting
+from gateway.commands.sessions import farewell, greeting
 from gateway.domain import adapter as ports
 from gateway.domain.adapter import Adapter, HearsInterrupts, IsWatched, KnowsFailures, OpensFirst
 from gateway.domain.chat import Source
@@ -114,6 +114,11 @@ def _adapter(
             return await greeting(running[0].store, running[0].readers.reception.rules.key(source))
         return ""
 
+    async def part(source: Source) -> str:
+        with suppress(StoreUnavailable):
+            return await farewell(running[0].store, running[0].readers.reception.rules.key(source))
+        return ""
+
     async def model_of(source: Source) -> str:
         gateway = running[0]
         models = gateway.agents.metering.models
@@ -135,6 +140,7 @@ def _adapter(
         model_in_full=model_in_full(config),
         turns_running=lambda: running[0].running_turns.count() if running else 0,
         greeting=greet,
+        farewell=part,
         model_of=model_of,
         as_json=call.as_json,
         question=call.question,

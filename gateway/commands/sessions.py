@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
 
+from gateway.agent.caps import written
 from gateway.commands.base import CommandContext, command
 from gateway.domain.chat import SessionKey
 from gateway.domain.command import Proposal
 from gateway.domain.message import last_requests, said_in
 from gateway.domain.session import Session
 from gateway.domain.titles import last_exchange, last_words, quoted, title_of
+from gateway.domain.usage import UsageTotal
 from gateway.domain.wording import counted
 from gateway.people.approvals import listed
 from gateway.runtime.errors import SessionNotFound, UserError
@@ -168,6 +170,20 @@ async def greeting(store: Store, key: SessionKey) -> str:
     text = f"Going on with “{await heading(store, session)}”; /new starts fresh."
     asked = [each for each in await store.approvals(key.address) if each.key == key and each.is_open]
     return f"{text}\nI still wait for your /approve or /deny:\n{listed(asked)}" if asked else text
+
+
+async def farewell(store: Store, key: SessionKey) -> str:
+    """The last line for a person who leaves: what the session has cost so far, and how to come back. "": no session."""
+    session = await store.tip(key)
+    if session is None or not session.message_count:
+        return ""
+    whole = {each.id for each in await store.lineage(session.id)}
+    spent = sum((each for each in await store.usage(0.0, "session", key=key) if each.label in whole), UsageTotal())
+    cost = f", {written(round(1_000_000 * spent.cost_usd))}" if spent.cost_usd else ""
+    said = f"{counted(session.message_count, 'message')}, {spent.usage.total_tokens:,} tokens{cost}"
+    return (
+        f"“{await heading(store, session)}”: {said}. `legato chat` goes on with it; /sessions there lists the others."
+    )
 
 
 async def _line(ctx: CommandContext, number: int, session: Session, names: Sequence[str]) -> str:

@@ -103,14 +103,13 @@ class AdapterHost(Struct, frozen=True, kw_only=True):
     """The parts of the program that an adapter may use.
 
     `home`: the gateway's own folder. `menu`: all commands. `admins`: ids of the platform's people who are admins.
-    `model` and `model_in_full`: what to call the configured model; `model_of`: the one that answers a person, who may
-    have chosen another. `turns_running`: how many there are. `greeting`: the first sentence for a person who comes
-    back, "" for none. How `legato chat` was called: `as_json`, for programs to read; `question`, the one thing to be
-    asked; `chat`, where it is asked ("": apart from the other chats); `fresh`, in a new session. `tell`: shows a line
-    to the person who started the program, where one looks. `aside`: carries out
-    functions that read Markdown, for a limited time.
-    `listens`: when the bot answers in chats that `chats` of config.yaml names; `Platform.listens` are the rules that
-    may come."""
+    `model` and `model_in_full`: what to call the configured model; `model_of`: the one that answers a person, who
+    may have chosen another. `turns_running`: how many there are. `greeting`: the first sentence for a person who
+    comes back, and `farewell` the last one for a person who leaves; "" for none. How `legato chat` was called:
+    `as_json`, for programs to read; `question`, the one thing to be asked; `chat`, where it is asked ("": apart
+    from the other chats); `fresh`, in a new session. `tell`: shows a line to the person who started the program,
+    where one looks. `aside`: carries out functions that read Markdown, for a limited time. `listens`: when the bot
+    answers in chats that `chats` of config.yaml names; `Platform.listens` are the rules that may come."""
 
     clock: Clock
     ids: Ids
@@ -121,6 +120,7 @@ class AdapterHost(Struct, frozen=True, kw_only=True):
     model_in_full: str
     turns_running: Callable[[], int]
     greeting: Callable[[Source], Awaitable[str]]
+    farewell: Callable[[Source], Awaitable[str]]
     model_of: Callable[[Source], Awaitable[str]]
     as_json: bool = False
     question: str | None = None

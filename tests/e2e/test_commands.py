@@ -10,7 +10,7 @@ import pytest
 from gateway import __version__
 from gateway.app.plugins import all_commands
 from gateway.commands.runner import BROKEN
-from gateway.commands.sessions import greeting
+from gateway.commands.sessions import farewell, greeting
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import text_of
@@ -70,6 +70,11 @@ async def test_who_comes_back_is_told_where_they_are(tmp_path: Path) -> None:
         assert await greeting(live.store, key) == "Going on with “How tall is the tower?”; /new starts fresh."
         await live.ask("/title Towers")
         assert await greeting(live.store, key) == "Going on with “Towers”; /new starts fresh."
+        last = await farewell(live.store, key)
+        assert re.fullmatch(
+            r"“Towers”: 2 messages, [\d,]+ tokens\. `legato chat` goes on with it; /sessions there lists the others\.",
+            last,
+        )
 
 
 async def test_a_command_may_be_written_in_many_ways(tmp_path: Path) -> None:

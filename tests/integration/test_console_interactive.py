@@ -50,6 +50,10 @@ async def greeting(source: Source) -> str:
     return f"Going on in {source.chat}."
 
 
+async def farewell(source: Source) -> str:
+    return f"Said in {source.chat}: enough."
+
+
 @pytest.fixture
 async def newcomer(keys: PipeInput, screen: Screen, clock: ManualClock, tmp_path: Path) -> AsyncIterator[Person]:
     console = InteractiveConsole(
@@ -59,6 +63,7 @@ async def newcomer(keys: PipeInput, screen: Screen, clock: ManualClock, tmp_path
         commands=[("help", "what it can do"), ("status", "how it goes")],
         toolbar=lambda: "12% full",
         greeting=greeting,
+        farewell=farewell,
         history=tmp_path / "deep" / "history",
         input=keys,
         output=screen.output,
@@ -185,6 +190,14 @@ class TestTalking:
         await person.says("hi" + ENTER)
         person.keys.send_text(CTRL_D)
         await person.sees("· Finishing the answer first. Ctrl-C leaves at once")
+        await person.left()
+        assert "Said in main" not in person.screen.text
+
+    async def test_who_was_answered_and_leaves_reads_what_it_came_to(self, person: Person) -> None:
+        said = await person.says("hi" + ENTER)
+        await person.console.send(outbound("hello", answers=said.event_id))
+        person.keys.send_text(CTRL_D)
+        await person.sees("· Said in main: enough.")
         await person.left()
 
     async def test_what_was_typed_before_leaving_is_handed_over(self, person: Person) -> None:

@@ -192,6 +192,7 @@ def host_in(folder: Path, clock: Clock | None = None, **more: Any) -> AdapterHos
         model_in_full="fake",
         turns_running=lambda: 0,
         greeting=nothing,
+        farewell=nothing,
         model_of=nothing,
         **more,
     )

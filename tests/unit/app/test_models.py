@@ -45,6 +45,8 @@ def test_what_is_not_configured_is_what_the_provider_says() -> None:
     assert [model_spec(each, NoTable()).pictures for each in (offline, hosted)] == [False, None]
     assert model_in_full(Config()) == "the offline model (no key, no network)"
     assert model_in_full(Config(model=hosted)) == "m (openai)"
+    claude = ModelSettings(provider="anthropic", name="claude-sonnet-4-5", cache_ttl="1h")
+    assert model_in_full(Config(model=claude)) == "claude-sonnet-4-5 (anthropic, prompts cached 1h)"
 
 
 def test_a_model_that_nobody_can_call_is_a_configuration_error() -> None:
