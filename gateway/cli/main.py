@@ -445,6 +445,20 @@ def trace(
 
 
 @app.command()
+def plugins(as_json: JsonOption = False, config: ConfigOption = None) -> None:
+    """List the platforms, engines and other parts that plug in, where they are from, and what does not load."""
+    from gateway.app.config import set_up
+    from gateway.cli.plugins import plugin_rows, plugins_text
+
+    try:
+        settings = set_up(config, os.environ).config
+    except ConfigError:  # a broken plug-in keeps the settings from being read
+        settings = None
+    show_rows(rows := plugin_rows(settings), as_json, plugins_text)
+    raise typer.Exit(int(any(row["problem"] for row in rows)))
+
+
+@app.command()
 def logs(
     source: Annotated[
         str, typer.Argument(metavar="[FILE]", help="Another log than that of `legato chat`; `-` is stdin.")

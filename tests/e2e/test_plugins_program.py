@@ -146,3 +146,30 @@ async def test_a_package_that_does_not_fit_is_named(folder: Path, points: dict[s
     assert status == 2
     assert said in errors
     assert len(errors.splitlines()) == 1
+
+
+async def test_they_are_listed_with_what_is_used_and_what_is_broken(folder: Path) -> None:
+    engine = folder / "plugins" / "context_engine" / "forgetful"
+    engine.mkdir(parents=True)
+    (engine / "__init__.py").write_text("import nothing_like_it\n")
+    status, out, errors = await legato(folder, "plugins", **with_toys(folder))
+    assert (status, errors) == (1, "")
+    assert "  * parrot  from toys 1.0\n" in out
+    assert "  * shouting  from toys 1.0\n" in out
+    assert "tools:\n    feathers  from toys 1.0\n" in out
+    assert "    telegram\n" in out
+    assert "FAIL  context.engine forgetful could not be loaded" in out
+    assert "No module named 'nothing_like_it'" in out
+    shutil.rmtree(engine)
+    install(folder / "site", "others", {"legato.adapters": {"owl": "toys.night:PLATFORM"}})
+    status, out, errors = await legato(folder, "plugins", "--json", **with_toys(folder))
+    rows = {(row["kind"], row["name"]): row for row in json.loads(out)}
+    assert (status, errors) == (1, "")
+    assert "toys.night" in rows["platform", "owl"]["problem"]  # which keeps the settings from being read
+    assert rows["platform", "parrot"] == {
+        "kind": "platform",
+        "name": "parrot",
+        "source": "toys 1.0",
+        "used": None,
+        "problem": "",
+    }

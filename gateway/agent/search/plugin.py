@@ -80,7 +80,7 @@ class SearchPlugin(Struct, frozen=True, kw_only=True):
 
 _SERVERS: Final = "gateway.agent.search.servers"
 EXAMPLE: Final = "http://127.0.0.1:8888"  # where SearXNG listens by default
-_OWN: Final = (
+OWN: Final = (
     SearchPlugin(name="searxng", title="SearXNG", create=f"{_SERVERS}:searxng", address=""),
     SearchPlugin(
         name="brave",
@@ -105,7 +105,7 @@ _OWN: Final = (
 @cache
 def searches() -> Mapping[str, SearchPlugin]:
     """All searches, by name. Raises ConfigError."""
-    own, found = {each.name: each for each in _OWN}, loaded(GROUP, SearchPlugin)
+    own, found = {each.name: each for each in OWN}, loaded(GROUP, SearchPlugin)
     if twins := own.keys() & found.keys():
         raise ConfigError([f"{GROUP}: {min(twins)} is a search of Legato's own: rename the package's"])
     return {**own, **found}
