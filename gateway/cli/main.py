@@ -648,41 +648,6 @@ def import_(
 
 
 @app.command()
-def replay(
-    session_id: SessionArgument,
-    model: Annotated[str, typer.Option(metavar="NAME", help="The model that is to answer.")],
-    provider: Annotated[str, typer.Option(metavar="NAME", help="Who has it, if not the configured provider.")] = "",
-    first: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N messages.")] = None,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a page of HTML, too.")] = None,
-    as_json: JsonOption = False,
-    config: ConfigOption = None,
-) -> None:
-    """Answer a stored conversation's messages anew on another model: both answers, tokens, cost, compactions.
-
-    The stored conversation is only read, and tools are not run. Each message is a call at your cost.
-    """
-    from gateway.cli import replay as replaying
-    from gateway.cli.replay_shown import ended_text, replay_text, write_page
-
-    if html is not None and os.path.lexists(html):
-        misused(f"{html} exists already: name a new file")
-    found = setup_of(config)
-    story = ask_store(config, lambda store: replaying.story_of(store, session_id, first))
-    row = guarded(lambda: replaying.replayed(story, found, model, provider, os.environ, _tell_replayed), found.config)
-    show_rows(row, as_json, replay_text)
-    if html is not None:
-        with told(found.config):
-            write_page(row, html)
-    if row["ended"]:
-        fail(ended_text(row))
-
-
-def _tell_replayed(done: int, total: int) -> None:
-    if sys.stderr.isatty():
-        complain(f"{done} of {total} messages are answered")
-
-
-@app.command()
 def purge(
     person: Annotated[
         str | None, typer.Option(metavar="PLATFORM:USER", help="Delete all that this person said.")
