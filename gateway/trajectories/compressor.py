@@ -103,7 +103,7 @@ class TrajectoryCompressor:
         except NotATrajectory as error:
             return Line(data=data, fault=str(error))
         change, metrics = await self._shorten(trajectory.turns)
-        return Line(data=data if change is None else trajectory.changed(change).encode(), metrics=metrics)
+        return Line(data=data if change is None else trajectory.changed(change), metrics=metrics)
 
     async def _shorten(self, turns: Sequence[Turn]) -> tuple[Change | None, Metrics]:
         counts = [self._counter.text(turn.text) for turn in turns]

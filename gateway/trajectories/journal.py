@@ -27,11 +27,9 @@ Row = dict[str, Any]
 
 
 class FileState(Struct, kw_only=True):
-    """The progress of one file: bytes read and written, lines read. `size` and `digest` describe the file as it was at
-    the start."""
+    """The progress of one file: bytes read and written, lines read. `size`: the file's, at the start."""
 
     size: int
-    digest: str
     read: int = 0
     written: int = 0
     lines: int = 0
@@ -58,10 +56,10 @@ class Journal:
             self.resumed = self._replay()
             held.pop_all()  # kept open: it can be used
 
-    def begin(self, name: str, *, size: int, digest: str) -> FileState:
+    def begin(self, name: str, *, size: int) -> FileState:
         """Note that a file is begun."""
-        state = FileState(size=size, digest=digest)
-        self._write({"begun": name, "size": size, "digest": digest})
+        state = FileState(size=size)
+        self._write({"begun": name, "size": size})
         self.files[name] = state
         return state
 
@@ -132,7 +130,7 @@ class Journal:
 
     def _take(self, row: Row) -> None:
         if "begun" in row:
-            self.files[row["begun"]] = FileState(size=row["size"], digest=row["digest"])
+            self.files[row["begun"]] = FileState(size=row["size"])
         elif "done" in row:
             self.files[row["done"]].done = True
         else:

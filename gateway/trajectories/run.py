@@ -8,10 +8,11 @@ goes when all is done. A file that cannot be read or written fails alone.
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -20,7 +21,6 @@ from gateway.runtime.errors import UserError
 from gateway.runtime.owners import private
 from gateway.trajectories.compressor import Line, TrajectoryCompressor
 from gateway.trajectories.journal import FileState, Journal
-from gateway.trajectories.lines import PartFile, RawLine, SourceFile, part_of, publish, written_bytes
 from gateway.trajectories.metrics import Totals
 from gateway.trajectories.window import in_order
 
@@ -60,6 +60,14 @@ class Report(Struct, frozen=True, kw_only=True):
 Tell = Callable[[Progress], None]
 
 
+class RawLine(Struct, frozen=True, kw_only=True):
+    """One line, and its end in the file."""
+
+    number: int
+    end: int
+    data: bytes
+
+
 class _Changed(Exception):
     """A file cannot be gone on with; the text completes "it failed because"."""
 
@@ -80,7 +88,7 @@ async def compress_files(
             _check_absent(pairs)
     except OSError as error:
         raise UserError(f"{error.filename} cannot be used ({error.strerror}): choose another place") from error
-    sizes = {name: written_bytes(target) for name, (_, target) in pairs.items()}
+    sizes = {name: _written_bytes(target) for name, (_, target) in pairs.items()}
     settings = {"version": VERSION, **asdict(compressor.settings), "limit": order.limit}
     journal = Journal(progress, settings, lambda name: sizes.get(name, 0))
     over = False
@@ -126,40 +134,41 @@ class _Run:
         """One file, from where it stands. `before`: bytes of the files before it."""
         state = self._journal.files.get(name)
         if state is None or not state.done:
-            with closing(SourceFile(source)) as lines:
-                state = self._begun(name, state, lines, target)
-                with closing(PartFile(target, like=source, written=state.written)) as part:
-                    await self._lines(name, state, lines, part, before)
-                    part.sync()
+            with source.open("rb") as read:
+                state = self._begun(name, state, os.fstat(read.fileno()).st_size, target)
+                with _opened_part(target, like=source, written=state.written) as part:
+                    await self._lines(name, state, read, part, before)
+                    part.flush()
+                    os.fsync(part.fileno())
             self._journal.end(name)
-        publish(target)
+        if (part_file := _part_of(target)).exists():
+            part_file.replace(target)
 
-    def _begun(self, name: str, state: FileState | None, source: SourceFile, target: Path) -> FileState:
+    def _begun(self, name: str, state: FileState | None, size: int, target: Path) -> FileState:
         if state is None:
             if target.exists():
                 raise _Changed(f"{target} exists already")
-            return self._journal.begin(name, size=source.size, digest=source.digest)
-        if (state.size, state.digest) != (source.size, source.digest):
+            return self._journal.begin(name, size=size)
+        if state.size != size:
             raise _Changed(
-                f"it was changed since its compression began: put it back, or delete {part_of(target)} and the "
+                f"it was changed since its compression began: put it back, or delete {_part_of(target)} and the "
                 ".progress file"
             )
         return state
 
-    async def _lines(self, name: str, state: FileState, source: SourceFile, part: PartFile, before: int) -> None:
+    async def _lines(self, name: str, state: FileState, source: BinaryIO, part: BinaryIO, before: int) -> None:
         async def work(line: RawLine) -> Line | None:
-            return None if line.blank else await self._compressor.compress_line(line.data)
+            return await self._compressor.compress_line(line.data) if line.data.strip() else None
 
         def done(line: RawLine, result: Line | None) -> None:
             part.write(result.data if result else line.data)
             part.flush()
             if result is not None:
-                row = result.row()
-                self._journal.note(name, row, line=line.number, read=line.end, written=part.written)
+                self._journal.note(name, result.row(), line=line.number, read=line.end, written=part.tell())
             self._tell(Progress(read=before + line.end, size=self._size, totals=self._journal.totals))
 
         await in_order(
-            self._limited(source.lines(begin=state.read, number=state.lines)),
+            self._limited(_lines_of(source, begin=state.read, number=state.lines)),
             work,
             done,
             concurrency=self._order.concurrency,
@@ -168,11 +177,38 @@ class _Run:
 
     def _limited(self, lines: Iterator[RawLine]) -> Iterator[RawLine]:
         for line in lines:
-            if self._left is not None and not line.blank:
+            if self._left is not None and line.data.strip():
                 if self._left <= 0:
                     return
                 self._left -= 1
             yield line
+
+
+def _lines_of(source: BinaryIO, *, begin: int, number: int) -> Iterator[RawLine]:
+    """The lines from byte `begin` on, the first of which has number `number` + 1."""
+    source.seek(begin)
+    for place, data in enumerate(source, number + 1):
+        begin += len(data)
+        yield RawLine(number=place, end=begin, data=data)
+
+
+def _opened_part(target: Path, *, like: Path, written: int) -> BinaryIO:
+    """A file while it is being written, behind its first bytes. The readers of its source may read it."""
+    path = _part_of(target)
+    file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
+    shutil.copymode(like, path)
+    file.truncate(written)
+    file.seek(written)
+    return file
+
+
+def _part_of(target: Path) -> Path:
+    return target.with_name(target.name + ".part")
+
+
+def _written_bytes(target: Path) -> int:
+    """The bytes of a file that are there, complete or not. 0 if nothing can be seen."""
+    return _size(_part_of(target)) or _size(target)
 
 
 # -- places ---------------------------------------------------------------------------------------
@@ -200,7 +236,7 @@ def _check_places(order: Order, pairs: dict[str, tuple[Path, Path]], metrics: Pa
     for source, target in pairs.values():
         if source.resolve() == target.resolve():
             raise UserError(f"{target} is what is to be compressed: name another place to write to")
-        if metrics.resolve() in (source.resolve(), target.resolve(), part_of(target).resolve()):
+        if metrics.resolve() in (source.resolve(), target.resolve(), _part_of(target).resolve()):
             raise UserError(f"{metrics} cannot hold the metrics as well: choose another place with --metrics")
     if metrics.is_dir():
         raise UserError(f"{metrics} is a folder: name a file with --metrics")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
-from gateway.trajectories import lines as file_lines
+from gateway.trajectories import run as running
 from gateway.trajectories.journal import Journal
 from gateway.trajectories.run import compress_files
 from tests.emulators.llm import LlmServer
@@ -115,7 +115,7 @@ async def test_killed_once_all_lines_are_written_it_still_ends_well(
     def die(*_: object) -> None:
         raise Killed
 
-    for number, (where, name) in enumerate([(Journal, "end"), (file_lines.Path, "replace"), (Journal, "rows")]):
+    for number, (where, name) in enumerate([(Journal, "end"), (running.Path, "replace"), (Journal, "rows")]):
         folder = tmp_path / str(number)
         folder.mkdir()
         lines = [line_of(worked(12)), line_of(worked(2))]

@@ -11,24 +11,25 @@ from hypothesis import strategies as st
 from gateway.trajectories.sharegpt import Change, NotATrajectory, changed_turns, parse, turns_of
 from tests.support.trajectory_runs import line_of, lines, turn, worked
 
-ODD = (
-    '\ufeff { "id":1e999, "id" : 12345678901234567890123, "conversations":[ ],"\\u0063onversations" :\t[ '
-    '{"value":"a","from":"human","value":"b" ,"n":1.50},\n {"from": "gpt", "value":"caf\\u00e9 \\ud83d\\ude00"} , '
-    '{"from":"tool","value":"c"}, {"from":"gpt","value":"d\\/\\ud800"} ] , "x" : NaN }\r\n'
-)
+
+def test_what_stays_keeps_its_order_and_its_values() -> None:
+    first = '{"value": "café", "from": "human", "n": 1.5}'
+    line = f'\ufeff{{"id": 12345678901234567890123, "conversations": [{first}, %s], "x": 1}}\r\n'
+    gone, stays = '{"from": "gpt", "value": "b"}', '{"from": "gpt", "value": "c"}'
+    changed = parse(line % f"{gone}, {stays}").changed(Change(first=1, end=2, summary="new"))
+    new = '{"from": "human", "value": "new"}'
+    assert changed.decode() == (line % f"{new}, {stays}").removeprefix("\ufeff")
 
 
-def test_what_stays_keeps_its_spelling() -> None:
-    changed = parse(ODD).changed(Change(first=1, end=3, summary='new "é"'))
-    before, after = ODD.index('{"from": "gpt"'), ODD.index(', {"from":"gpt","value":"d')
-    assert changed == ODD[:before] + '{"from": "human", "value": "new \\"é\\""}' + ODD[after:]
+def test_half_a_character_is_spelled_out() -> None:
+    line = '{"conversations": [{"from": "gpt", "value": "\\ud800"}, {"from": "gpt", "value": "é"}]}'
+    assert b"\\ud800" in parse(line).changed(Change(first=1, end=2, summary="é"))
 
 
 def test_a_notice_goes_to_the_end_of_its_text() -> None:
-    line = '{"conversations":[{"value":"be \\u0041","from":"system"},{"from":"gpt","value":"x"}]}'
+    line = '{"conversations": [{"value": "be A", "from": "system"}, {"from": "gpt", "value": "x"}]}'
     changed = parse(line).changed(Change(first=1, end=2, summary="s", notice='\nsay "it"', noticed=0))
-    assert json.loads(changed)["conversations"][0]["value"] == 'be A\nsay "it"'
-    assert changed.startswith('{"conversations":[{"value":"be \\u0041\\nsay \\"it\\"","from":"system"},')
+    assert json.loads(changed)["conversations"][0] == {"value": 'be A\nsay "it"', "from": "system"}
 
 
 @given(line=lines())
