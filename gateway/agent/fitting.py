@@ -163,6 +163,7 @@ class Fitting(Struct, kw_only=True):
         if isinstance(error, ContextOverflow) and error.lasting:
             known = learned.meet(spec, conversation.stored.session.key, limit)
             if known != spec:
+                await learned.keep(spec)
                 await change_model(conversation, spec := known)
         if limit is None or limit >= spec.context_length:
             return await self._compact(conversation, "overflow")
