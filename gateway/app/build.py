@@ -72,7 +72,16 @@ from gateway.context.compressor import Compressor
 from gateway.context.engine import ContextEngine
 from gateway.context.registry import EngineRegistry, builtin_engines
 from gateway.delivery.outbox import Outbox
-from gateway.domain.adapter import Adapter, AsksFirst, LearnsNames, Limits, ShowsProposals, TakesNotes, account_of
+from gateway.domain.adapter import (
+    Adapter,
+    AsksFirst,
+    AsksForKeys,
+    LearnsNames,
+    Limits,
+    ShowsProposals,
+    TakesNotes,
+    account_of,
+)
 from gateway.domain.recurrence import zone_named
 from gateway.domain.settings import Section
 from gateway.domain.turn import TurnRules
@@ -653,6 +662,8 @@ def _connect(base: _Base, reception: Reception) -> None:
             adapter.notebook = AccountNotes(store=base.store, account=account_of(adapter))
         if isinstance(adapter, LearnsNames):
             adapter.renamed = partial(base.store.rename_chat, adapter.name)
+        if isinstance(adapter, AsksForKeys):
+            adapter.keys = import_module("gateway.people.keys").Keys(store=base.store, clock=base.clock)
         if isinstance(adapter, AsksFirst):
             adapter.admits = reception.admits
         if isinstance(adapter, ShowsProposals):

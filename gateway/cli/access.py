@@ -1,9 +1,11 @@
-"""`legato access`: who was let in by a code, and logins, from a shell, beside a running gateway if need be."""
+"""`legato access` and `legato keys`: who may talk, from a shell, beside a running gateway if need be: people who were
+let in by a code, logins, and the keys of other programs."""
 
 from __future__ import annotations
 
 import json
 import socket
+from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urlsplit
@@ -12,13 +14,15 @@ import typer
 
 from gateway.cli.options import ConfigOption
 from gateway.cli.printing import show
-from gateway.cli.program import ask_store, fail, settings_of
+from gateway.cli.program import ask_store, fail, guarded, settings_of
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
 
 if TYPE_CHECKING:
     from gateway.commands.people import Words
+    from gateway.domain.keys import Key
+    from gateway.people.keys import Keys
     from gateway.people.pairing import Pairing
     from gateway.store.port import Store
 
@@ -28,6 +32,10 @@ access_app = typer.Typer(
     help="Let people in by their code, show them out, end their logins, or print the link to the page.",
     no_args_is_help=True,
     rich_markup_mode=None,
+)
+
+keys_app = typer.Typer(
+    help="Keys for other programs that talk to the bot over its API.", no_args_is_help=True, rich_markup_mode=None
 )
 
 
@@ -134,7 +142,7 @@ def _words() -> Words:
     from gateway.app.plugins import platforms
     from gateway.commands.people import IN_SHELL
 
-    named = next((each for each in platforms().values() if each.settings), None)
+    named = next((each for each in platforms().values() if each.lists_people), None)
     return replace(IN_SHELL, person=f"{named.name}:{named.person}") if named else IN_SHELL
 
 
@@ -143,3 +151,83 @@ def _pairing(store: Store) -> Pairing:
     from gateway.people.pairing import Pairing
 
     return Pairing(access=Access(), store=store, clock=SystemClock(), rng=SystemRandom())
+
+
+# -- keys of other programs ---------------------------------------------------------------------
+
+
+@keys_app.command("add")
+def add_key(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The person's or the front end's.")],
+    admin: Annotated[bool, typer.Option("--admin", help="Its holder may give admin commands.")] = False,
+    front_end: Annotated[bool, typer.Option("--front-end", help="It may speak for people whom it names.")] = False,
+    cap: Annotated[float | None, typer.Option(min=0.0, help="US dollars that its answers may cost in a day.")] = None,
+    config: ConfigOption = None,
+) -> None:
+    """Make a key, and print it this once."""
+    from gateway.domain.keys import Key
+
+    async def look(store: Store) -> str:
+        if admin and front_end:
+            raise UserError("a front end's people cannot all be admins: leave out --admin or --front-end")
+        key = Key(name=name, front_end=front_end, admin=admin, cap=cap, made_at=SystemClock().now())
+        return await _keys(store).add(key)
+
+    _make_store(config)
+    show(ask_store(config, look))
+
+
+@keys_app.command("list")
+def list_keys(config: ConfigOption = None) -> None:
+    """List the keys, without their secrets."""
+
+    async def look(store: Store) -> str:
+        return "\n".join(map(_line, await _keys(store).all())) or "There are no keys. `legato keys add NAME` makes one."
+
+    show(ask_store(config, look))
+
+
+@keys_app.command("remove")
+def remove_key(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="As `legato keys list` has it.")],
+    config: ConfigOption = None,
+) -> None:
+    """Take a key back. A running gateway refuses it within ten seconds."""
+
+    async def look(store: Store) -> str:
+        if not await _keys(store).remove(name):
+            raise UserError(f"there is no key {name}: see `legato keys list`")
+        return f"{name} is removed. A running gateway refuses it within ten seconds."
+
+    show(ask_store(config, look))
+
+
+def _line(key: Key) -> str:
+    from gateway.domain.wording import utc
+
+    what = "front end" if key.front_end else "admin" if key.admin else "person"
+    cap = "" if key.cap is None else f", ${key.cap:g} a day"
+    return f"{key.name}: {what}{cap}, since {utc(key.made_at)[:10]}"
+
+
+def _make_store(config: Path | None) -> None:
+    """Have a store, also before the first start."""
+    from gateway.app.store import configured_store, make_folders
+
+    settings = settings_of(config)
+    if settings.database is None or settings.database.exists():
+        return
+
+    async def make() -> None:
+        make_folders(settings)
+        store = configured_store(settings)
+        await store.open()
+        await store.aclose()
+
+    guarded(make, settings)
+
+
+def _keys(store: Store) -> Keys:
+    from gateway.people.keys import Keys
+
+    return Keys(store=store, clock=SystemClock())

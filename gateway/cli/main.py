@@ -18,7 +18,7 @@ from typer.main import get_command_name
 from typer.models import CommandInfo
 
 from gateway import __version__
-from gateway.cli.access import access_app
+from gateway.cli.access import access_app, keys_app
 from gateway.cli.options import ConfigOption, JsonOption
 from gateway.cli.printing import complain, show, show_rows
 from gateway.cli.program import (
@@ -752,6 +752,7 @@ def _check_address(name: str, url: str) -> None:
 
 
 app.add_typer(access_app, name="access")
+app.add_typer(keys_app, name="keys")
 app.add_typer(outbox_app, name="outbox")
 app.add_typer(dead_app, name="dead")
 app.add_typer(skills_app, name="skills")

@@ -13,6 +13,7 @@
                    memory          facts that outlive sessions
     people         place           what config.yaml and commands can set rules for
                    pairing         how a stranger is let in
+                   keys            how another program is
                    approval        a yes or no that a tool waits for
     time           reminder        reminders and schedules (recurrence: repeated moments)
     platforms      adapter         the port

@@ -8,7 +8,7 @@ a separate Protocol, asked for with isinstance.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -16,7 +16,12 @@ from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound
 from gateway.domain.command import Parameter, Proposal
 from gateway.domain.rates import Rate
 
+if TYPE_CHECKING:
+    from gateway.domain.keys import Key
+
 REPEATED: Final = "↻\n\n"  # before a message that may stand there already; its Markdown begins a line of its own
+
+ADMIN_ROLE: Final = "admin"  # of a source that came by an admin's key
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -30,7 +35,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     `operator`, only the person of this id is, and the access lists hold for others. `file_bytes`: the largest file
     that can be shown (None: none can). `fits_caption`: whether a text, which is Markdown, can be shown with a file
     (None: any can). `direct_chat`: the chat in which a person is alone with the bot, by their id (None: it cannot
-    be known). `mail_ids`: people's ids hold an `@` inside, as addresses of mail do."""
+    be known). `mail_ids`: people's ids hold an `@` inside, as addresses of mail do. `keyed`: who reaches it has shown a
+    key of ours, so may talk, and is an admin by the role `ADMIN_ROLE`."""
 
     text_units: int | None = None
     unit: Literal["codepoints", "utf16"] = "codepoints"
@@ -43,6 +49,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     fits_caption: Callable[[str], bool] | None = None
     direct_chat: Callable[[str], str] | None = None
     mail_ids: bool = False
+    keyed: bool = False
 
 
 class Accepted(Struct, frozen=True, kw_only=True):
@@ -317,6 +324,20 @@ class AsksFirst(Protocol):
     before `run` is called."""
 
     admits: Admits | None
+
+
+class KnowsKeys(Protocol):
+    """Knows the keys that hold."""
+
+    async def holder(self, secret: str) -> Key | None:
+        """The key of this secret. Raises StoreUnavailable."""
+
+
+@runtime_checkable
+class AsksForKeys(Protocol):
+    """Lets in whoever has a key. `keys` is None until it is set, before `run` is called."""
+
+    keys: KnowsKeys | None
 
 
 @runtime_checkable

@@ -98,6 +98,11 @@ class Platform(Struct, frozen=True, kw_only=True):
     link_file: str = ""
     logins: str = ""
 
+    @property
+    def lists_people(self) -> bool:
+        """Say whether `access` says who may talk there."""
+        return self.settings is not None and not (self.limits and self.limits.keyed)
+
 
 class AdapterHost(Struct, frozen=True, kw_only=True):
     """The parts of the program that an adapter may use.

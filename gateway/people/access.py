@@ -8,7 +8,7 @@ from typing import Annotated, Self
 from msgspec import Struct, field
 from pydantic import Field
 
-from gateway.domain.adapter import Limits
+from gateway.domain.adapter import ADMIN_ROLE, Limits
 from gateway.domain.chat import Source
 from gateway.domain.place import is_person
 from gateway.domain.settings import AList, Flag, Ident, Section
@@ -28,14 +28,15 @@ class Access(Struct, frozen=True, kw_only=True):
     renamed goes by either name, and by the names of what it lies in; a user by the names of their roles. A
     trusted platform (a terminal of the person who started the program) needs no entry;
     on every other one nobody is allowed until named. `operators`: the only trusted person of a trusted platform that
-    others may speak on as well. `mail_ids`: platforms where people's ids hold an `@`. `pairing`: strangers may ask
-    for a code."""
+    others may speak on as well. `mail_ids`: platforms where people's ids hold an `@`. `keyed`: platforms that only
+    people with a key reach. `pairing`: strangers may ask for a code."""
 
     allow: Set[str] = frozenset()
     admins: Set[str] = frozenset()
     trusted: Collection[str] = ()
     operators: Mapping[str, str] = field(default_factory=dict)
     mail_ids: Collection[str] = ()
+    keyed: Collection[str] = ()
     pairing: bool = True
 
     @classmethod
@@ -47,12 +48,13 @@ class Access(Struct, frozen=True, kw_only=True):
             trusted=frozenset(name for name, limit in limits.items() if limit.trusted),
             operators={name: limit.operator for name, limit in limits.items() if limit.operator is not None},
             mail_ids=frozenset(name for name, limit in limits.items() if limit.mail_ids),
+            keyed=frozenset(name for name, limit in limits.items() if limit.keyed),
             pairing=settings.pairing,
         )
 
     def allows(self, source: Source) -> bool:
         """Say whether this person may talk here."""
-        return self._named(source, self.allow) or self._named(source, self.admins)
+        return source.platform in self.keyed or self._named(source, self.allow) or self._named(source, self.admins)
 
     def is_admin(self, source: Source) -> bool:
         """Say whether this person may give admin commands."""
@@ -73,6 +75,8 @@ class Access(Struct, frozen=True, kw_only=True):
 
     def _named(self, source: Source, entries: Set[str]) -> bool:
         """Say whether an entry names this person. The person of a trusted platform needs none."""
+        if source.platform in self.keyed and ADMIN_ROLE in source.roles:
+            return True
         if source.platform in self.trusted and source.user == self.operators.get(source.platform, source.user):
             return True
         chats = (source.chat, *([source.renamed] if source.renamed else []), *source.within, "*")

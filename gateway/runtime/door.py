@@ -85,6 +85,11 @@ class Door:
             with each.dup() as same:
                 same.listen(_QUEUED)
 
+    @property
+    def port(self) -> int:
+        """Return the port at which it listens."""
+        return int(self._listener.sockets[0].getsockname()[1])
+
     async def close(self, last_words: float) -> None:
         """Let nobody in any more, and give the running requests so many seconds."""
         self._listener.close()

@@ -18,6 +18,7 @@ WHERE_THEY_ARE_KNOWN = re.compile(
     r"gateway/(runtime/redaction/|store/imports/|providers/([a-z_]+/|vendors\.py|known\.py))"
 )
 NAMED = {
+    "gateway/agent/holding.py": {"api"},  # a word of credentials
     "gateway/agent/search/servers.py": {"web"},  # where Brave's answer has its pages
     "gateway/app/config/models.py": {"console"},  # a form of log lines
     "gateway/runtime/logs.py": {"console"},

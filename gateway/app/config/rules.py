@@ -91,5 +91,5 @@ def unsearchable(config: Config) -> Iterator[Finding]:
 
 
 def _example(platforms: Mapping[str, Platform]) -> str:
-    named = next((each for each in platforms.values() if each.settings), None)
+    named = next((each for each in platforms.values() if each.lists_people), None)
     return f'"{named.name}:{named.person}"' if named else '"PLATFORM:PERSON"'

@@ -1,0 +1,32 @@
+"""Keys by which other programs talk to the bot: each is one person's, or a front end's that speaks for its people."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import quote
+
+from msgspec import Struct
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,63}")
+LONGEST_USER: Final = 256  # characters
+
+
+class Key(Struct, frozen=True, kw_only=True):
+    """A key without its secret. `front_end`: it may speak for others, whom it names. `cap`: what all answers to it may
+    cost in a day, in US dollars; None: as much as the budgets allow. `made_at`: seconds since the epoch."""
+
+    name: str
+    front_end: bool = False
+    admin: bool = False
+    cap: float | None = None
+    made_at: float = 0.0
+
+    @property
+    def person(self) -> str:
+        """Return whom the key speaks for where it names nobody."""
+        return self.name
+
+    def person_named(self, user: str) -> str:
+        """The one of its people that a front end calls `user`. Nobody else's people can have this name."""
+        return f"{self.name}/{quote(user, safe='')}" if user else self.name

@@ -1,0 +1,71 @@
+"""The keys of other programs. The store has the hash of each secret, never the secret, so a copy of it lets nobody in.
+
+They are one folder of notes. A key that was taken back is refused within ten seconds, a new one known within one.
+"""
+
+from __future__ import annotations
+
+import secrets
+from hashlib import sha256
+from typing import Any, Final
+
+from msgspec import Struct, convert, field, json, to_builtins
+
+from gateway.domain.keys import NAME, Key
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import UserError
+from gateway.store.port import Documents
+
+_FOLDER: Final = "keys"
+_FRESH: Final = 10.0  # seconds for which a key that holds is not looked up again
+_FRESH_FOR_STRANGERS: Final = 1.0
+
+
+class Keys(Struct, kw_only=True):
+    """The keys in the store. `_known`, by the hash of their secret, and `_read_at` (monotonic) change."""
+
+    store: Documents
+    clock: Clock
+    _known: dict[str, Key] = field(default_factory=dict)
+    _read_at: float | None = None
+
+    async def holder(self, secret: str) -> Key | None:
+        """The key of this secret. Raises StoreUnavailable."""
+        hashed, now = _hash(secret), self.clock.monotonic()
+        fresh = _FRESH if hashed in self._known else _FRESH_FOR_STRANGERS
+        if self._read_at is None or now - self._read_at >= fresh:
+            self._known = {facts["hash"]: _key(name, facts) for name, facts in (await self._notes()).items()}
+            self._read_at = now
+        return self._known.get(hashed)
+
+    async def all(self) -> list[Key]:
+        """All keys, by name. Raises StoreUnavailable."""
+        return [_key(name, facts) for name, facts in sorted((await self._notes()).items())]
+
+    async def add(self, key: Key) -> str:
+        """Make a key; returns its secret, which nobody can read again. Raises UserError, StoreUnavailable."""
+        if NAME.fullmatch(key.name) is None:
+            raise UserError(f'{key.name!r} is no name of a key: use letters, digits and "-", 64 at most')
+        secret = f"sk-legato-{secrets.token_urlsafe(32)}"
+        facts = {**to_builtins(key), "hash": _hash(secret)}
+        note = {key.name: json.encode(facts).decode()}
+        if not await self.store.set_notes(_FOLDER, note, {key.name: None}):
+            raise UserError(f"there is a key {key.name} already: remove it first, or choose another name")
+        return secret
+
+    async def remove(self, name: str) -> bool:
+        """Take a key back; False: there was none. Raises StoreUnavailable."""
+        there = name in await self.store.notes(_FOLDER)
+        await self.store.set_notes(_FOLDER, {name: None})
+        return there
+
+    async def _notes(self) -> dict[str, dict[str, Any]]:
+        return {name: json.decode(text) for name, text in (await self.store.notes(_FOLDER)).items()}
+
+
+def _key(name: str, facts: dict[str, Any]) -> Key:
+    return convert({**facts, "name": name}, Key)
+
+
+def _hash(secret: str) -> str:
+    return sha256(secret.encode(errors="surrogateescape")).hexdigest()
