@@ -43,8 +43,8 @@ async def workspace_view(ctx: CommandContext, most: int) -> WorkspaceView:
     """The workspace of the conversation, with at most so many of its files."""
     session = await ctx.present()
     sessions = [each.id for each in await ctx.store.lineage(session.id)] if session else []
-    workspace = ctx.agents.workspaces.of(ctx.key)
-    await import_module("gateway.agent.workspace.received").bring_in(workspace, ctx.files(ctx.item), ctx.key.platform)
+    opened = import_module("gateway.agent.workspace.calls").opened
+    workspace = await opened(ctx.agents.workspaces, ctx.key, ctx.files(ctx.item))
     seen: WorkspaceView = await asyncio.to_thread(
         import_module("gateway.agent.workspace.report").report, workspace, sessions, most
     )

@@ -13,14 +13,15 @@ from msgspec import Struct
 from gateway.agent.tools.base import ToolContext, ToolHost, schema
 from gateway.agent.workspace.folders import Workspaces
 
+_WORK: Final = "gateway.agent.workspace.calls"
 _TEXT: Final = {"type": "string"}
 _NUMBER: Final = {"type": "integer"}
 _EDIT: Final = {"type": "object", "properties": {"old": _TEXT, "new": _TEXT}}
 
 
 class WorkspaceTool(Struct, frozen=True, kw_only=True):
-    """One of them; its work is the function of `gateway.agent.workspace.calls` that has its name. To write a file twice
-    has the effect of once. A patch is not repeated after a crash: what it looked for may be replaced already."""
+    """One of them. To write a file twice has the effect of once. A patch is not repeated after a crash: what it looked
+    for may be replaced already."""
 
     name: str
     description: str
@@ -34,8 +35,7 @@ class WorkspaceTool(Struct, frozen=True, kw_only=True):
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """What was found or done."""
-        work = getattr(import_module("gateway.agent.workspace.calls"), self.name)
-        said: str = await work(self.workspaces, arguments, context)
+        said: str = await import_module(_WORK).call(self.name, self.workspaces, arguments, context)
         return said
 
 
@@ -80,7 +80,8 @@ patch = partial(
 
 async def before_command(workspaces: Workspaces, context: ToolContext) -> None:
     """Bring in what was sent, and look at the workspace that a command is about to change."""
-    await import_module("gateway.agent.workspace.calls").begin_command(workspaces, context)
+    workspace = await import_module(_WORK).opened(workspaces, context.session.key, context.files)
+    await asyncio.to_thread(workspace.begin, context.changes)
 
 
 async def after_command(workspaces: Workspaces, context: ToolContext) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 from gateway.runtime.errors import ToolError
@@ -34,7 +36,8 @@ def applied(text: str, edits: Sequence[Edit]) -> str:
             raise ToolError(f"{which} is empty; say which text is to be replaced. Nothing was changed.")
         count = text.count(old)
         if count > 1:
-            places = ", ".join(f"{each}" for each in _lines_of(text, old, 5))
+            found = islice(re.finditer(re.escape(old), text), 5)
+            places = ", ".join(f"{text.count(chr(10), 0, each.start()) + 1}" for each in found)
             more = " and more" if count > 5 else ""
             raise ToolError(
                 f"{which} is there {count} times (lines {places}{more}); add lines around it until it is the only one. "
@@ -46,27 +49,16 @@ def applied(text: str, edits: Sequence[Edit]) -> str:
     return text
 
 
-def _lines_of(text: str, old: str, most: int) -> Iterator[int]:
-    """The numbers of the first lines where a text begins."""
-    at = -1
-    while most and (at := text.find(old, at + 1)) >= 0:
-        most -= 1
-        yield text.count("\n", 0, at) + 1
-
-
 def _nearest(text: str, old: str) -> str:
     """The place that looks most like it, as a sentence."""
     there, lines = _split(text), _split(old)
     sought = max(lines, key=lambda line: len(line.strip())).strip()[:_LONGEST_LINE]
-    compared = difflib.SequenceMatcher(b=sought, autojunk=False)
-    best, place = _ALIKE, -1
-    for number, line in enumerate(there[:_MOST_COMPARED]):
-        compared.set_seq1(line.strip()[:_LONGEST_LINE])
-        if compared.real_quick_ratio() > best and compared.quick_ratio() > best and (ratio := compared.ratio()) > best:
-            best, place = ratio, number
-    if place < 0:
+    compared = [line.strip()[:_LONGEST_LINE] for line in there[:_MOST_COMPARED]]
+    best = difflib.get_close_matches(sought, compared, 1, _ALIKE)
+    if not best:
         return "No place in the file looks like it."
-    start = max(0, place - next(at for at, line in enumerate(lines) if line.strip()[:_LONGEST_LINE] == sought))
+    before = next(at for at, line in enumerate(lines) if line.strip()[:_LONGEST_LINE] == sought)
+    start = max(0, compared.index(best[0]) - before)
     near = there[start : start + len(lines)]
     same = [line.split() for line in near] == [line.split() for line in lines]
     how = "It differs in white space alone" if same else "The nearest place is"

@@ -11,8 +11,6 @@ from typing import Final
 
 from gateway.agent.workspace import tree
 from gateway.agent.workspace.looking import text_of
-from gateway.agent.workspace.received import brought, drop
-from gateway.agent.workspace.versions import Change
 from gateway.agent.workspace.workspace import Workspace
 from gateway.runtime.errors import ToolError
 from gateway.runtime.structs import replace
@@ -23,41 +21,42 @@ VERSION: Final = "workspace:"  # begins the `ref` of a content in a workspace, b
 def texts(workspace: Workspace) -> Iterator[tuple[str, str]]:
     """Each content that is there or was, by its ref, with the names that it has; "" of what is no text."""
     with workspace.versions.locked():
-        index, names = workspace.versions.look(), defaultdict[bytes, set[str]](set)
-        for path, entry in index.entries.items():
+        names = defaultdict[bytes, set[str]](set)
+        for path, entry in workspace.versions.look().everything():
             names[entry.content].add(os.fsdecode(path))
-        for record in workspace.records():
-            for path, change in record.changes.items():
-                for entry in filter(None, (change.before, change.after)):
-                    names[entry.content].add(os.fsdecode(path))
         for digest in workspace.versions.digests():
             content = workspace.versions.content(digest) or b""
-            yield f"{VERSION}{digest.hex()}", "\n".join([*sorted(names[digest]), text_of(content) or ""])
+            yield f"{VERSION}{digest.hex()}", "\n".join([*sorted(names[digest]), text_of(content)])
 
 
 def forget(workspace: Workspace, refs: Collection[str], holds: Callable[[str], bool]) -> None:
     """Forget the contents and the files of these refs, wherever they are by now, and names that hold the words."""
     versions = workspace.versions
     with versions.locked():
+        index = versions.look()
         gone = {bytes.fromhex(ref.removeprefix(VERSION)) for ref in refs if ref.startswith(VERSION)}
-        gone |= {each.content for ref, each in brought(workspace).items() if ref in refs and each.content}
+        gone |= {each.content for ref, each in index.brought.items() if ref in refs and each.content}
 
         def goes(path: bytes, *contents: bytes) -> bool:
             return not gone.isdisjoint(contents) or holds(os.fsdecode(path))
 
-        for path, entry in sorted(versions.look().entries.items(), reverse=True):  # what is inside a folder comes first
+        for path, entry in sorted(index.entries.items(), reverse=True):  # what is inside a folder comes first
             if goes(path, entry.content):
                 with suppress(ToolError):  # a folder that something else is in
                     tree.remove(workspace.folder, os.fsdecode(path).split("/"))
-        for number in versions.numbers():
-            if (record := versions.record(number)) is not None:
-                left = {path: each for path, each in record.changes.items() if not goes(path, *_contents(each))}
-                if len(left) != len(record.changes):
-                    versions.store(number, replace(record, changes=left))
-        drop(workspace, lambda ref, path: ref in refs or holds(path))
+        records = [
+            replace(
+                record,
+                changes={
+                    path: change
+                    for path, change in record.changes.items()
+                    if not goes(path, *(each.content for each in change.entries))
+                },
+            )
+            for record in index.records
+        ]
+        brought = {ref: each for ref, each in index.brought.items() if ref not in refs and not holds(each.path)}
+        versions.store(replace(index, records=records, brought=brought))
         versions.look(keep=False)
-        versions.drop(gone)
-
-
-def _contents(change: Change) -> list[bytes]:
-    return [each.content for each in (change.before, change.after) if each is not None]
+        for digest in gone:
+            versions.drop(digest)

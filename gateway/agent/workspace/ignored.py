@@ -7,7 +7,7 @@ name, in a time that no pattern can stretch. Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -37,14 +37,12 @@ def rules_in(text: str, folder: str) -> list[Rule]:
 def _rule(line: str, folder: str) -> Rule | None:
     line = re.sub(r"(?<!\\)\s+$", "", line)
     takes_back, line = line.startswith("!"), line.removeprefix("!")
-    if not line or line.startswith("#"):
+    if not line.strip("/") or line.startswith("#"):
         return None
     folders_only, path = line.endswith("/"), line.rstrip("/")
-    anywhere = () if "/" in path else ("**",)
     plain = _ESCAPED.sub(lambda found: f"[{found[1]}]" if found[1] in "*?[" else found[1], path)
     names = tuple(name.replace("[^", "[!") for name in plain.split("/") if name)
-    if not names:
-        return None
+    anywhere = () if "/" in path else ("**",)
     return Rule(folder=folder, names=(*anywhere, *names), folders_only=folders_only, takes_back=takes_back)
 
 
@@ -60,18 +58,13 @@ def is_ignored(path: str, rules: Sequence[Rule], *, is_folder: bool) -> bool:
 
 
 def _fits(pattern: Sequence[str], names: Sequence[str]) -> bool:
-    reached = set(_with_none({0}, pattern))
-    for name in names:
-        after = {at for at in reached if at < len(pattern) and pattern[at] == "**"}
-        after |= {at + 1 for at in reached if at < len(pattern) and fnmatchcase(name, pattern[at])}
-        reached = set(_with_none(after, pattern))
-    return len(pattern) in reached
-
-
-def _with_none(reached: set[int], pattern: Sequence[str]) -> Iterator[int]:
-    """The same places, and those behind a `**` that stands for no folder."""
-    for at in reached:
-        yield at
-        while at < len(pattern) and pattern[at] == "**":
-            at += 1
-            yield at
+    """Say whether names fit. Each part of the pattern says how many of the names it may have led through by then."""
+    reached = {0}
+    for part in pattern:
+        if part == "**":
+            reached = set(range(min(reached), len(names) + 1))
+        else:
+            reached = {at + 1 for at in reached if at < len(names) and fnmatchcase(names[at], part)}
+        if not reached:
+            return False
+    return len(names) in reached

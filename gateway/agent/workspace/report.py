@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Collection
 from itertools import islice
 from typing import Final, Literal
@@ -11,7 +10,7 @@ from typing import Final, Literal
 from gateway.agent.workspace.edits import changed_lines, diff
 from gateway.agent.workspace.looking import visible
 from gateway.agent.workspace.names import shown
-from gateway.agent.workspace.versions import Entry
+from gateway.agent.workspace.versions import Change, Entry
 from gateway.agent.workspace.workspace import Workspace
 from gateway.domain.views import FileChange, FileLine, WorkspaceView
 
@@ -22,27 +21,25 @@ _MOST: Final = 200  # changes that are looked into
 def report(workspace: Workspace, sessions: Collection[str], most: int) -> WorkspaceView:
     """What is there, and what changed in these sessions."""
     index = workspace.present()
-    changes = workspace.changes(sessions)
-    files = (each for each, is_out in visible(workspace.folder, ()) if not is_out and stat.S_ISREG(each.facts.st_mode))
+    changes = sorted(workspace.changes(sessions).items())
+    files = (each for each, is_out in visible(workspace.folder, ()) if each.is_file and not is_out)
     return WorkspaceView(
         files=[FileLine(path=shown(each.path), size=each.facts.st_size) for each in islice(files, most)],
         changes=[
-            _changed(workspace, shown(os.fsdecode(path)), each.before, each.after)
-            for path, each in islice(sorted(changes.items()), _MOST)
-            if "file" in (_kind(each.before), _kind(each.after))
+            _changed(workspace, shown(os.fsdecode(path)), change)
+            for path, change in changes[:_MOST]
+            if any(each.kind == "file" for each in change.entries)
         ],
         size=index.size,
         count=sum(each.kind == "file" for each in index.entries.values()),
     )
 
 
-def _kind(entry: Entry | None) -> str:
-    return "" if entry is None else entry.kind
-
-
-def _changed(workspace: Workspace, path: str, before: Entry | None, after: Entry | None) -> FileChange:
-    how: Literal["new", "changed", "removed"] = "new" if before is None else "removed" if after is None else "changed"
-    old, new = _text(workspace, before), _text(workspace, after)
+def _changed(workspace: Workspace, path: str, change: Change) -> FileChange:
+    how: Literal["new", "changed", "removed"] = "changed"
+    if change.before is None or change.after is None:
+        how = "new" if change.before is None else "removed"
+    old, new = _text(workspace, change.before), _text(workspace, change.after)
     if old is None or new is None:
         return FileChange(path=path, how=how)
     lines = changed_lines(old, new)
@@ -54,7 +51,7 @@ def _text(workspace: Workspace, entry: Entry | None) -> str | None:
     """The text of a version; None: it is none, is not kept, or is too long to be compared."""
     if entry is None:
         return ""
-    if entry.kind != "file" or not entry.content or entry.size > _LARGEST:
+    if entry.kind != "file" or entry.size > _LARGEST:
         return None
     content = workspace.versions.content(entry.content)
     try:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import sys
+import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -21,11 +21,16 @@ from typing import Final, NamedTuple
 from gateway.agent.workspace.names import composed, shown
 from gateway.runtime.errors import ToolError
 
-FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _DEEPEST: Final = 60  # folders in one another that are walked; a descriptor is open for each
 _PIECE: Final = 1_000_000  # bytes read at once
-_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+_KINDS: Final[Mapping[int, str]] = {
+    stat.S_IFLNK: "a link, and links are not followed here",
+    stat.S_IFDIR: "a folder, not a file",
+    stat.S_IFREG: "a file, not a folder",
+}
+_OTHER: Final = "no file that can be read, but a pipe, a socket or a device"
 
 
 class Found(NamedTuple):
@@ -36,33 +41,45 @@ class Found(NamedTuple):
     name: str
     facts: os.stat_result
 
+    @property
+    def is_folder(self) -> bool:
+        """Say whether it is a folder, and no link to one."""
+        return stat.S_ISDIR(self.facts.st_mode)
+
+    @property
+    def is_file(self) -> bool:
+        """Say whether it is a regular file."""
+        return stat.S_ISREG(self.facts.st_mode)
+
 
 @contextmanager
 def entered(root: Path, names: Sequence[str], *, make: bool = False) -> Iterator[int]:
     """The descriptor of a folder; `make`: folders that are missing are made. Raises ToolError."""
-    at = os.open(root, FOLDER)
+    at = os.open(root, _FOLDER)
     try:
         for number, name in enumerate(names, 1):
-            try:
-                behind = _enter(at, actual(at, name), make=make)
-            except OSError as error:
-                raise _refusal(error, at, name, "/".join(names[:number])) from None
+            with _told(at, name, names[:number]):
+                name = actual(at, name)
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(name, 0o700, dir_fd=at)
+                below = os.open(name, _FOLDER, dir_fd=at)
             os.close(at)
-            at = behind
+            at = below
         yield at
     finally:
         os.close(at)
 
 
-def _enter(at: int, name: str, *, make: bool) -> int:
-    try:
-        return os.open(name, FOLDER, dir_fd=at)
-    except FileNotFoundError:
-        if not make:
-            raise
-    with suppress(FileExistsError):
-        os.mkdir(name, 0o700, dir_fd=at)
-    return os.open(name, FOLDER, dir_fd=at)
+@contextmanager
+def _holding(root: Path, names: Sequence[str], *, make: bool = False) -> Iterator[tuple[int, str]]:
+    """The descriptor of the folder that holds a file, and the file's name in it. Raises ToolError."""
+    if not names:
+        raise ToolError("Say which file: that is the workspace itself. list_files shows what is in it.")
+    with entered(root, names[:-1], make=make) as at:
+        name = actual(at, names[-1])
+        with _told(at, name, names):
+            yield at, name
 
 
 def actual(at: int, name: str) -> str:
@@ -83,26 +100,17 @@ def facts_of(at: int, name: str) -> os.stat_result | None:
 
 def read(root: Path, names: Sequence[str], most: int) -> bytes:
     """The content of a file of at most so many bytes. Raises ToolError."""
-    path = "/".join(names)
-    if not names:
-        raise ToolError("That is the workspace itself; list_files shows what is in it.")
-    with entered(root, names[:-1]) as at:
-        name = actual(at, names[-1])
-        try:
-            with open_file(at, name) as (file, facts):
-                if facts.st_size > most:
-                    raise ToolError(f"{shown(path)} has {facts.st_size:,} bytes, and {most:,} can be read.")
-                return b"".join(pieces(file, most))
-        except OSError as error:
-            raise _refusal(error, at, name, path) from None
+    with _holding(root, names) as (at, name), open_file(at, name) as (file, facts):
+        if facts.st_size > most:
+            raise ToolError(f"{shown('/'.join(names))} has {facts.st_size:,} bytes, and {most:,} can be read.")
+        return content(file, most)
 
 
 @contextmanager
 def open_file(at: int, name: str) -> Iterator[tuple[int, os.stat_result]]:
     """The descriptor of a regular file, to be read, and its facts. Raises OSError, for anything else as well."""
-    there = facts_of(at, name)
-    if there is None or not stat.S_ISREG(there.st_mode):  # of a device, to open it may do something
-        raise OSError(errno.ENOENT if there is None else errno.EINVAL, "no regular file")
+    if not stat.S_ISREG(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode):
+        raise OSError(errno.EINVAL, "no regular file")  # to open a device may do something
     file = os.open(name, _FILE, dir_fd=at)
     try:
         facts = os.fstat(file)
@@ -113,164 +121,104 @@ def open_file(at: int, name: str) -> Iterator[tuple[int, os.stat_result]]:
         os.close(file)
 
 
-def pieces(file: int, most: int) -> Iterator[bytes]:
+def content(file: int, most: int) -> bytes:
     """What a file holds, but no more than so many bytes, however it grows meanwhile."""
+    pieces = list[bytes]()
     while most > 0 and (piece := os.read(file, min(_PIECE, most))):
+        pieces.append(piece)
         most -= len(piece)
-        yield piece
+    return b"".join(pieces)
 
 
 def put(root: Path, names: Sequence[str], content: bytes, aside: Path, mode: int | None = None) -> None:
     """Write a file, in one step for whoever looks at it. It is made in the folder `aside`, of the same file system. A
     file that was there keeps its `mode` unless one is given. Raises ToolError, with nothing changed."""
-    path = "/".join(names)
-    if not names:
-        raise ToolError("Say which file: that is the workspace itself.")
-    try:
-        with entered(root, names[:-1], make=True) as at:
-            name = actual(at, names[-1])
-            there = facts_of(at, name)
-            if there is not None and not stat.S_ISREG(there.st_mode):
-                raise _refusal(OSError(errno.EINVAL, ""), at, name, path)
-            if mode is None:
-                mode = 0o700 if content.startswith(b"#!") else 0o600  # a script is there to be run
-                mode = mode if there is None else stat.S_IMODE(there.st_mode) & 0o777
-            _put(at, name, content, aside, mode)
-    except OSError as error:
-        raise _not_written(error, path) from None
-
-
-def _put(at: int, name: str, content: bytes, aside: Path, mode: int) -> None:
-    file, made = tempfile.mkstemp(dir=aside)
-    try:
-        with os.fdopen(file, "wb") as target:
-            target.write(content)
-            target.flush()
-            os.fchmod(target.fileno(), mode)
-            os.fsync(target.fileno())
-        os.rename(made, name, dst_dir_fd=at)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(made)
-        raise
-    os.fsync(at)
+    with _holding(root, names, make=True) as (at, name):
+        there = facts_of(at, name)
+        if there is not None and not stat.S_ISREG(there.st_mode):
+            raise OSError(errno.EINVAL, "no regular file")
+        if mode is None and there is not None:
+            mode = there.st_mode & 0o777
+        elif mode is None:
+            mode = 0o700 if content.startswith(b"#!") else 0o600  # a script is there to be run
+        file, made = tempfile.mkstemp(dir=aside)
+        try:
+            with os.fdopen(file, "wb") as target:
+                target.write(content)
+                target.flush()
+                os.fchmod(target.fileno(), mode)
+                os.fsync(target.fileno())
+            os.rename(made, name, dst_dir_fd=at)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(made)
+            raise
+        os.fsync(at)
 
 
 def remove(root: Path, names: Sequence[str]) -> None:
     """Remove a file, a link or an empty folder. Raises ToolError."""
-    path = "/".join(names)
-    if not names:
-        raise ToolError("Say which file: that is the workspace itself.")
-    with entered(root, names[:-1]) as at:
-        name = actual(at, names[-1])
+    with _holding(root, names) as (at, name):
         there = facts_of(at, name)
         try:
             if there is not None and stat.S_ISDIR(there.st_mode):
                 os.rmdir(name, dir_fd=at)
             else:
                 os.unlink(name, dir_fd=at)
-        except FileNotFoundError as error:
-            raise _refusal(error, at, name, path) from None
         except OSError as error:
-            raise ToolError(f"{shown(path)} cannot be removed ({error.strerror}).") from None
+            if there is None:
+                raise
+            raise ToolError(f"{shown('/'.join(names))} cannot be removed ({error.strerror}).") from None
 
 
-def walk(root: Path, enters: Callable[[Found], bool] = lambda _: True) -> Iterator[Found]:
+def walk(root: Path, enters: Callable[[Found, int], bool] = lambda *_: True) -> Iterator[Found]:
     """Everything below a folder, each folder before what is in it. A folder that cannot be entered, or lies too deep,
-    or that `enters` takes out, is passed over."""
-    at = os.open(root, FOLDER)
-    try:
+    or that `enters` takes out, is passed over; it is given the folder, and the descriptor of its inside."""
+    with entered(root, ()) as at:
         yield from _below(at, "", 1, enters)
-    finally:
-        os.close(at)
 
 
-def _below(at: int, above: str, depth: int, enters: Callable[[Found], bool]) -> Iterator[Found]:
-    with os.scandir(at) as there:
-        entries = sorted(there, key=lambda each: each.name)
-    for each in entries:
-        try:
-            facts = each.stat(follow_symlinks=False)
-        except FileNotFoundError:
+def _below(at: int, above: str, depth: int, enters: Callable[[Found, int], bool]) -> Iterator[Found]:
+    for name in sorted(os.listdir(at)):
+        if (facts := facts_of(at, name)) is None:
             continue
-        found = Found(above + each.name, at, each.name, facts)
+        found = Found(above + name, at, name, facts)
         yield found
-        if stat.S_ISDIR(facts.st_mode) and depth < _DEEPEST and enters(found):
-            try:
-                inside = os.open(each.name, FOLDER, dir_fd=at)
-            except OSError:
-                continue
-            try:
+        if not found.is_folder or depth >= _DEEPEST:
+            continue
+        try:
+            inside = os.open(name, _FOLDER, dir_fd=at)
+        except OSError:
+            continue
+        try:
+            if enters(found, inside):
                 yield from _below(inside, f"{found.path}/", depth + 1, enters)
-            finally:
-                os.close(inside)
+        finally:
+            os.close(inside)
 
 
 def wipe(folder: Path) -> None:
-    """Remove a folder with all that is in it, whatever its modes and however deep. Raises OSError."""
-    at, moved = os.open(folder, FOLDER), 0
-    try:
-        while names := os.listdir(at):
-            for name in names:
-                if not _is_folder(at, name):
-                    os.unlink(name, dir_fd=at)
-                    continue
-                with _unlocked(at, name) as inside:
-                    for each in os.listdir(inside):
-                        if _is_folder(inside, each):  # to be emptied later
-                            moved += 1
-                            with _unlocked(inside, each):
-                                os.rename(each, f".moved-{moved}-{os.getpid()}", src_dir_fd=inside, dst_dir_fd=at)
-                        else:
-                            os.unlink(each, dir_fd=inside)
-                os.rmdir(name, dir_fd=at)
-    finally:
-        os.close(at)
-    folder.rmdir()
-
-
-def _is_folder(at: int, name: str) -> bool:
-    return stat.S_ISDIR(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode)
+    """Remove a folder with all that is in it, whatever its modes, and however deep, for which Python's own way has too
+    few descriptors. No link is followed. Raises OSError."""
+    subprocess.run(["chmod", "-R", "u+rwx", "--", folder], capture_output=True, check=False)
+    removed = subprocess.run(["rm", "-rf", "--", folder], capture_output=True, check=False)
+    if removed.returncode:
+        raise OSError(errno.EIO, removed.stderr.decode("utf-8", "replace").strip())
 
 
 @contextmanager
-def _unlocked(at: int, name: str) -> Iterator[int]:
-    """Enter a folder of ours, which a command may have closed to us."""
+def _told(at: int, name: str, names: Sequence[str]) -> Iterator[None]:
+    """The system's errors as sentences for the model, about what these names lead to. Raises ToolError."""
     try:
-        inside = os.open(name, FOLDER, dir_fd=at)
-    except PermissionError:
-        if sys.platform != "linux":
-            raise
-        held = os.open(name, os.O_PATH | FOLDER, dir_fd=at)  # this very folder, whatever takes its name meanwhile
-        try:
-            os.chmod(f"/proc/self/fd/{held}", 0o700)
-        finally:
-            os.close(held)
-        inside = os.open(name, FOLDER, dir_fd=at)
-    try:
-        os.fchmod(inside, 0o700)
-        yield inside
-    finally:
-        os.close(inside)
-
-
-def _refusal(error: OSError, at: int, name: str, path: str) -> ToolError:
-    """The reason why something cannot be opened, for the model."""
-    there = facts_of(at, name) if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL) else None
-    if there is not None:
-        kinds = {stat.S_IFLNK: "a link, and links are not followed here", stat.S_IFDIR: "a folder, not a file"}
-        kinds[stat.S_IFREG] = "a file, not a folder"
-        other = "no file that can be read, but a pipe, a socket or a device"
-        return ToolError(f"{shown(path)} is {kinds.get(stat.S_IFMT(there.st_mode), other)}.")
-    if error.errno == errno.ENOENT:
-        with os.scandir(at) as entries:
-            alike = next((each.name for each in entries if each.name.casefold() == name.casefold()), "")
-        hint = f"; there is {shown(alike)}" if alike else ""
-        return ToolError(f"There is no {shown(path)} in the workspace{hint}.")
-    return ToolError(f"{shown(path)} cannot be opened ({error.strerror}).")
-
-
-def _not_written(error: OSError, path: str) -> ToolError:
-    if error.errno in _FULL:
-        return ToolError(f"The disk of this machine is full, so {shown(path)} stays as it was.")
-    return ToolError(f"{shown(path)} cannot be written ({error.strerror}).")
+        yield
+    except OSError as error:
+        path = shown("/".join(names))
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise ToolError(f"The disk of this machine is full, so {path} stays as it was.") from None
+        if error.errno in (errno.ENOTDIR, errno.ELOOP, errno.EINVAL) and (there := facts_of(at, name)) is not None:
+            raise ToolError(f"{path} is {_KINDS.get(stat.S_IFMT(there.st_mode), _OTHER)}.") from None
+        if error.errno == errno.ENOENT:
+            alike = next((each for each in os.listdir(at) if each.casefold() == name.casefold()), "")
+            hint = f"; there is {shown(alike)}" if alike else ""
+            raise ToolError(f"There is no {path} in the workspace{hint}.") from None
+        raise ToolError(f"{path} cannot be opened ({error.strerror}).") from None

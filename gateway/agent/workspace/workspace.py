@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import mimetypes
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
+from gateway.agent.tools.send_file import safe_name
 from gateway.agent.workspace import tree
 from gateway.agent.workspace.edits import Edit, applied
 from gateway.agent.workspace.folders import Turn, WorkspaceSettings
 from gateway.agent.workspace.names import names_in, shown
-from gateway.agent.workspace.versions import Change, Entry, Index, Place, Record, Versions, joined
+from gateway.agent.workspace.versions import Brought, Change, Entry, Index, Place, Record, Versions, joined
+from gateway.domain.file import KeptFile
 from gateway.runtime.errors import ToolError
 from gateway.runtime.structs import replace
 
@@ -40,9 +43,7 @@ class Workspace(Struct, frozen=True, kw_only=True):
 
     folder: Path
     versions: Versions
-    most_bytes: int
-    most_files: int
-    keep_days: float
+    settings: WorkspaceSettings
 
     def read(self, names: Sequence[str], most: int = LARGEST) -> bytes:
         """The content of a file. Raises ToolError."""
@@ -60,55 +61,50 @@ class Workspace(Struct, frozen=True, kw_only=True):
         return None if facts is None or facts.st_mtime < than else self.read(names)
 
     @contextmanager
-    def changing(self, turn: Turn) -> Iterator[None]:
-        """What changes in here is the turn's doing, and nobody else changes anything with a tool."""
+    def changing(self, turn: Turn) -> Iterator[Index]:
+        """What changes in here is the turn's doing, and nobody else changes anything with a tool. Gives what there
+        was."""
         with self.versions.locked():
-            self._begin(turn)
+            there = self.versions.begin(turn, self._kept_from(turn.at))
             try:
-                yield
+                yield there
             finally:
                 self.versions.look()
 
     def begin(self, turn: Turn) -> None:
         """The turn lets a command run. `look` says that it has ended."""
         with self.versions.locked():
-            self._begin(turn)
+            self.versions.begin(turn, self._kept_from(turn.at))
 
     def look(self) -> str:
         """See what has changed. Returns a sentence where there is too much by now; else ""."""
-        with self.versions.locked():
-            index = self.versions.look()
-        return "" if self.has_room(index, count=0) else self._full(index)
-
-    def _begin(self, turn: Turn) -> None:
-        self.versions.begin(turn)
-        self.versions.shed(turn.at - self.keep_days * _DAY)
+        index = self.present()
+        return "" if self._has_room(index, count=0) else self._full(index)
 
     def shed(self, now: float) -> None:
         """Keep no version any more whose time is over."""
         with self.versions.locked():
-            self.versions.shed(now - self.keep_days * _DAY)
+            self.versions.shed(self._kept_from(now))
+
+    def _kept_from(self, now: float) -> float:
+        return now - self.settings.keep_days * _DAY
 
     def write(self, turn: Turn, names: Sequence[str], content: bytes) -> bool:
         """Write a file; say whether it is new. Raises ToolError."""
-        with self.changing(turn):
-            new = self._check_room(names, len(content))
-            tree.put(self.folder, names, content, self.versions.aside)
-            return new
+        with self.changing(turn) as there:
+            return self._put(there, names, content)
 
     def patch(self, turn: Turn, names: Sequence[str], edits: Sequence[Edit]) -> tuple[str, str]:
         """Replace texts in a file, all of them or none; return the text before and after. Raises ToolError."""
-        with self.changing(turn):
-            content = self.read(names)
+        with self.changing(turn) as there:
             try:
-                text = content.decode()
+                text = self.read(names).decode()
             except UnicodeDecodeError:
                 raise ToolError(
                     f"{shown('/'.join(names))} is no UTF-8 text, so nothing in it can be replaced."
                 ) from None
             edited = applied(text, edits)
-            self._check_room(names, len(edited.encode()))
-            tree.put(self.folder, names, edited.encode(), self.versions.aside)
+            self._put(there, names, edited.encode())
             return text, edited
 
     def remove(self, turn: Turn, names: Sequence[str]) -> None:
@@ -116,25 +112,46 @@ class Workspace(Struct, frozen=True, kw_only=True):
         with self.changing(turn):
             tree.remove(self.folder, names)
 
-    def _check_room(self, names: Sequence[str], size: int) -> bool:
-        """Say whether a file would be new. Raises ToolError if there is no room for it."""
-        index = self.versions.index()
-        there = index.entries.get(os.fsencode("/".join(names)))
-        if not self.has_room(index, size - (there.size if there else 0), there is None):
-            raise ToolError(self._full(index))
-        return there is None
+    def _put(self, there: Index, names: Sequence[str], content: bytes) -> bool:
+        """Write a file; say whether it is new. Raises ToolError if there is no room for it."""
+        before = there.entries.get(os.fsencode("/".join(names)))
+        if not self._has_room(there, len(content) - (before.size if before else 0), before is None):
+            raise ToolError(self._full(there))
+        tree.put(self.folder, names, content, self.versions.aside)
+        return before is None
 
-    def has_room(self, index: Index, size: int = 0, count: int = 1) -> bool:
+    def _has_room(self, index: Index, size: int = 0, count: int = 1) -> bool:
         """Say whether so many bytes and files more may be there."""
-        return index.size + size <= self.most_bytes and len(index.entries) + count <= self.most_files
+        most = self.settings
+        return index.size + size <= most.most_mb * _MB and len(index.entries) + count <= most.most_files
 
     def _full(self, index: Index) -> str:
-        return FULL.format(
-            size=index.size // _MB,
-            most_size=self.most_bytes // _MB,
-            count=len(index.entries),
-            most_count=self.most_files,
-        )
+        most, count = self.settings, len(index.entries)
+        return FULL.format(size=index.size // _MB, most_size=most.most_mb, count=count, most_count=most.most_files)
+
+    # -- what people sent -------------------------------------------------------------------------
+
+    def missing(self, sent: Sequence[KeptFile]) -> list[KeptFile]:
+        """Those files that were never put here, and may have room. Who removes one that was has removed it."""
+        known = self.versions.index().brought
+        return [each for each in sent if each.ref not in known and each.size <= self.settings.most_mb * _MB]
+
+    def bring(self, file: KeptFile, content: bytes) -> bool:
+        """Put a file in its place; False: there is no room. It is no turn's doing, so no turn takes it back. One that
+        is there already is written over only where nobody has changed it since it was brought in."""
+        with self.versions.locked():
+            index = self.versions.look()
+            if file.ref in index.brought:
+                return True
+            if not self._has_room(index, len(content)):
+                return False
+            name = _free(_named(file), index)
+            tree.put(self.folder, (name,), content, self.versions.aside)
+            index = self.versions.look(keep=False)
+            now = index.entries.get(os.fsencode(name))
+            brought = Brought(name, now.content if now else b"")
+            self.versions.store(replace(index, brought={**index.brought, file.ref: brought}))
+        return True
 
     # -- what was there before --------------------------------------------------------------------
 
@@ -145,10 +162,9 @@ class Workspace(Struct, frozen=True, kw_only=True):
 
     def records(self) -> list[Record]:
         """The turns that have changed something, oldest first, without those that were taken back."""
-        found = (self.versions.record(each) for each in self.versions.numbers())
-        return [each for each in found if each is not None and each.changes and not each.undone]
+        return [each for each in self.versions.index().records if each.counts]
 
-    def changes(self, sessions: Collection[str]) -> dict[Place, Change]:
+    def changes(self, sessions: Collection[str]) -> Mapping[Place, Change]:
         """What changed in these sessions, as one change of each path."""
         changes: dict[Place, Change] = {}
         for record in self.records():
@@ -160,23 +176,25 @@ class Workspace(Struct, frozen=True, kw_only=True):
         """Take back what the last turn changed. None: no turn is known that changed something. The same `deed` takes
         back one turn, however often it is tried."""
         with self.versions.locked():
-            self.versions.look()
-            for number in reversed(self.versions.numbers()):
-                record = self.versions.record(number)
-                if record is not None and record.undone == deed:
-                    return Undone(record=record, left=())
-                if record is not None and record.changes and not record.undone:
-                    left = self._take_back(record)
-                    self.versions.look(keep=False)
-                    self.versions.store(number, replace(record, undone=deed))
-                    return Undone(record=record, left=left)
-        return None
+            records = self.versions.look().records
+            at = next(
+                (at for at in reversed(range(len(records))) if records[at].counts or records[at].undone == deed), -1
+            )
+            if at < 0:
+                return None
+            if (record := records[at]).undone:
+                return Undone(record=record, left=())
+            left = self._take_back(record)
+            index = self.versions.look(keep=False)
+            done = [*records[:at], replace(record, undone=deed), *records[at + 1 :]]
+            self.versions.store(replace(index, records=done))
+            return Undone(record=record, left=left)
 
     def _take_back(self, record: Record) -> list[str]:
         """Bring each path back to what it was, and return those that could not be."""
         left: list[str] = []
         for path, change in sorted(record.changes.items(), reverse=True):  # what is inside a folder comes before it
-            if _goes(change):
+            if change.after and (change.before is None or change.before.kind != change.after.kind):
                 with suppress(ToolError):  # it is gone, or a folder that something else is in
                     tree.remove(self.folder, os.fsdecode(path).split("/"))
         for path, change in sorted(record.changes.items()):
@@ -186,44 +204,42 @@ class Workspace(Struct, frozen=True, kw_only=True):
 
     def _restore(self, path: Place, before: Entry) -> bool:
         *above, name = names = os.fsdecode(path).split("/")
-        try:
-            if before.kind == "file":
-                content = self.versions.content(before.content)
-                if content is None:
-                    return False
+        with suppress(OSError, ToolError):
+            if before.kind == "file" and (content := self.versions.content(before.content)) is not None:
                 tree.put(self.folder, names, content, self.versions.aside, before.mode & 0o777)
-            elif before.kind == "folder":
+                return True
+            if before.kind == "folder":
                 with tree.entered(self.folder, names, make=True) as at:
                     os.fchmod(at, before.mode & 0o777 | 0o700)
-            elif before.kind == "link":
+                return True
+            if before.kind == "link":
                 with tree.entered(self.folder, above, make=True) as at:
                     with suppress(FileNotFoundError):
                         os.unlink(name, dir_fd=at)
                     os.symlink(os.fsdecode(before.content), name, dir_fd=at)
-            else:
-                return False
-        except (OSError, ToolError):
-            return False
-        return True
+                return True
+        return False
 
 
 def opened(folder: Path, kept: Path, settings: WorkspaceSettings) -> Workspace:
     """The workspace of a folder, with its versions in another one."""
-    versions = Versions(
-        workspace=folder,
-        folder=kept,
-        most_bytes=2 * settings.most_mb * _MB,  # what is there, and as much of what was
-        most_files=settings.most_files,
-    )
+    most_bytes = 2 * settings.most_mb * _MB  # what is there, and as much of what was
     return Workspace(
-        folder=folder,
-        versions=versions,
-        most_bytes=settings.most_mb * _MB,
-        most_files=settings.most_files,
-        keep_days=settings.keep_days,
+        folder=folder, versions=Versions(workspace=folder, folder=kept, most_bytes=most_bytes), settings=settings
     )
 
 
-def _goes(change: Change) -> bool:
-    """Say whether what is there now must make room: it is new, or was something else."""
-    return change.after is not None and (change.before is None or change.before.kind != change.after.kind)
+def _named(file: KeptFile) -> str:
+    ending = mimetypes.guess_extension(file.mime.partition(";")[0].strip()) or ""
+    return safe_name(file.name or f"{file.mime.partition('/')[0] or 'file'}-{file.digest[:8]}{ending}")
+
+
+def _free(name: str, index: Index) -> str:
+    """The name, or the first one made of it that nothing has but an unchanged file that was brought in."""
+    unchanged = {each.path: each.content for each in index.brought.values() if each.content}
+    stem, ending = os.path.splitext(name)
+    number = 1
+    while (there := index.entries.get(os.fsencode(name))) and there.content != unchanged.get(name):
+        number += 1
+        name = f"{stem}-{number}{ending}"
+    return name
