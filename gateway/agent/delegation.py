@@ -10,12 +10,12 @@ conversation, ends it or forgets it, must find it.
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import Any, Final
+from typing import Final
 
-from msgspec import Struct, convert, field, to_builtins
+from msgspec import Struct, field
+from msgspec.json import decode, encode
 
 from gateway.domain.chat import HELPER, Inbound, SessionKey, Source, one_line
 from gateway.domain.message import text_of
@@ -41,8 +41,7 @@ SIGNED: Final = "{answer}\n\n[the helper's session is {id}: {messages} messages{
 _LOOK: Final = 1.0  # seconds between two looks at a helper of another process
 _PATIENCE: Final = 10.0  # seconds for one to end that was stopped
 _LANE: Final = 1_000_000  # items: a helper's lane holds one
-_OPEN: Final = "open"  # the note about helpers that are not over; every other note is named after one that is
-_OVER: Final = "1"
+_OVER: Final = "over"  # the note about a helper that is
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -63,17 +62,6 @@ class Order(Struct, frozen=True, kw_only=True):
         return one_line(self.task, 60)
 
 
-class Caller(Struct, frozen=True, kw_only=True):
-    """The turn that hands a task on. `step`: the id of the message with the call. `alive` notes a sign of life."""
-
-    session: Session
-    source: Source
-    turn: str
-    event: str
-    step: str
-    alive: Callable[[], None]
-
-
 class Helper(Struct, frozen=True, kw_only=True):
     """A helper that is not over."""
 
@@ -86,7 +74,7 @@ class Helper(Struct, frozen=True, kw_only=True):
 
 def order_in(text: str) -> Order:
     """The order that a helper's item holds."""
-    return convert(json.loads(text), Order)
+    return decode(text, type=Order)
 
 
 class Helpers(Struct, kw_only=True):
@@ -98,30 +86,29 @@ class Helpers(Struct, kw_only=True):
     budget_usd: float | None = None
     aside: Callable[[SessionKey], AbstractContextManager[None]] = lambda _: nullcontext()
     _over: dict[SessionKey, asyncio.Event] = field(default_factory=dict)  # that somebody here waits for
+    _beginning: asyncio.Lock = field(default_factory=asyncio.Lock)  # the calls of one step run side by side
 
-    async def run(self, caller: Caller, order: Order) -> str:
-        """Have a helper do a task; returns its answer, or that it works. Called again by the same step, it is the same
-        helper. Raises ToolError where too many are at work."""
-        order = replace(order, session=caller.session.id, turn=caller.turn, event=caller.event)
-        told = json.dumps(to_builtins(order), sort_keys=True)
-        key = replace(caller.session.key, helper=lasting_id("h", caller.step, told))
+    async def run(self, order: Order, caller: SessionKey, source: Source, step: str, alive: Callable[[], None]) -> str:
+        """Have a helper do a task; returns its answer, or that it works. Called again by the same `step`, the id of the
+        message with the call, it is the same helper. `alive` notes a sign of life. Raises ToolError where too many are
+        at work."""
+        told = encode(order).decode()
+        key = replace(caller, helper=lasting_id("h", step, told))
         if not await self.store.sessions(key, 1):
-            await self._begin(key, caller.source, order, told)
+            await self._begin(key, source, order, told)
         if order.background:
             return STARTED.format(id=key.helper)
-        with self.aside(caller.session.key):
-            return await self._answer(key, caller.alive)
+        with self.aside(caller):
+            return await self._answer(key, alive)
 
     async def _begin(self, key: SessionKey, source: Source, order: Order, told: str) -> None:
         name, now = str(key.helper), self.clock.now()
-        helper = Helper(id=name, brief=order.brief, since=now, background=order.background)
-
-        def entered(there: Mapping[str, Helper]) -> Mapping[str, Helper]:
-            if name not in there and len(there) >= MOST_AT_ONCE:
-                raise ToolError(TOO_MANY)
-            return {name: helper, **there}
-
-        await self._change(key.caller, entered)
+        async with self._beginning:
+            there = await self.of(key.caller)
+            if all(each.id != name for each in there):
+                if len(there) >= MOST_AT_ONCE:
+                    raise ToolError(TOO_MANY)
+                await self._note(key, Helper(id=name, brief=order.brief, since=now, background=order.background))
         inbound = Inbound(event_id=f"{HELPER}{name}", source=source, text=told, kind="helper", own="", sent_at=now)
         arrival = Arrival(inbound=inbound, key=key, at=now)
         await insist(lambda: self.store.accept([arrival], cap=_LANE), clock=self.clock, what="helper")
@@ -163,10 +150,7 @@ class Helpers(Struct, kw_only=True):
 
     async def over(self, key: SessionKey) -> None:
         """A helper's session has ended."""
-        name = str(key.helper)
-        await self._change(
-            key.caller, lambda there: {each: helper for each, helper in there.items() if each != name}, ended=name
-        )
+        await self._note(key, None)
         if (waited := self._over.get(key)) is not None:
             waited.set()
 
@@ -174,26 +158,21 @@ class Helpers(Struct, kw_only=True):
 
     async def of(self, key: SessionKey) -> list[Helper]:
         """The helpers of a conversation that are not over, oldest first."""
-        return sorted(_helpers(await self._notes(key)).values(), key=lambda each: each.since)
+        notes = (await self.store.notes(_folder(key))).values()
+        return sorted((decode(note, type=Helper) for note in notes if note != _OVER), key=lambda each: each.since)
 
     async def keys(self, key: SessionKey) -> list[SessionKey]:
         """The keys of all helpers that a conversation ever had."""
-        notes = await self._notes(key)
-        return [replace(key, helper=name) for name in (*_helpers(notes), *notes) if name != _OPEN]
+        return [replace(key, helper=name) for name in await self.store.notes(_folder(key))]
 
     async def stop(self, key: SessionKey, *, background: bool) -> int:
         """End the helpers of a conversation whose turn is over, those in the background as well if they are meant;
         returns how many."""
-        ending = {each.id for each in await self.of(key) if background or not each.background}
-        if not ending:
-            return 0
-
-        def stopped(there: Mapping[str, Helper]) -> Mapping[str, Helper]:
-            return {name: replace(each, stopped=each.stopped or name in ending) for name, each in there.items()}
-
-        await self._change(key, stopped)  # for one that has not begun
-        for name in sorted(ending):
-            await self.store.signal(replace(key, helper=name), "stop", self.clock.now())
+        ending = [each for each in await self.of(key) if background or not each.background]
+        for each in ending:
+            helper = replace(key, helper=each.id)
+            await self._note(helper, replace(each, stopped=True), still=each)  # for one that has not begun
+            await self.store.signal(helper, "stop", self.clock.now())
         return len(ending)
 
     async def end(self, key: SessionKey) -> None:
@@ -207,35 +186,16 @@ class Helpers(Struct, kw_only=True):
 
     async def is_stopped(self, key: SessionKey) -> bool:
         """Say whether a helper is to end, or is forgotten."""
-        helper = _helpers(await self._notes(key.caller)).get(str(key.helper))
-        return helper is None or helper.stopped
+        return not any(each.id == key.helper and not each.stopped for each in await self.of(key.caller))
 
-    async def _notes(self, key: SessionKey) -> dict[str, str]:
-        return await self.store.notes(under(key, "helpers"))
-
-    async def _change(
-        self,
-        key: SessionKey,
-        changed: Callable[[Mapping[str, Helper]], Mapping[str, Helper]],
-        *,
-        ended: str | None = None,
-    ) -> None:
-        """Change the list of those that are not over. Other processes may do so at the same time."""
-        folder = under(key, "helpers")
-        while True:
-            notes = await insist(lambda: self.store.notes(folder), clock=self.clock, what="notes")
-            after = changed(_helpers(notes))
-            document = json.dumps([to_builtins(each) for each in after.values()]) if after else None
-            changes: dict[str, str | None] = {_OPEN: document, **({ended: _OVER} if ended else {})}
-            still: dict[str, str | None] = {_OPEN: notes.get(_OPEN)}
-            if await insist(
-                lambda: self.store.set_notes(folder, changes, still),  # noqa: B023 - awaited within the round
-                clock=self.clock,
-                what="notes",
-            ):
-                return
+    async def _note(self, key: SessionKey, helper: Helper | None, *, still: Helper | None = None) -> None:
+        """Write down how it is with a helper, None: it is over; nothing if it is `still` that no more."""
+        changes = {str(key.helper): encode(helper).decode() if helper else _OVER}
+        as_read = {str(key.helper): encode(still).decode()} if still else None
+        await insist(
+            lambda: self.store.set_notes(_folder(key.caller), changes, as_read), clock=self.clock, what="helper"
+        )
 
 
-def _helpers(notes: Mapping[str, str]) -> dict[str, Helper]:
-    found: list[Any] = json.loads(notes.get(_OPEN) or "[]")
-    return {each["id"]: convert(each, Helper) for each in found}
+def _folder(key: SessionKey) -> str:
+    return under(key, "helpers")

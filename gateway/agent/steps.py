@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Final
 
 from gateway.agent.conversation import Conversation
-from gateway.agent.delegation import Caller as HelpersCaller
 from gateway.agent.delegation import Helpers, Order
 from gateway.agent.gate import Gate, holder
 from gateway.agent.memory.memories import Memories, TurnMemory
@@ -224,15 +223,10 @@ class ToolSteps:
             order = replace(order, tools=tuple(sorted(named)))
         if order.tools and not self._may_have(order.tools):
             raise ToolError(NOT_FOR_HELPERS.format(tools=", ".join(self._may_have(self.toolbox.installed))))
-        caller = HelpersCaller(
-            session=conversation.stored.session,
-            source=self.caller.source,
-            event=self.event,
-            turn=self.turn,
-            step=note_of(holder(conversation))["id"],
-            alive=self.observer.alive,
-        )
-        return await self.helpers.run(caller, order)
+        session = conversation.stored.session
+        order = replace(order, session=session.id, turn=self.turn, event=self.event)
+        step = note_of(holder(conversation))["id"]
+        return await self.helpers.run(order, session.key, self.caller.source, step, self.observer.alive)
 
     def _may_have(self, names: Iterable[str]) -> list[str]:
         """Return those of these tools that a helper can be given."""
