@@ -8,9 +8,11 @@ disturbs what is being typed.
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from io import StringIO
 from pathlib import Path
 from typing import Final, Literal
 
@@ -18,6 +20,7 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.application.current import set_app
 from prompt_toolkit.application.run_in_terminal import run_in_terminal
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import is_searching
 from prompt_toolkit.formatted_text import FormattedText
@@ -25,6 +28,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import Output
+from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import Style
@@ -509,3 +513,21 @@ class InteractiveConsole:
                 await asyncio.shield(printed())
         except OSError as error:
             raise Disconnected(f"The terminal cannot be written ({error.strerror}).") from error
+
+
+# -- without a prompt ----------------------------------------------------------------------------------
+
+
+_PLAIN: Final = "\x1b[0m"  # the end of all styles
+
+
+def styled(text: str) -> str:
+    """Lay the Markdown of an answer out for the terminal behind stdout, without a line end."""
+    if is_dumb_terminal():
+        return printable(text).rstrip()
+    columns, rows = shutil.get_terminal_size()
+    fragments = wrap(ReplyFlow().finish(text, columns=columns), columns=columns, cells=get_cwidth)
+    written = StringIO()
+    output = Vt100_Output(written, lambda: Size(rows=rows, columns=columns), enable_cpr=False)
+    print_formatted_text(output, FormattedText(fragments), STYLE)
+    return written.getvalue().replace("\r\n", "\n").removesuffix(_PLAIN).rstrip("\n") + _PLAIN

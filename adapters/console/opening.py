@@ -20,7 +20,7 @@ def create(_: AdapterSettings | None, host: AdapterHost) -> Adapter:
     if host.as_json:
         return JsonConsole(sys.stdin, sys.stdout, **how)
     if host.question is not None and sys.stdout.isatty():
-        how["styled"] = import_module("adapters.console.styled").styled  # by name, as the prompt below
+        how["styled"] = import_module("adapters.console.interactive").styled  # by name, as the prompt below
     if host.question is not None or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return PipeConsole(sys.stdin, sys.stdout, stderr=sys.stderr, **how)
 

@@ -12,8 +12,7 @@ from discord.http import handle_message_parameters
 from adapters.discord import codec, failures
 from adapters.discord.connection import ApiClient
 from adapters.discord.limits import LARGEST_FETCHED
-from gateway.domain.chat import Attachment
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import Attachment, KeptFile
 from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused
 
 TOO_LARGE: Final = f"it is larger than the {LARGEST_FETCHED // 1024**2} MB that I fetch"

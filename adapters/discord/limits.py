@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from adapters.discord.codec import LONGEST
-from adapters.discord.formatting import fits_caption, split
-from gateway.domain.adapter import Limits
-from gateway.domain.chat import ChatAddress
-from gateway.domain.rates import Rate
+from adapters.discord.formatting import fits_caption, plain, shown, split
+from gateway.delivery.markdown.characters import length
+from gateway.delivery.markdown.tables import without_columns
+from gateway.domain.adapter import Limits, Rate
+from gateway.domain.chat import ChatAddress, OutboundKind
+from gateway.domain.platform import Bubble, Stage
 
 LARGEST_SENT: Final = 10 * 1024 * 1024  # https://discord.com/developers/docs/reference#uploading-files
 LARGEST_FETCHED: Final = 25 * 1024 * 1024
@@ -38,3 +40,16 @@ def draft_rates(to: ChatAddress) -> Sequence[Rate]:
         Rate(bucket=f"drafts {to.chat}", most=1, seconds=_DRAFT_SECONDS),
         Rate(bucket="drafts", most=_ALL_DRAFTS, seconds=1.0),
     ]
+
+
+# -- rehearsal -----------------------------------------------------------------------------------------
+
+
+def bubble(part: str, kind: OutboundKind) -> Bubble:
+    """One message. What is no reply and no remark is no Markdown."""
+    as_written = without_columns(part) if kind == "command" else part
+    text = shown(part) if kind in ("reply", "remark") else plain(as_written)
+    return Bubble(text=text, as_markdown=True, units=length(text, "utf16"), most=LONGEST)
+
+
+STAGE: Final = Stage(limits=LIMITS, bubble=bubble)

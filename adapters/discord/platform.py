@@ -82,5 +82,5 @@ PLATFORM = Platform(
     person_problem=person_problem,
     place_problem=place_problem,
     listens=("mention", "free", "thread", "off"),
-    rehearse="adapters.discord.rehearsal:STAGE",
+    rehearse="adapters.discord.limits:STAGE",
 )

@@ -29,10 +29,9 @@ from adapters.telegram.platform import TelegramSettings
 from adapters.telegram.receiving import POLL_SECONDS, UNREADABLE, Receiver, ReceivingBot, poll
 from adapters.telegram.requests import TelegramRequest, way
 from gateway.delivery.markdown.tables import without_columns
-from gateway.domain.adapter import Accept, Finding, MenuEntry, Renamed
+from gateway.domain.adapter import Accept, Finding, MenuEntry, Rate, Renamed
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.place import NOT_SAID, ListenRules
-from gateway.domain.rates import Rate
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock

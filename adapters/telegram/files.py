@@ -16,8 +16,7 @@ from telegram import Bot, InputFile, MessageEntity, ReplyParameters
 from telegram.error import TelegramError
 
 from adapters.telegram import failures
-from gateway.domain.chat import Attachment
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import Attachment, KeptFile
 from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused, RateLimited
 
 log = structlog.get_logger(__name__)

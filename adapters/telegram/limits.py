@@ -6,12 +6,13 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from adapters.telegram.characters import LONGEST
+from adapters.telegram.characters import LONGEST, units
 from adapters.telegram.files import LARGEST_SENT
-from adapters.telegram.formatting import fits_caption, split
-from gateway.domain.adapter import REPEATED, Limits
-from gateway.domain.chat import ChatAddress
-from gateway.domain.rates import Rate
+from adapters.telegram.formatting import Rendered, fits_caption, render, split
+from gateway.delivery.markdown.tables import without_columns
+from gateway.domain.adapter import REPEATED, Limits, Rate
+from gateway.domain.chat import ChatAddress, OutboundKind
+from gateway.domain.platform import Bubble, Mark, Stage
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, RateLimited
 
@@ -104,3 +105,30 @@ class Silence:
         if left > 0.0:
             raise RateLimited(f"Telegram asked to wait, for {left:.0f} s more", retry_after=left)
         self._until.pop(chat, None)
+
+
+# -- rehearsal -----------------------------------------------------------------------------------------
+
+
+def bubble(part: str, kind: OutboundKind) -> Bubble:
+    """One message. What is no reply and no remark is no Markdown."""
+    if kind in ("reply", "remark"):
+        return _bubble(render(part))
+    return _bubble(Rendered(text=without_columns(part) if kind == "command" else part, entities=()))
+
+
+def _bubble(rendered: Rendered) -> Bubble:
+    sent = rendered.text.encode("utf-16-le", "surrogatepass")
+
+    def at(unit: int) -> int:
+        """The place of a UTF-16 unit in code points."""
+        return len(sent[: 2 * unit].decode("utf-16-le", "replace"))
+
+    marks = tuple(
+        Mark(start=at(each.offset), end=at(each.offset + each.length), kind=each.type, target=each.url or "")
+        for each in rendered.entities
+    )
+    return Bubble(text=rendered.text, marks=marks, units=units(rendered.text), most=LONGEST)
+
+
+STAGE: Final = Stage(limits=LIMITS, bubble=bubble)

@@ -111,5 +111,5 @@ PLATFORM = Platform(
     person_problem=person_problem,
     place_problem=place_problem,
     listens=("mention", "free", "off"),
-    rehearse="adapters.telegram.rehearsal:STAGE",
+    rehearse="adapters.telegram.limits:STAGE",
 )

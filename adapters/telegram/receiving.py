@@ -11,21 +11,21 @@ who wrote after it would be heard.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import structlog
+from msgspec import Struct, field
 from telegram import WebhookInfo
 from telegram.error import BadRequest, Conflict, EndPointNotFound, InvalidToken, NetworkError, TelegramError
 from telegram.ext import ExtBot, Updater
 
 from adapters.telegram import failures
-from adapters.telegram.codec import Me, inbound
-from adapters.telegram.full import FullLanes
-from adapters.telegram.updates import Update, read
-from adapters.telegram.wordings import Wordings
+from adapters.telegram.codec import Me, inbound, without_mention
+from adapters.telegram.updates import Message, Update, read
 from gateway.domain.adapter import Accept, Accepted
 from gateway.domain.chat import Inbound
 from gateway.domain.place import NOT_SAID, ListenRules
@@ -237,3 +237,106 @@ def _report(error: TelegramError) -> None:
         log.warning("telegram_polled_by_another", error=error.message)
     else:
         log.warning("telegram_unreachable", error=error.message)
+
+
+# -- lanes that are full -------------------------------------------------------------------------------
+
+
+_WRITERS: Final = 10_000
+_LONGEST_YES: Final = 8  # characters of a word that answers a question
+
+_Writer = tuple[str, str | None, str]  # chat, topic, person
+
+
+class FullLanes(Struct, kw_only=True):
+    """The writers whose plain words are refused for a moment. Their writers were told; what may have to reach a turn
+    that runs, a command or a yes or no, is never refused here."""
+
+    clock: Clock
+    _until: dict[_Writer, float] = field(default_factory=dict)  # monotonic
+
+    def note(self, batch: Iterable[Inbound], accepted: Iterable[Accepted]) -> None:
+        """Remember the writers of those that met a full lane."""
+        full = {each.event_id: each.full_for for each in accepted if each.full_for}
+        if not full:
+            return
+        now = self.clock.monotonic()
+        if len(self._until) > _WRITERS:
+            self._until = {writer: until for writer, until in self._until.items() if until > now}
+        for each in batch:
+            if each.event_id in full:
+                source = each.source
+                self._until[source.chat, source.thread, source.user] = now + full[each.event_id]
+
+    def refuses(self, update: Update, username: str) -> bool:
+        """Say whether an update brings plain words of such a writer to the bot of this name."""
+        message = update.message
+        if not self._until or message is None or message.migrate_to_chat_id or message.migrate_from_chat_id:
+            return False
+        writer = message.sender_chat or message.writer
+        if writer is None:
+            return False
+        place = str(message.chat.id), message.thread, str(writer.id)
+        if self._until.get(place, 0.0) <= self.clock.monotonic():
+            return False
+        said = without_mention(message.text or message.caption, username)
+        return not said.startswith("/") and len(said) > _LONGEST_YES
+
+
+# -- wordings ------------------------------------------------------------------------------------------
+
+
+_REMEMBERED: Final = 10_000  # messages
+_WORDINGS: Final = 20  # of one message, beside its first
+_EDITABLE: Final = 48 * 3_600.0  # seconds for which a person can edit a message
+
+_Place = tuple[int, int]
+
+
+class _Wording(Struct, frozen=True):
+    events: tuple[str, ...]  # newest first
+    words: int  # a hash
+    update: int  # that brought them
+    amended: tuple[str, ...]  # the events that it amended: it is read again where it could not be stored
+
+
+class Wordings:
+    """What was read lately, by chat and message."""
+
+    def __init__(self) -> None:
+        self._said: OrderedDict[_Place, _Wording] = OrderedDict()
+
+    def earlier(self, update: Update) -> tuple[str, ...] | None:
+        """The events of the message's earlier wordings, newest first; () for a new message, or one that is not
+        remembered. None: the update changes no words."""
+        message = update.edited_message
+        if message is None:
+            return ()
+        said = self._said.get(_place(message))
+        if said is not None and said.update == update.update_id:
+            return said.amended
+        if said is not None:
+            return None if said.words == _words(message) else said.events
+        return None if (message.edit_date or 0.0) - message.date > _EDITABLE else ()
+
+    def note(self, update: Update, inbound: Inbound) -> None:
+        """Remember what was read."""
+        message = update.message or update.edited_message
+        if message is None:
+            return
+        *newer, first = dict.fromkeys((inbound.event_id, *inbound.amends))
+        place = _place(message)
+        events = (*newer[:_WORDINGS], first)
+        self._said[place] = _Wording(events, _words(message), update.update_id, inbound.amends)
+        self._said.move_to_end(place)
+        while len(self._said) > _REMEMBERED:
+            self._said.popitem(last=False)
+
+
+def _place(message: Message) -> _Place:
+    return (message.chat.id, message.message_id)
+
+
+def _words(message: Message) -> int:
+    files = (*message.photo[-1:], message.document, message.video, message.audio, message.voice, message.animation)
+    return hash((message.text, message.caption, *(file.file_unique_id for file in files if file is not None)))

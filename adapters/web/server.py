@@ -42,8 +42,7 @@ from adapters.web.markup import Child, Html, el
 from adapters.web.platform import LARGEST_FILE, NAME, WebSettings
 from adapters.web.stream import DRAFTS, Bells, Page
 from gateway.domain.adapter import Accept, Accepted
-from gateway.domain.chat import Attachment, Inbound, InboundKind, Outbound, Source
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import Attachment, Inbound, InboundKind, KeptFile, Outbound, Source
 from gateway.domain.platform import Bubble
 from gateway.domain.settings import is_loopback
 from gateway.domain.views import Inside, Said, Views

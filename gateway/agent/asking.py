@@ -15,7 +15,6 @@ from msgspec import Struct, field
 
 from gateway.agent.caching import BEFORE, prompt
 from gateway.agent.conversation import Conversation
-from gateway.agent.endless import Bound
 from gateway.agent.fallback import NOT_AVAILABLE, explained, passes_on, reason, told
 from gateway.agent.fitting import Fitting, change_model
 from gateway.agent.metering import LEAST_OUTPUT, Metering
@@ -303,3 +302,45 @@ def _distinct(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
         seen.add(call_id)
         distinct.append({**call, "id": call_id})
     return tuple(distinct)
+
+
+# -- answers without an end ----------------------------------------------------------------------------
+
+
+LONGEST: Final = 131_072  # characters of an answer: 32,768 tokens, as most texts have them
+_OF_A_TOKEN: Final = 10  # characters at most, on average: a limit of the model's own may allow more
+_UNIT: Final = 200  # characters that are looked for again
+_TIMES: Final = 20  # that they come again
+_LONGEST: Final = 2_000  # characters of what is repeated
+
+
+class Bound(Struct):
+    """Looks at an answer while it grows. `tokens`: the model's own limit, which its server keeps; None: it has none."""
+
+    tokens: int | None
+    repeats: bool = False  # why it was cut
+
+    def cut(self, text: str) -> int | None:
+        """Return how many characters of the answer so far are kept, where it must not go on; None: it may."""
+        longest = max(LONGEST, _OF_A_TOKEN * (self.tokens or 0))
+        return self.at_limit(text[:longest]) if len(text) > longest else None
+
+    def at_limit(self, text: str) -> int:
+        """Return how many characters are kept of an answer that its limit ended: what it repeated is said once."""
+        kept = _once(text)
+        self.repeats = kept is not None
+        return len(text) if kept is None else kept
+
+
+def _once(text: str) -> int | None:
+    """Return the length of a text without the repetition at its end; None: it has none."""
+    found = text.rfind(text[-_UNIT:], max(0, len(text) - _UNIT - _LONGEST), len(text) - 1)
+    if found < 0:
+        return None
+    period = len(text) - _UNIT - found
+    begin = len(text) - max(_TIMES * period, _TIMES * _UNIT)
+    if begin < 0 or text[begin:-period] != text[begin + period :]:
+        return None
+    while begin and text[begin - 1] == text[begin - 1 + period]:
+        begin -= 1
+    return begin + period

@@ -26,12 +26,11 @@ from gateway.agent.workspace.folders import Workspaces
 from gateway.context.forgetting import History, Remainder, runs, telling_words, tells, without
 from gateway.context.persisted import persisted
 from gateway.domain.adapter import Adapter, KeepsLinks, KeepsTyped
-from gateway.domain.chat import Inbound, SessionKey, Source, is_shared, speaker
-from gateway.domain.file import EXPORT, OUTPUT, KeptFile
+from gateway.domain.chat import EXPORT, OUTPUT, Inbound, KeptFile, SessionKey, Source, is_shared, speaker
 from gateway.domain.memory import Fact, scope_of
 from gateway.domain.message import Message, is_request, note_of, own_words, text_of
-from gateway.domain.pin import Pin, Pins
 from gateway.domain.reminder import Reminder, notes_of
+from gateway.domain.rule import Pin, Pins
 from gateway.domain.session import Session
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.redaction import Redact

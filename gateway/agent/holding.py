@@ -12,8 +12,8 @@ from msgspec import Struct
 from gateway.context.forgetting import Exchange, History
 from gateway.domain.memory import Fact
 from gateway.domain.message import HOST, Message
-from gateway.domain.pin import Pin
 from gateway.domain.reminder import Reminder
+from gateway.domain.rule import Pin
 from gateway.store.shared.text import Holds
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from gateway.context.prompts import SYSTEM_NOTE, neutralise
 from gateway.domain.chat import ChatType, Source
-from gateway.domain.pin import Pin
+from gateway.domain.rule import Pin
 from gateway.domain.session import Todo
 from gateway.domain.settings import Section, Text, Texts
 

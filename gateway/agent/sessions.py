@@ -31,8 +31,8 @@ from gateway.context.engine import Outcome
 from gateway.domain.chat import ChatType, SessionKey, Source
 from gateway.domain.expiry import ExpiryPolicy
 from gateway.domain.message import Message, note_of
-from gateway.domain.pin import Pins
 from gateway.domain.place import names, names_of, person_of
+from gateway.domain.rule import Pins
 from gateway.domain.session import Compaction, EndReason, Session
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelSpec

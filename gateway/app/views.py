@@ -31,8 +31,7 @@ from gateway.commands.status import shares_of
 from gateway.delivery.outbox import Outbox
 from gateway.delivery.splitting import split_text
 from gateway.domain.adapter import Limits, MenuEntry
-from gateway.domain.chat import Inbound, Outbound, OutboundKind, OutboundState, Source
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import Inbound, KeptFile, Outbound, OutboundKind, OutboundState, Source
 from gateway.domain.memory import scope_of
 from gateway.domain.message import Message, is_summary, note_of, said_in, text_of
 from gateway.domain.platform import Bubble, Stage

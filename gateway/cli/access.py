@@ -12,9 +12,8 @@ from urllib.parse import urlsplit
 
 import typer
 
-from gateway.cli.options import ConfigOption
 from gateway.cli.printing import show
-from gateway.cli.program import ask_store, fail, guarded, settings_of
+from gateway.cli.program import ConfigOption, ask_store, fail, guarded, settings_of
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace

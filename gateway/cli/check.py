@@ -19,10 +19,9 @@ from gateway.agent.skills.catalogue import Skills
 from gateway.agent.tools.shell import ShellSettings
 from gateway.app.build import Parts, build
 from gateway.app.config import Config, Setup
-from gateway.app.config.environment import overlooked
+from gateway.app.config.environment import FILE, overlooked
 from gateway.app.config.sentences import did_you_mean
 from gateway.app.config.setup import misnamed
-from gateway.app.config.variables import FILE
 from gateway.app.gateway import Gateway
 from gateway.app.home_files import FOR_ALL, OWNERS, home_files
 from gateway.app.models import caching_note, configured_transcriber

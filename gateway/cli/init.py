@@ -18,8 +18,8 @@ from msgspec import Struct, field
 
 from gateway.agent.search.plugin import EXAMPLE, SearchPlugin, searches
 from gateway.app.config import Config, Setup
+from gateway.app.config.environment import FILE
 from gateway.app.config.sentences import did_you_mean
-from gateway.app.config.variables import FILE
 from gateway.app.plugins import platforms, providers
 from gateway.cli.models import asked_of, model_rows
 from gateway.cli.settings import change, put

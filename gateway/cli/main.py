@@ -19,9 +19,10 @@ from typer.models import CommandInfo
 
 from gateway import __version__
 from gateway.cli.access import access_app, keys_app
-from gateway.cli.options import ConfigOption, JsonOption
 from gateway.cli.printing import complain, show, show_rows
 from gateway.cli.program import (
+    ConfigOption,
+    JsonOption,
     ask_store,
     fail,
     guarded,

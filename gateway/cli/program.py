@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gateway.app.orders import Order
     from gateway.runtime.redaction import Redactor
     from gateway.store.port import Store
+from typing import Annotated
 
 T = TypeVar("T")
 
@@ -191,3 +192,12 @@ def give(path: Path | None, orders: list[Order]) -> str:
         return said
     ask_store(path, lambda store: leave(store, orders))
     return "The gateway that runs does it within ten seconds."
+
+
+# -- options that many commands share ------------------------------------------------------------------
+
+
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", metavar="PATH", help="File of settings (default: config.yaml in ~/.legato).")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, one value.")]

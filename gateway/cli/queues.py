@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gateway.cli.options import ConfigOption, JsonOption
 from gateway.cli.printing import complain, show_rows
-from gateway.cli.program import ask_store, fail, give, misused
+from gateway.cli.program import ConfigOption, JsonOption, ask_store, fail, give, misused
 from gateway.runtime.clock import SystemClock
 
 if TYPE_CHECKING:

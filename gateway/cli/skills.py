@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gateway.cli.options import ConfigOption, JsonOption
 from gateway.cli.printing import complain, show, show_rows
-from gateway.cli.program import fail, settings_of, told
+from gateway.cli.program import ConfigOption, JsonOption, fail, settings_of, told
 from gateway.runtime.errors import UserError
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from gateway.cli.options import ConfigOption
 from gateway.cli.printing import complain, show
-from gateway.cli.program import guarded, settings_of
+from gateway.cli.program import ConfigOption, guarded, settings_of
 from gateway.domain.usage import usage_of
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from gateway.commands.base import Answer, CommandContext, command
 from gateway.commands.pins import pins_room, pins_tokens
 from gateway.domain.chat import one_line, speaker
 from gateway.domain.command import Proposal
-from gateway.domain.pin import PINS_SHARE
 from gateway.domain.place import choosing, names, narrowest
+from gateway.domain.rule import PINS_SHARE
 from gateway.domain.session import Session
 from gateway.domain.wording import moment
 from gateway.providers.base import ModelSpec

@@ -10,8 +10,7 @@ from typing import Final
 
 from gateway.commands.base import CommandContext, command
 from gateway.commands.sessions import heading
-from gateway.domain.chat import is_shared
-from gateway.domain.file import EXPORT, encoded
+from gateway.domain.chat import EXPORT, encoded, is_shared
 from gateway.domain.message import Message, is_summary, note_of, said_in, text_of, wire
 from gateway.domain.session import Session
 from gateway.domain.wording import counted, moment, utc

@@ -16,8 +16,7 @@ from gateway.commands.base import CommandContext, command
 from gateway.context.forgetting import Exchange
 from gateway.domain.chat import is_shared
 from gateway.domain.command import Parameter
-from gateway.domain.handles import message_named
-from gateway.domain.message import Message, note_of, said_in
+from gateway.domain.message import Message, message_named, note_of, said_in
 from gateway.domain.titles import quoted
 from gateway.domain.wording import counted, moment
 from gateway.runtime.errors import UserError

@@ -13,9 +13,8 @@ from typing import Final
 from gateway.agent.prompt import pinned
 from gateway.commands.base import CommandContext, command
 from gateway.domain.chat import is_shared, speaker
-from gateway.domain.pin import LONGEST_PIN, MOST_PINS, PINS_SHARE, Pin, Pins
 from gateway.domain.place import names
-from gateway.domain.rule import states_rule
+from gateway.domain.rule import LONGEST_PIN, MOST_PINS, PINS_SHARE, Pin, Pins, states_rule
 from gateway.providers.base import ModelSpec
 from gateway.runtime.errors import UserError
 from gateway.store.records import InboxItem

@@ -22,8 +22,7 @@ from gateway.context.prompts import CONTINUED, RESULT_MISSING
 from gateway.context.shapes import calls_by_id
 from gateway.context.standing import carried, listed
 from gateway.context.verification import Lists
-from gateway.domain.handles import handle, named_in
-from gateway.domain.message import HOST, Message, is_request, is_summary, note_of, text_of
+from gateway.domain.message import HOST, Message, handle, is_request, is_summary, named_in, note_of, text_of
 from gateway.runtime.patterns import late
 from gateway.runtime.redaction import Redact
 from gateway.runtime.structs import replace

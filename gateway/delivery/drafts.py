@@ -18,9 +18,8 @@ import structlog
 from msgspec import Struct, field
 
 from gateway.delivery.pacing import Pacing
-from gateway.domain.adapter import Adapter, CanEdit, CanPreview, account_of
+from gateway.domain.adapter import Adapter, CanEdit, CanPreview, Rate, account_of
 from gateway.domain.chat import Outbound
-from gateway.domain.rates import Rate
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, RateLimited, StoreError, TookTooLong

@@ -34,8 +34,7 @@ from gateway.domain.adapter import (
     HasRates,
     Limits,
 )
-from gateway.domain.chat import MOST_DOUBTS, ChatAddress, Outbound, OutboundKind, OutboundState, SessionKey
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import MOST_DOUBTS, ChatAddress, KeptFile, Outbound, OutboundKind, OutboundState, SessionKey
 from gateway.domain.wording import counted
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.backoff import Backoff

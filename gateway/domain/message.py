@@ -6,6 +6,7 @@ under the single reserved key `HOST` and never reaches a provider: `wire` strips
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, Literal, NotRequired, TypedDict
@@ -228,3 +229,25 @@ def last_requests(messages: Sequence[Message], count: int) -> list[int]:
     newest_first = range(len(messages) - 1, -1, -1)
     found = (at for at in newest_first if is_request(messages[at]) and not note_of(messages[at]).get("merged"))
     return list(islice(found, count))[::-1]
+
+
+# -- handles -------------------------------------------------------------------------------------------
+
+
+_HANDLE: Final = re.compile(r"(?<![\w#&/])#(\d{1,20}(?:p\d\d)?)\b")
+
+
+def handle(message_id: str) -> str:
+    """The handle of a message."""
+    return f"#{message_id}"
+
+
+def named_in(text: str) -> list[str]:
+    """The handles in a text."""
+    return [f"#{found}" for found in _HANDLE.findall(text)]
+
+
+def message_named(text: str) -> str | None:
+    """The id of the message that a text names by its handle, with or without the mark; None: it names none."""
+    found = _HANDLE.fullmatch(text if text.startswith("#") else f"#{text}")
+    return found[1] if found else None

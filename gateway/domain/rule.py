@@ -12,6 +12,8 @@ import re
 import unicodedata
 from typing import Final
 
+from msgspec import Struct
+
 from gateway.runtime.patterns import late
 
 _LONGEST: Final = 200  # characters; a longer message is more than a rule
@@ -158,3 +160,36 @@ _SENTENCES: Final = (
 )
 # Anchored, so that no text is searched from each of its words on.
 _RULES: Final = tuple(late(rf"\A(?:{please})?(?:{said})\Z", re.IGNORECASE) for please, said in _SENTENCES)
+
+
+# -- pins ----------------------------------------------------------------------------------------------
+
+
+MOST_PINS: Final = 20
+LONGEST_PIN: Final = 500  # characters
+PINS_SHARE: Final = 0.05  # of the context length: what all pins of a conversation may take together
+
+
+class Pin(Struct, frozen=True, kw_only=True):
+    """One rule in its author's words, and when they set it (seconds since the epoch). `by`: the author, in a
+    conversation of several people."""
+
+    text: str
+    at: float
+    by: str = ""
+
+    @property
+    def signed(self) -> str:
+        """Return the rule behind its author's name."""
+        return f"[{self.by}] {self.text}" if self.by else self.text
+
+
+class Pins(Struct, frozen=True, kw_only=True):
+    """The rules of a key in the order in which they were set; people number them from 1.
+
+    `set_by` is the id of the inbox item that made them what they are, so that another attempt at it
+    finds its work done; None: nothing was ever pinned.
+    """
+
+    rules: tuple[Pin, ...] = ()
+    set_by: str | None = None

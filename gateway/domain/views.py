@@ -12,8 +12,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from msgspec import Struct
 
 from gateway.domain.adapter import MenuEntry
-from gateway.domain.chat import Attachment, Outbound, OutboundKind, Source
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import Attachment, KeptFile, Outbound, OutboundKind, Source
 from gateway.domain.platform import Bubble
 
 

@@ -6,7 +6,7 @@ Pure. An API's own module reads its events and puts them in here; nothing here k
 from __future__ import annotations
 
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from io import StringIO
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ReasoningDelta, Restarted, StopReason, TextDelta
 from gateway.providers.calls import is_object
 from gateway.providers.thinking import Thinking
-from gateway.runtime.errors import EmptyAnswer, ProviderUnavailable
+from gateway.runtime.errors import ContextOverflow, EmptyAnswer, ProviderUnavailable
 
 
 class Speech:
@@ -217,3 +217,35 @@ def _whole(
     if not said and stop != "refused":
         raise EmptyAnswer
     return calls
+
+
+# -- the end of an answer ------------------------------------------------------------------------------
+
+
+_STOPS: Final[Mapping[str, StopReason]] = {
+    **dict.fromkeys(("tool_calls", "tool_call", "tool_use", "function_call"), "tool_calls"),
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "model_length"), "length"),
+    **dict.fromkeys(("content_filter", "content_filtered", "refusal", "safety", "sensitive"), "refused"),
+    **dict.fromkeys(("recitation", "blocklist", "prohibited_content", "spii"), "refused"),
+}
+_OVERFLOWS: Final = frozenset({"model_context_window_exceeded", "context_length_exceeded"})
+_BROKEN: Final = frozenset(
+    {"error", "network_error", "abort", "aborted", "insufficient_system_resource", "malformed_function_call"}
+)
+
+
+def stop_reason(word: str | None) -> StopReason:
+    """The reason for which an answer ended; `word` is the vendor's, None for an answer that just ended.
+
+    Raises ContextOverflow where the window was full before the answer was, and ProviderUnavailable where the vendor
+    says that the answer broke off.
+    """
+    known = (word or "stop").lower()
+    if known in _OVERFLOWS:
+        raise ContextOverflow(
+            "The answer did not fit into what the conversation leaves of the model's window. "
+            "Use /compress to shorten it or /new to start fresh."
+        )
+    if known in _BROKEN:
+        raise ProviderUnavailable("The model's answer broke off. Try again.", malformed=True)
+    return _STOPS.get(known, "stop")

@@ -26,8 +26,8 @@ from yarl import URL
 
 from gateway.runtime.addresses import PRIVATE, Address, is_public, judge, literal, look_up, lookups
 from gateway.runtime.clock import Clock
+from gateway.runtime.connections import SlowSocket, slow_socket
 from gateway.runtime.errors import ToolError
-from gateway.runtime.sockets import SlowSocket, slow_socket
 
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 _MOST_REDIRECTS: Final = 5

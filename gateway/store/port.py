@@ -23,14 +23,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Protocol, Unpack, runtime_checkable
 
+from gateway.domain.adapter import Rate
 from gateway.domain.approval import Approval, Verdict
-from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import ChatAddress, KeptFile, Outbound, OutboundState, SessionKey
 from gateway.domain.memory import Memory, MemoryChange
 from gateway.domain.message import Message
-from gateway.domain.pin import Pins
-from gateway.domain.rates import Rate
 from gateway.domain.reminder import Reminder
+from gateway.domain.rule import Pins
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef, is_continuation
 from gateway.domain.usage import LedgerEntry, UsageTotal
 from gateway.runtime.errors import SessionNotFound

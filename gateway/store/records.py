@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from gateway.domain.approval import Approval
 from gateway.domain.chat import ChatType, Inbound, Outbound, SessionKey
 from gateway.domain.message import Message
-from gateway.domain.pin import Pins
+from gateway.domain.rule import Pins
 from gateway.domain.session import Session, SessionRef, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 

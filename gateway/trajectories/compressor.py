@@ -20,9 +20,8 @@ from gateway.runtime.redaction import Redact
 from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.shared.documents import storable
-from gateway.trajectories.material import messages
 from gateway.trajectories.metrics import Metrics
-from gateway.trajectories.prompts import INSTRUCTIONS, NOTICE, held, opener, task
+from gateway.trajectories.prompts import INSTRUCTIONS, NOTICE, held, messages, opener, task
 from gateway.trajectories.region import Region, TrajectorySettings, region
 from gateway.trajectories.sharegpt import (
     Change,

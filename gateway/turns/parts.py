@@ -20,9 +20,9 @@ from collections.abc import Sequence
 from math import inf
 from typing import Final
 
-from gateway.domain.chat import TORN, Inbound, named
+from gateway.domain.chat import TORN, Inbound, SessionKey, named
 from gateway.runtime.structs import replace
-from gateway.store.records import InboxItem
+from gateway.store.records import Arrival, InboxItem
 
 DEBOUNCE: Final = 0.8  # seconds from the receipt of one part to that of the next
 # Seconds between the sending of two parts. After an outage everything is received at once, so the receipt
@@ -138,3 +138,51 @@ def _note(inbound: Inbound) -> str:
     """The line in brackets that a text begins with."""
     line, end, _ = inbound.text.partition("\n")
     return line + end if line.startswith("[") and line.endswith("]") and end else ""
+
+
+# -- albums in groups ----------------------------------------------------------------------------------
+
+
+KEPT: Final = 30.0  # seconds: an album is sent at once, but each of its files arrives when it is uploaded
+_MOST: Final = 1_000  # albums
+
+_Album = tuple[SessionKey, str, str | None]  # the conversation, the sender, the album's name
+
+
+class RecentAlbums:
+    """The files that were read lately and not meant for the bot, by album. `now` is monotonic."""
+
+    def __init__(self) -> None:
+        self._albums: dict[_Album, tuple[float, list[Arrival]]] = {}  # the one used last, last
+
+    def keep(self, arrival: Arrival, now: float) -> None:
+        """Remember a file that is not meant for the bot, as far as is known. A command is not remembered."""
+        if arrival.inbound.kind != "message" or not _is_file(arrival):
+            return
+        events = {each.inbound.event_id: each for each in [*self.before(arrival, now), arrival]}
+        self._albums[_album(arrival)] = now, list(events.values())
+        while len(self._albums) > _MOST or now - next(iter(self._albums.values()))[0] > KEPT:
+            del self._albums[next(iter(self._albums))]
+
+    def before(self, arrival: Arrival, now: float) -> list[Arrival]:
+        """The remembered files of the album of a file that is meant, oldest first. They are remembered further,
+        because a store that is away takes none of them yet."""
+        at, album = self._albums.get(_album(arrival), (now, []))
+        if not album or not _is_file(arrival) or now - at > KEPT:
+            return []
+        del self._albums[_album(arrival)]
+        self._albums[_album(arrival)] = now, album
+        return album
+
+    def forget(self, arrival: Arrival) -> None:
+        """Forget the album of a file that is stored, for all of it is."""
+        self._albums.pop(_album(arrival), None)
+
+
+def _is_file(arrival: Arrival) -> bool:
+    """Say whether this is a file of an album, and no command but /steer or /queue came with it."""
+    return arrival.inbound.is_group_file and arrival.inbound.command is None
+
+
+def _album(arrival: Arrival) -> _Album:
+    return arrival.key, arrival.inbound.source.user, arrival.inbound.part_of

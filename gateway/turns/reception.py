@@ -38,9 +38,8 @@ from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import Arrival, InboxItem, Receipt
-from gateway.turns.albums import RecentAlbums
 from gateway.turns.notices import Quota, Throttle, tell_of_outage
-from gateway.turns.parts import is_continuation
+from gateway.turns.parts import RecentAlbums, is_continuation
 
 log = structlog.get_logger(__name__)
 

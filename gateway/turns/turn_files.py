@@ -9,7 +9,7 @@ from hashlib import sha256
 from msgspec import Struct
 
 from gateway.delivery.outbox import Outbox
-from gateway.domain.file import OUTPUT, WORDS, KeptFile
+from gateway.domain.chat import OUTPUT, WORDS, KeptFile
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.errors import ToolError
 from gateway.store.insist import insist

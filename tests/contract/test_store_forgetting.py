@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import KeptFile
 from gateway.domain.message import Message, assistant, note_of, tool_result, user
-from gateway.domain.pin import Pin, Pins
+from gateway.domain.rule import Pin, Pins
 from gateway.domain.session import Compaction, Session, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.runtime.errors import SessionConflict

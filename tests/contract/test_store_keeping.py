@@ -7,10 +7,9 @@ from hashlib import sha256
 
 import pytest
 
-from gateway.domain.chat import ChatAddress, SessionKey
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import ChatAddress, KeptFile, SessionKey
 from gateway.domain.memory import Memory
-from gateway.domain.pin import Pins
+from gateway.domain.rule import Pins
 from gateway.runtime.structs import replace
 from gateway.store.port import Store, under
 from gateway.store.records import Erasure

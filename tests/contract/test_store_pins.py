@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.domain.pin import Pin, Pins
+from gateway.domain.rule import Pin, Pins
 from gateway.domain.session import Session
 from gateway.runtime.errors import SessionConflict
 from gateway.runtime.structs import replace

@@ -7,7 +7,7 @@ import asyncio
 
 import pytest
 
-from gateway.domain.rates import Rate
+from gateway.domain.adapter import Rate
 from gateway.store.port import Store
 from tests.support.store_kit import Bench
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.agent.files.speech import TranscriptionSettings
-from gateway.domain.chat import ChatAddress, Outbound, SessionKey
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import ChatAddress, KeptFile, Outbound, SessionKey
 from gateway.domain.message import said_in
 from gateway.domain.quoting import CALLED
 from gateway.providers.plugin import ModelSettings as ModelEntry

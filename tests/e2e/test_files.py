@@ -18,8 +18,7 @@ from gateway.agent.files.quota import FileSettings
 from gateway.agent.files.references import digest_in
 from gateway.context.policy import CompressionSettings
 from gateway.domain.adapter import Limits
-from gateway.domain.chat import Attachment, Outbound, SessionKey
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import Attachment, KeptFile, Outbound, SessionKey
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.http import http_client
 from gateway.providers.offline.model import is_summary_request

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from adapters.discord import rehearsal as discord
-from adapters.telegram import rehearsal as telegram
+from adapters.discord import limits as discord
+from adapters.telegram import limits as telegram
 from adapters.web.rehearsal import marked
 from gateway.app.views import StoreViews
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import KeptFile
 from gateway.domain.platform import Mark
 from gateway.domain.views import Views
 from gateway.runtime.errors import TookTooLong

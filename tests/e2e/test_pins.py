@@ -12,7 +12,7 @@ from gateway.app.config.models import ToolSettings
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import text_of
-from gateway.domain.pin import LONGEST_PIN, MOST_PINS, Pins
+from gateway.domain.rule import LONGEST_PIN, MOST_PINS, Pins
 from gateway.domain.turn import SessionSettings
 from gateway.people.access import AccessSettings
 from gateway.providers.plugin import ModelSettings as ModelEntry

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from gateway.domain.adapter import GRACE, Rate
 from gateway.domain.chat import ChatAddress, Outbound
-from gateway.domain.rates import GRACE, Rate
 from gateway.runtime.errors import RateLimited
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, running

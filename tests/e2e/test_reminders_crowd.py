@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.domain.adapter import Limits
+from gateway.domain.adapter import Limits, Rate
 from gateway.domain.chat import ChatAddress, SessionKey, Source
-from gateway.domain.rates import Rate
 from gateway.domain.reminder import Reminder, ReminderKind, ReminderRules
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, Live, config_in, running

@@ -8,8 +8,8 @@ import pytest
 from aiohttp import web
 
 from gateway.providers.http import http_client, transport_error
+from gateway.runtime.connections import AT_ONCE, SlowSocket
 from gateway.runtime.errors import ProviderRejected
-from gateway.runtime.sockets import AT_ONCE, SlowSocket
 from tests.support.loopback_proxy import loopback_proxy
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.domain.rates import Rate
+from gateway.domain.adapter import Rate
 from gateway.runtime.clock import SystemClock
 from gateway.store.records import Cap, Reservation
 from gateway.store.redis import RedisStore

@@ -27,8 +27,7 @@ from gateway.agent.workspace.folders import Turn, Workspaces, WorkspaceSettings,
 from gateway.agent.workspace.names import names_in
 from gateway.agent.workspace.report import report
 from gateway.agent.workspace.workspace import Workspace
-from gateway.domain.chat import SessionKey
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import KeptFile, SessionKey
 from gateway.domain.session import Session
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import ToolError

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gateway.domain.adapter import Accepted, Limits
+from gateway.domain.adapter import Accepted, Limits, Rate
 from gateway.domain.chat import ChatAddress, Outbound
-from gateway.domain.rates import Rate
 from gateway.people.access import AccessSettings
 from tests.support.gateway import FakeAdapter, FakeModel, Say, config_in, in_turn, running
 from tests.support.tools import Payment, payments

@@ -19,8 +19,7 @@ from gateway.agent.mcp.servers import McpServers
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.agent.mcp.tool_lists import ToolLists
 from gateway.agent.tools.offer import Caller, Offer, Toolbox
-from gateway.domain.chat import Source
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import KeptFile, Source
 from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.errors import ToolError
 from tests.support.waiting import eventually

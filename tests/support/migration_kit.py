@@ -8,12 +8,11 @@ from hashlib import sha256
 from typing import Any, Final
 
 from gateway.domain.approval import Approval
-from gateway.domain.chat import Button, ChatAddress, SessionKey, Source
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import Button, ChatAddress, KeptFile, SessionKey, Source
 from gateway.domain.memory import Fact, MemoryChange
 from gateway.domain.message import Message, assistant, note_of, user
 from gateway.domain.pairing import GuestBook, asked, confirmed
-from gateway.domain.pin import Pin, Pins
+from gateway.domain.rule import Pin, Pins
 from gateway.domain.session import Compaction, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.people.guests import guest_book, set_guest_book

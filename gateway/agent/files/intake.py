@@ -32,8 +32,7 @@ from gateway.agent.files.quota import NOT_KEPT, FileQuotas
 from gateway.agent.files.speech import Dictation, Spoken
 from gateway.agent.files.view import FileView
 from gateway.domain.adapter import Adapter, CanFetch
-from gateway.domain.chat import Attachment, Inbound, SessionKey, Source, named, one_line
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import Attachment, Inbound, KeptFile, SessionKey, Source, named, one_line
 from gateway.domain.message import Message
 from gateway.runtime.aside import RunsAside
 from gateway.runtime.backoff import Backoff

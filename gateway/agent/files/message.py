@@ -20,8 +20,7 @@ from gateway.agent.files.kinds import Reading
 from gateway.agent.files.references import picture_part, sound_part
 from gateway.agent.files.speech import Spoken
 from gateway.context.prompts import neutralise
-from gateway.domain.chat import Attachment, Inbound, SessionKey, file_note, named, one_line, spoken
-from gateway.domain.file import WORDS, KeptFile
+from gateway.domain.chat import WORDS, Attachment, Inbound, KeptFile, SessionKey, file_note, named, one_line, spoken
 from gateway.domain.message import Message, user
 from gateway.domain.quoting import BY_A_BOT, FORWARDED
 

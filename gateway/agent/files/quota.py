@@ -13,8 +13,7 @@ from typing import Annotated, Final
 from msgspec import Struct
 from pydantic import Field
 
-from gateway.domain.chat import SessionKey, Source
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import KeptFile, SessionKey, Source
 from gateway.domain.settings import Section
 from gateway.runtime.errors import FileRefused
 from gateway.store.port import BudgetStore

@@ -20,8 +20,7 @@ from pydantic import Field
 
 from gateway.agent.caps import millionths
 from gateway.agent.metering import Metering
-from gateway.domain.chat import Attachment, SessionKey
-from gateway.domain.file import WORDS, KeptFile
+from gateway.domain.chat import WORDS, Attachment, KeptFile, SessionKey
 from gateway.domain.session import Session
 from gateway.domain.settings import Contradiction, Dollars, HttpUrl, Seconds, Secret, Section, Text, Texts
 from gateway.domain.speech import Transcriber, Transcript, recorded_seconds

@@ -62,7 +62,7 @@ class Folder(Struct, frozen=True):
         found: list[str] = []
         above = "".join(f"{name}/" for name in self.below)
         with _told():
-            for each in tree.walk(self.root, lambda at: at.name not in UNSEEN and _together(f"{at.path}/", above)):
+            for each in tree.walk(self.root, lambda at, _: at.name not in UNSEEN and _together(f"{at.path}/", above)):
                 path = each.path.removeprefix(above)
                 if not each.path.startswith(above) or stat.S_ISDIR(each.facts.st_mode):
                     continue

@@ -74,7 +74,7 @@ def _one(root: PurePosixPath, contents: Contents) -> Brought:
 def _of_folder(source: Path) -> Contents:
     """The files of the skills that lie in a folder, however deep."""
     found: dict[str, tuple[bytes, bool]] = {}
-    files = (each for each in walk(source, lambda at: at.name not in UNSEEN) if each.name == FILE)
+    files = (each for each in walk(source, lambda at, _: at.name not in UNSEEN) if each.name == FILE)
     for root in _outermost(PurePosixPath(each.path).parent for each in files):
         for path, content in Folder(source, root.parts).contents().items():
             found[str(root / path)] = content

@@ -21,8 +21,7 @@ from gateway.agent.delegation import Order
 from gateway.agent.provenance import Kept, Provenance
 from gateway.agent.skills.catalogue import Skills
 from gateway.agent.workspace.folders import Turn, Workspaces, WorkspaceSettings
-from gateway.domain.chat import Source
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import KeptFile, Source
 from gateway.domain.memory import About, Fact
 from gateway.domain.message import Message
 from gateway.domain.reminder import Reminder, ReminderKind, WhenLate

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gateway.agent.tools.base import ToolContext, schema
-from gateway.domain.handles import handle, message_named
-from gateway.domain.message import note_of, text_of
+from gateway.domain.message import handle, message_named, note_of, text_of
 from gateway.runtime.errors import ToolError
 from gateway.store.records import Found, Passage
 from gateway.store.shared.text import passage as part_around

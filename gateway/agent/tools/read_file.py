@@ -15,8 +15,7 @@ from gateway.agent.files.contents import text_of
 from gateway.agent.skills.catalogue import Skills
 from gateway.agent.tools.base import Files, ToolContext, schema
 from gateway.agent.workspace.folders import Workspaces
-from gateway.domain.chat import one_line
-from gateway.domain.file import OUTPUT, KeptFile
+from gateway.domain.chat import OUTPUT, KeptFile, one_line
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.errors import ToolError, UserError
 

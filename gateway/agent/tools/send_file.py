@@ -11,7 +11,7 @@ from gateway.agent.files.kinds import picture_type
 from gateway.agent.tools.base import ToolContext, schema
 from gateway.agent.tools.read_file import chosen, in_workspace
 from gateway.agent.workspace.folders import Workspaces
-from gateway.domain.file import encoded
+from gateway.domain.chat import encoded
 from gateway.runtime.errors import ToolError
 
 _OTHER: Final = "application/octet-stream"

@@ -17,7 +17,7 @@ from gateway.agent.workspace.edits import Edit, applied
 from gateway.agent.workspace.folders import Turn, WorkspaceSettings
 from gateway.agent.workspace.names import names_in, shown
 from gateway.agent.workspace.versions import Brought, Change, Entry, Index, Place, Record, Versions, joined
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import KeptFile
 from gateway.runtime.errors import ToolError
 from gateway.runtime.structs import replace
 

@@ -5,9 +5,9 @@ YAML and remembers lines; `variables` are those that `environment` adds; `rules`
 `sentences` says what is wrong; `loading` puts these in order; `setup` knows where the files and Legato's folder are.
 """
 
+from gateway.app.config.environment import variables
 from gateway.app.config.loading import load_config
 from gateway.app.config.models import Config
 from gateway.app.config.setup import Setup, set_up
-from gateway.app.config.variables import variables
 
 __all__ = ["Config", "Setup", "load_config", "set_up", "variables"]

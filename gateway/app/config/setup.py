@@ -15,11 +15,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from gateway.app.config.environment import HOME_VARIABLE
+from gateway.app.config.environment import HOME_VARIABLE, variables
 from gateway.app.config.loading import load_config
 from gateway.app.config.models import Config
 from gateway.app.config.source import read_file
-from gateway.app.config.variables import variables
 from gateway.runtime.errors import ConfigError
 
 FILE: Final = "config.yaml"

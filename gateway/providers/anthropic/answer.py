@@ -15,11 +15,10 @@ from msgspec import Struct, field
 
 from gateway.domain.message import Original
 from gateway.domain.usage import CanonicalUsage, estimated_output
-from gateway.providers.answer import PendingCall, Room, Speech, completed, whole_characters
+from gateway.providers.answer import PendingCall, Room, Speech, completed, stop_reason, whole_characters
 from gateway.providers.anthropic.codec import API, words_of
 from gateway.providers.base import Completed, ModelEvent, StopReason
 from gateway.providers.calls import is_object
-from gateway.providers.ends import stop_reason
 from gateway.providers.usage import normalize_usage, usage_in
 from gateway.runtime.structs import replace
 

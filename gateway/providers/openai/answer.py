@@ -14,9 +14,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from gateway.domain.usage import CanonicalUsage
-from gateway.providers.answer import PendingCall, Room, Speech, completed
+from gateway.providers.answer import PendingCall, Room, Speech, completed, stop_reason
 from gateway.providers.base import Completed, ModelEvent, StopReason
-from gateway.providers.ends import stop_reason
 from gateway.providers.openai.attached import OF_ANSWERS, OF_CALLS, attach, original
 from gateway.providers.openai.codec import text_parts
 from gateway.providers.usage import told

@@ -7,13 +7,16 @@ without it, and what was learned is kept for the life of the process.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+import math
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import httpx
 
+from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Embedded, ModelEvent, ModelRequest, ModelSpec, OfferedModel, anew
 from gateway.providers.bodies import Bodies
 from gateway.providers.http import http_client
@@ -29,13 +32,12 @@ from gateway.providers.openai.codec import (
     speaks_responses,
     thinks_by_name,
 )
-from gateway.providers.openai.embeddings import embedded
-from gateway.providers.openai.local import running_window
 from gateway.providers.plugin import ProviderHost
 from gateway.providers.server import ModelServer, Refused, bearer
-from gateway.providers.windows import is_near, offered, window_in
+from gateway.providers.usage import told
+from gateway.providers.windows import is_named, is_near, offered, tokens_in, window_in
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import ProviderError
+from gateway.runtime.errors import ProviderError, ProviderRejected, ProviderUnavailable
 
 
 class ChatCompletions:
@@ -125,3 +127,71 @@ def create(host: ProviderHost) -> ChatCompletions:
 
 def _models(spec: ModelSpec) -> str:
     return at_path(spec, "/models")
+
+
+# -- embeddings ----------------------------------------------------------------------------------------
+
+
+def embedded(answer: Any, count: int) -> Embedded:
+    """The vectors of an answer about so many texts. Raises ProviderRejected where there was no such page, and
+    ProviderUnavailable for another answer."""
+    if answer is None:
+        raise ProviderRejected(
+            "The server has no such embedding model. Check search.embeddings.name and search.embeddings.base_url."
+        )
+    usage = told(answer, "chat_completions")
+    try:
+        rows = sorted(answer["data"], key=lambda row: row["index"])
+        vectors = [[float(number) for number in row["embedding"]] for row in rows]
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+        raise _unusable("The embedding server answered something else.", usage) from error
+    whole = len(vectors) == count and all(vectors) and len({len(each) for each in vectors}) == 1
+    if not whole or not all(math.isfinite(number) for each in vectors for number in each):
+        raise _unusable("The embedding server's vectors are not whole.", usage)
+    return Embedded(vectors=vectors, tokens=usage.prompt_tokens if usage else 0)
+
+
+def _unusable(text: str, usage: CanonicalUsage | None) -> ProviderUnavailable:
+    """The error for an answer that cost something all the same."""
+    error = ProviderUnavailable(text, malformed=True, billable=True)
+    error.usage = usage
+    return error
+
+
+# -- servers of one's own ------------------------------------------------------------------------------
+
+
+LookUp = Callable[[str, Mapping[str, Any] | None], Awaitable[Any | None]]
+"""The JSON at a path of the server; with a body it is posted. None where there is no such page."""
+
+_NUM_CTX: Final = re.compile(r"^\s*num_ctx\s+(\d+)", re.MULTILINE)
+
+
+async def running_window(look_up: LookUp, name: str) -> int | None:
+    """The tokens that `name` runs with; None if the server does not say. Raises ProviderError."""
+    props = await look_up("/props", None)
+    settings = props.get("default_generation_settings") if isinstance(props, Mapping) else None
+    if isinstance(settings, Mapping) and (window := tokens_in(settings, "n_ctx")):
+        return window
+    return window_in(await look_up("/api/v0/models", None), name) or await _of_ollama(look_up, name)
+
+
+async def _of_ollama(look_up: LookUp, name: str) -> int | None:
+    loaded = _loaded(await look_up("/api/ps", None), name)
+    if loaded is not None:
+        return loaded
+    shown = await look_up("/api/show", {"model": name})
+    if not isinstance(shown, Mapping):
+        return None
+    if set_by_file := _NUM_CTX.search(str(shown.get("parameters", ""))):
+        return int(set_by_file[1])
+    await look_up("/api/generate", {"model": name, "stream": False})  # loads it, as the first message would
+    return _loaded(await look_up("/api/ps", None), name)
+
+
+def _loaded(running: Any, name: str) -> int | None:
+    entries = running.get("models") if isinstance(running, Mapping) else None
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, Mapping) and is_named(entry.get("name"), name):
+            return tokens_in(entry, "context_length")
+    return None

@@ -13,9 +13,8 @@ from typing import Any, Final
 
 from gateway.domain.message import Original
 from gateway.domain.usage import CanonicalUsage
-from gateway.providers.answer import PendingCall, Room, Speech, completed
+from gateway.providers.answer import PendingCall, Room, Speech, completed, stop_reason
 from gateway.providers.base import Completed, ModelEvent, StopReason
-from gateway.providers.ends import stop_reason
 from gateway.providers.openai_responses.codec import API, words_in, words_of
 from gateway.providers.usage import told
 from gateway.runtime.structs import replace

@@ -13,14 +13,13 @@ from functools import partial
 from math import ceil
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, Unpack
 
+from gateway.domain.adapter import GRACE, Rate
 from gateway.domain.approval import Approval, Verdict
-from gateway.domain.chat import MOST_PLACE, ChatAddress, Outbound, SessionKey
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import MOST_PLACE, ChatAddress, KeptFile, Outbound, SessionKey
 from gateway.domain.memory import MemoryChange
 from gateway.domain.message import Message
-from gateway.domain.pin import Pins
-from gateway.domain.rates import GRACE, Rate
 from gateway.domain.reminder import Reminder
+from gateway.domain.rule import Pins
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import LedgerEntry, UsageTotal
 from gateway.runtime.clock import Clock

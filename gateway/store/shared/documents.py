@@ -12,11 +12,10 @@ from msgspec.json import decode
 from msgspec.structs import asdict
 
 from gateway.domain.approval import LABELS, Approval
-from gateway.domain.chat import Button, ChatType, Inbound, SessionKey, Source, file_in
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import Button, ChatType, Inbound, KeptFile, SessionKey, Source, file_in
 from gateway.domain.message import Message, note_of
-from gateway.domain.pin import Pins
 from gateway.domain.reminder import Reminder
+from gateway.domain.rule import Pins
 from gateway.store.records import InboxItem, ToolIntent
 
 log = structlog.get_logger(__name__)

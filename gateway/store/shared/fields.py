@@ -13,8 +13,7 @@ from types import NoneType, UnionType
 from typing import Any, Final, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from gateway.domain import memory
-from gateway.domain.chat import Button, ChatAddress, Outbound, OutboundState, SessionKey
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import Button, ChatAddress, KeptFile, Outbound, OutboundState, SessionKey
 from gateway.domain.session import Compaction, Session, Todo
 from gateway.domain.usage import CanonicalUsage
 from gateway.store.shared.documents import buttons_from, buttons_json, dumps, file_from, file_json, loads, storable

@@ -7,9 +7,8 @@ from typing import Final
 
 import apsw
 
-from gateway.domain.chat import SessionKey
-from gateway.domain.file import KeptFile
-from gateway.domain.pin import Pins
+from gateway.domain.chat import KeptFile, SessionKey
+from gateway.domain.rule import Pins
 from gateway.domain.session import Session
 from gateway.runtime.errors import SessionConflict
 from gateway.store.records import Rebuilt

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from gateway.domain.rates import GRACE, Rate, earliest
+from gateway.domain.adapter import GRACE, Rate, earliest
 from gateway.runtime.clock import Clock
 
 _MANY: Final = 4_096  # buckets and tickets, after which those that hold nobody back are dropped

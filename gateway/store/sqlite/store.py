@@ -15,13 +15,13 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar, Unpack
 import apsw
 import structlog
 
+from gateway.domain.adapter import Rate
 from gateway.domain.approval import Approval, Verdict
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.memory import MemoryChange
 from gateway.domain.message import Message
-from gateway.domain.pin import Pins
-from gateway.domain.rates import Rate
 from gateway.domain.reminder import Reminder
+from gateway.domain.rule import Pins
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import LedgerEntry
 from gateway.runtime.clock import Clock

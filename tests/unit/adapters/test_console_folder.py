@@ -11,8 +11,7 @@ import pytest
 
 from adapters.console.adapter import JsonConsole
 from adapters.console.folder import Folder, told
-from gateway.domain.chat import ChatAddress, Outbound, SessionKey
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import ChatAddress, KeptFile, Outbound, SessionKey
 from gateway.runtime.clock import SystemClock, SystemIds
 from gateway.runtime.errors import AdapterError, DeliveryRefused
 from gateway.runtime.structs import replace

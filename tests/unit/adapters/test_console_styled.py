@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.console.styled import styled
+from adapters.console.interactive import styled
 
 
 def test_an_answer_is_laid_out_for_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adapters.telegram.full import FullLanes
+from adapters.telegram.receiving import FullLanes
 from adapters.telegram.updates import Update, read
 from gateway.domain.adapter import Accepted
 from gateway.domain.chat import Inbound, Source

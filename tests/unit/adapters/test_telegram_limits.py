@@ -4,8 +4,8 @@ import asyncio
 from bisect import insort
 
 from adapters.telegram.limits import Spacing, rates
+from gateway.domain.adapter import earliest
 from gateway.domain.chat import ChatAddress
-from gateway.domain.rates import earliest
 from tests.support.fakes import ManualClock
 
 

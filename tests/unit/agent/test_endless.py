@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from gateway.agent.endless import LONGEST, Bound
+from gateway.agent.asking import LONGEST, Bound
 
 WORDS = [f"word{number}" for number in range(500)]
 

@@ -8,8 +8,7 @@ from typing import Any
 from gateway.agent.files.kinds import NOT_TEXT, read
 from gateway.agent.files.message import MOST_TEXT, Reader, Received, with_files, without_files
 from gateway.agent.files.references import digest_in
-from gateway.domain.chat import Attachment, Inbound, SessionKey, Source, file_in
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import Attachment, Inbound, KeptFile, SessionKey, Source, file_in
 from gateway.domain.message import Message, note_of, said_in, text_of, wire
 from tests.emulators.telegram.people import PIXEL
 

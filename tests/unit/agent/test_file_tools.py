@@ -15,7 +15,7 @@ import pytest
 from gateway.agent.tools.base import ToolContext
 from gateway.agent.tools.read_file import ReadFileTool
 from gateway.agent.tools.send_file import SendFileTool, safe_name
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import KeptFile
 from gateway.runtime.errors import ToolError
 from tests.emulators.telegram.people import PIXEL
 from tests.support.fakes import ManualClock

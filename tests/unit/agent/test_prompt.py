@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.agent.prompt import PromptBuilder, PromptSettings, pinned
 from gateway.context.prompts import END_MARKER, OPENER
-from gateway.domain.pin import Pin
+from gateway.domain.rule import Pin
 from gateway.domain.session import Todo
 
 BUILDER = PromptBuilder(context_files=[("house.md", "Wipe your feet.\n")])

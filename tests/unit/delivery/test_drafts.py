@@ -9,9 +9,8 @@ import pytest
 
 from gateway.delivery.drafts import FIRST_LOOK, Draft
 from gateway.delivery.pacing import Pacing
-from gateway.domain.adapter import Limits
+from gateway.domain.adapter import Limits, Rate
 from gateway.domain.chat import ChatAddress, Inbound, Outbound, SessionKey, Source
-from gateway.domain.rates import Rate
 from gateway.runtime.aside import at_once
 from gateway.runtime.errors import Ambiguous, ChatGone, DeliveryRefused, RateLimited, SessionConflict
 from gateway.runtime.tasks import Background, Later

@@ -12,9 +12,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from gateway.delivery.outbox import MAYBE_MISSING, MOST_REPEATS, OUTCOME_UNKNOWN, Outbox
-from gateway.domain.adapter import Limits
+from gateway.domain.adapter import Limits, Rate
 from gateway.domain.chat import ChatAddress, SessionKey
-from gateway.domain.rates import Rate
 from gateway.runtime.errors import AdapterError, Ambiguous, Disconnected, RateLimited, StoreError, StoreUnavailable
 from gateway.runtime.metrics import Metrics
 from gateway.runtime.points import ignore_points

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.domain.file import encoded
+from gateway.domain.chat import encoded
 
 MARK = b"\xef\xbb\xbf"
 

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.providers.answer import PendingCall, Room, Speech
+from gateway.providers.answer import PendingCall, Room, Speech, stop_reason
 from gateway.providers.base import ReasoningDelta, Restarted, TextDelta
 from gateway.providers.calls import CallNames
-from gateway.providers.ends import stop_reason
 from gateway.providers.openai.codec import thinks_by_name
 from gateway.runtime.errors import ContextOverflow, ProviderUnavailable
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.agent.files.kinds import read
 from gateway.agent.files.message import Reader, Received, with_files
-from gateway.domain.chat import Attachment, Inbound, SessionKey, Source
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import Attachment, Inbound, KeptFile, SessionKey, Source
 from gateway.domain.message import Message, assistant, tool_result, user
 from gateway.domain.notes import SUMMARY_REQUEST
 from gateway.providers.base import Completed, ModelRequest, ModelSpec, TextDelta

@@ -7,8 +7,7 @@ import apsw
 import pytest
 from msgspec.structs import fields
 
-from gateway.domain.chat import Button, ChatAddress, Outbound, OutboundState, SessionKey
-from gateway.domain.file import KeptFile
+from gateway.domain.chat import Button, ChatAddress, KeptFile, Outbound, OutboundState, SessionKey
 from gateway.domain.session import Compaction, Session
 from gateway.store.redis.codec import row_fields, row_from, session_fields, session_from
 from gateway.store.redis.scripts import script

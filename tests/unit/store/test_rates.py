@@ -8,7 +8,7 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.rates import GRACE, Rate, earliest
+from gateway.domain.adapter import GRACE, Rate, earliest
 from gateway.store.sqlite import leases
 from gateway.store.sqlite.leases import Rates
 from tests.support.fakes import ManualClock

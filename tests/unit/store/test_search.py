@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.agent.tools.history import render
-from gateway.domain.handles import handle
-from gateway.domain.message import Message, assistant, noted, tool_result, user
+from gateway.domain.message import Message, assistant, handle, noted, tool_result, user
 from gateway.store.records import Found, Passage
 from gateway.store.redis.searching import entries, entries_of_long
 from gateway.store.shared import text

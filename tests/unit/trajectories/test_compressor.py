@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.runtime.errors import ConfigError, ProviderUnavailable, QuotaExceeded, SummaryRefused
 from gateway.runtime.structs import replace
-from gateway.trajectories.material import messages
-from gateway.trajectories.prompts import NOTICE, OPENER
+from gateway.trajectories.prompts import NOTICE, OPENER, messages
 from gateway.trajectories.sharegpt import NotATrajectory, Turn, parse
 from tests.support.trajectory_runs import (
     COUNTER,

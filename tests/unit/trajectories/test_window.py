@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.runtime.errors import UserError
-from gateway.trajectories.window import AHEAD, HELD_BYTES, in_order
+from gateway.trajectories.run import AHEAD, HELD_BYTES, in_order
 
 
 class Watched:
