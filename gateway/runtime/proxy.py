@@ -5,7 +5,7 @@ which hosts may be asked for, by name, before a name is looked up. Where the nam
 made (`addresses.py`). `forward.py` connects the programs inside with the door.
 
 What is inside means harm, perhaps. A crowd of connections waits in the kernel and costs nothing; a head is short and
-comes soon; a connection is bounded in bytes, silence and time.
+comes soon; a connection that is silent ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 
 import structlog
 from msgspec import Struct, field
@@ -31,13 +31,12 @@ from msgspec import Struct, field
 from gateway.runtime import forward
 from gateway.runtime.addresses import PRIVATE, Address, Place, is_public, judge, look_up, lookups
 from gateway.runtime.clock import Clock, Deadline
-from gateway.runtime.sandbox import PROXY, Sandbox
+from gateway.runtime.sandbox import PORTS, PROXY, Reach, Sandbox
 from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Background
 
 log = structlog.get_logger(__name__)
 
-PORTS: Final = (80, 443)
 _AT_ONCE: Final = 40  # connections of one sandbox
 _AT_ONCE_IN_ALL: Final = 200  # each takes two open files
 _PAUSE: Final = 0.005  # seconds between two connections of one sandbox: a flood of them must not hold up the loop
@@ -47,8 +46,6 @@ _HEAD: Final = 16_384  # bytes
 _PIECE: Final = 65_536
 _PATIENCE: Final = 10.0  # seconds for a head, and as many for a connection to a host
 _SILENCE: Final = 300.0  # seconds; a server that packs a repository says nothing for minutes
-_LONGEST: Final = 4 * 3600.0  # seconds of a connection
-_MOST: Final = 2 * 1024**3  # bytes of a connection, both ways together
 _MOST_TOLD: Final = 10  # hosts that were refused
 _END: Final = b"\r\n\r\n"
 _REQUEST: Final = b"%b %b HTTP/1.1\r\nHost: %b\r\nUser-Agent: Legato\r\nAccept: */*\r\nConnection: close" + _END
@@ -59,37 +56,6 @@ _PLAIN: Final = re.compile(
 )
 
 
-class Reach(Struct, frozen=True, kw_only=True):
-    """Where a sandbox may go: to these `hosts`, or `everywhere` on the public internet. An entry is a name, a name
-    after `*.` for all names below it, and either with a port after a colon. `setting`: the key that lists them."""
-
-    hosts: Sequence[str] = ()
-    everywhere: bool = False
-    setting: str = ""
-
-    def includes(self, host: str, port: int) -> bool:
-        """Say whether a host, in lower case, may be asked at this port."""
-        usual = port in PORTS
-        return (usual and self.everywhere) or any(_fits(host, port, each, usual=usual) for each in self.hosts)
-
-
-def _fits(host: str, port: int, entry: str, *, usual: bool) -> bool:
-    name, colon, number = entry.rpartition(":")
-    if not colon or not number.isdecimal():
-        name, number = entry, ""
-    if not (usual if not number else port == int(number)):
-        return False
-    return host.endswith(name[1:]) and host != name[1:] if name.startswith("*.") else host == name
-
-
-class Asked(NamedTuple):
-    """What a program asks the proxy for. `request`: what is sent there, where it is no tunnel."""
-
-    host: str
-    port: int
-    request: bytes = b""
-
-
 class Refused(Exception):
     """The proxy does not do this. The text is for the program, and fits in one line."""
 
@@ -98,9 +64,10 @@ class Refused(Exception):
         self.status = status
 
 
-def asked(head: bytes) -> Asked:
-    """Read the head of a request, strictly. Of a request by plain HTTP its address alone is sent on, so there is
-    nothing that two programs could read in two ways. Raises Refused."""
+def asked(head: bytes) -> tuple[str, int, bytes]:
+    """The host and the port that a request names, and what is sent there, where it is no tunnel. It is read strictly.
+    Of a request by plain HTTP its address alone is sent on, so there is nothing that two programs could read in two
+    ways. Raises Refused."""
     first, *_ = head.split(b"\r\n", 1)
     found = _TUNNEL.fullmatch(first) or _PLAIN.fullmatch(first)
     if found is None:
@@ -109,9 +76,9 @@ def asked(head: bytes) -> Asked:
     if not 0 < port < 65_536:
         raise Refused(400, f"there is no port {port}")
     if found.re is _TUNNEL:
-        return Asked(host, port)
+        return host, port, b""
     named = found["host"] + (b":%d" % port if port != 80 else b"")
-    return Asked(host, port, _REQUEST % (found["method"], found["path"] or b"/", named))
+    return host, port, _REQUEST % (found["method"], found["path"] or b"/", named)
 
 
 _Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -189,15 +156,11 @@ class Door:
         near = await asyncio.open_connection(sock=connection, limit=_HEAD)
         ends = [near]
         try:
-            async with self._proxy.clock.limit(_LONGEST):
-                try:
-                    host, port, request = asked(await self._head(near))
-                    ends.append(await self._connected(host, port))
-                except Refused as refused:
-                    near[1].write(_refusal(refused))
-                    await near[1].drain()
-                else:
-                    await self._carry(near, ends[1], request)
+            host, port, request = asked(await self._head(near))
+            ends.append(await self._connected(host, port))
+            await self._carry(near, ends[1], request)
+        except Refused as refused:
+            near[1].write(_refusal(refused))
         except (OSError, asyncio.IncompleteReadError):
             pass  # one end is gone, or says nothing
         finally:
@@ -244,47 +207,31 @@ class Door:
                     return socket.socket(fileno=made.detach())
         raise failure
 
-    # -- bytes --------------------------------------------------------------------------------------
-
     async def _carry(self, near: _Stream, far: _Stream, request: bytes) -> None:
         """Carry bytes both ways, or the answer to a request alone: whatever else the program would send on this
         connection is perhaps for another host."""
         async with self._proxy.clock.limit(_SILENCE) as deadline:
-            left = _Left(bytes=_MOST, deadline=deadline)
             if request:
                 far[1].write(request)
-                await _copy(far, near, left)
+                await _copy(far, near, deadline)
                 return
             near[1].write(b"HTTP/1.1 200 Connection established" + _END)
             async with asyncio.TaskGroup() as group:
-                for source, target in ((near, far), (far, near)):
-                    group.create_task(_tunnelled(source, target, left))
+                group.create_task(_tunnelled(near, far, deadline))
+                group.create_task(_tunnelled(far, near, deadline))
 
 
-class _Left(Struct):
-    """What a connection has left."""
-
-    bytes: int
-    deadline: Deadline
-
-    def take(self, size: int) -> None:
-        self.bytes -= size
-        self.deadline.extend(_SILENCE)
-        if self.bytes < 0:
-            raise ConnectionAbortedError("too many bytes")
-
-
-async def _copy(source: _Stream, target: _Stream, left: _Left) -> None:
+async def _copy(source: _Stream, target: _Stream, deadline: Deadline) -> None:
     while piece := await source[0].read(_PIECE):
-        left.take(len(piece))
+        deadline.extend(_SILENCE)
         target[1].write(piece)
         await target[1].drain()
 
 
-async def _tunnelled(source: _Stream, target: _Stream, left: _Left) -> None:
+async def _tunnelled(source: _Stream, target: _Stream, deadline: Deadline) -> None:
     """Carry bytes until `source` says no more. A connection that breaks ends both."""
     try:
-        await _copy(source, target, left)
+        await _copy(source, target, deadline)
         target[1].write_eof()
     except OSError:
         for _, writer in (source, target):

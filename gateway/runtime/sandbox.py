@@ -38,6 +38,7 @@ FOLDERS: Final = "/folders"
 SHOWN: Final = "/skills"
 SYSTEM: Final = "/usr"
 PROXY: Final = "/run/proxy"
+PORTS: Final = (80, 443)
 STANDS: Final = ".\n"  # the first line on stderr: the sandbox stands, and what follows is the command's
 Network = Literal["none", "listed", "public"]
 
@@ -74,15 +75,15 @@ _CURES: Final = {
     ("NETLINK",): "AF_NETLINK is kept from Legato: take it into RestrictAddressFamilies of the service",
     ("namespace", "uid map", "RTM_NEWADDR", "not permitted", "denied"): _REFUSED,
 }
+_APPARMOR: Final = "AppArmor keeps user name spaces from bwrap: give it a profile"
+_OFF: Final = "user name spaces are off: sysctl "
 _SWITCHES: Final = {
-    "kernel/apparmor_restrict_unprivileged_userns": (
-        "1",
-        "AppArmor keeps user name spaces from bwrap: give it a profile",
-    ),
-    "kernel/unprivileged_userns_clone": ("0", "user name spaces are off: sysctl kernel.unprivileged_userns_clone=1"),
-    "user/max_user_namespaces": ("0", "user name spaces are off: sysctl user.max_user_namespaces=10000"),
+    "kernel/apparmor_restrict_unprivileged_userns": ("1", _APPARMOR),
+    "kernel/unprivileged_userns_clone": ("0", f"{_OFF}kernel.unprivileged_userns_clone=1"),
+    "user/max_user_namespaces": ("0", f"{_OFF}user.max_user_namespaces=10000"),
 }
 _MOST_OF_ROOT: Final = 1_000  # processes of all sandboxes of a gateway that runs as root
+_KEYS: Final = "/proc/keys"  # their names, of the whole machine
 _BLOCK: Final = 512  # bytes; stat(2)
 _HIDING: Final = (EACCES, ENAMETOOLONG)
 _LEAST_FREE: Final = 200_000_000  # bytes of a disk
@@ -123,6 +124,32 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     hands_on: bool = False  # whether the command has the variables of what starts it, too, which nobody else sees
     programs: Sequence[Path] = ()  # folders that stand where they stand on this machine, and are never written
     limits: Limits = field(default_factory=Limits)
+
+
+class Reach(Struct, frozen=True, kw_only=True):
+    """Where a sandbox may go: to these `hosts`, or `everywhere` on the public internet. An entry is a name, a name
+    after `*.` for all names below it, and either with a port after a colon. `setting`: the key that lists them."""
+
+    hosts: Sequence[str] = ()
+    everywhere: bool = False
+    setting: str = ""
+
+    def includes(self, host: str, port: int) -> bool:
+        """Say whether a host, in lower case, may be asked at this port."""
+        return (self.everywhere and port in PORTS) or any(_fits(host, port, each) for each in self.hosts)
+
+
+def named(entry: str) -> tuple[str, int | None]:
+    """The host of an entry, and its port, if it has one."""
+    name, _, port = entry.rpartition(":")
+    return (name, int(port)) if name and port.isdecimal() else (entry, None)
+
+
+def _fits(host: str, port: int, entry: str) -> bool:
+    name, only = named(entry)
+    if port != only if only else port not in PORTS:
+        return False
+    return host.endswith(name[1:]) and host != name[1:] if name.startswith("*.") else host == name
 
 
 def unlendable(folder: Lent, lent: Sequence[Lent], own: Sequence[Path]) -> str:
@@ -198,19 +225,22 @@ def _arguments(sandbox: Sandbox) -> Iterator[str]:
     limits = sandbox.limits
     yield from (f"--unshare-{each}" for each in _NAMESPACES)
     yield from ("--disable-userns", "--uid", _USER, "--gid", _USER, "--hostname", "sandbox")
-    yield from (
-        "--die-with-parent",
-        "--new-session",
-        "--cap-drop",
-        "ALL",
-        *(() if sandbox.hands_on else ("--clearenv",)),
-    )
+    yield from ("--die-with-parent", "--new-session", "--cap-drop", "ALL")
+    yield from () if sandbox.hands_on else ("--clearenv",)
     for name, value in (("PATH", _PATH), ("LANG", "C.UTF-8"), ("HOME", WORKSPACE), *sandbox.variables):
         yield from ("--setenv", name, value)
     yield from ("--ro-bind", SYSTEM, SYSTEM, *_system(), "--ro-bind", str(_FILES), _OWN)
     for name in _OWN_ETC:
         yield from ("--symlink", f"{_OWN}/{name}", f"/etc/{name}")
-    yield from ("--proc", "/proc", *_hidden(), "--remount-ro", "/proc", "--dev", "/dev")
+    yield from (
+        "--proc",
+        "/proc",
+        *(("--ro-bind", "/dev/null", _KEYS) if os.path.exists(_KEYS) else ()),
+        "--remount-ro",
+        "/proc",
+        "--dev",
+        "/dev",
+    )
     yield from ("--size", str(limits.shared), "--perms", "1777", "--tmpfs", "/dev/shm", "--remount-ro", "/dev")
     yield from ("--size", str(limits.scratch), "--perms", "1777", "--tmpfs", "/tmp", "--symlink", "../tmp", "/var/tmp")
     yield from ("--bind", str(sandbox.folder), WORKSPACE)
@@ -235,12 +265,6 @@ def _system() -> Sequence[str]:
         elif path.exists():
             there += ("--ro-bind", str(path), str(path))
     return there
-
-
-@cache
-def _hidden() -> Sequence[str]:
-    """What /proc tells of the machine: the names of keys."""
-    return ("--ro-bind", "/dev/null", "/proc/keys") if Path("/proc/keys").exists() else ()
 
 
 @cache
@@ -281,11 +305,19 @@ def _quoted(path: Path) -> str:
 def excess(pid: int, folder: Path, limits: Limits) -> str:
     """The limit that a sandbox is over, in words that can follow "ended, because"; "" for none. `pid` is what was
     started. Takes as long as reading the names in the folder takes."""
-    return (
-        _of_processes(list(islice(_threads(pid), limits.processes + 1)), limits)
-        or _of_folder(folder, limits)
-        or ("the disk of this machine is nearly full" if disk_usage(folder).free < _LEAST_FREE else "")
-    )
+    threads = list(islice(_threads(pid), limits.processes + 1))
+    if len(threads) > limits.processes:
+        return f"it had more than {limits.processes} processes and threads"
+    pids = set(threads)
+    if sum(map(_memory, pids)) > limits.memory and sum(map(_share, pids)) > limits.memory:
+        return f"its processes took more than {limits.memory / 1e9:g} GB of memory"
+    try:
+        taken, files = _taken(folder, limits.folder, limits.files)
+    except OSError as error:
+        return f"its files could not be counted ({error.strerror})"
+    if taken > limits.folder or files > limits.files:
+        return f"the workspace may not grow beyond {limits.folder / 1e6:,.0f} MB or {limits.files:,} files: remove some"
+    return "the disk of this machine is nearly full" if disk_usage(folder).free < _LEAST_FREE else ""
 
 
 def _as_it_is(sandbox: Sandbox) -> Limits:
@@ -295,25 +327,6 @@ def _as_it_is(sandbox: Sandbox) -> Limits:
         taken, files = _taken(sandbox.folder, inf, inf)
         return replace(limits, folder=max(limits.folder, taken), files=max(limits.files, files))
     return limits
-
-
-def _of_processes(threads: Sequence[tuple[int, int]], limits: Limits) -> str:
-    if len(threads) > limits.processes:
-        return f"it had more than {limits.processes} processes and threads"
-    pids = {pid for pid, _ in threads}
-    if sum(map(_memory, pids)) > limits.memory and sum(map(_share, pids)) > limits.memory:
-        return f"its processes took more than {limits.memory / 1e9:g} GB of memory"
-    return ""
-
-
-def _of_folder(folder: Path, limits: Limits) -> str:
-    try:
-        taken, files = _taken(folder, limits.folder, limits.files)
-    except OSError as error:
-        return f"its files could not be counted ({error.strerror})"
-    if taken > limits.folder or files > limits.files:
-        return f"the workspace may not grow beyond {limits.folder / 1e6:,.0f} MB or {limits.files:,} files: remove some"
-    return ""
 
 
 def _taken(folder: Path, enough: float, enough_files: float) -> tuple[int, int]:
@@ -343,14 +356,14 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
                 raise  # other folders are gone meanwhile
 
 
-def _threads(pid: int) -> Iterator[tuple[int, int]]:
-    """The threads of a process and of all that it started, each with its process."""
+def _threads(pid: int) -> Iterator[int]:
+    """The process of each thread of a process and of all that it started."""
     waiting = [pid]
     while waiting:
         process = waiting.pop()
         with suppress(OSError):  # it has ended meanwhile
             for task in os.listdir(f"/proc/{process}/task"):
-                yield process, int(task)
+                yield process
                 waiting += map(int, Path(f"/proc/{process}/task/{task}/children").read_text("ascii").split())
 
 

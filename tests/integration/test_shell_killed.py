@@ -27,7 +27,8 @@ from gateway.agent.background import BackgroundCommands
 from gateway.domain.chat import SessionKey, Source
 from gateway.runtime import sandbox
 from gateway.runtime.clock import SystemClock
-from gateway.runtime.proxy import ForwardProxy, Reach, led_out
+from gateway.runtime.proxy import ForwardProxy, led_out
+from gateway.runtime.sandbox import Reach
 from gateway.runtime.tasks import Background
 
 home, clock = Path(sys.argv[1]), SystemClock()

@@ -14,8 +14,8 @@ from gateway.agent.mcp.server import ServerFailed
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.agent.tools.shell import lent_of
 from gateway.runtime.inside import marked
-from gateway.runtime.proxy import ForwardProxy, Reach, led_out
-from gateway.runtime.sandbox import STANDS, Limits, Sandbox, argv, excess, why_not
+from gateway.runtime.proxy import ForwardProxy, led_out
+from gateway.runtime.sandbox import STANDS, Limits, Reach, Sandbox, argv, excess, why_not
 
 _SET: Final = ("PATH", "LANG", "HOME")  # by the sandbox, if the settings do not say otherwise
 # A server runs for months, and may keep the packages that it fetches.

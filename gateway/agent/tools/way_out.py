@@ -13,7 +13,7 @@ from gateway.domain.settings import Host
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ToolError
 from gateway.runtime.plugins import imported
-from gateway.runtime.sandbox import Network, Sandbox
+from gateway.runtime.sandbox import PORTS, Network, Reach, Sandbox, named
 
 _MOST: Final = 20  # hosts of one call
 _NAMED: Final = 10  # hosts in the description
@@ -41,17 +41,17 @@ class WayOut(Struct, kw_only=True):
     def beyond(self, hosts: Sequence[str]) -> Sequence[str]:
         """Those of a call's hosts that are not in reach. Raises ToolError for what names none."""
         try:
-            named = [_HOST.validate_python(each) for each in hosts]
+            asked = [_HOST.validate_python(each) for each in hosts]
         except ValidationError:
             raise ToolError("`hosts` are names, such as api.example.org, or git.example.org:8443.") from None
-        if len(named) > _MOST or "*" in named:
+        if len(asked) > _MOST or "*" in asked:
             raise ToolError(f"Name the hosts one by one, {_MOST} at most.")
-        public = self.network == "public"
-        return [each for each in named if not self._lists(each) and (":" in each or not public)]
+        reach = self._reach(self.hosts)
+        places = [(each, *named(each)) for each in asked]
+        return [each for each, host, port in places if not reach.includes(host, port or PORTS[-1])]
 
-    def _lists(self, host: str) -> bool:
-        below = (each[1:] for each in self.hosts if each.startswith("*."))
-        return host in self.hosts or host.endswith(tuple(below))
+    def _reach(self, hosts: Sequence[str]) -> Reach:
+        return Reach(hosts=hosts, everywhere=self.network == "public", setting="tools.shell.hosts")
 
     @asynccontextmanager
     async def led(
@@ -59,14 +59,11 @@ class WayOut(Struct, kw_only=True):
     ) -> AsyncIterator[tuple[Sandbox, Sequence[str], Collection[str]]]:
         """A sandbox and a command with a way to these hosts and those in reach, open until this is left; and those that
         are refused meanwhile."""
-        reached = (*self.hosts, *self.beyond(hosts))
-        if not reached and self.network != "public":
+        reach = self._reach((*self.hosts, *self.beyond(hosts)))
+        if not reach.hosts and not reach.everywhere:
             yield box, command, ()
             return
         if self.proxy is None:
             self.proxy = imported(f"{_PROXY}:ForwardProxy")(clock=self.clock)
-        reach = imported(f"{_PROXY}:Reach")(
-            hosts=reached, everywhere=self.network == "public", setting="tools.shell.hosts"
-        )
         async with self.proxy.open(reach) as door:
             yield *imported(f"{_PROXY}:led_out")(box, command, door), door.refused

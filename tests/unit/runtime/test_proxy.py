@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.runtime.proxy import Asked, Reach, Refused, asked
+from gateway.runtime.proxy import Refused, asked
+from gateway.runtime.sandbox import Reach
 
 
 def head(first: str, *lines: str) -> bytes:
@@ -44,9 +45,9 @@ def test_everywhere_is_every_host_at_the_usual_ports() -> None:
 
 
 def test_a_tunnel() -> None:
-    assert asked(head("CONNECT Files.Example:443 HTTP/1.1", "Host: else.example")) == Asked("files.example", 443)
-    assert asked(head("CONNECT files.example.:443 HTTP/1.0")) == Asked("files.example", 443)
-    assert asked(head("CONNECT [2606:4700::1111]:443 HTTP/1.1")) == Asked("2606:4700::1111", 443)
+    assert asked(head("CONNECT Files.Example:443 HTTP/1.1", "Host: else.example")) == ("files.example", 443, b"")
+    assert asked(head("CONNECT files.example.:443 HTTP/1.0")) == ("files.example", 443, b"")
+    assert asked(head("CONNECT [2606:4700::1111]:443 HTTP/1.1")) == ("2606:4700::1111", 443, b"")
 
 
 def test_of_a_plain_request_the_address_alone_is_sent_on() -> None:
@@ -58,13 +59,13 @@ def test_of_a_plain_request_the_address_alone_is_sent_on() -> None:
         "Content-Length: 3",
         " folded: a",
     )
-    assert asked(given) == Asked(
+    assert asked(given) == (
         "example.org",
         8080,
         b"GET /a?b HTTP/1.1\r\nHost: Example.org:8080\r\nUser-Agent: Legato\r\nAccept: */*\r\n"
         b"Connection: close\r\n\r\n",
     )
-    assert asked(head("HEAD http://example.org HTTP/1.0")).request.startswith(
+    assert asked(head("HEAD http://example.org HTTP/1.0"))[2].startswith(
         b"HEAD / HTTP/1.1\r\nHost: example.org\r\n"
     )
 
