@@ -1,5 +1,7 @@
 """An OpenAI-compatible server with people, over aiohttp's.
 
 `platform` describes it, with its part of config.yaml. `adapter` is the platform, and `server` judges requests and leads
-them to their routes. `shapes` reads requests and writes answers, and does no input or output.
+them to their routes. `shapes` reads requests and writes answers, and `history` tells which conversation a request
+belongs to; both do no input or output. `desk` hands messages over, each once, `answers` are what requests wait for, and
+`chat` has the routes of Chat Completions.
 """

@@ -8,12 +8,17 @@ from collections.abc import Sequence
 import structlog
 from aiohttp import web
 
+from adapters.api.answers import Answers
+from adapters.api.chat import MODEL, Chat
+from adapters.api.desk import Desk
 from adapters.api.platform import ACCOUNT, LIMITS, NAME, ApiSettings
-from adapters.api.server import Server, answered
+from adapters.api.server import Server
 from gateway.domain.adapter import Accept, Finding, KnowsKeys, Notebook
-from gateway.domain.chat import Outbound
+from gateway.domain.chat import ChatAddress, Outbound
 from gateway.domain.platform import AdapterHost
 from gateway.domain.views import Inside, Views
+
+_ASKS = ("starting", "thinking", "finishing")  # what a turn does that only asks the model
 
 log = structlog.get_logger(__name__)
 
@@ -30,6 +35,7 @@ class ApiAdapter:
     def __init__(self, settings: ApiSettings, host: AdapterHost) -> None:
         self._settings = settings
         self._host = host
+        self._answers = Answers()
         self.listens = asyncio.Event()
         self.at = ""
         self.keys: KnowsKeys | None = None
@@ -47,21 +53,40 @@ class ApiAdapter:
             self.at = server.at
             self.listens.set()
             log.info("api_listens", at=self.at)
-            await asyncio.Event().wait()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self._answers.close()
 
     def _routes(self, server: Server, accept: Accept) -> Sequence[Sequence[web.RouteDef]]:
-        """The routes of all that is served here; a file of its own for each subject has a function `routes`."""
-
-        async def models(request: web.BaseRequest) -> web.StreamResponse:
-            await server.caller(request)
-            model = {"id": self._host.model, "object": "model", "created": 0, "owned_by": "legato"}
-            return answered({"object": "list", "data": [model]})
-
-        return [[web.get("/v1/models", models)]]
+        """The routes of all that is served here; each subject has a file of its own that gives them."""
+        assert self.views is not None, "the gateway sets it"
+        clock = self._host.clock
+        desk = Desk(accept=accept, views=self.views, clock=clock, answers=self._answers)
+        models = tuple(dict.fromkeys((MODEL, self._host.model)))
+        return [Chat(server=server, desk=desk, clock=clock, models=models).routes()]
 
     async def send(self, outbound: Outbound) -> str:
-        """Show a row that is stored."""
+        """Show a row to the requests that wait for it. Nothing waits for one that was shown before."""
+        for answer in self._answers.at(outbound.to, outbound.answers or ""):
+            answer.show(outbound)
         return outbound.id
+
+    async def show_partial(self, outbound: Outbound) -> None:
+        """Show a reply as far as it is written."""
+        for answer in self._answers.at(outbound.to, outbound.answers):
+            answer.grow(outbound.id, outbound.text)
+
+    async def typing(self, to: ChatAddress, active: bool) -> None:
+        """Note whether a turn runs there."""
+        for answer in self._answers.at(to):
+            answer.rests = answer.works and not active
+            answer.works = active
+
+    def working(self, to: ChatAddress, doing: str, again_in: float) -> None:
+        """Show what a turn is at, but that it asks the model."""
+        for answer in self._answers.at(to) if doing not in _ASKS else ():
+            answer.think(f"{doing}\n")
 
     async def probe(self) -> Sequence[Finding]:
         """What `legato check` says of the API."""
@@ -69,7 +94,8 @@ class ApiAdapter:
         return [Finding(what="API", ok=True, detail=f"{where}/v1, for who has a key (`legato keys add NAME`)")]
 
     async def aclose(self) -> None:
-        """Nothing is held here. Idempotent."""
+        """Let the requests go that still wait. Idempotent."""
+        self._answers.close()
 
 
 def create(settings: ApiSettings, host: AdapterHost) -> ApiAdapter:

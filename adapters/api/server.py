@@ -10,12 +10,13 @@ import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from aiohttp import ClientError, web
 from aiohttp.http import HttpProcessingError
-from msgspec import Struct, field, json
+from msgspec import Struct, field
 
+from adapters.api.shapes import ApiError, no_key, no_route, too_large, unavailable
 from gateway.domain.adapter import KnowsKeys
 from gateway.domain.keys import Key
 from gateway.runtime.clock import Clock
@@ -26,18 +27,8 @@ _PATIENCE: Final = 30.0  # seconds for a head, and for a body that stands still
 _BODY: Final = 300.0  # seconds for a whole body
 _LAST_WORDS: Final = 1.0  # seconds for running requests at the end
 LARGEST: Final = 64_000_000  # bytes of a body
-_TYPES: Final = {400: "invalid_request_error", 401: "authentication_error", 429: "rate_limit_error"}
 
 Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-
-
-class Problem(Exception):
-    """A request is refused with a status and a sentence. `code`, `param` and `retry_after` (seconds) as OpenAI has
-    them."""
-
-    def __init__(self, status: int, text: str, *, code: str = "", param: str = "", retry_after: float = 0.0) -> None:
-        super().__init__(text)
-        self.status, self.code, self.param, self.retry_after = status, code or None, param or None, retry_after
 
 
 class Server(Struct, kw_only=True):
@@ -78,11 +69,10 @@ class Server(Struct, kw_only=True):
     async def _asked(self, request: web.BaseRequest) -> web.StreamResponse:
         try:
             response = await self._routed(request)
-        except Problem as problem:
-            response = refusal(problem)
+        except ApiError as error:
+            response = refusal(error)
         except StoreUnavailable:
-            text = "The store does not answer just now: try again in a moment."
-            response = refusal(Problem(503, text, retry_after=1.0))
+            response = refusal(unavailable("The store does not answer just now: try again in a moment.", 1))
         if not response.prepared:
             response.headers.setdefault("Cache-Control", "no-store")
             response.headers.setdefault("X-Content-Type-Options", "nosniff")
@@ -100,51 +90,40 @@ class Server(Struct, kw_only=True):
                     return await answer(request)
                 there = True
         if there:
-            raise Problem(405, f"{request.path[:100]} does not take {request.method}.")
-        raise Problem(404, f"There is no {request.path[:100]} here.", code="unknown_url")
+            raise ApiError(405, f"{request.path[:100]} does not take {request.method}.", code="method_not_allowed")
+        raise no_route()
 
     async def caller(self, request: web.BaseRequest) -> Key:
-        """The key that a request brings. Raises Problem, StoreUnavailable."""
+        """The key that a request brings. Raises ApiError, StoreUnavailable."""
         given = request.headers.getall("Authorization", [])
         scheme, _, secret = given[0].partition(" ") if len(given) == 1 else ("", "", "")
         key = await self.keys.holder(secret.strip()) if scheme.lower() == "bearer" and secret else None
         if key is None:
-            text = "This key is not known: `legato keys add NAME` makes one, to be sent as `Authorization: Bearer KEY`."
-            raise Problem(401, text, code="invalid_api_key")
+            raise no_key()
         return key
 
 
 async def body_of(request: web.BaseRequest, clock: Clock, *, most: int = LARGEST) -> bytes:
-    """The body of a request, of limited size and in a limited time. Raises Problem."""
+    """The body of a request, of limited size and in a limited time. Raises ApiError."""
     if request.headers.get("Content-Encoding", "identity") != "identity":
-        raise Problem(415, "Send the body as it is, not compressed.")
-    too_large = Problem(413, f"The body is too large: {most:,} bytes are the most.", code="request_too_large")
+        raise ApiError(415, "Send the body as it is, not compressed.", code="unsupported_encoding")
     if (request.content_length or 0) > most:
-        raise too_large
+        raise too_large(most)
     body = bytearray()
     try:
         async with clock.limit(_BODY):
             async for chunk in request.content.iter_chunked(65_536):
                 body += chunk
                 if len(body) > most:
-                    raise too_large
+                    raise too_large(most)
     except TimeoutError:
-        raise Problem(408, "The body took too long to arrive.") from None
+        raise ApiError(408, "The body took too long to arrive.", code="timeout") from None
     except (RuntimeError, AssertionError, ClientError, web.RequestPayloadError, HttpProcessingError):
-        raise Problem(400, "The body cannot be read.") from None
+        raise ApiError(400, "The body cannot be read.") from None
     return bytes(body)
 
 
-def refusal(problem: Problem) -> web.Response:
+def refusal(error: ApiError) -> web.Response:
     """A refusal in OpenAI's shape."""
-    kind = _TYPES.get(problem.status, "server_error" if problem.status >= 500 else "invalid_request_error")
-    error = {"message": str(problem), "type": kind, "param": problem.param, "code": problem.code}
-    headers = {"Retry-After": f"{max(1, round(problem.retry_after))}"} if problem.retry_after else {}
-    return answered({"error": error}, status=problem.status, headers=headers)
-
-
-def answered(what: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
-    """An answer in JSON."""
-    return web.Response(
-        body=json.encode(what), status=status, headers={"Content-Type": "application/json", **(headers or {})}
-    )
+    headers = {"Content-Type": "application/json", **error.headers()}
+    return web.Response(body=error.body(), status=error.status, headers=headers)

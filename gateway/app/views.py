@@ -97,6 +97,10 @@ class StoreViews(Struct, frozen=True, kw_only=True):
     async def shown(self, source: Source, limit: int) -> Sequence[Outbound]:
         return await _newest(partial(self.store.outbox, source.address), _standing, limit)
 
+    async def ended(self, source: Source, event_id: str) -> bool:
+        named = await self.store.named(event_id, [source.platform])
+        return any(each.outcome is not None for each in named.fates if each.item.key == self.rules.key(source))
+
     async def sessions(self, source: Source) -> Sequence[SessionLine]:
         ctx = self._context(source)
         present = await ctx.present()

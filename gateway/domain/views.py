@@ -127,6 +127,9 @@ class Views(Protocol):
     async def shown(self, source: Source, limit: int) -> Sequence[Outbound]:
         """The rows of their chat, newest first, as far as they have words or a file."""
 
+    async def ended(self, source: Source, event_id: str) -> bool:
+        """Say whether the message of this event has had its turn."""
+
     async def sessions(self, source: Source) -> Sequence[SessionLine]:
         """The present session and those that /resume goes back to, newest first."""
 

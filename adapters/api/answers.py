@@ -1,0 +1,129 @@
+"""The requests that wait for an answer, and the pieces of it as they come.
+
+A row is shown to whoever waits for its event. What nobody waits for stays in the store, and a request that asks again
+is shown it from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from msgspec import Struct, field
+
+from gateway.domain.chat import ChatAddress, Outbound
+
+_ENDS: Final = ("reply", "command", "error")  # kinds of rows behind which an answer has no other
+HOW_TO_ANSWER: Final = "\n\nAnswer y or n."
+_GAP: Final = "\n\n"
+
+
+class Piece(Struct, frozen=True):
+    """A part of an answer. `thought`: it is about the work, and no part of the answer's text."""
+
+    text: str
+    thought: bool = False
+
+
+class Answer(Struct, kw_only=True, eq=False):
+    """The answer to the message of one `event`, as far as it came. `over`: it is whole, or was `cut` by the
+    end of the program; `last`: the row that ended it,
+    which may be a question. `then`: the answer of the turn that goes on because of this message. `works`: a turn runs
+    for it here; `rests`: it has run, or waits for its person."""
+
+    event: str
+    to: ChatAddress
+    over: bool = False
+    cut: bool = False
+    last: Outbound | None = None
+    then: Answer | None = None
+    works: bool = False
+    rests: bool = False
+    _pieces: list[Piece] = field(default_factory=list)
+    _said: bool = False
+    _row: str = ""  # the id of the row that grows
+    _shown: str = ""  # as far as it was shown
+    _seen: set[str] = field(default_factory=set)
+    _rung: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def final(self) -> Answer:
+        """Return the one that has the end of what is told."""
+        return self.then.final if self.then is not None and self.over else self
+
+    def show(self, row: Outbound) -> None:
+        """Show a row that is whole, once."""
+        if row.id in self._seen or self.over:
+            return
+        self._seen.add(row.id)
+        is_note = row.kind == "notice" and not self.rests
+        if is_note or (self.then is not None and row.kind == "command"):
+            self.think(row.text)
+        else:
+            self.then = None  # nothing was decided
+            self.grow(row.id, row.text + HOW_TO_ANSWER if row.kind == "question" else row.text)
+        if not (is_note or row.kind == "remark"):
+            self.last = row
+            self.end()
+
+    def grow(self, row_id: str, text: str) -> None:
+        """Show a row as far as it is written."""
+        gap = ""
+        if row_id != self._row or not text.startswith(self._shown):
+            self._row, self._shown, gap = row_id, "", _GAP if self._said else ""
+        if more := text[len(self._shown) :]:
+            self._add(Piece(gap + more))
+            self._said, self._shown = True, text
+
+    def think(self, text: str) -> None:
+        """Show what is done on the way."""
+        self._add(Piece(text, thought=True))
+
+    def end(self) -> None:
+        """There is no more of it."""
+        self.over = True
+        self._rung.set()
+
+    def _add(self, piece: Piece) -> None:
+        self._pieces.append(piece)
+        self._rung.set()
+
+    async def news(self) -> list[Piece]:
+        """Wait for more of it, or its end."""
+        await self._rung.wait()
+        if not self.over:
+            self._rung.clear()
+        found, self._pieces = self._pieces, []
+        return found
+
+
+class Answers(Struct):
+    """The answers that requests wait for."""
+
+    _open: dict[ChatAddress, list[Answer]] = field(default_factory=dict)
+
+    def begin(self, to: ChatAddress, event: str) -> Answer:
+        """Wait for the answer to the message of this event."""
+        answer = Answer(event=event, to=to)
+        self._open.setdefault(to, []).append(answer)
+        return answer
+
+    def forget(self, answer: Answer) -> None:
+        """Nobody waits for it any more."""
+        left = [each for each in self._open.get(answer.to, ()) if each is not answer]
+        if left:
+            self._open[answer.to] = left
+        else:
+            self._open.pop(answer.to, None)
+        if answer.then is not None:
+            self.forget(answer.then)
+
+    def at(self, to: ChatAddress, event: str | None = None) -> list[Answer]:
+        """Those that wait there, or for this event."""
+        return [each for each in self._open.get(to, ()) if event is None or each.event == event]
+
+    def close(self) -> None:
+        """End all of them."""
+        for answer in [each for there in self._open.values() for each in there]:
+            answer.cut = not answer.over
+            answer.end()

@@ -1,0 +1,195 @@
+"""`/v1/models` and `/v1/chat/completions`."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import unquote
+
+from aiohttp import web
+from msgspec import Struct
+
+from adapters.api import shapes
+from adapters.api.answers import Answer
+from adapters.api.desk import Asked, Desk
+from adapters.api.history import exchanges, hashed
+from adapters.api.platform import NAME
+from adapters.api.server import Server, body_of
+from adapters.api.shapes import BEAT, ApiError, ChatRequest, Chunks
+from gateway.domain.adapter import ADMIN_ROLE
+from gateway.domain.chat import Outbound, Source
+from gateway.domain.command import parse_command
+from gateway.domain.keys import LONGEST_USER, Key
+from gateway.domain.usage import CanonicalUsage
+from gateway.runtime.clock import Clock
+
+MODEL: Final = "legato"  # what this bot is called as a model, whichever answers
+_STREAM: Final = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_USER: Final = "X-OpenWebUI-User-Id"
+_USER_NAME: Final = "X-OpenWebUI-User-Name"
+_CHAT: Final = "X-OpenWebUI-Chat-Id"
+_CHAT_FIELDS: Final = ("chat_id", "conversation_id", "session_id")
+_LONGEST_NAME: Final = 128  # characters
+_CAP: Final = " spend cap of "  # in the sentence about a cap that is reached
+_CLOSED: Final = "The server ends just now. The message is kept: ask again in a moment for its answer."
+
+
+class Chat(Struct, kw_only=True):
+    """Answers in OpenAI's Chat Completions. `models`: the names by which the bot can be asked."""
+
+    server: Server
+    desk: Desk
+    clock: Clock
+    models: tuple[str, ...]
+
+    def routes(self) -> list[web.RouteDef]:
+        """What is served here."""
+        return [
+            web.get("/v1/models", self.listed),
+            web.get("/v1/models/{model}", self.one),
+            web.post("/v1/chat/completions", self.complete),
+        ]
+
+    async def listed(self, request: web.BaseRequest) -> web.StreamResponse:
+        """GET /v1/models."""
+        await self.server.caller(request)
+        return _json(shapes.model_list(self.models, 0))
+
+    async def one(self, request: web.BaseRequest) -> web.StreamResponse:
+        """GET /v1/models/NAME."""
+        await self.server.caller(request)
+        self.require(request["model"])
+        return web.json_response(shapes.model_facts(request["model"], 0))
+
+    def require(self, model: str) -> None:
+        """Raises ApiError unless the bot goes by this name."""
+        if model not in self.models:
+            raise shapes.no_model(model)
+
+    async def complete(self, request: web.BaseRequest) -> web.StreamResponse:
+        """POST /v1/chat/completions."""
+        key = await self.server.caller(request)
+        wanted = shapes.read_chat(await body_of(request, self.clock))
+        self.require(wanted.model)
+        asked = asked_in(request, key, wanted)
+        answer = await self.desk.ask(asked)
+        try:
+            if wanted.stream:
+                return await self._streamed(request, wanted, asked, answer)
+            return await self._whole(request, wanted, asked, answer)
+        finally:
+            self.desk.answers.forget(answer)
+
+    async def _whole(
+        self, request: web.BaseRequest, wanted: ChatRequest, asked: Asked, answer: Answer
+    ) -> web.StreamResponse:
+        said: list[str] = []
+        async for pieces in self.desk.pieces(asked, answer):
+            said += [each.text for each in pieces if not each.thought]
+        last = self._last(asked, answer)
+        body = shapes.completion(
+            shapes.Answer(
+                id=f"chatcmpl-{answer.event}",
+                model=wanted.model,
+                created=int(self.clock.now()),
+                text="".join(said),
+                usage=_usage(last),
+            )
+        )
+        response = _json(body)
+        await response.prepare(request)
+        await response.write_eof()
+        self.desk.got(asked, answer)
+        return response
+
+    async def _streamed(
+        self, request: web.BaseRequest, wanted: ChatRequest, asked: Asked, answer: Answer
+    ) -> web.StreamResponse:
+        chunks = Chunks(
+            id=f"chatcmpl-{answer.event}",
+            model=wanted.model,
+            created=int(self.clock.now()),
+            include_usage=wanted.include_usage,
+        )
+        response = web.StreamResponse(headers=_STREAM)
+        try:
+            await response.prepare(request)
+            await response.write(chunks.opening())
+            async for pieces in self.desk.pieces(asked, answer):
+                words = [chunks.thought(each.text) if each.thought else chunks.words(each.text) for each in pieces]
+                if not answer.final.over or words:
+                    await response.write(b"".join(words) or BEAT)
+            try:
+                end = chunks.ending((), "stop", _usage(self._last(asked, answer)))
+            except ApiError as error:
+                end = error.event() + shapes.DONE
+            await response.write(end)
+            await response.write_eof()
+        except ConnectionError:
+            return response  # the client has gone; the turn goes on
+        self.desk.got(asked, answer)
+        return response
+
+    def _last(self, asked: Asked, answer: Answer) -> Outbound | None:
+        """The row that ended an answer. Raises ApiError if it tells of a failure, and the answer of a command is
+        none."""
+        end = answer.final
+        if end.last is None and end.cut:
+            raise shapes.unavailable(_CLOSED, 1)
+        if end.last is not None and end.last.kind == "error" and parse_command(asked.text) is None:
+            text = end.last.text
+            raise shapes.cap_reached(text, _until_midnight(self.clock)) if _CAP in text else shapes.failed(text)
+        return end.last
+
+
+def asked_in(request: web.BaseRequest, key: Key, wanted: ChatRequest) -> Asked:
+    """The message of a request. Raises ApiError."""
+    user, user_name = _spoken_for(request, key, wanted)
+    person = key.person_named(user)
+    chat = request.headers.get(_CHAT) or next(filter(None, map(wanted.metadata.get, _CHAT_FIELDS)), "")
+    turns = exchanges(wanted.turns, person)
+    thread = f"c-{_short(chat)}" if chat else f"h-{turns[0].name}"
+    if wanted.is_errand:
+        thread = "errands"
+    source = Source(
+        platform=NAME,
+        chat=person,
+        chat_type="direct",
+        user=person,
+        thread=thread,
+        user_name=user_name or user or key.name,
+        roles=(ADMIN_ROLE,) if key.admin else (),
+        within=(key.name,) if user else (),
+    )
+    return Asked(
+        source=source,
+        name=turns[-1].name,
+        text=turns[-1].text,
+        once=request.headers.get("Idempotency-Key", "")[:_LONGEST_NAME],
+        again=request.headers.get("X-Stainless-Retry-Count", "0") != "0",
+    )
+
+
+def _spoken_for(request: web.BaseRequest, key: Key, wanted: ChatRequest) -> tuple[str, str]:
+    """The id and the name of the person for whom a front end speaks; empty where it speaks for itself."""
+    if not key.front_end:
+        return "", ""
+    user = request.headers.get(_USER) or wanted.user or wanted.metadata.get("user_id", "")
+    if len(user) > LONGEST_USER or not user.isprintable():
+        raise shapes.invalid("user", f"`user` must have {LONGEST_USER} printable characters at most.")
+    return user, unquote(request.headers.get(_USER_NAME, ""))[:_LONGEST_NAME] if user else ""
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME and name.isprintable() else hashed(name)
+
+
+def _usage(_row: Outbound | None) -> CanonicalUsage:
+    return CanonicalUsage()
+
+
+def _until_midnight(clock: Clock) -> float:
+    return 86_400.0 - clock.now() % 86_400.0
+
+
+def _json(body: bytes) -> web.Response:
+    return web.Response(body=body, headers={"Content-Type": "application/json"})

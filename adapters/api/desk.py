@@ -1,0 +1,173 @@
+"""Takes messages, once each, and follows their answers.
+
+    the same question as before, whose answer its client never got to the end of      the same message: one turn
+    the same question, whose answer was handed over                                   asked anew: a branch
+    an `Idempotency-Key` that is known                                                the same message, however late
+
+A message is accepted before anything is answered, so a client that goes away ends nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from itertools import count
+from typing import Final
+
+from msgspec import Struct, field
+
+from adapters.api.answers import Answer, Answers, Piece
+from adapters.api.history import hashed
+from adapters.api.shapes import busy, forbidden
+from gateway.domain.adapter import Accept
+from gateway.domain.approval import command_meant
+from gateway.domain.chat import ChatAddress, Inbound, Source
+from gateway.domain.command import parse_command
+from gateway.domain.views import Views
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import StoreUnavailable
+
+_SAME: Final = 60.0  # seconds within which a question that is asked again is the same one
+_BEAT: Final = 10.0  # seconds without news, after which the store is looked at
+_MOST_RECENT: Final = 10_000  # questions in memory
+_LOOKED_AT: Final = 60  # rows of a conversation
+_FULL_FOR: Final = 5.0  # seconds after which a full lane may have room
+_DECIDES: Final = ("approve", "deny")
+_FULL: Final = "This conversation has as many messages waiting as it may: ask again when some of them are answered."
+TOGETHER: Final = "This message was answered together with another one of this conversation."
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """A message for the bot. `name`: of its place in its conversation, so that the same question has the same one.
+    `once`: the caller's name for this very request, "" for none; `again`: the caller says that it repeats one."""
+
+    source: Source
+    name: str
+    text: str
+    once: str = ""
+    again: bool = False
+
+
+class _Recent(Struct):
+    """The last time that a question was asked, and how often it was asked anew. `got`: its client was given all of the
+    answer."""
+
+    event: str
+    at: float
+    times: int
+    got: bool = False
+
+
+class Desk(Struct, kw_only=True):
+    """Where the API's messages are handed over. `_recent`, by the conversation and the name of a question, changes."""
+
+    accept: Accept
+    views: Views
+    clock: Clock
+    answers: Answers
+    _recent: dict[tuple[ChatAddress, str], _Recent] = field(default_factory=dict)
+
+    async def ask(self, asked: Asked) -> Answer:
+        """Hand a message over; its answer is to be followed, and forgotten. Raises ApiError, StoreUnavailable."""
+        goes_on = await self._question_before(asked)
+        answer = await self._handed_over(asked)
+        if goes_on is not None:
+            answer.then = self.answers.begin(answer.to, goes_on)
+        return answer
+
+    async def _handed_over(self, asked: Asked) -> Answer:
+        if asked.once:
+            answer, status, _ = await self._offer(asked, f"once-{hashed(asked.source.user, asked.once)}")
+            return answer if status == "new" else await self._caught_up(asked.source, answer)
+        place, now = (asked.source.address, asked.name), self.clock.now()
+        known = self._recent.pop(place, None)
+        if known is not None and now - known.at <= _SAME and (asked.again or not known.got):
+            self._note(place, known)
+            answer, status, _ = await self._offer(asked, known.event)
+            return answer if status == "new" else await self._caught_up(asked.source, answer)
+        for times in count(0 if known is None else known.times + 1):
+            event = f"{asked.name}-{times}" if times else asked.name
+            self._note(place, _Recent(event=event, at=now, times=times))
+            answer, status, at = await self._offer(asked, event)
+            if status == "new":
+                return answer
+            if now - at <= _SAME:  # it was asked before this process began
+                return await self._caught_up(asked.source, answer)
+            self.answers.forget(answer)
+        raise AssertionError("there is no last number")
+
+    async def _offer(self, asked: Asked, event: str) -> tuple[Answer, str, float]:
+        """Hand a message over under this event: its answer, whether it is new, and if not, when it came."""
+        answer = self.answers.begin(asked.source.address, event)
+        try:
+            inbound = Inbound(event_id=event, source=asked.source, text=asked.text, can_wait=True)
+            (accepted,) = await self.accept([inbound])
+            if accepted.status == "full":
+                raise busy(_FULL, _FULL_FOR)
+            if accepted.status == "refused":
+                raise forbidden(accepted.told or "This key may not talk here.")
+            at = 0.0
+            if accepted.status == "duplicate":
+                said = await self.views.said(asked.source, _LOOKED_AT)
+                at = next((each.at for each in said if each.event_id == event), 0.0)
+        except BaseException:
+            self.answers.forget(answer)
+            raise
+        return answer, accepted.status, at
+
+    def _note(self, place: tuple[ChatAddress, str], recent: _Recent) -> None:
+        self._recent[place] = recent
+        if len(self._recent) > _MOST_RECENT:
+            del self._recent[next(iter(self._recent))]
+
+    async def _caught_up(self, source: Source, answer: Answer) -> Answer:
+        """An answer with what of it lies in the store. Raises StoreUnavailable."""
+        rows = await self.views.shown(source, _LOOKED_AT)
+        for row in reversed(rows):
+            if row.answers == answer.event:
+                answer.show(row)
+        return answer
+
+    async def _question_before(self, asked: Asked) -> str | None:
+        """The event of the turn that waits for a yes or no, if this may be one."""
+        call = parse_command(asked.text)
+        if command_meant(asked.text) is None and (call is None or call.name not in _DECIDES):
+            return None
+        ended = set[str | None]()
+        for row in await self.views.shown(asked.source, _LOOKED_AT):
+            if row.kind == "question":
+                return None if row.answers in ended else row.answers
+            if row.kind in ("reply", "error"):
+                ended.add(row.answers)
+        return None
+
+    async def pieces(self, asked: Asked, answer: Answer) -> AsyncIterator[Sequence[Piece]]:
+        """The answer as it comes, to its end; nothing now and then, while nothing comes."""
+        while True:
+            found: Sequence[Piece] = ()
+            with suppress(TimeoutError):
+                async with self.clock.limit(_BEAT):
+                    found = await answer.news()
+            if not found and not answer.over and not answer.works:
+                await self._look(asked.source, answer)
+            yield found
+            if answer.over:
+                if answer.then is None:
+                    return
+                answer = answer.then
+
+    async def _look(self, source: Source, answer: Answer) -> None:
+        """Look for what did not come here: another process may have shown it, or the message has no answer of its
+        own."""
+        with suppress(StoreUnavailable):
+            ended = await self.views.ended(source, answer.event)
+            await self._caught_up(source, answer)
+            if ended and not answer.over:
+                answer.grow("", TOGETHER)
+                answer.end()
+
+    def got(self, asked: Asked, answer: Answer) -> None:
+        """Its client was given all of an answer."""
+        known = self._recent.get((asked.source.address, asked.name))
+        if known is not None and known.event == answer.event:
+            known.got = True

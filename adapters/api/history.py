@@ -1,0 +1,80 @@
+"""Which conversation a request belongs to, and where in it. Pure.
+
+A client sends the whole history each time. Its visible turns are cut into exchanges, each of which begins with what the
+client's side said: a person's message, or the results of its tools. An exchange has a name, a hash of everything up to
+there, so the same history always has the same names, and another wording anywhere gives others from there on. The name
+of the last exchange becomes the event of the message; those before it say behind which one the message goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Final
+
+from msgspec import Struct, field
+
+from adapters.api.shapes import Turn
+from gateway.domain.approval import command_meant
+from gateway.domain.command import parse_command
+
+_SIZE: Final = 24  # characters of a name
+_MOVES: Final = ("new", "reset", "undo", "retry", "resume", "branch", "forget")  # they lead a conversation elsewhere
+
+
+class Exchange(Struct, kw_only=True):
+    """Part of a history: what the client's side `asked`, and what it was `told`. `name`: of all up to the question."""
+
+    name: str = ""
+    asked: list[Turn] = field(default_factory=list)
+    told: list[Turn] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The words of the question."""
+        return "\n\n".join(turn.text for turn in self.asked)
+
+    @property
+    def moves(self) -> bool:
+        """Say whether it is a command that leads the conversation elsewhere."""
+        call = parse_command(self.text)
+        return call is not None and call.name in _MOVES
+
+    @property
+    def is_aside(self) -> bool:
+        """Say whether no transcript has it: a command, or the answer to a question about a tool."""
+        return parse_command(self.text) is not None or command_meant(self.text) is not None
+
+
+def exchanges(turns: Sequence[Turn], root: str) -> list[Exchange]:
+    """A history in exchanges. `root`: whose it is. What was said before the first question belongs to none."""
+    found: list[Exchange] = []
+    for turn in turns:
+        if turn.role == "assistant":
+            if found:
+                found[-1].told.append(turn)
+        elif not found or found[-1].told or turn.role == "user":
+            found.append(Exchange(asked=[turn]))
+        else:
+            found[-1].asked.append(turn)
+    chain = sha256(root.encode())
+    for each in found:
+        for turn in each.asked:
+            chain.update(_written(turn))
+        each.name = chain.hexdigest()[:_SIZE]
+        for turn in each.told:
+            chain.update(_written(turn))
+    return found
+
+
+def _written(turn: Turn) -> bytes:
+    """A turn as it is hashed. Clients take white space away at the ends."""
+    parts = [turn.role, turn.text.strip(), turn.call_id]
+    parts += [piece.url for piece in turn.pieces]
+    parts += [f"{call['id']} {call['function']['name']} {call['function']['arguments']}" for call in turn.calls]
+    return "\x1f".join([*parts, "\x1e"]).encode(errors="replace")
+
+
+def hashed(*parts: str) -> str:
+    """A name made of these texts."""
+    return sha256("\x1f".join(parts).encode(errors="replace")).hexdigest()[:_SIZE]
