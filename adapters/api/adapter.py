@@ -16,7 +16,7 @@ from adapters.api.server import Server
 from gateway.domain.adapter import Accept, Finding, KnowsKeys, Notebook
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.domain.platform import AdapterHost
-from gateway.domain.views import Inside, Views
+from gateway.domain.views import Histories, Inside, Views
 
 _ASKS = ("starting", "thinking", "finishing")  # what a turn does that only asks the model
 
@@ -41,6 +41,7 @@ class ApiAdapter:
         self.keys: KnowsKeys | None = None
         self.views: Views | None = None
         self.inside: Inside | None = None
+        self.histories: Histories | None = None
         self.notebook: Notebook | None = None
 
     async def run(self, accept: Accept) -> None:
@@ -62,7 +63,8 @@ class ApiAdapter:
         """The routes of all that is served here; each subject has a file of its own that gives them."""
         assert self.views is not None, "the gateway sets it"
         clock = self._host.clock
-        desk = Desk(accept=accept, views=self.views, clock=clock, answers=self._answers)
+        assert self.histories is not None, "the gateway sets it"
+        desk = Desk(accept=accept, views=self.views, histories=self.histories, clock=clock, answers=self._answers)
         models = tuple(dict.fromkeys((MODEL, self._host.model)))
         return [Chat(server=server, desk=desk, clock=clock, models=models).routes()]
 

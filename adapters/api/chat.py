@@ -164,6 +164,9 @@ def asked_in(request: web.BaseRequest, key: Key, wanted: ChatRequest) -> Asked:
         source=source,
         name=turns[-1].name,
         text=turns[-1].text,
+        past=turns[:-1],
+        anew=not chat or _CHAT in request.headers or wanted.is_errand,
+        system=None if wanted.is_errand else wanted.system,
         once=request.headers.get("Idempotency-Key", "")[:_LONGEST_NAME],
         again=request.headers.get("X-Stainless-Retry-Count", "0") != "0",
     )

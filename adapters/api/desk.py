@@ -12,20 +12,23 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import Struct, field
 
 from adapters.api.answers import Answer, Answers, Piece
-from adapters.api.history import hashed
+from adapters.api.history import Exchange, hashed
 from adapters.api.shapes import busy, forbidden
 from gateway.domain.adapter import Accept
 from gateway.domain.approval import command_meant
 from gateway.domain.chat import ChatAddress, Inbound, Source
 from gateway.domain.command import parse_command
-from gateway.domain.views import Views
+from gateway.domain.views import Histories, Views
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 _SAME: Final = 60.0  # seconds within which a question that is asked again is the same one
 _BEAT: Final = 10.0  # seconds without news, after which the store is looked at
@@ -39,11 +42,17 @@ TOGETHER: Final = "This message was answered together with another one of this c
 
 class Asked(Struct, frozen=True, kw_only=True):
     """A message for the bot. `name`: of its place in its conversation, so that the same question has the same one.
+    `past`: what
+    its client shows of the conversation before it; `anew`: with nothing there it begins anew, instead of going on
+    wherever the conversation is. `system`: the client's instructions; None: this is none of its conversation's turns.
     `once`: the caller's name for this very request, "" for none; `again`: the caller says that it repeats one."""
 
     source: Source
     name: str
     text: str
+    past: Sequence[Exchange] = ()
+    anew: bool = False
+    system: str | None = None
     once: str = ""
     again: bool = False
 
@@ -59,36 +68,66 @@ class _Recent(Struct):
 
 
 class Desk(Struct, kw_only=True):
-    """Where the API's messages are handed over. `_recent`, by the conversation and the name of a question, changes."""
+    """Where the API's messages are handed over. `_recent`, by the conversation and the name of a question, and
+    `_instructed` change."""
 
     accept: Accept
     views: Views
+    histories: Histories
     clock: Clock
     answers: Answers
     _recent: dict[tuple[ChatAddress, str], _Recent] = field(default_factory=dict)
+    _instructed: dict[ChatAddress, str] = field(default_factory=dict)
 
     async def ask(self, asked: Asked) -> Answer:
         """Hand a message over; its answer is to be followed, and forgotten. Raises ApiError, StoreUnavailable."""
         goes_on = await self._question_before(asked)
+        await self._instruct(asked)
         answer = await self._handed_over(asked)
         if goes_on is not None:
             answer.then = self.answers.begin(answer.to, goes_on)
         return answer
 
+    async def _instruct(self, asked: Asked) -> None:
+        """Have the conversation follow its client's instructions, where these are others than before."""
+        to, system = asked.source.address, asked.system
+        if system is not None and system != self._instructed.get(to, ""):
+            await self.histories.instruct(asked.source, system)
+            remember(self._instructed, to, system)
+
+    async def _place(self, asked: Asked) -> str | None:
+        """Behind which exchange the message goes on, as `Inbound.after` has it. What of the history is not known here
+        is taken. Raises StoreUnavailable."""
+        told = [each for each in asked.past if each.moves or not each.is_aside]
+        moved = next((at for at in range(len(told) - 1, -1, -1) if told[at].moves), -1)
+        if (told and moved == len(told) - 1) or (not told and not asked.anew):
+            return None  # a command has led it elsewhere
+        past, to = [each for each in told[moved + 1 :] if not each.moves], asked.source.address
+        if not past:
+            return ""
+        if (to, past[-1].name) not in self._recent:
+            known = await self.histories.known(asked.source, [each.name for each in past])
+            if known < len(past):
+                before = past[known - 1].after if known else ""
+                messages = [message for each in past[known:] for message in each.messages()]
+                await self.histories.take(asked.source, before, messages)
+        return past[-1].after
+
     async def _handed_over(self, asked: Asked) -> Answer:
+        after = await self._place(asked)
         if asked.once:
-            answer, status, _ = await self._offer(asked, f"once-{hashed(asked.source.user, asked.once)}")
+            answer, status, _ = await self._offer(asked, f"{asked.name}-{hashed(asked.once)}", after)
             return answer if status == "new" else await self._caught_up(asked.source, answer)
         place, now = (asked.source.address, asked.name), self.clock.now()
         known = self._recent.pop(place, None)
         if known is not None and now - known.at <= _SAME and (asked.again or not known.got):
             self._note(place, known)
-            answer, status, _ = await self._offer(asked, known.event)
+            answer, status, _ = await self._offer(asked, known.event, after)
             return answer if status == "new" else await self._caught_up(asked.source, answer)
         for times in count(0 if known is None else known.times + 1):
             event = f"{asked.name}-{times}" if times else asked.name
             self._note(place, _Recent(event=event, at=now, times=times))
-            answer, status, at = await self._offer(asked, event)
+            answer, status, at = await self._offer(asked, event, after)
             if status == "new":
                 return answer
             if now - at <= _SAME:  # it was asked before this process began
@@ -96,11 +135,11 @@ class Desk(Struct, kw_only=True):
             self.answers.forget(answer)
         raise AssertionError("there is no last number")
 
-    async def _offer(self, asked: Asked, event: str) -> tuple[Answer, str, float]:
+    async def _offer(self, asked: Asked, event: str, after: str | None) -> tuple[Answer, str, float]:
         """Hand a message over under this event: its answer, whether it is new, and if not, when it came."""
         answer = self.answers.begin(asked.source.address, event)
         try:
-            inbound = Inbound(event_id=event, source=asked.source, text=asked.text, can_wait=True)
+            inbound = Inbound(event_id=event, source=asked.source, text=asked.text, can_wait=True, after=after)
             (accepted,) = await self.accept([inbound])
             if accepted.status == "full":
                 raise busy(_FULL, _FULL_FOR)
@@ -116,9 +155,7 @@ class Desk(Struct, kw_only=True):
         return answer, accepted.status, at
 
     def _note(self, place: tuple[ChatAddress, str], recent: _Recent) -> None:
-        self._recent[place] = recent
-        if len(self._recent) > _MOST_RECENT:
-            del self._recent[next(iter(self._recent))]
+        remember(self._recent, place, recent)
 
     async def _caught_up(self, source: Source, answer: Answer) -> Answer:
         """An answer with what of it lies in the store. Raises StoreUnavailable."""
@@ -171,3 +208,10 @@ class Desk(Struct, kw_only=True):
         known = self._recent.get((asked.source.address, asked.name))
         if known is not None and known.event == answer.event:
             known.got = True
+
+
+def remember(known: dict[K, V], name: K, value: V) -> None:
+    """Remember a value, and forget the oldest one where there are too many."""
+    known[name] = value
+    if len(known) > _MOST_RECENT:
+        del known[next(iter(known))]

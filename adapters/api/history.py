@@ -8,7 +8,7 @@ of the last exchange becomes the event of the message; those before it say behin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from typing import Final
 
@@ -17,8 +17,10 @@ from msgspec import Struct, field
 from adapters.api.shapes import Turn
 from gateway.domain.approval import command_meant
 from gateway.domain.command import parse_command
+from gateway.domain.message import Message, answer_mark, assistant, tool_result, user
 
 _SIZE: Final = 24  # characters of a name
+_NO_WORDS: Final = "(a file)"
 _MOVES: Final = ("new", "reset", "undo", "retry", "resume", "branch", "forget")  # they lead a conversation elsewhere
 
 
@@ -44,6 +46,21 @@ class Exchange(Struct, kw_only=True):
     def is_aside(self) -> bool:
         """Say whether no transcript has it: a command, or the answer to a question about a tool."""
         return parse_command(self.text) is not None or command_meant(self.text) is not None
+
+    @property
+    def after(self) -> str:
+        """Return the place behind it, as `Inbound.after` has it."""
+        return f"{self.name}/{answer_mark(self.told[-1].text)}" if self.told else self.name
+
+    def messages(self) -> Iterator[Message]:
+        """It as a transcript has it."""
+        for turn in self.asked:
+            if turn.role == "user":
+                yield user(turn.text or _NO_WORDS, event=self.name)
+            else:
+                yield tool_result(turn.call_id, turn.text, event=self.name)
+        for turn in self.told:
+            yield assistant(turn.text or None, turn.calls)
 
 
 def exchanges(turns: Sequence[Turn], root: str) -> list[Exchange]:

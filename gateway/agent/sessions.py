@@ -30,7 +30,7 @@ from gateway.agent.tools.offer import Toolbox, member
 from gateway.context.engine import Outcome
 from gateway.domain.chat import ChatType, SessionKey, Source
 from gateway.domain.expiry import ExpiryPolicy
-from gateway.domain.message import Message, note_of
+from gateway.domain.message import Message, behind, is_of, last_event, note_of
 from gateway.domain.place import names, names_of, person_of
 from gateway.domain.rule import Pins
 from gateway.domain.session import Compaction, EndReason, Session
@@ -47,6 +47,7 @@ from gateway.store.records import InboxItem, Lease, Opening, Rebuilt, SessionCha
 log = structlog.get_logger(__name__)
 
 _MOST_FOLLOWED = 100_000  # ids in memory
+_MOST_SEARCHED = 500  # sessions of a conversation, for a place in its past
 _UNKNOWN = "\0"  # no persona: nothing is known of the session's prompt
 
 
@@ -426,6 +427,37 @@ class Sessions:
         opened = await self.end(lease, present, reason, opening, goes_on=present.id == origin.id)
         assert opened is not None
         return opened
+
+    async def behind(self, lease: Lease, present: Conversation, after: str, session_id: str) -> Session | None:
+        """Go on behind an exchange of the past, as `Inbound.after` names it, in a new session. None: the conversation
+        is there already, or nobody knows the exchange."""
+        session = present.stored.session
+        event, _, mark = after.partition("/")
+        if await self._is_behind(session, present.stored.messages, event):
+            return None
+        if not event:
+            return await self.reset(lease, session, session_id=session_id)
+        found: tuple[Session, Sequence[Message]] | None = None
+        for each in await self.store.sessions(lease.key, _MOST_SEARCHED):
+            messages = await self.store.transcript(each)
+            if (place := behind(messages, event)) is not None:
+                end, told = place
+                if found is None or told == mark:
+                    found = each, messages[:end]
+                if told == mark:
+                    break
+        if found is None:
+            log.warning("place_unknown", session=session.id, after=after)
+            return None
+        return await self.switch(lease, session, *found, "switched", session_id=session_id)
+
+    async def _is_behind(self, session: Session, messages: Sequence[Message], event: str) -> bool:
+        """Say whether this is the last event in a conversation, of which a compaction may have taken it away."""
+        last = last_event(messages)
+        chain = await self.store.lineage(session.id) if last is None and session.compaction_count else ()
+        for each in reversed(chain[:-1]):
+            last = last or last_event(await self.store.transcript(each))
+        return is_of(last, event) if last and event else not (last or event)
 
     def _tokens(self, session: Session, spec: ModelSpec) -> tuple[int, int]:
         """Return the tokens of system prompt and tool schemas together, and those of the schemas."""

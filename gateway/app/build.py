@@ -85,7 +85,7 @@ from gateway.domain.adapter import (
 from gateway.domain.recurrence import zone_named
 from gateway.domain.settings import Section
 from gateway.domain.turn import TurnRules
-from gateway.domain.views import ShowsStore
+from gateway.domain.views import ShowsStore, TakesHistories
 from gateway.people.access import Access
 from gateway.people.approvals import Approvals
 from gateway.people.pairing import Pairing
@@ -683,6 +683,9 @@ def _show_store(base: _Base, commands: CommandRunner, operator: OperatorView, as
                 aside=aside,
             )
             adapter.inside = operator
+        if isinstance(adapter, TakesHistories):
+            histories = import_module("gateway.app.histories").StoreHistories
+            adapter.histories = histories(store=base.store, rules=base.rules, counter=base.counter, clock=base.clock)
 
 
 def machine_zone() -> str:

@@ -219,6 +219,9 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
 
     `place` is what the platform calls the message; `reply_to` names the message that this one answers, so.
 
+    `after`, of a client that holds the history itself: the event behind whose answer the message goes on, and `/` with
+    the `answer_mark` of that answer; "": it begins anew; None: it goes on wherever the conversation is.
+
     `own`: the words of `text` that the sender said, where others' are among them, which were forwarded, quoted or
     written by another bot; None: all are the sender's. Only a person's own words command, pin or constrain.
     """
@@ -238,6 +241,7 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     can_wait: bool = False
     amends: tuple[str, ...] = ()
     woke: str = ""
+    after: str | None = None
 
     @cached_property  # asked again and again on the way to a turn
     def command(self) -> CommandCall | None:

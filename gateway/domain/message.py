@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from itertools import islice
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
@@ -221,6 +222,39 @@ def is_request(message: Mapping[str, Any]) -> bool:
     """Say whether a person said this: a user message that is not (only) a summary."""
     note = note_of(message)
     return message.get("role") == "user" and (not note.get("summary") or bool(note.get("merged")))
+
+
+def answer_mark(text: str) -> str:
+    """A short hash of an answer, by which one of several answers to the same words is known again."""
+    return sha256(text.strip().encode(errors="replace")).hexdigest()[:8]
+
+
+def behind(messages: Sequence[Message], event: str) -> tuple[int, str] | None:
+    """Where the exchange ends that the message of an event began, and the mark of its answer; None: it is not there. Of
+    the same words asked anew, whose event has a number behind it, the last ones are found."""
+    end, mark = len(messages), ""
+    for at in range(len(messages) - 1, -1, -1):
+        message = messages[at]
+        if message["role"] == "assistant" and not mark:
+            mark = answer_mark(text_of(message))
+        elif message["role"] != "assistant" and (known := note_of(message).get("event", "")):
+            if is_of(known, event):
+                return end, mark
+            end, mark = at, ""
+    return None
+
+
+def last_event(messages: Sequence[Message]) -> str | None:
+    """The event of the last message that a person, or their program, sent; None: none has one."""
+    for message in reversed(messages):
+        if message["role"] != "assistant" and (event := note_of(message).get("event")) and ":" not in event:
+            return event
+    return None
+
+
+def is_of(event: str, name: str) -> bool:
+    """Say whether this event has a name, or is the same asked anew."""
+    return event == name or event.startswith(f"{name}-")
 
 
 def last_requests(messages: Sequence[Message], count: int) -> list[int]:

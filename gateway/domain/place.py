@@ -70,7 +70,7 @@ def narrowest(rules: Mapping[str, T], platform: str, named: Sequence[str]) -> Pl
 
 def choosing(key: SessionKey, chat_type: ChatType, named: Sequence[str]) -> tuple[str, ...]:
     """The places whose commands choose for a conversation: its chat; or its topic, and the chat around that."""
-    if chat_type != "thread":
+    if chat_type != "thread" and not key.thread:
         return (f"{key.platform}:{key.chat}",)
     around = key.chat if key.thread else next((name for name in named if name != key.chat), None)
     own = f"{key.chat}/{key.thread}" if key.thread else key.chat

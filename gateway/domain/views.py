@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from gateway.domain.adapter import MenuEntry
 from gateway.domain.chat import Attachment, KeptFile, Outbound, OutboundKind, Source
+from gateway.domain.message import Message
 from gateway.domain.platform import Bubble
 
 
@@ -273,3 +274,25 @@ class ShowsStore(Protocol):
 
     views: Views | None
     inside: Inside | None
+
+
+class Histories(Protocol):
+    """The histories that clients hold themselves, each of a conversation. An exchange of one is known by the event of
+    its message. Each method raises StoreUnavailable."""
+
+    async def known(self, source: Source, events: Sequence[str]) -> int:
+        """How many of these exchanges, oldest first, are known here, up to the last one that is."""
+
+    async def take(self, source: Source, after: str, messages: Sequence[Message]) -> None:
+        """Keep what followed an exchange (as `Inbound.after` names it; "": nothing) as a session that has ended. The
+        messages of people have the note `event`. The same history is kept once."""
+
+    async def instruct(self, source: Source, text: str) -> None:
+        """Make this the persona of a conversation; "": the configured one."""
+
+
+@runtime_checkable
+class TakesHistories(Protocol):
+    """Its people's clients hold their histories. None until set, before `run` is called."""
+
+    histories: Histories | None

@@ -31,6 +31,7 @@ from gateway.agent.loop import Agent
 from gateway.agent.metering import Metering
 from gateway.agent.pressure import announce
 from gateway.agent.running import RunningTurn, RunningTurns
+from gateway.agent.sessions import opened_by
 from gateway.agent.steps import close_open_calls, has_open_calls
 from gateway.agent.tools.base import Question
 from gateway.agent.tools.offer import Caller
@@ -264,6 +265,8 @@ class Turns(Struct, kw_only=True):
         session = await self._session(recorder, begins.tip, resumed=begun)
         self.points("turn.session_opened")
         conversation = await self.agents.sessions.conversation(session)
+        if said.after is not None and not begun:
+            conversation = await self._behind(recorder, conversation, said.after)
         if begun:  # the conversation holds the message already
             return await self._turn(recorder, conversation, journal, None, reminders=begins.reminders)
         if parts:
@@ -286,6 +289,14 @@ class Turns(Struct, kw_only=True):
                 return following(item, behind)
             await self.clock.sleep(seconds)
         return []
+
+    async def _behind(self, recorder: TurnRecorder, present: Conversation, after: str) -> Conversation:
+        """The conversation behind the exchange that its client names."""
+        sessions = self.agents.sessions
+        session = await sessions.behind(recorder.lease, present, after, opened_by(recorder.item))
+        if session is None:
+            return present
+        return await sessions.conversation(await recorder.follow(session))
 
     async def _session(self, recorder: TurnRecorder, present: Session | None, *, resumed: bool) -> Session:
         """The key's session. One whose time is over ends here, in the same way as by the sweep."""

@@ -65,9 +65,7 @@ def test_of_a_plain_request_the_address_alone_is_sent_on() -> None:
         b"GET /a?b HTTP/1.1\r\nHost: Example.org:8080\r\nUser-Agent: Legato\r\nAccept: */*\r\n"
         b"Connection: close\r\n\r\n",
     )
-    assert asked(head("HEAD http://example.org HTTP/1.0"))[2].startswith(
-        b"HEAD / HTTP/1.1\r\nHost: example.org\r\n"
-    )
+    assert asked(head("HEAD http://example.org HTTP/1.0"))[2].startswith(b"HEAD / HTTP/1.1\r\nHost: example.org\r\n")
 
 
 @pytest.mark.parametrize(
