@@ -46,7 +46,8 @@ _OVER: Final = "over"  # the note about a helper that is
 
 class Order(Struct, frozen=True, kw_only=True):
     """What a helper is told, and by whom. `tools`: the names that it may call; none given: all that a helper may.
-    `session`, `turn`, `event`: the caller's session, the item that its turn answers, and the item's event."""
+    `session`, `turn`, `event`: the caller's session, the item that its turn answers, and the item's event. `lets`: no
+    person began that turn, so of the tools with effects only these may be called; None: one did."""
 
     task: str
     context: str = ""
@@ -55,6 +56,7 @@ class Order(Struct, frozen=True, kw_only=True):
     session: str = ""
     turn: str = ""
     event: str = ""
+    lets: tuple[str, ...] | None = None
 
     @property
     def brief(self) -> str:

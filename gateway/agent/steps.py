@@ -52,6 +52,7 @@ class ToolSteps:
     waking: Waking
     helpers: Helpers
     event: str = ""  # that the turn answers
+    lets: Collection[str] | None = None  # tools with effects that need no yes; None: a person began the turn
     helps: Session | None = None  # a helper's caller, in whose folder, files and history it works
     limits: OutputLimits
     turn: str  # the id of the item that the turn answers
@@ -74,7 +75,7 @@ class ToolSteps:
                 conversation.spec.context_length,
                 conversation.stored.session.system_prompt,
             )
-            self._tools = ToolRuntime(self._offer, self.clock, self.traced)
+            self._tools = ToolRuntime(self._offer, self.clock, self.traced, self.lets)
         conversation.show(self._offer.order, self._offer.tokens)
 
     async def schemas(self, conversation: Conversation) -> list[dict[str, Any]]:
@@ -142,6 +143,12 @@ class ToolSteps:
 
     def _asked(self, conversation: Conversation, calls: Sequence[ToolCall]) -> Mapping[str, Question]:
         """The questions to the person before these calls. What they may keep is asked about once in a turn."""
+        asked = self._kept_or_asked(conversation, calls)
+        if self.lets is None:
+            return asked
+        return {**self._tools.effects([call for call in calls if call["id"] not in asked], len(asked)), **asked}
+
+    def _kept_or_asked(self, conversation: Conversation, calls: Sequence[ToolCall]) -> Mapping[str, Question]:
         asked = self._tools.questions(calls, admin=self.caller.admin)
         if self._offer.keepers.isdisjoint([call["function"]["name"] for call in calls]):
             return asked
@@ -221,6 +228,8 @@ class ToolSteps:
             if not named:
                 raise ToolError(NOT_FOR_HELPERS.format(tools=", ".join(self._may_have(sorted(self._only)))))
             order = replace(order, tools=tuple(sorted(named)))
+        if self.lets is not None:
+            order = replace(order, lets=tuple(sorted(self.lets)))
         if order.tools and not self._may_have(order.tools):
             raise ToolError(NOT_FOR_HELPERS.format(tools=", ".join(self._may_have(self.toolbox.installed))))
         session = conversation.stored.session

@@ -58,7 +58,7 @@ from gateway.app.gateway import Gateway
 from gateway.app.health import Health
 from gateway.app.home_files import OWNERS, home_files
 from gateway.app.models import configured_models, configured_transcriber
-from gateway.app.orders import Orders
+from gateway.app.orders import Events, Orders
 from gateway.app.plugins import all_commands, configured_tools, platforms
 from gateway.app.readers import Readers
 from gateway.app.reload import InForce
@@ -79,6 +79,7 @@ from gateway.domain.adapter import (
     LearnsNames,
     Limits,
     ShowsProposals,
+    TakesEvents,
     TakesNotes,
     account_of,
 )
@@ -157,7 +158,8 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     commands = _commands(base, program, agents, people)
     reception = _reception(base, people, commands)
     turns = _turns(base, agents, people, commands)
-    _connect(base, reception)
+    events = Events(store=base.store, outbox=base.outbox, pairing=people.pairing, rules=base.rules, clock=base.clock)
+    _connect(base, reception, events)
     worker = base.ids.new("w")
     lanes = Lanes(
         store=base.store,
@@ -228,7 +230,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
             expiry=Expiry(store=base.store, clock=base.clock),
             people=people,
             agents=agents,
-            orders=Orders(store=base.store, outbox=base.outbox, clock=base.clock),
+            orders=Orders(store=base.store, outbox=base.outbox, events=events, clock=base.clock),
             health=health,
             background=base.background,
             clock=base.clock,
@@ -655,7 +657,7 @@ def _watchdog(base: _Base, health: Health, readers: Readers, supervisor: Supervi
     )
 
 
-def _connect(base: _Base, reception: Reception) -> None:
+def _connect(base: _Base, reception: Reception, events: Events) -> None:
     """Give the adapters what some of them ask the gateway for."""
     for adapter in base.adapters.values():
         if isinstance(adapter, TakesNotes):
@@ -668,6 +670,8 @@ def _connect(base: _Base, reception: Reception) -> None:
             adapter.admits = reception.admits
         if isinstance(adapter, ShowsProposals):
             adapter.propose = reception.proposals
+        if isinstance(adapter, TakesEvents):
+            adapter.take_event = events.take
 
 
 def _show_store(base: _Base, commands: CommandRunner, operator: OperatorView, aside: RunsAside) -> None:

@@ -1,9 +1,11 @@
 """An operator's orders: about messages that are stuck (rows of the outbox, and messages that were given up), and about
-texts to be shown.
+texts to be shown or asked about; and the same texts of other programs, which come by a hook of the API (`Events`).
 
 A Redis store takes the first kind from any process. The file of a SQLite store belongs to the gateway that runs: a
 shell leaves an order in it, and the gateway carries it out. A text always waits for a gateway, which knows how long the
-platform's messages may be. Every order may be carried out twice: it changes nothing then.
+platform's messages may be. Every order may be carried out twice: it changes nothing then. For the ids of rows and
+items are made of the order's own, or the event's. A text that the agent is asked about begins a turn as the end of
+something in the background does (`gateway.agent.waking`).
 """
 
 from __future__ import annotations
@@ -16,20 +18,34 @@ import msgspec
 import structlog
 from msgspec import Struct
 
+from gateway.agent.waking import Waking
 from gateway.delivery.outbox import Outbox
-from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey
+from gateway.domain.adapter import Event
+from gateway.domain.chat import EVENT, ChatAddress, Outbound, OutboundState, SessionKey, Source
+from gateway.domain.place import person_of
+from gateway.domain.turn import TurnRules
+from gateway.people.pairing import Pairing
 from gateway.runtime.clock import Clock, lasting_id
+from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
 from gateway.store.port import Store
-from gateway.store.records import Arrival, InboxItem
+from gateway.store.records import Acceptance, Arrival, InboxItem
+from gateway.store.shared.documents import storable
 
 log = structlog.get_logger(__name__)
 
-Verb = Literal["retry", "drop", "replay", "bury", "send"]
+Verb = Literal["retry", "drop", "replay", "bury", "send", "ask"]
 
 LOOK_EVERY: Final = 5.0  # seconds
 MOST_DEAD: Final = 10_000  # that are looked through
 _OF_DEAD: Final[tuple[Verb, ...]] = ("replay", "bury")
+_OF_TEXTS: Final[tuple[Verb, ...]] = ("send", "ask")
+_FROM_SHELL: Final = "a text came from a shell"
+NOT_SERVED: Final = "The platform {platform} is not served here: enable it in `adapters`."
+NOBODY: Final = (
+    "Nobody who may talk to the bot is known in {chat}: write a word to it there first, or name the person of a group "
+    "with `person`."
+)
 DROPPED: Final = "the operator dropped it"
 _ACCOUNT: Final = "orders"  # the notes that hold them
 _AGAIN: Final = "replay."  # before the id of an event whose message is tried once more
@@ -38,7 +54,8 @@ _AGAIN: Final = "replay."  # before the id of an event whose message is tried on
 class Order(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`retry` shows a row that was not shown, `drop` gives up one that waits; `id` is the row's. `replay` has a message
     that was given up answered after all, `bury` takes it off the list; `id` is the item's. `send` shows `text` as the
-    row `id`, in a thread of the chat if one is named; `at` is when it was asked for (seconds since the epoch)."""
+    row `id`, in a thread of the chat if one is named; `at` is when it was asked for (seconds since the epoch). `ask`
+    has the agent read it, as what a program said, for a `task` of the operator's."""
 
     verb: Verb
     id: str
@@ -46,6 +63,7 @@ class Order(Struct, frozen=True, kw_only=True, omit_defaults=True):
     chat: str
     thread: str | None = None
     text: str = ""
+    task: str = ""
     at: float = 0.0
 
     @property
@@ -117,11 +135,68 @@ async def _replay(store: Store, item: InboxItem, clock: Clock) -> None:
     await store.accept([Arrival(inbound=inbound, key=item.key, at=clock.now())], cap=MOST_DEAD)
 
 
+class Events(Struct, frozen=True, kw_only=True):
+    """Takes events, each once."""
+
+    store: Store
+    outbox: Outbox
+    pairing: Pairing
+    rules: TurnRules
+    clock: Clock
+
+    async def take(self, event: Event) -> Acceptance:
+        """Show an event, or have the agent go on with it. Raises UserError, StoreUnavailable."""
+        if not self.outbox.knows(event.to.platform):
+            raise UserError(NOT_SERVED.format(platform=event.to.platform))
+        event = replace(event, text=storable(event.text))
+        return await (self._show(event) if event.task is None else self._ask(event))
+
+    async def _show(self, event: Event) -> Acceptance:
+        """Store the rows that show a text, unless they were stored before, of whatever text. The ids of the others are
+        made of the first one's, so two processes store them once."""
+        to = event.to
+        if await self.store.rows(to, [event.id, *event.also]):
+            return "duplicate"
+        key = SessionKey(platform=to.platform, chat=to.chat, thread=to.thread)
+        first, *others = self.outbox.compose(key, to, "notice", event.text, first_id=event.id)
+        rows = [first, *(replace(row, id=f"{event.id}.{n}") for n, row in enumerate(others, 1))]
+        await self.outbox.emit(rows)
+        return "new"
+
+    async def _ask(self, event: Event) -> Acceptance:
+        for known in event.also:
+            if (await self.store.named(f"{EVENT}{known}", [event.to.platform])).fates:
+                return "duplicate"
+        source = await self._source(event.to, event.person)
+        if not await self.pairing.lets_in(source):
+            raise UserError(NOBODY.format(chat=f"{event.to.platform}:{event.to.chat}"))
+        waking = Waking(store=self.store, clock=self.clock)
+        return await waking.told(self.rules.key(source), source, event, self.rules.turns.lane_cap)
+
+    async def _source(self, to: ChatAddress, person: str | None) -> Source:
+        """Where and to whom the agent speaks: as in the newest conversation there, else as in a chat with one person,
+        who has the chat's name if no other is given."""
+        key = SessionKey(platform=to.platform, chat=to.chat, thread=to.thread, user=person)
+        for each in (key, replace(key, user=None)):
+            for session in await self.store.sessions(each, 1):
+                alone = person_of(each, session.places) if session.chat_type == "direct" else ""
+                return Source(
+                    platform=to.platform,
+                    chat=to.chat,
+                    thread=to.thread,
+                    chat_type=session.chat_type,
+                    user=person or alone,
+                    within=session.places,
+                )
+        return Source(platform=to.platform, chat=to.chat, thread=to.thread, chat_type="direct", user=person or to.chat)
+
+
 class Orders(Struct, kw_only=True):
     """Carries out what shells have left."""
 
     store: Store
     outbox: Outbox
+    events: Events
     clock: Clock
     unread: set[str] = msgspec.field(default_factory=set)  # the names of those that were logged
 
@@ -130,11 +205,12 @@ class Orders(Struct, kw_only=True):
         orders = sorted((await left(self.store, self._pass_over)).values(), key=attrgetter("at"))
         dead = await dead_of(self.store, orders)
         for order in orders:
-            if order.verb == "send" and not self.outbox.knows(order.platform):
+            if order.verb in _OF_TEXTS and not self.outbox.knows(order.platform):
                 continue  # it waits for a process that does
             log.info("order", verb=order.verb, id=order.id)
-            if order.verb == "send":
-                await self._send(order)
+            if order.verb in _OF_TEXTS:
+                if not await self._told(order):
+                    continue  # until its lane has room
             else:
                 self.outbox.deliver(await carry_out(self.store, order, self.clock, dead))
             await self.store.set_notes(_ACCOUNT, {order.name: None})
@@ -146,12 +222,17 @@ class Orders(Struct, kw_only=True):
                 "order_not_read", order=name, error=why, advice="a newer Legato may have left it: upgrade this one"
             )
 
-    async def _send(self, order: Order) -> None:
-        """Store the rows that show a text, unless they were stored before, of whatever text. The ids of the others are
-        made of the first one's, so two processes store them once."""
-        to = order.address
-        if await self.store.rows(to, [order.id]):
-            return
-        key = SessionKey(platform=to.platform, chat=to.chat, thread=to.thread)
-        first, *others = self.outbox.compose(key, to, "notice", order.text, first_id=order.id)
-        await self.outbox.emit([first, *(replace(row, id=f"{order.id}.{n}") for n, row in enumerate(others, 1))])
+    async def _told(self, order: Order) -> bool:
+        """Do what an order says with its text. False: it cannot be done yet."""
+        event = Event(
+            what=_FROM_SHELL,
+            id=order.id,
+            to=order.address,
+            text=order.text,
+            task=order.task if order.verb == "ask" else None,
+        )
+        try:
+            return await self.events.take(event) != "full"
+        except UserError as error:
+            log.error("order_not_done", id=order.id, error=str(error))
+            return True

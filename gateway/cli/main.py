@@ -139,6 +139,10 @@ def send(
     text: Annotated[list[str], typer.Argument(metavar="TEXT", help="The words; a `-` at the end stands for stdin.")],
     key: Annotated[str, typer.Option("--id", metavar="KEY", help="The same KEY is sent once, however often.")] = "",
     thread: Annotated[str | None, typer.Option(metavar="ID", help="A thread or topic of the chat.")] = None,
+    asks: Annotated[
+        bool, typer.Option("--ask", help="The agent reads TEXT, as a program's words, and answers.")
+    ] = False,
+    task: Annotated[str, typer.Option(metavar="WORDS", help="With --ask: what the agent is to do with it.")] = "",
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
@@ -154,7 +158,7 @@ def send(
     said = words_of(text, "there is no text: write it behind the chat, or `-` to read it from stdin")
     with told(settings, status=2):
         to = sending.place_named(place, thread, platforms(), settings.adapters)
-        order = sending.order_for(to, said, key, SystemClock(), SystemIds())
+        order = sending.order_for(to, said, key, SystemClock(), SystemIds(), task if asks or task else None)
     row = ask_store(config, lambda store: sending.send(store, order))
     complain(sending.sentence(row, said))
     show_rows(row, as_json, lambda each: str(each["id"]))

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from gateway.app.config.sentences import did_you_mean
 from gateway.app.orders import Order, leave, left
-from gateway.domain.chat import ChatAddress
+from gateway.domain.chat import EVENT, ChatAddress
 from gateway.domain.platform import AdapterSettings, Platform
 from gateway.domain.wording import counted
 from gateway.runtime.clock import Clock, Ids, lasting_id
@@ -35,15 +35,22 @@ def place_named(
     return ChatAddress(platform=name, chat=chat, thread=thread)
 
 
-def order_for(to: ChatAddress, text: str, key: str, clock: Clock, ids: Ids) -> Order:
-    """The order to show a text there. One with the same `key` is the same order; "": it is one of its own. Raises
-    UserError for a text that is too long."""
+def order_for(to: ChatAddress, text: str, key: str, clock: Clock, ids: Ids, task: str | None = None) -> Order:
+    """The order to show a text there, or with a `task` ("": the usual one), to have the agent read it. One with the
+    same `key` is the same order; "": it is one of its own. Raises UserError for a text that is too long."""
     text = storable(text)
     if len(text) > _LONGEST:
         raise UserError(f"the text has {len(text):,} characters, and {_LONGEST:,} are the most: send a part, or a link")
     row_id = lasting_id("o", "send", to.platform, to.chat, to.thread, key) if key else ids.new("o")
     return Order(
-        verb="send", id=row_id, platform=to.platform, chat=to.chat, thread=to.thread, text=text, at=clock.now()
+        verb="send" if task is None else "ask",
+        id=row_id,
+        platform=to.platform,
+        chat=to.chat,
+        thread=to.thread,
+        text=text,
+        task=task or "",
+        at=clock.now(),
     )
 
 
@@ -51,6 +58,8 @@ async def send(store: Store, order: Order) -> dict[str, Any]:
     """Leave the order, unless it is known already. Returns its row: `id`, and `state`: `left` now, `waiting` since
     earlier, or that of the row in the outbox."""
     known = await store.rows(order.address, [order.id])
+    if (await store.named(f"{EVENT}{order.id}", [order.platform])).fates:
+        return {"id": order.id, "state": "taken"}
     if known:
         return {"id": order.id, "state": str(known[0].state)}
     waits = (await left(store)).get(order.name)

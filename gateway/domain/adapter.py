@@ -346,6 +346,35 @@ class ShowsProposals(Protocol):
     propose: Propose | None
 
 
+class Event(Struct, frozen=True, kw_only=True):
+    """Something that another program tells a chat. `what`: who tells it, in a short line, such as "an event came from
+    NAME". Events of one `id`, or whose id is among `also`, are the same one. `task` None: `text` is shown; else the
+    agent is asked, with this task of the operator's ("": to tell what matters). `person`: whose conversation of a group
+    it is for. `lets`: the tools with effects that the agent may use without a yes."""
+
+    what: str
+    id: str
+    also: tuple[str, ...] = ()
+    to: ChatAddress
+    text: str
+    task: str | None = None
+    person: str | None = None
+    lets: tuple[str, ...] = ()
+
+
+TakeEvent = Callable[[Event], Awaitable[Literal["new", "duplicate", "full"]]]
+"""`await take_event(event)`: it is stored once this returns, but for a `full` lane. Raises UserError where it can never
+be, StoreUnavailable where it may be later."""
+
+
+@runtime_checkable
+class TakesEvents(Protocol):
+    """Is told by other programs what concerns the chats of any platform. `take_event` is None until it is set, before
+    `run` is called."""
+
+    take_event: TakeEvent | None
+
+
 @runtime_checkable
 class CanStream(Protocol):
     """Shows a reply as it comes, without a stored message. Each call gives the whole text so far."""

@@ -25,6 +25,7 @@ InboundKind = Literal[
     "expiry",
     "schedule",
     "ended",
+    "event",
     "helper",
     "forget",
     "unreadable",
@@ -204,11 +205,12 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     whatever the busy mode, `press` for a button whose token is `text`,
     `expiry` for the gateway's own request to end the session whose id is `text`, `schedule` for a prompt whose
     time has come, `helper` for a task that a turn handed on, `ended` for something that ran in the background and has
-    ended (`woke` says it in a short line), `forget` for the gateway's own request to forget all that the source's
-    person said under this key,
-    (they asked for that elsewhere), and `unreadable` for one that its store can no longer read. Never stored are `left`
-    and `joined`, the bot can show nothing in the chat any more, `text` says why, and it can again; `renamed`, the
-    chat was called `text` before; and `unread`, a person sent what the bot cannot read, which `text` names.
+    ended (`woke` says it in a short line), `event` for what another program told (`woke` as before, and `lets` are the
+    tools with effects that need no yes in its turn), `forget` for the gateway's own request to forget all that the
+    source's person said under this key, (they asked for that elsewhere), and `unreadable` for one that its store can no
+    longer read. Never stored are `left` and `joined`, the bot can show nothing in the chat any more, `text` says why,
+    and it can again; `renamed`, the chat was called `text` before; and `unread`, a person sent what the bot cannot
+    read, which `text` names.
 
     `part_of` says that more of the same message may follow, which its client had to send in several:
     `CUT` or `TORN` for a text, else the name of the group of files that it belongs to. `only_as_part`: by
@@ -242,6 +244,7 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     amends: tuple[str, ...] = ()
     woke: str = ""
     after: str | None = None
+    lets: tuple[str, ...] = ()
 
     @cached_property  # asked again and again on the way to a turn
     def command(self) -> CommandCall | None:
@@ -252,7 +255,7 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     @property
     def is_own_request(self) -> bool:
         """Say whether the gateway made this message itself; such a message tells nothing of the people in the chat."""
-        return self.kind in ("expiry", "schedule", "ended", "helper", "forget")
+        return self.kind in ("expiry", "schedule", "ended", "event", "helper", "forget")
 
     @property
     def is_group_file(self) -> bool:
@@ -334,6 +337,7 @@ MOST_IN_ROUND: Final = 100
 SCHEDULED: Final = "schedule:"  # the event ids of prompts that run by the clock begin so
 ENDED: Final = "ended:"  # the same, of what ran in the background and has ended
 HELPER: Final = "helper:"  # the same, of helpers
+EVENT: Final = "event:"  # the same, of what other programs told
 
 
 class Outbound(Struct, frozen=True, kw_only=True):

@@ -173,6 +173,7 @@ class HelperTurn(Struct, kw_only=True):
             files=self._files(at_home),
             reminders=self.reminders,
             event=order.event,
+            lets=order.lets,
             turn=order.turn,
             helps=caller,
         )

@@ -596,6 +596,7 @@ class Turns(Struct, kw_only=True):
             files=TurnFiles(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
             reminders=self.people.reminders.of(item),
             event=item.inbound.event_id,
+            lets=item.inbound.lets if item.inbound.kind == "event" else None,
         )
         return self.agents.agent(
             fitting=fitting,

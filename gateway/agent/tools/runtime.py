@@ -34,12 +34,21 @@ UNKNOWN_OUTCOME = (
 )
 INTERRUPTED = "The person stopped this turn while the tool was running; it may or may not have taken effect."
 
+NOT_ALLOWED = (
+    "Another program began this turn, and nobody was asked whether {name} may be called: at most {most} calls of one "
+    "answer, with {size:,} characters of arguments each, are asked for. If it is needed, call it again with less."
+)
 NOT_THEIRS = (
     "These are not the person's words, but come from {origin}, and they were not asked whether to keep them: that is "
     "asked once in a turn, for all calls of one step. Say in your answer what you would keep, and keep it if they "
     "say so."
 )
 
+_INWARD = (
+    "delegate",
+    "skill",
+    "todo",
+)  # have no effect outside the conversation but by other tools, which are asked for
 _LONGEST_QUESTION = 1_500  # characters: a person must be able to read all of it
 _MOST_ASKED = 10  # questions of one step: each is a message, and platforms show few a minute
 _ENGINE_SECONDS = 120.0  # for a tool of the context engine, which declares no limit of its own
@@ -71,11 +80,13 @@ class Gate(Protocol):
 
 
 class ToolRuntime(Struct, frozen=True):
-    """Runs calls of the tools on offer, and of the context engine's own."""
+    """Runs calls of the tools on offer, and of the context engine's own. `lets`: no person began the turn, so that a
+    person must allow each call with an effect, but for tools of these names; None: one did."""
 
     offer: Offer
     clock: Clock
     traced: Traced = untraced
+    lets: Collection[str] | None = None
 
     def intents(self, calls: Sequence[ToolCall], asked: Collection[str] = ()) -> list[ToolIntent]:
         """The calls whose effects must not be repeated after a crash, and those that a person is asked about: while
@@ -97,6 +108,21 @@ class ToolRuntime(Struct, frozen=True):
         no question: the attempt to run it says why. Nor do calls beyond the tenth, which do not run."""
         questions = [(call["id"], self._question(call, admin)) for call in calls]
         return dict([(call_id, question) for call_id, question in questions if question][:_MOST_ASKED])
+
+    def effects(self, calls: Sequence[ToolCall], others: int) -> dict[str, Question]:
+        """The questions before those of these calls that have an effect in a turn that no person began, beside so many
+        others."""
+        asked: dict[str, Question] = {}
+        for call in calls:
+            name, text = call["function"]["name"], call["function"]["arguments"]
+            if self._is_guarded(name) and len(asked) + others < _MOST_ASKED and len(text) <= _LONGEST_QUESTION:
+                asked[call["id"]] = Question(f"Another program began this. May I call {name}? {shown(text)}")
+        return asked
+
+    def _is_guarded(self, name: str) -> bool:
+        """Say whether this tool has effects that need a yes because no person began the turn."""
+        tool = self.offer.get(name)
+        return self.lets is not None and tool is not None and not tool.read_only and name not in (*self.lets, *_INWARD)
 
     def keeping(self, calls: Sequence[ToolCall], turn: Provenance) -> dict[str, Question]:
         """One question to a person before all calls of a step that keep words for good which the person did not say,
@@ -125,7 +151,7 @@ class ToolRuntime(Struct, frozen=True):
     def _question(self, call: ToolCall, admin: bool) -> Question | None:
         name = call["function"]["name"]
         tool = self.offer.asking(name)
-        if tool is None or (tool.admins_only and not admin):
+        if tool is None or (tool.admins_only and not admin) or name in (self.lets or ()):
             return None
         try:
             text = tool.question(self.offer.arguments(name, call["function"]["arguments"]))
@@ -147,9 +173,9 @@ class ToolRuntime(Struct, frozen=True):
         step's."""
 
         async def one(call: ToolCall) -> None:
-            allowed = gate is not None and call["id"] in gate.asked
-            result = await self._result(call, context, engine_tools, allowed=allowed)
             name = call["function"]["name"]
+            allowed = (gate is not None and call["id"] in gate.asked) or name in (self.lets or ())
+            result = await self._result(call, context, engine_tools, allowed=allowed)
             made = await outputs.result(call["id"], name, self.offer.get(name), result.text, result.pictures)
             origin = self.offer.brings(call)
             made = noted(made, origin=origin) if origin else made
@@ -179,7 +205,8 @@ class ToolRuntime(Struct, frozen=True):
         tool = self.offer.get(call["function"]["name"])
         if tool is None:
             return True
-        return (tool.read_only or isinstance(tool, RunsBeside)) and self.offer.asking(tool.name) is None
+        beside = tool.read_only or isinstance(tool, RunsBeside)
+        return beside and self.offer.asking(tool.name) is None and not self._is_guarded(tool.name)
 
     async def _result(
         self, call: ToolCall, context: ToolContext, engine_tools: Mapping[str, EngineTool], *, allowed: bool
@@ -212,6 +239,8 @@ class ToolRuntime(Struct, frozen=True):
             kept = self.offer.kept(name, call["function"]["arguments"])
             if kept is not None and (whose := context.provenance.to_ask(kept)):
                 raise ToolDenied(NOT_THEIRS.format(origin=whose))
+        if self._is_guarded(name) and not allowed:
+            raise ToolDenied(NOT_ALLOWED.format(name=name, most=_MOST_ASKED, size=_LONGEST_QUESTION))
         if (asking := self.offer.asking(name)) is not None:
             _check(asking, arguments, admin=context.admin, allowed=allowed)
         return await self._timed(name, tool.timeout, tool.run(arguments, context))

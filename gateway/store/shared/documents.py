@@ -79,6 +79,7 @@ def inbound_from(text: str) -> Inbound:
     return Inbound(
         source=_source_from(data["source"]),
         attachments=tuple(file_in(each) for each in data.get("attachments", ())),
+        lets=tuple(data.get("lets", ())),
         **_known(data, ("event_id", "text", "kind", "sent_at", "reply_to", "place", "part_of", "own", "woke", "after")),
     )
 
