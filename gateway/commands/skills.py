@@ -11,7 +11,7 @@ from gateway.agent.skills.skill import named
 from gateway.agent.tools.shell import quoted_lines
 from gateway.commands.base import Answer, CommandContext, command
 from gateway.domain.approval import LABELS
-from gateway.domain.chat import SessionKey, is_shared, one_line, speaker
+from gateway.domain.chat import SessionKey, is_shared, one_line
 from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
 
@@ -87,7 +87,7 @@ async def _on(ctx: CommandContext, known: Skills, name: str) -> str:
         raise UserError(f"There is no skill {name} here ({error}); /skills lists them.") from None
     if not await _agreed(ctx, "Follow this skill in this conversation from now on?", text):
         return "Nothing has changed."
-    return await known.keep(ctx.key, text, by=speaker(ctx.inbound.source), at=ctx.clock.now())
+    return await known.keep(ctx.key, text)
 
 
 async def _off(ctx: CommandContext, known: Skills, name: str) -> str:
@@ -116,9 +116,9 @@ async def _share(ctx: CommandContext, known: Skills, name: str) -> str:
 
 
 async def _own(ctx: CommandContext, known: Skills, name: str) -> str:
-    if (kept := (await known.decided(ctx.key)).own.get(name)) is None:
+    if (text := (await known.decided(ctx.key)).own.get(name)) is None:
         raise UserError(f"{name} is no skill of this conversation alone; /skills lists them.")
-    return kept.text
+    return text
 
 
 async def _agreed(ctx: CommandContext, question: str, text: str) -> bool:

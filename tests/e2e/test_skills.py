@@ -307,7 +307,7 @@ async def test_an_admin_shares_a_skill_with_everybody(tmp_path: Path) -> None:
 
 async def test_everything_of_a_conversation_goes_with_it(tmp_path: Path) -> None:
     async with running(tmp_path, config=settings(tmp_path)) as live:
-        await live.gateway.agents.sessions.skills.keep(HOME, plain("tidy-up"), by="u", at=1.0)
+        await live.gateway.agents.sessions.skills.keep(HOME, plain("tidy-up"))
         await live.ask("hello")
         event = await live.tell("/forget everything")
         await eventually(lambda: live.adapter.shown("c", "question"))
@@ -399,7 +399,7 @@ async def test_a_helper_has_the_skills_of_the_conversation_that_it_works_for(tmp
     put(tmp_path / "skills")
     async with running(tmp_path, config=settings(tmp_path)) as live:
         skills = live.gateway.agents.sessions.skills
-        await skills.keep(HOME, plain("tidy-up"), by="u", at=1.0)
+        await skills.keep(HOME, plain("tidy-up"))
         await skills.switch(HOME, "weekly-report", on=False)
         helper = SessionKey(platform="fake", chat="c", helper="h1")
         assert list(skills.described(await skills.decided(helper))) == ["tidy-up"]

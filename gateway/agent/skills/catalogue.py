@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from itertools import accumulate
 from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 import structlog
 from msgspec import Struct, field
 from pydantic import Field
@@ -48,30 +48,13 @@ class SkillsSettings(Section):
     enabled: Flag = Field(True, description="whether there are any")
 
 
-class Kept(Struct, frozen=True, kw_only=True):
-    """A skill of one conversation: its SKILL.md, to which a person said yes."""
-
-    text: str
-    description: str
-    by: str = ""
-    at: float = 0.0
-
-
 class Decided(Struct, frozen=True, kw_only=True):
-    """What was decided for a conversation: its own skills, and those that are off there. `learns`: the model may make
-    the first one."""
+    """What was decided for a conversation: its own skills, each a SKILL.md to which a person said yes, and those that
+    are off there. `learns`: the model may make the first one."""
 
-    own: Mapping[str, Kept] = field(default_factory=dict)
+    own: Mapping[str, str] = field(default_factory=dict)
     off: Collection[str] = frozenset()
     learns: bool = False
-
-
-class Loaded(Struct, frozen=True, kw_only=True):
-    """A skill to be used, and the paths of its files. `own`: it is the conversation's."""
-
-    skill: Skill
-    files: Sequence[str]
-    own: bool
 
 
 class Skills(Struct, kw_only=True):
@@ -100,7 +83,7 @@ class Skills(Struct, kw_only=True):
         """What was decided. What an admin switched off in a group is off in everybody's conversation there."""
         notes = await self.store.notes(_folder(key)) if self.enabled else {}
         group = await self.store.notes(_folder(replace(key, user=None))) if self.enabled and key.user else {}
-        own = {name: msgspec.json.decode(text, type=Kept) for name, text in notes.items() if text.startswith("{")}
+        own = {name: text for name, text in notes.items() if not name.startswith((_LEARNS, _OFF))}
         off = {name.removeprefix(_OFF) for name in (*notes, *group) if name.startswith(_OFF)}
         return Decided(own=own, off=off, learns=_LEARNS in notes)
 
@@ -112,15 +95,14 @@ class Skills(Struct, kw_only=True):
         """Let the model make a skill where there is none yet."""
         await self.store.set_notes(_folder(key), {_LEARNS: "yes"})
 
-    async def keep(self, key: SessionKey, text: str, *, by: str, at: float) -> str:
+    async def keep(self, key: SessionKey, text: str) -> str:
         """Keep a SKILL.md to which a person said yes; a sentence. Raises UserError."""
         skill = read(text.encode())
         if self.redact(text) != text:
             raise UserError("It seems to hold a credential: write where that is found instead.")
         if len((await self.decided(key)).own) >= MOST_KEPT:
             raise UserError(f"A conversation keeps at most {MOST_KEPT} skills; /skills remove NAME makes room.")
-        kept = Kept(text=text, description=skill.description, by=by, at=at)
-        await self.store.set_notes(_folder(key), {skill.name: msgspec.json.encode(kept).decode()})
+        await self.store.set_notes(_folder(key), {skill.name: text})
         return f"The skill {skill.name} is kept in this conversation. /skills lists what there is."
 
     async def drop(self, key: SessionKey, name: str) -> None:
@@ -134,22 +116,24 @@ class Skills(Struct, kw_only=True):
 
     def described(self, decided: Decided) -> dict[str, str]:
         """The descriptions of the skills that a conversation has, by name; its own come first."""
-        own = {name: each.description for name, each in decided.own.items()}
+        own = {name: read(text.encode()).description for name, text in decided.own.items()}
         known = {name: each.skill.description for name, each in self.known.items() if name not in own}
         return {name: text for name, text in {**own, **known}.items() if name not in decided.off}
 
-    async def load(self, key: SessionKey, name: str) -> Loaded | None:
-        """The skill of this name with its body, as it is now; None: the conversation has none. Raises UserError."""
-        decided, known = await self.decided(key), self.known.get(name)
+    async def load(self, key: SessionKey, name: str) -> Skill | None:
+        """The skill of this name with its body and files, as it is now; None: the conversation has none. Raises
+        UserError."""
+        decided = await self.decided(key)
         if name in decided.off:
             return None
-        if (kept := decided.own.get(name)) is not None:
-            files = await asyncio.to_thread(_files, self._workspace(key, name))
-            return Loaded(skill=read(kept.text.encode()), files=files, own=True)
-        if known is None:
+        if name in decided.own:
+            files: Sequence[str] = ()
+            with suppress(UserError):  # a workspace holds what its people like
+                files = await asyncio.to_thread(self._workspace(key, name).files)
+            return replace(read(decided.own[name].encode()), files=files, own=True)
+        if (known := self.known.get(name)) is None:
             return None
-        skill, files = await asyncio.to_thread(lambda: (known.folder.skill(name), known.folder.files()))
-        return Loaded(skill=skill, files=[each for each in files if each != FILE], own=False)
+        return await asyncio.to_thread(lambda: replace(known.folder.skill(name), files=known.folder.files()))
 
     async def content(self, key: SessionKey, path: str) -> bytes | None:
         """The bytes of `skills/NAME/FILE`, a file of a skill that the conversation has; None: there is no such skill
@@ -203,13 +187,6 @@ def listing(described: Mapping[str, str], window: int, *, learns: bool = False) 
             break
     more = [f"({len(lines) - len(shown)} more: `skill` finds them by a few words.)"] if len(shown) < len(lines) else []
     return MARK + "\n".join([*shown, *more] or ["(none yet)"])
-
-
-def _files(folder: Folder) -> list[str]:
-    try:
-        return [each for each in folder.files() if each != FILE]
-    except UserError:
-        return []  # a workspace holds what its people like
 
 
 def _folder(key: SessionKey) -> str:

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Final
 
@@ -59,16 +57,14 @@ class Folder(Struct, frozen=True):
 
     def files(self) -> list[str]:
         """The paths of the files in it. Raises UserError where there are too many, or one is a link or a device."""
-        found: list[str] = []
-        above = "".join(f"{name}/" for name in self.below)
+        found, above = list[str](), "".join(f"{name}/" for name in self.below)
         with _told():
-            for each in tree.walk(self.root, lambda at, _: at.name not in UNSEEN and _together(f"{at.path}/", above)):
+            for each in tree.walk(self.root, self.below, lambda at, _: at.name not in UNSEEN):
                 path = each.path.removeprefix(above)
-                if not each.path.startswith(above) or stat.S_ISDIR(each.facts.st_mode):
-                    continue
-                if not stat.S_ISREG(each.facts.st_mode):
+                if not each.is_folder:
+                    found.append(path)
+                if not each.is_folder and not each.is_file:
                     raise UserError(f"{path} is a link or a device: put a file in its place")
-                found.append(path)
                 if len(found) > MOST_FILES:
                     raise UserError(f"there are more than {MOST_FILES} files in the folder")
         return sorted(found)
@@ -116,18 +112,9 @@ def _brought(broken: list[tuple[str, str]]) -> Iterator[tuple[Path, str]]:
             broken.append((origin(point), error.problems[0]))
             continue
         if isinstance(brought, Path):
-            yield brought.resolve(), _package(point)
+            yield brought.resolve(), f"the package {point.dist.name}" if point.dist else "a package"
         else:
             broken.append((origin(point), "it must name a Path, the folder with the folders of skills"))
-
-
-def _together(one: str, other: str) -> bool:
-    """Say whether one path leads through the other, whichever is the longer one."""
-    return one.startswith(other) or other.startswith(one)
-
-
-def _package(point: EntryPoint) -> str:
-    return f"the package {point.dist.name}" if point.dist else "a package"
 
 
 def write(root: Path, name: str, contents: Contents, *, anew: bool = False) -> Path:

@@ -9,9 +9,10 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import IO, Final
 
 from msgspec import Struct, field
 
@@ -25,7 +26,9 @@ from gateway.runtime.errors import ToolError, UserError
 _MOST_ENTRIES: Final = 5_000  # of an archive, which may hold more than skills
 _MOST_UNPACKED: Final = 100_000_000  # bytes
 _SETUID: Final = stat.S_ISUID | stat.S_ISGID
-_ENCRYPTED: Final = 1  # of an entry's flags: APPNOTE.TXT 4.4.4
+
+Member = tuple[str, int, int, Callable[[], IO[bytes] | None]]
+"""Name, mode and size of what is in an archive, as it says, and what opens it."""
 
 
 class Brought(Struct, frozen=True, kw_only=True):
@@ -43,7 +46,7 @@ def brought(source: Path) -> list[Brought]:
     try:
         if source.is_file() and source.stat().st_size > _MOST_UNPACKED:
             raise UserError(f"{source} is larger than {_MOST_UNPACKED // 1_000_000} MB: give the folder of the skill")
-        contents = _of_folder(source) if source.is_dir() else dict(_unpacked(source.read_bytes()))
+        contents = _of_folder(source) if source.is_dir() else _unpacked(source.read_bytes())
     except OSError as error:
         raise UserError(f"{source} cannot be read: {reason_of(error)}") from None
     except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError):
@@ -74,7 +77,7 @@ def _one(root: PurePosixPath, contents: Contents) -> Brought:
 def _of_folder(source: Path) -> Contents:
     """The files of the skills that lie in a folder, however deep."""
     found: dict[str, tuple[bytes, bool]] = {}
-    files = (each for each in walk(source, lambda at, _: at.name not in UNSEEN) if each.name == FILE)
+    files = (each for each in walk(source, (), lambda at, _: at.name not in UNSEEN) if each.name == FILE)
     for root in _outermost(PurePosixPath(each.path).parent for each in files):
         for path, content in Folder(source, root.parts).contents().items():
             found[str(root / path)] = content
@@ -87,12 +90,14 @@ def _outermost(roots: Iterable[PurePosixPath]) -> list[PurePosixPath]:
     return [root for root in every if not any(other in root.parents for other in every)]
 
 
-def _unpacked(packed: bytes) -> Iterator[tuple[str, tuple[bytes, bool]]]:
+def _unpacked(packed: bytes) -> Contents:
     """The files of an archive. Raises UserError for what could lead out of it, or grow without end."""
-    room, count = _MOST_UNPACKED, 0
-    for name, mode, content in _zipped(packed) if zipfile.is_zipfile(io.BytesIO(packed)) else _tarred(packed):
+    found: dict[str, tuple[bytes, bool]] = {}
+    room = _MOST_UNPACKED
+    members = _zipped(packed) if zipfile.is_zipfile(io.BytesIO(packed)) else _tarred(packed)
+    for count, (name, mode, size, opened) in enumerate(members, 1):
         path = name.removeprefix("./").rstrip("/")
-        room, count = room - len(content), count + 1
+        room -= size
         if room < 0 or count > _MOST_ENTRIES:
             raise UserError(f"the archive holds more than {_MOST_ENTRIES:,} files or {_MOST_UNPACKED // 1_000_000} MB")
         if path.startswith("/") or "\\" in path or "\0" in path or ".." in path.split("/"):
@@ -102,26 +107,21 @@ def _unpacked(packed: bytes) -> Iterator[tuple[str, tuple[bytes, bool]]]:
         if stat.S_IFMT(mode) not in (stat.S_IFREG, stat.S_IFDIR):
             raise UserError(f"the archive holds {name[:200]!r}, which is a link or a device")
         if stat.S_ISREG(mode) and not any(part in UNSEEN for part in path.split("/")):
-            yield path, (content, bool(mode & stat.S_IXUSR))
+            file = opened()
+            found[path] = (file.read(size) if file else b"", bool(mode & stat.S_IXUSR))
+    return found
 
 
-def _zipped(packed: bytes) -> Iterator[tuple[str, int, bytes]]:
-    """Name, mode and content of all that is in it."""
-    room = _MOST_UNPACKED
+def _zipped(packed: bytes) -> Iterator[Member]:
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         for each in archive.infolist():
-            if each.flag_bits & _ENCRYPTED:
-                raise UserError("the archive is protected by a password")
             mode = each.external_attr >> 16
             kind = stat.S_IFMT(mode) or (stat.S_IFDIR if each.is_dir() else stat.S_IFREG)
-            with archive.open(each) as file:
-                content = file.read(room + 1)
-            room -= min(room, len(content))
-            yield each.filename, stat.S_IMODE(mode) | kind, content
+            yield each.filename, stat.S_IMODE(mode) | kind, each.file_size, partial(archive.open, each)
 
 
-def _tarred(packed: bytes) -> Iterator[tuple[str, int, bytes]]:
-    """The same. All of it is unpacked first, because a header may say any size."""
+def _tarred(packed: bytes) -> Iterator[Member]:
+    """All of it is unpacked first, because a header may say any size."""
     if packed.startswith(b"\x1f\x8b"):
         with gzip.open(io.BytesIO(packed)) as unpacked:
             packed = unpacked.read(_MOST_UNPACKED + 1)
@@ -130,5 +130,4 @@ def _tarred(packed: bytes) -> Iterator[tuple[str, int, bytes]]:
     with tarfile.open(fileobj=io.BytesIO(packed), mode="r:") as archive:
         for each in archive:
             kind = stat.S_IFREG if each.isreg() else stat.S_IFDIR if each.isdir() else stat.S_IFLNK
-            file = archive.extractfile(each) if each.isreg() and each.size <= len(packed) else None
-            yield each.name, stat.S_IMODE(each.mode) | kind, file.read() if file else b""
+            yield each.name, stat.S_IMODE(each.mode) | kind, each.size, partial(archive.extractfile, each)

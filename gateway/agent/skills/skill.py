@@ -4,7 +4,7 @@ is for, and whose body says how the work is done. Pure."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import yaml
@@ -34,13 +34,16 @@ _OURS: Final[Mapping[str, str]] = {
 
 class Skill(Struct, frozen=True, kw_only=True):
     """What a SKILL.md says that matters here; its licence and metadata are for people. `compatibility`: what it needs.
-    `tools`: the only ones that may be called while it is in use, by our names; None: it does not say."""
+    `tools`: the only ones that may be called while it is in use, by our names; None: it does not say. Where it is
+    loaded to be used, it has the paths of its `files`, and is the conversation's `own`, or not."""
 
     name: str
     description: str
     body: str
     compatibility: str = ""
     tools: tuple[str, ...] | None = None
+    files: Sequence[str] = ()
+    own: bool = False
 
 
 def read(content: bytes) -> Skill:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from gateway.agent.skills.catalogue import MARK, Loaded, Skills
-from gateway.agent.skills.skill import named, read
+from gateway.agent.skills.catalogue import MARK, Skills
+from gateway.agent.skills.skill import FILE, Skill, named, read
 from gateway.agent.tools.base import HiddenTool, Result, ToolContext, schema
 from gateway.agent.tools.find_tools import best
 from gateway.agent.tools.shell import quoted_lines
@@ -49,14 +49,13 @@ class SkillTool:
             if arguments.get("text"):
                 if key.user is None and context.session.chat_type != "direct" and not context.admin:
                     raise ToolError("What holds for several people is proposed in the turn of an admin; say so.")
-                return await self._skills.keep(key, _proposed(arguments), by=key.user or "", at=context.clock.now())
-            loaded = await self._skills.load(key, name)
+                return await self._skills.keep(key, _proposed(arguments))
+            skill = await self._skills.load(key, name)
         except UserError as error:
             raise ToolError(str(error)) from None
-        if loaded is None:
+        if skill is None:
             return await self._near(context, name)
-        only = loaded.skill.tools
-        return Result(text=_body(loaded), only=None if only is None else (*_ALWAYS, *only))
+        return Result(text=_body(skill), only=None if skill.tools is None else (*_ALWAYS, *skill.tools))
 
     async def _near(self, context: ToolContext, words: str) -> str:
         described = self._skills.described(await self._skills.decided(context.session.key))
@@ -82,19 +81,17 @@ def _proposed(arguments: Mapping[str, Any]) -> str:
     return text
 
 
-def _body(loaded: Loaded) -> str:
-    name, where = loaded.skill.name, "/workspace/skills" if loaded.own else "/skills"
-    parts = [f"[The skill {name}. Follow it where it helps with what the person wants.]\n{loaded.skill.body}"]
-    if loaded.skill.compatibility:
-        parts.append(f"[What it needs: {loaded.skill.compatibility}]")
-    if loaded.files:
-        listed = ", ".join(f"skills/{name}/{each}" for each in loaded.files[:_LISTED])
-        more = f" and {len(loaded.files) - _LISTED} more" if len(loaded.files) > _LISTED else ""
-        parts.append(f"[Its files, for read_file: {listed}{more}. In a sandbox they lie in {where}/{name}.]")
-    if loaded.skill.tools is not None:
-        parts.append(
-            f"[Until your answer you can call these tools alone: {', '.join((*_ALWAYS, *loaded.skill.tools))}.]"
-        )
+def _body(skill: Skill) -> str:
+    name, where = skill.name, "/workspace/skills" if skill.own else "/skills"
+    parts = [f"[The skill {name}. Follow it where it helps with what the person wants.]\n{skill.body}"]
+    if skill.compatibility:
+        parts.append(f"[What it needs: {skill.compatibility}]")
+    if files := [f"skills/{name}/{each}" for each in skill.files if each != FILE]:
+        more = f" and {len(files) - _LISTED} more" if len(files) > _LISTED else ""
+        listed = f"{', '.join(files[:_LISTED])}{more}"
+        parts.append(f"[Its files, for read_file: {listed}. In a sandbox they lie in {where}/{name}.]")
+    if skill.tools is not None:
+        parts.append(f"[Until your answer you can call these tools alone: {', '.join((*_ALWAYS, *skill.tools))}.]")
     return "\n".join(parts)
 
 

@@ -16,22 +16,23 @@ _BINARY: Final = 8_192  # bytes at the beginning of a file: a NUL there is of no
 def visible(root: Path, names: Sequence[str]) -> Iterator[tuple[tree.Found, bool]]:
     """What is in a folder of the workspace, and whether it is left out: of a folder that is, nothing inside comes. Who
     names a folder wants to see it. Raises ToolError if there is no such folder."""
-    with tree.entered(root, names):
-        folder = "".join(f"{name}/" for name in names)
-    with tree.entered(root, ()) as at:
-        rules = {"": _rules(at, "")}  # that hold in each folder
+    rules, above = list[Rule](), ""
+    for number in range(len(names) + 1):
+        above = "".join(f"{name}/" for name in names[:number])
+        with tree.entered(root, names[:number]) as at:
+            rules += _rules(at, above)
+    holding = {above: rules}  # in each folder
 
     def is_out(found: tree.Found) -> bool:
-        return is_ignored(found.path, rules[found.path.removesuffix(found.name)], is_folder=found.is_folder)
+        return is_ignored(found.path, holding[found.path.removesuffix(found.name)], is_folder=found.is_folder)
 
     def enters(found: tree.Found, inside: int) -> bool:
         path = f"{found.path}/"
-        rules[path] = [*rules[found.path.removesuffix(found.name)], *_rules(inside, path)]
-        return folder.startswith(path) or (path.startswith(folder) and not is_out(found))
+        holding[path] = [*holding[found.path.removesuffix(found.name)], *_rules(inside, path)]
+        return not is_out(found)
 
-    for found in tree.walk(root, enters):
-        if found.path.startswith(folder):
-            yield found, is_out(found)
+    for found in tree.walk(root, names, enters):
+        yield found, is_out(found)
 
 
 def _rules(at: int, folder: str) -> list[Rule]:

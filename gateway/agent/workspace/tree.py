@@ -171,11 +171,14 @@ def remove(root: Path, names: Sequence[str]) -> None:
             raise ToolError(f"{shown('/'.join(names))} cannot be removed ({error.strerror}).") from None
 
 
-def walk(root: Path, enters: Callable[[Found, int], bool] = lambda *_: True) -> Iterator[Found]:
-    """Everything below a folder, each folder before what is in it. A folder that cannot be entered, or lies too deep,
-    or that `enters` takes out, is passed over; it is given the folder, and the descriptor of its inside."""
-    with entered(root, ()) as at:
-        yield from _below(at, "", 1, enters)
+def walk(
+    root: Path, names: Sequence[str] = (), enters: Callable[[Found, int], bool] = lambda *_: True
+) -> Iterator[Found]:
+    """Everything below a folder of the root, each folder before what is in it. A folder that cannot be entered, or lies
+    too deep, or that `enters` takes out, is passed over; it is given the folder, and the descriptor of its inside.
+    Raises ToolError."""
+    with entered(root, names) as at:
+        yield from _below(at, "".join(f"{name}/" for name in names), 1, enters)
 
 
 def _below(at: int, above: str, depth: int, enters: Callable[[Found, int], bool]) -> Iterator[Found]:

@@ -9,6 +9,7 @@ import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from struct import pack
 
 import pytest
 
@@ -237,6 +238,7 @@ HOLED = b"x" * 60_000_000
         (lambda: gzip.compress(bytes(101_000_000)), "unpacks to more than 100 MB"),
         (lambda: zipped(("a", HOLED), ("b", HOLED)), "or 100 MB"),
         (lambda: zipped(*[(f"{number}", b"") for number in range(5_001)]), "more than 5,000 files"),
+        (lambda: zipped(("SKILL.md", PLAIN * 9)).replace(pack("<I", len(PLAIN) * 9), pack("<I", 10)), "damaged"),
         (lambda: zipped(("README", b"")), "holds no SKILL.md"),
         (lambda: b"GIF89a", "damaged, or no archive"),
         (lambda: zipped(("SKILL.md", PLAIN))[:-30], "damaged, or no archive"),
