@@ -32,7 +32,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.renderer import print_formatted_text
 from prompt_toolkit.styles import Style
-from prompt_toolkit.utils import get_cwidth, is_dumb_terminal
+from prompt_toolkit.utils import get_cwidth
 
 from adapters.console import codec, screen
 from adapters.console.codec import Request
@@ -195,8 +195,6 @@ class InteractiveConsole:
         self._flows: dict[str, ReplyFlow] = {}
         self._shown: deque[str] = deque(maxlen=REMEMBERED)
         self._latest: str | None = None  # the reply whose lines came last
-        self._dumb = output is None and is_dumb_terminal()  # nothing can be redrawn: whole answers only
-        self._prompting = False
         self._welcomed = False
         self._spoken = False
         self._left = False
@@ -250,7 +248,7 @@ class InteractiveConsole:
             outbound = replace(outbound, text=f"{outbound.text}\n\nIn this terminal\n  {LEAVING}")
         place = self._place(outbound.to)
         if outbound.kind in ("reply", "remark"):
-            flow = self._flows.pop(outbound.id, None) or ReplyFlow(raw=self._dumb)
+            flow = self._flows.pop(outbound.id, None) or ReplyFlow()
             self._live = ""
             self._shown.append(outbound.id)
             again = flow.begun
@@ -273,7 +271,7 @@ class InteractiveConsole:
 
     async def show_partial(self, outbound: Outbound) -> None:
         """Print the lines that the reply's text completes; show the one being written above the prompt."""
-        if self._dumb or outbound.id in self._shown:
+        if outbound.id in self._shown:
             return
         flow = self._flows.setdefault(outbound.id, ReplyFlow())
         if not flow.has_grown(outbound.text):
@@ -332,16 +330,13 @@ class InteractiveConsole:
                 while True:
                     async with self._printing:
                         pass  # a thread that prints a long answer ends first: the prompt would stand amid its lines
-                    self._prompting = True
                     text = await self._session.prompt_async(handle_sigint=False, set_exception_handler=False)
-                    self._prompting = False
                     if text.strip().lower() in LEAVE:
                         break
                     self._submit(text)
         except (EOFError, OSError):
             pass  # Ctrl-D, or the terminal went away
         finally:
-            self._prompting = False
             self._left = True
             self._submitted.put_nowait(None)
             self._intake.abandon()  # a person who leaves does not wait for a store that is down
@@ -437,7 +432,7 @@ class InteractiveConsole:
 
     def _prompt(self) -> FormattedText:
         fragments: list[Fragment] = []
-        if not self._dumb and not self._session.app.is_done:  # what is left in the scrollback is only what was said
+        if not self._session.app.is_done:  # what is left in the scrollback is only what was said
             if self._live:
                 code = self._live_code
                 for row in self._live_rows():
@@ -492,9 +487,6 @@ class InteractiveConsole:
     async def _print(self, fragments: Sequence[Fragment]) -> None:
         """Print above the prompt, or where the cursor is when there is none. Raises Disconnected."""
         output = self._session.output
-        if self._dumb and self._prompting:  # the prompt cannot move: end its line, and give it again below
-            fragments = [("", "\n"), *fragments, _PROMPT]
-
         long = sum(len(text) for _, text in fragments) > LARGEST  # it takes seconds: they are no one else's
 
         def write() -> None:
@@ -523,8 +515,6 @@ _PLAIN: Final = "\x1b[0m"  # the end of all styles
 
 def styled(text: str) -> str:
     """Lay the Markdown of an answer out for the terminal behind stdout, without a line end."""
-    if is_dumb_terminal():
-        return printable(text).rstrip()
     columns, rows = shutil.get_terminal_size()
     fragments = wrap(ReplyFlow().finish(text, columns=columns), columns=columns, cells=get_cwidth)
     written = StringIO()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -13,15 +14,16 @@ from gateway.domain.platform import AdapterHost, AdapterSettings
 
 
 def create(_: AdapterSettings | None, host: AdapterHost) -> Adapter:
-    """Return JSON lines with `--json`, a prompt on a terminal, else plain pipes."""
+    """Return JSON lines with `--json`, a prompt on a terminal where lines can be redrawn, else plain pipes."""
     files = host.home / "files"
     how: Any = {"ids": host.ids, "clock": host.clock, "files": files, "question": host.question, "fresh": host.fresh}
     how["chat"] = host.chat or None
     if host.as_json:
         return JsonConsole(sys.stdin, sys.stdout, **how)
-    if host.question is not None and sys.stdout.isatty():
+    redraws = sys.stdout.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
+    if host.question is not None and redraws:
         how["styled"] = import_module("adapters.console.interactive").styled  # by name, as the prompt below
-    if host.question is not None or not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if host.question is not None or not (sys.stdin.isatty() and redraws):
         return PipeConsole(sys.stdin, sys.stdout, stderr=sys.stderr, **how)
 
     model = host.model

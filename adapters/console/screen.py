@@ -31,16 +31,14 @@ _INLINE: Final = re.compile(r"(?P<code>`[^`\n]+`)|(?P<strong>\*\*(?=\S)[^*\n]+\*
 
 
 class ReplyFlow:
-    """One reply on its way to the screen: the rows that are printed, and the next ones.
+    """One reply on its way to the screen: the rows that are printed, and the next ones."""
 
-    `raw`: nothing is laid out, for terminals that know no styles."""
-
-    def __init__(self, *, raw: bool = False) -> None:
+    def __init__(self) -> None:
         self.begun = False
         """Whether some of the reply is printed."""
         self.in_code = False
         """Whether the next line belongs to a code block, which is shown as it is."""
-        self._raw = raw
+        self._raw = False  # whether the rest is shown as it was written
         self._read = ""  # the whole lines of the text that were looked at
         self._block = 0  # where the block begins that may still grow
         self._printed: list[str] = []  # the words of each of its rows that is printed
@@ -95,7 +93,7 @@ class ReplyFlow:
         """The next rows: all of the blocks that have ended, and of the newest one those that more text leaves alone."""
         rest = self._read[self._block :]
         if self._raw or len(rest) > LARGEST:
-            self._raw = True  # the rest of the reply is shown as it was written
+            self._raw = True
             if lines := self._read[self._held :].splitlines():
                 yield [("", "\n".join(lines))]
             self._held = self._block = len(self._read)

@@ -252,9 +252,6 @@ class TestRendering:
         assert advance(flow, "| a | b |\n|---|---|\n| 1 | 2 |\n") == ""
         assert advance(flow, "| a | b |\n|---|---|\n| 1 | 2 |\n\nso\n") == "a  b\n────\n1  2\n\nso\n"
 
-    def test_a_terminal_without_styles_shows_what_was_written(self) -> None:
-        assert finish(ReplyFlow(raw=True), "# a\n**b**\n\n| c |") == "# a\n**b**\n\n| c |\n"
-
 
 class TestLooks:
     def test_marks_stay_in_a_line_that_is_being_written(self) -> None:

@@ -15,8 +15,3 @@ def test_an_answer_is_laid_out_for_a_terminal(monkeypatch: pytest.MonkeyPatch) -
     assert "\x1b[0;1mBold" in shown
     assert "\x1b[2J" not in shown
     assert shown.endswith("one\x1b[0m")
-
-
-def test_a_terminal_without_styles_gets_the_words_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "dumb")
-    assert styled("**Bold** and\x1b[1m more\n") == "**Bold** and more"
