@@ -4,8 +4,7 @@
     a turn        loop            fit the window, ask the model, run its tools, store the step, again
                   ports           what the loop needs of the rooms above
                   conversation    the session, while its turn runs
-                  asking          the answer of a step (fallback: from another model)
-                  endless         where an answer is cut that does not end by itself
+                  asking          the answer of a step, cut where it does not end (fallback: from another model)
                   steps           the tools on offer, and the results of calls (gate: a person is asked first)
                   provenance      whose words a turn has read, and what of them may last
                   delegation      tasks that a turn hands to helpers

@@ -1,25 +1,24 @@
 """Frozen data that every room speaks: no I/O, no decisions beyond naming.
 
-    messages       chat            in and out, their people, the keys of conversations
-                   message         an entry of a transcript (handles: its name for people)
+    messages       chat            in and out, their people and files, the keys of conversations
+                   message         an entry of a transcript, and its name for people
                    command         `/name rest`
-                   file, speech    what came with a message, and spoken words
+                   speech          spoken words
                    quoting         the lines before a person's words, such as "in reply to"
     conversations  session         a stretch of conversation (titles, expiry)
                    turn            the rules of turns
                    window, usage   a model's room, and what a call used
                    notes           what stands in for older turns
-                   rule, pin       what is to hold for good, by a message or by a command
+                   rule            what is to hold for good, by a message or by a command
                    memory          facts that outlive sessions
     people         place           what config.yaml and commands can set rules for
                    pairing         how a stranger is let in
                    keys            how another program is
                    approval        a yes or no that a tool waits for
     time           reminder        reminders and schedules (recurrence: repeated moments)
-    platforms      adapter         the port
+    platforms      adapter         the port, and how quickly a platform lets a bot send
                    views           what a platform may read that shows the store
                    platform        the description of a package
-                   rates           how quickly a platform lets a bot send
     texts          settings        the kinds of values in config.yaml
                    terminal        strangers' texts, safe to print
                    wording         numbers and moments in sentences

@@ -7,8 +7,7 @@
                   retry           another attempt
                   adapting        the request without what a model refused (features)
                   keyring         the key of each call, of several or of a program
-    an answer     answer          words apart from thoughts, tool calls out of their pieces (thinking, written)
-                  ends            why it ended
+    an answer     answer          words apart from thoughts, tool calls, why it ended (thinking, written)
                   usage           what it used
     a refusal     errors          as one of Legato's own errors
                   overflow        was it too long, and for which length?

@@ -1,10 +1,9 @@
 """One message, from receipt to reply.
 
     receipt       reception       it is stored before its platform is told, or refused
-                  albums          files of one album, of which only the last names the bot
                   poison          a message that meets a bug holds up no other
     its lane      lanes           one turn at a time for each conversation
-                  parts           messages that a client had to cut are one again
+                  parts           messages that a client had to cut are one again, albums too
                   steering        words that reach a turn which runs already
     its turn      turn            the story of a message, from its lane to its reply
                   recorder        its steps, stored one by one
