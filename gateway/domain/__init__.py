@@ -15,7 +15,8 @@
                    pairing         how a stranger is let in
                    keys            how another program is
                    approval        a yes or no that a tool waits for
-    time           reminder        reminders and schedules (recurrence: repeated moments)
+    time           reminder        reminders and schedules
+                   recurrence      repeated moments (cron: by cron expressions)
     platforms      adapter         the port, and how quickly a platform lets a bot send
                    views           what a platform may read that shows the store
                    platform        the description of a package

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from calendar import day_name, month_name
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
+from importlib import import_module
 from itertools import islice, pairwise, product, takewhile
 from math import inf
-from typing import Final, Literal, Self, cast
+from typing import Final, Literal, Protocol, Self, cast
 from zoneinfo import ZoneInfo, available_timezones
 
 from dateutil.rrule import rrulestr
@@ -26,6 +27,7 @@ Unit = Literal["minute", "hour", "day", "week", "month", "year"]
 
 WEEKDAYS: Final = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 WORKDAYS: Final = WEEKDAYS[:5]
+MOST_COUNTED: Final = 1_000  # of the moments of a cron expression that passed
 MOST_TIMES: Final = 1_000  # "every 1,000 weeks" is as far apart as two moments may be
 _FREQUENCIES: Final[dict[str, Unit]] = {
     "MINUTELY": "minute",
@@ -71,6 +73,31 @@ _HINTS: Final = {
 _OLD: Final = re.compile(
     r"(\d{1,4}) (minute|hour|day|week|month|year)(?: on (?:(first|second|third|fourth|last) )?([a-z,]+))?"
 )
+
+
+class Moments(Protocol):
+    """The moments of a rule, in seconds since the epoch."""
+
+    def after(self, moment: float) -> float | None:
+        """The first moment after this one; None: there is none."""
+
+    def passed(self, after: float, until: float) -> tuple[int, float]:
+        """How many moments came after one and up to the other, and the last of them."""
+
+
+class Rule(Protocol):
+    """What comes again: a rule of iCalendar, or a cron expression. `str(rule)` is what is stored."""
+
+    @property
+    def said(self) -> str:
+        """The rule in words."""
+
+    @property
+    def least_seconds(self) -> float:
+        """The shortest time between two of its moments, if it is shorter than a day."""
+
+    def table(self, start: datetime, zone: tzinfo) -> Moments:
+        """Its moments from a naive local time on."""
 
 
 class Recurrence(Struct, frozen=True, kw_only=True):
@@ -195,13 +222,16 @@ class Recurrence(Struct, frozen=True, kw_only=True):
         """Say whether it goes by hours or minutes, whatever the clocks do."""
         return self.unit in _SECONDS
 
+    def table(self, start: datetime, zone: tzinfo) -> Timetable:
+        """Its moments from a naive local time on."""
+        return Timetable(start=start, zone=zone, rule=self)
+
     @property
     def least_seconds(self) -> float:
         """The shortest time between two of its moments, if it is shorter than a day."""
         if self.is_exact:
             return float(self.interval * _SECONDS[self.unit])
-        moments = [hour * 3_600 + minute * 60 for hour, minute in product(self.hours or (0,), self.minutes or (0,))]
-        return float(min(later - one for one, later in pairwise([*sorted(moments), min(moments) + 86_400])))
+        return least_between(self.hours or (0,), self.minutes or (0,))
 
     # -- in words ---------------------------------------------------------------------------
 
@@ -245,6 +275,15 @@ class Recurrence(Struct, frozen=True, kw_only=True):
         return _and(names) or days
 
 
+def rule_of(text: str, start: datetime | None = None) -> Rule:
+    """Read a rule as it was stored, or as a program says it. Raises ValueError with a sentence."""
+    is_cron = text.lower().startswith(("cron ", "@")) or ("=" not in text and len(text.split()) in (5, 6))
+    if not is_cron or _OLD.fullmatch(text):
+        return Recurrence.parse(text, start)
+    found: Rule = import_module("gateway.domain.cron").Cron.parse(text)  # few have one
+    return found
+
+
 _LISTS: Final = {
     "BYMONTH": "months",
     "BYMONTHDAY": "month_days",
@@ -262,6 +301,12 @@ def _sorted(text: str, name: str) -> list[str]:
     if name == "BYDAY":
         return sorted(values, key=lambda day: (WEEKDAYS.index(day[-2:]), day))
     return sorted(values, key=lambda value: (int(value) < 0, int(value)))
+
+
+def least_between(hours: Iterable[int], minutes: Iterable[int]) -> float:
+    """The shortest time between two of these times of each day, in seconds."""
+    moments = sorted(hour * 3_600 + minute * 60 for hour, minute in product(hours, minutes))
+    return float(min(later - one for one, later in pairwise([*moments, moments[0] + 86_400])))
 
 
 def _and(words: Sequence[str]) -> str:
@@ -350,6 +395,12 @@ class Timetable:
             return next((each for each in self._walk() if each > moment), None)
         following = self._exact(self.count(moment))
         return None if following == inf else following
+
+    def passed(self, after: float, until: float) -> tuple[int, float]:
+        """How many moments came after one and up to the other, and the last of them."""
+        count = self.count(until)
+        new = count - self.count(after)
+        return new, self.nth(count - 1) if new else after
 
     def _walk(self) -> Iterator[float]:
         """The moments by the calendar, each once: two local times in a gap are one moment."""

@@ -15,7 +15,7 @@ from msgspec import Struct
 from pydantic import Field
 
 from gateway.domain.chat import SessionKey, Source, speaker
-from gateway.domain.recurrence import Recurrence, Timetable, local_of, zone_named
+from gateway.domain.recurrence import MOST_COUNTED, Moments, Rule, local_of, rule_of, zone_named
 from gateway.domain.settings import Count, Section, SpendCap
 from gateway.domain.when import When
 from gateway.domain.wording import counted, lasting
@@ -90,9 +90,9 @@ class Reminder(Struct, frozen=True, kw_only=True):
         return self.state in ("waiting", "paused")
 
     @property
-    def recurrence(self) -> Recurrence | None:
+    def recurrence(self) -> Rule | None:
         """Return the reminder's rule; None: it fires once."""
-        return Recurrence.parse(self.rule, self.local_start) if self.rule else None
+        return rule_of(self.rule, self.local_start) if self.rule else None
 
     @property
     def often(self) -> str:
@@ -101,10 +101,10 @@ class Reminder(Struct, frozen=True, kw_only=True):
         return rule.said if rule is not None else ""
 
     @property
-    def timetable(self) -> Timetable | None:
+    def timetable(self) -> Moments | None:
         """The moments of its rule."""
         rule = self.recurrence
-        return None if rule is None else Timetable(start=self.local_start, zone=zone_named(self.zone) or UTC, rule=rule)
+        return None if rule is None else rule.table(self.local_start, zone_named(self.zone) or UTC)
 
     @property
     def local_start(self) -> datetime:
@@ -162,10 +162,9 @@ def left_out(reminder: Reminder, now: float) -> Firing:
     table, delay, missed, following = reminder.timetable, now - reminder.due_at, 0, None
     settled = max(now, reminder.settled_until)
     if table is not None:
-        passed = table.count(now)
-        new = passed - table.count(reminder.settled_until)
+        new, newest = table.passed(reminder.settled_until, now)
         if new > 0:  # else it was put off
-            delay, missed = now - table.nth(passed - 1), new - 1
+            delay, missed = now - newest, new - 1
         following = table.after(settled)
     over: ReminderState = "done" if reminder.fired else "missed"
     after = reminder.changed(
@@ -244,7 +243,8 @@ def shown(firing: Firing) -> str:
     if firing.delay >= LATE:
         late = f"late by {roughly(firing.delay)}"
     if firing.missed:
-        late += f"{', ' if late else ''}{counted(firing.missed, 'earlier time')} missed"
+        least = "at least " if firing.missed == MOST_COUNTED - 1 else ""
+        late += f"{', ' if late else ''}{least}{counted(firing.missed, 'earlier time')} missed"
     to = f"{speaker(reminder.source)}: " if reminder.source.chat_type != "direct" else ""
     return f"⏰ {to}{reminder.text}{reminder.credit}{f' ({late})' if late else ''}"
 

@@ -424,6 +424,50 @@ async def test_the_budget_of_a_run_needs_no_known_price(tmp_path: Path, clock: M
         assert live.adapter.sent[-1].text.endswith("news?")
 
 
+# -- cron expressions ----------------------------------------------------------------------------
+
+
+async def test_a_cron_expression_fires_once_in_the_night_that_has_its_time_twice(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    clock.jump(datetime(2026, 10, 24, 12, tzinfo=UTC).timestamp() - MONDAY)
+    async with at_work(tmp_path, clock) as live:
+        answer = await live.ask('/remind cron "30 2 * * *" take the pill')
+        assert answer.startswith("1. I will say this: take the pill\nat 02:30 every day, next Sun 25 Oct 2026, 02:30 (")
+        assert await live.ask('/remind cron "*/2 * * * *" x') == people.TOO_OFTEN.format(least="5 minutes")
+        assert (await live.ask('/remind cron "0 30 2 * * *" x')).startswith("I keep no seconds")
+        assert await swept(live, clock, 12.5 * 3_600) == 1
+        assert await swept(live, clock, 3_600) == 0  # 02:30 again
+        await live.ask('/schedule cron "0 9 * * mon-fri" news?')
+        assert "at 10:15 on Monday to Friday, next" in await live.ask('/reminders change 2 cron "15 10 * * 1-5"')
+        assert "keep the time zone they were made in; /reminders shows them: 1, 2" in await live.ask("/timezone Tokyo")
+    await clock.advance(4 * 86_400 + 7_200)
+    async with at_work(tmp_path, clock) as live:
+        await live.adapter.until(lambda: len(live.adapter.sent) == 2)
+        assert said(live.adapter)[0].startswith("⏰ take the pill (late by 2 h, 3 earlier times missed)")
+        (prompt,) = [text for role, text in live.model.spoken() if text.endswith("news?")]
+        assert prompt.startswith("[scheduled at 10:15 on Monday to Friday by the person; it is Thu 29 Oct 2026, ")
+        listed = await live.ask("/reminders")
+        assert "1. take the pill — at 02:30 every day, next Fri 30 Oct 2026, 02:30 (Europe/Berlin)" in listed
+
+
+async def test_the_model_makes_a_reminder_by_a_cron_expression(tmp_path: Path, clock: ManualClock) -> None:
+    work = {"text": "stand up", "rule": "cron 0 9 * * 1-5"}
+    bad = {"text": "stand up", "rule": "0 0 9 * * 1-5"}
+    model = FakeModel(
+        in_turn(use(action="create", **bad), use(action="create", when="2026-12-01", **work), Say(text="done"))
+    )
+    adapter = Buttoned(Limits(trusted=True))
+    async with at_work(tmp_path, clock, model=model, adapter=adapter) as live:
+        event = await live.tell("remind me at nine on workdays")
+        question = await adapter.question()
+        assert question.text.startswith("Remind you at 09:00 on Monday to Friday, from 2026-12-01 on: stand up?")
+        await adapter.press(question, "Approve")
+        await live.answer(event)
+    assert called(model)[0].startswith("Error: I keep no seconds and no years in a cron expression")
+    assert called(model)[1].endswith("(at 09:00 on Monday to Friday, next Tue 1 Dec 2026, 09:00 (Europe/Berlin))")
+
+
 # -- by the model --------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from gateway.agent.provenance import Kept
 from gateway.agent.tools.base import ReminderBook, ToolContext, schema
 from gateway.agent.tools.shell import shown
-from gateway.domain.recurrence import Recurrence, local_of, zone_named
+from gateway.domain.recurrence import Recurrence, local_of, rule_of, zone_named
 from gateway.domain.reminder import Reminder, ReminderKind, WhenLate, next_moments, written
 from gateway.domain.when import BadTime, NoTime, When, read_exactly, repeated
 from gateway.runtime.clock import Clock
@@ -42,7 +42,10 @@ class RemindersTool:
         action={"type": "string", "enum": list(_ACTIONS)},
         text={"type": "string", "description": "What to say, in the person's words, or the prompt."},
         when={"type": "string", "description": "The time; with a `rule` its time of day, or the first day and time."},
-        rule={"type": "string", "description": "RRULE of RFC 5545, with its days: BYDAY or BYMONTHDAY."},
+        rule={
+            "type": "string",
+            "description": "RRULE of RFC 5545 with its BYDAY or BYMONTHDAY, or `cron 0 9 * * 1-5`.",
+        },
         kind={"type": "string", "enum": ["say", "ask"]},
         number={"type": "integer", "minimum": 1, "description": "Which one, as `list` gives it."},
         when_late={"type": "string", "enum": ["say", "skip"], "description": "If the bot was not running then."},
@@ -66,7 +69,7 @@ class RemindersTool:
             return None  # the call fails of it, too
         if found is None or found.rule is None or arguments.get("action") not in ("create", "change"):
             return None
-        timed = not (found.rule.is_exact or found.rule.hours)
+        timed = isinstance(found.rule, Recurrence) and not (found.rule.is_exact or found.rule.hours)
         zone = _text(arguments, "timezone") or ("" if found.zone is UTC else str(found.zone))
         often = f"{found.rule.said}{f' at {found.start:%H:%M}' if timed else ''}{f' ({zone})' if zone else ''}"
         first = f", from {found.start:%Y-%m-%d} on" if _text(arguments, "when")[:4].isdecimal() else ""
@@ -166,7 +169,9 @@ def _read(arguments: Mapping[str, Any], now: float, zone: tzinfo) -> When | None
         found = read_exactly(said or "in 1 minute", now, zone)
         if not rule:
             return found
-        again = Recurrence.parse(rule, found.start)
+        again = rule_of(rule, found.start)
+        if not isinstance(again, Recurrence):
+            return repeated(again, found.start if said else local_of(now, zone), now, zone)
         if again.unit in ("week", "month", "year") and not (again.weekdays or again.month_days):
             raise ToolError("`rule` must name its days, with BYDAY or BYMONTHDAY.")
         if again.is_exact:

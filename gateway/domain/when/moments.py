@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from gateway.domain.recurrence import Recurrence, Timetable, local_of, utc_of, zone_named
+from gateway.domain.recurrence import Recurrence, Rule, Timetable, local_of, utc_of, zone_named
 from gateway.domain.when.grammar import EXACT, BadTime, TimeParts
 from gateway.runtime.structs import replace
 
@@ -24,7 +24,7 @@ class When(Struct, frozen=True, kw_only=True):
     start: datetime
     due: float
     zone: tzinfo
-    rule: Recurrence | None = None
+    rule: Rule | None = None
     is_span: bool = False
     rest: str = ""
 
@@ -49,15 +49,15 @@ def _checked(when: When, now: float) -> When:
     return when
 
 
-def repeated(rule: Recurrence, start: datetime, now: float, zone: tzinfo) -> When:
+def repeated(rule: Rule, start: datetime, now: float, zone: tzinfo) -> When:
     """The first moment of a rule after now. One that leaves out weeks or months goes by its first day from the start
     on. Raises BadTime."""
-    if rule.interval > 1 and (rule.weekdays or rule.month_days):
+    if isinstance(rule, Recurrence) and rule.interval > 1 and (rule.weekdays or rule.month_days):
         each = Timetable(start=start, zone=zone, rule=replace(rule, interval=1, times=None))
         start = local_of(each.after(max(now, utc_of(start, zone) - 1)) or now, zone)
     if zone_named(str(zone)) is None:
         raise BadTime(f"What comes again needs a place in the stead of {zone}, such as: every day at 9 Asia/Kolkata.")
-    due = Timetable(start=start, zone=zone, rule=rule).after(now)
+    due = rule.table(start, zone).after(now)
     if due is None:
         raise BadTime("This rule has no time that is yet to come.")
     return When(start=start, due=due, zone=zone, rule=rule)

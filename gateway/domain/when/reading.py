@@ -8,8 +8,9 @@ from datetime import tzinfo
 from functools import partial
 from typing import Final
 
+from gateway.domain.recurrence import local_of, rule_of
 from gateway.domain.when.grammar import NTH, SPANS, BadTime, TimeParts, scan
-from gateway.domain.when.moments import When, resolved
+from gateway.domain.when.moments import When, repeated, resolved
 from gateway.runtime.patterns import late
 from gateway.runtime.structs import replace
 
@@ -68,6 +69,14 @@ _AT_A_TIME: Final = _pattern(
     r"(?:at\s+)?(?:early|late|eod|dawn|sunrise|sunset|dusk|(?:lunch|dinner|bed)time)(?!\w)|at\s+(?:breakfast|lunch|dinner)(?!\w)"
 )
 
+# A cron expression at the beginning of a text: in quotes, as five fields, or as one of its words.
+_CRON: Final = _pattern(
+    r"(?:cron[\s:]+(?:[\"“”„'‘’`](?P<quoted>[^\"“”'‘’`]*)[\"“”'‘’`]|(?P<bare>(?:[\d*][\d*/,\-]*\s+){2}(?:[\w*/,#?\-]+\s+){2}"
+    r"[\w*/,#?\-]+))|(?:cron\s+)?(?P<word>@(?:hour|dai|week|month|year|annual)ly|@midnight)(?!\w))"
+)
+_FIELD: Final = re.compile(r"\s+(?:\*\S*|\d+[-,/*]\S*|\d+)(?=\s|$)")
+_QUOTE: Final = 'Put the cron expression in quotes, such as: cron "0 9 * * 1-5" call Ann.'
+
 
 class NoTime(ValueError):
     """A text says no time that this grammar reads whole: a sentence about what is unclear, or no words at all."""
@@ -76,6 +85,8 @@ class NoTime(ValueError):
 def read(text: str, now: float, zone: tzinfo) -> When:
     """The time at the beginning of a text, else at its end; the whole of it before a colon or beside quoted words.
     Raises NoTime, BadTime."""
+    if found := _CRON.match(text.strip()):
+        return replace(_cron(found, now, zone), rest=_without_lead(found.string[found.end() :].strip(_SIGNS)))
     parts, rest = _parted(text.strip())
     return replace(resolved(parts, now, zone), rest=_without_lead(rest.strip(_SIGNS)).strip(_SIGNS))
 
@@ -83,6 +94,17 @@ def read(text: str, now: float, zone: tzinfo) -> When:
 def read_exactly(text: str, now: float, zone: tzinfo) -> When:
     """A text that is a time and nothing else. Raises NoTime, BadTime."""
     return resolved(_whole(text), now, zone)
+
+
+def _cron(found: re.Match[str], now: float, zone: tzinfo) -> When:
+    """The first time of a cron expression. Raises BadTime."""
+    if found["bare"] and _FIELD.match(found.string, found.end()):
+        raise BadTime(_QUOTE)
+    try:
+        rule = rule_of(f"cron {found[str(found.lastgroup)]}")
+    except ValueError as error:
+        raise BadTime(str(error)) from None
+    return repeated(rule, local_of(now, zone), now, zone)
 
 
 def _parted(text: str) -> tuple[TimeParts, str]:
@@ -158,7 +180,12 @@ def _beginnings(text: str) -> Iterator[int]:
 
 def says_no_time(text: str) -> bool:
     """Say whether nothing in a text looks like a time, or a part of one."""
-    return not (_NUMBER.search(text) or _ELSEWHERE.search(text) or any(map(_part_in, (text[:_READ], text[-_READ:]))))
+    return not (
+        _CRON.match(text)
+        or _NUMBER.search(text)
+        or _ELSEWHERE.search(text)
+        or any(map(_part_in, (text[:_READ], text[-_READ:])))
+    )
 
 
 def _unread(parts: TimeParts, rest: str, words: list[str]) -> str:
