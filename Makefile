@@ -112,6 +112,8 @@ chaos: $(STAMP) ## kill programs, servers and connections at every point of a me
 	$(BIN)/python -m tests.chaos.run redis --runs 250
 	$(BIN)/python -m tests.chaos.run reminders-sqlite --runs 100
 	$(BIN)/python -m tests.chaos.run reminders-redis --runs 100
+	$(BIN)/python -m tests.chaos.run hands-sqlite --runs 65
+	$(BIN)/python -m tests.chaos.run hands-redis --runs 65
 	$(BIN)/python -m tests.chaos.run telegram --runs 200
 	$(BIN)/python -m tests.chaos.run discord --runs 200
 	$(BIN)/python -m tests.chaos.run page --runs 200

@@ -27,6 +27,8 @@ from tests.chaos.campaign import Laboratory, campaign
 from tests.chaos.discord import laboratory as discord
 from tests.chaos.discord import script as discord_script
 from tests.chaos.fleet_run import fleet_report, fleets
+from tests.chaos.hands import laboratory as hands
+from tests.chaos.hands import script as handed
 from tests.chaos.page import laboratory as page
 from tests.chaos.page import script as page_script
 from tests.chaos.reminders import laboratory as reminders
@@ -61,6 +63,16 @@ def _reminders(store: reminded.StoreName) -> Kind:
     )
 
 
+def _hands(store: handed.StoreName) -> Kind:
+    return Kind(
+        drawn=partial(handed.make_plan, store=store),
+        laboratory=partial(hands.laboratories, store),
+        report=hands.report,
+        parts=("kills", "said"),
+        jobs=3,
+    )
+
+
 def _bot(laboratory: Any, drawn: Callable[[int], Any]) -> Kind:
     parts = ("kills", "faults", "said")
     return Kind(drawn=drawn, laboratory=laboratory.laboratories, report=laboratory.report, parts=parts, jobs=4)
@@ -72,6 +84,8 @@ KINDS: Final = {
     "redis": Kind(drawn=make_schedule, laboratory=fleets, report=fleet_report, parts=("faults", "said"), jobs=3),
     "reminders-sqlite": _reminders("sqlite"),
     "reminders-redis": _reminders("redis"),
+    "hands-sqlite": _hands("sqlite"),
+    "hands-redis": _hands("redis"),
     "telegram": _bot(telegram, telegram_script.make_schedule),
     "discord": _bot(discord, discord_script.make_schedule),
     "page": Kind(
