@@ -15,7 +15,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, TypeVar
 from urllib.parse import unquote_to_bytes
 
@@ -23,6 +23,7 @@ from msgspec import UNSET, DecodeError, Meta, Struct, UnsetType, ValidationError
 from msgspec import json as fast
 from msgspec.structs import asdict
 
+from gateway.domain.chat import Finish, Terms
 from gateway.domain.message import ToolCall
 from gateway.domain.usage import CanonicalUsage
 
@@ -33,7 +34,6 @@ MOST_IDENTIFIER: Final = 512  # characters of a user, of a chat's id
 DONE: Final = b"data: [DONE]\n\n"
 BEAT: Final = b": beat\n\n"  # a comment, which shows that the connection lives
 
-Finish = Literal["stop", "length", "tool_calls", "content_filter"]
 Role = Literal["user", "assistant", "tool"]
 _T = TypeVar("_T")
 
@@ -184,6 +184,24 @@ class ChatRequest(Struct, frozen=True, kw_only=True):
     include_usage: bool = False
     user: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def terms(self, results: Iterable[Turn] = ()) -> Terms:
+        """The terms of its turn. `results`: those of tools which are new."""
+        named = self.tool_choice["function"]["name"] if isinstance(self.tool_choice, Mapping) else ""
+        offered = self.tools if self.tool_choice != "none" else ()
+        return Terms(
+            settings={name: value for name, value in self.settings.items() if name != "max_tokens"},
+            max_tokens=self.settings.get("max_tokens"),
+            tools=tuple(tool for tool in offered if named in ("", tool["function"]["name"])),
+            must_call=bool(named) or self.tool_choice == "required",
+            results=tuple((turn.call_id, turn.text) for turn in results if turn.role == "tool"),
+        )
+
+    def refuse_beyond(self, takes: Collection[str]) -> None:
+        """Raise ApiError for a setting that is none of those that the model `takes` (of `AdapterHost`)."""
+        for name in sorted(self.terms().wanted - frozenset(takes)):
+            param = "response_format" if name == "json_object" else name
+            raise invalid(param, f"The model here takes no `{param}` like this: leave it out.", "unsupported_parameter")
 
     @property
     def is_errand(self) -> bool:

@@ -21,6 +21,7 @@ from gateway.agent.metering import LEAST_OUTPUT, Metering
 from gateway.agent.overflow import MOST_EXTENSIONS, NO_ROOM, lacks_room, more_output
 from gateway.agent.ports import Observer, Reply
 from gateway.agent.steps import ToolSteps
+from gateway.domain.chat import NO_TERMS, Terms
 from gateway.domain.message import Message, ToolCall, assistant
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
 from gateway.providers.base import Completed, ModelRequest, ModelSpec, ReasoningDelta, StopReason, TextDelta
@@ -50,6 +51,8 @@ ENDED_EARLY: Mapping[StopReason, str] = {
     "refused": "The model or its provider declined to say more. Put it differently, or try another model with /model.",
 }
 REPEATED = "I said the same again and again there, so I stopped. /retry makes me answer anew."
+NOT_TAKEN = "No model that could answer takes {names}: leave that out, or choose another model."
+TOO_SMALL = "max_tokens leaves no room for an answer: raise it, or leave it out."
 SHORTENED = "A spend cap left no room for more of this answer; the operator can raise {key}."
 
 
@@ -65,6 +68,8 @@ class Asking(Struct, kw_only=True):
     points: Points
     purpose: Purpose = "turn"
     also: Sequence[ModelSpec] = ()  # who is asked where no other model answers
+    terms: Terms = NO_TERMS
+    stop: StopReason = "stop"  # why the last answer ended
     partial_text: str = ""  # of the answer under way
     remarks: list[str] = field(default_factory=list)  # lines about the reply, behind it
     spent: list[LedgerEntry] = field(default_factory=list)  # the turn's calls
@@ -124,12 +129,20 @@ class Asking(Struct, kw_only=True):
         """Return the models to be asked, in order. One that stood in at the step before goes on: two models in one turn
         confuse each other."""
         able, present = [*self.metering.models.chain(home), *self.also], conversation.spec.place
+        if self.terms.settings:
+            wanted, plugins = self.terms.wanted, self.metering.models.plugins
+            able = [spec for spec in able if plugins[spec.provider].takes >= wanted]
+            if not able:
+                names = ", ".join(sorted(wanted - plugins[home.provider].takes))
+                raise UserError(NOT_TAKEN.format(names=names or "all of these settings"))
         return able if present == home.place else sorted(able, key=lambda spec: spec.place != present)
 
     async def _ask(self, conversation: Conversation, step: int, *, last: bool, least: int | None) -> Completed:
         """Ask the present model until its answer is of use. `least`: the output tokens that would do where a spend cap
         has no room for more; None: all of them."""
-        max_tokens = conversation.spec.max_output_tokens
+        max_tokens, cap = conversation.spec.max_output_tokens, self.terms.max_tokens
+        if cap is not None:
+            max_tokens = min(cap, max_tokens or cap)
         empty = extended = 0
         shortened: SpendCapReached | None = None
         while True:
@@ -158,6 +171,8 @@ class Asking(Struct, kw_only=True):
             if lacks_room(completed):
                 if shortened is not None:
                     raise shortened
+                if cap is not None:
+                    raise UserError(TOO_SMALL)
                 extended, least = extended + 1, None
                 max_tokens = self._more_room(conversation, completed, max_tokens, extended)
                 continue
@@ -170,7 +185,8 @@ class Asking(Struct, kw_only=True):
     ) -> Completed:
         """Add an answer to the conversation, and remark on its early end. `shortened`: by this spend cap."""
         self.points("turn.model_called")
-        if not completed.tool_calls and completed.stop in ENDED_EARLY:
+        self.stop = completed.stop
+        if not completed.tool_calls and completed.stop in ENDED_EARLY and self.terms is NO_TERMS:
             cap = shortened if completed.stop == "length" else None
             self.remarks.append(SHORTENED.format(key=cap.key) if cap else ENDED_EARLY[completed.stop])
         if last:
@@ -202,7 +218,8 @@ class Asking(Struct, kw_only=True):
             files_at=conversation.files_at(before=BEFORE),
             tools=await self.steps.schemas(conversation),
             max_tokens=max_tokens,
-            tool_choice="none" if last else "auto",
+            tool_choice="none" if last else "required" if self.terms.must_call else "auto",
+            chosen=self.terms.settings,
             pausing=self.observer.pausing,
         )
         # Where the own model answers, as ever, there is nothing to tell.

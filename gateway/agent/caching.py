@@ -181,5 +181,5 @@ def repeated(sent: Sent, messages: Sequence[Message], instruction: str, max_toke
         ],
         tools=sent.tools,
         max_tokens=max_tokens,
-        tool_choice=sent.tool_choice if spec.cache_marks else "none",
+        tool_choice=sent.tool_choice if spec.cache_marks and sent.tool_choice != "required" else "none",
     )

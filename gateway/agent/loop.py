@@ -6,7 +6,8 @@ the `Observer`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Final
 
 from msgspec import Struct
 
@@ -15,11 +16,13 @@ from gateway.agent.caps import millionths, written
 from gateway.agent.conversation import Conversation
 from gateway.agent.fitting import Fitting
 from gateway.agent.quotes import Holding, Quoting, marked
-from gateway.agent.steps import ToolSteps, close_open_calls
+from gateway.agent.steps import ToolSteps, close_open_calls, open_calls
 from gateway.agent.tools.web_fetch import SEARCH
+from gateway.domain.chat import Finish, Returns
 from gateway.domain.message import Message, assistant, is_request, note_of, noted, text_of
 from gateway.domain.turn import TurnSettings
 from gateway.domain.usage import CanonicalUsage
+from gateway.providers.base import StopReason
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ContentRefused, StoreUnavailable, UserError
 from gateway.runtime.plugins import imported
@@ -33,6 +36,7 @@ DECLINED_LATER = (
     "The model or its provider's content filter declined to go on. /undo takes your message back, and what came of it; "
     "then put it differently, or try another model with /model."
 )
+_FINISHES: Final[Mapping[StopReason, Finish]] = {"length": "length", "refused": "content_filter"}
 NOT_SENT = "[The model's provider refused this message of the person, so the model is not shown it.]"
 
 
@@ -69,7 +73,8 @@ class Agent(Struct, frozen=True, kw_only=True):
         new = conversation.fresh.messages
         if not new or new[-1]["role"] != "user":  # it goes on with a turn that an earlier process began
             self.steps.offer(conversation)
-            await self.steps.resume(conversation, intents)
+            if await self.steps.resume(conversation, intents):
+                return text_of(next(each for each in conversation.newest_first() if each.get("tool_calls")))
         for step in range(1, self.settings.max_steps + 1):
             await self.steer(conversation)
             self.steps.offer(conversation)
@@ -79,9 +84,8 @@ class Agent(Struct, frozen=True, kw_only=True):
                 if quotes is not None or conversation.fresh.announced:
                     conversation.quote(quotes, marked(conversation.fresh.announced, quotes))
             completed = await self.asking.answer(conversation, step, last=step == self.settings.max_steps)
-            if not completed.tool_calls:
+            if not completed.tool_calls or await self.steps.run(conversation, completed.tool_calls, step):
                 return completed.text
-            await self.steps.run(conversation, completed.tool_calls, step)
         raise AssertionError("the last step is asked for text only")
 
     async def interrupt(self, conversation: Conversation) -> str:
@@ -101,14 +105,25 @@ class Agent(Struct, frozen=True, kw_only=True):
     def footer(self, conversation: Conversation, reply: str) -> str:
         """Return the lines behind the turn's reply: the sources that it cites, and the turn's tokens and cost where
         that is wanted."""
+        if self.asking.terms.words_alone:
+            return ""
         sources = self.sources(conversation, reply) if "[" in reply else ""
         if not self.asking.metering.caps.footer or not self.asking.spent:
             return sources
-        usage = sum((entry.usage for entry in self.asking.spent), CanonicalUsage())
+        usage = self._usage()
         costs = [entry.cost_usd for entry in self.asking.spent]
         known = sum(cost for cost in costs if cost is not None)
         cost = written(millionths(known)) if None not in costs else "no price known"
         return f"{sources}\n\n({usage.prompt_tokens:,} tokens in, {usage.output_tokens:,} out, {cost})"
+
+    def returns(self, conversation: Conversation) -> Returns:
+        """Return what the program behind the message is told beside the reply."""
+        calls = open_calls(conversation)
+        finish = "tool_calls" if calls else _FINISHES.get(self.asking.stop, "stop")
+        return Returns(finish=finish, calls=tuple(calls), usage=self._usage())
+
+    def _usage(self) -> CanonicalUsage:
+        return sum((entry.usage for entry in self.asking.spent), CanonicalUsage())
 
     async def remarks(self, conversation: Conversation) -> list[str]:
         """Return the lines about the reply, with the news of spend caps that are nearly used up; each is told once."""

@@ -18,6 +18,7 @@ from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.agent.tools.outputs import OutputLimits, Outputs
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime, Traced, untraced
 from gateway.agent.waking import Waking
+from gateway.domain.chat import NO_TERMS, Terms
 from gateway.domain.message import Message, ToolCall, note_of, tool_result
 from gateway.domain.session import Session
 from gateway.runtime.clock import Clock
@@ -31,6 +32,7 @@ NARROWED: Final = (
     "Error: {tool} was not called: a skill that you use allows only {tools}, until your answer. Say so if it is needed."
 )
 
+NO_RESULT: Final = "The program that has this tool sent no result of the call."
 NOT_FOR_HELPERS: Final = "A helper can have none of these tools. It can have: {tools}."
 
 
@@ -54,6 +56,7 @@ class ToolSteps:
     event: str = ""  # that the turn answers
     lets: Collection[str] | None = None  # tools with effects that need no yes; None: a person began the turn
     helps: Session | None = None  # a helper's caller, in whose folder, files and history it works
+    terms: Terms = NO_TERMS  # with tools that the program behind the message runs itself, before ours of their names
     limits: OutputLimits
     turn: str  # the id of the item that the turn answers
     clock: Clock
@@ -65,6 +68,10 @@ class ToolSteps:
     _provenance: Provenance = field(default_factory=Provenance)  # the same, for a step that may keep words
     _asked_to_keep: bool = False  # in this turn
     _only: frozenset[str] | None = None  # the tools that a skill in use allows, kept because a compaction may come
+    _theirs: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._theirs = self.terms.names if self.terms.tools else frozenset()
 
     def offer(self, conversation: Conversation) -> None:
         """Look up the present tools: some come and go while the turn runs."""
@@ -76,10 +83,16 @@ class ToolSteps:
                 conversation.stored.session.system_prompt,
             )
             self._tools = ToolRuntime(self._offer, self.clock, self.traced, self.lets)
-        conversation.show(self._offer.order, self._offer.tokens)
+        more = self.toolbox.count(self.terms.tools) if self._theirs else 0
+        conversation.show(self._offer.order, self._offer.tokens + more)
 
     async def schemas(self, conversation: Conversation) -> list[dict[str, Any]]:
-        """Return the schemas of the tools on offer, and of the engine's."""
+        """Return the schemas of the tools on offer, and of the engine's; those of the program's own tools come last."""
+        if self._theirs:
+            engine = await self._engine_schemas(conversation) if conversation.engine.may_have_tools else {}
+            ours = [] if self.terms.must_call else [*self._offer.schemas, *engine.values()]
+            left = [each for each in ours if each["function"]["name"] not in self._theirs]
+            return [*left, *map(dict, self.terms.tools)]
         if not conversation.engine.may_have_tools:
             return self._offer.schemas
         return [*self._offer.schemas, *(await self._engine_schemas(conversation)).values()]
@@ -89,8 +102,15 @@ class ToolSteps:
         named = {schema["function"]["name"]: schema for schema in await conversation.engine.tool_schemas()}
         return {name: schema for name, schema in named.items() if name not in self._offer.offered}
 
-    async def run(self, conversation: Conversation, calls: Sequence[ToolCall], step: int) -> None:
-        """Run the calls of a step. The intents of those that must not be repeated are stored before."""
+    async def run(self, conversation: Conversation, calls: Sequence[ToolCall], step: int) -> bool:
+        """Run the calls of a step. The intents of those that must not be repeated are stored before. Says whether calls
+        are left for the program behind the message."""
+        if self._theirs:
+            ours = [call for call in calls if call["function"]["name"] not in self._theirs]
+            if len(ours) < len(calls):
+                if ours:
+                    await self.run(conversation, ours, step)
+                return True
         names = [call["function"]["name"] for call in calls]
         self.observer.phase("running tools", step, names)
         self.toolbox.used(names)
@@ -104,13 +124,15 @@ class ToolSteps:
         elif any(map(self._offer.refers, names)):
             await self.writer.record_step(conversation)
         await self._complete(conversation, calls, refused, asked)
+        return False
 
-    async def resume(self, conversation: Conversation, intents: Collection[ToolIntent]) -> None:
+    async def resume(self, conversation: Conversation, intents: Collection[ToolIntent]) -> bool:
         """Complete the calls that an earlier process left without a result. Those whose intents wait had not begun; the
-        others may have taken effect and are not run again."""
-        calls = _open_calls(conversation.newest_first())
+        others may have taken effect and are not run again. Says whether calls are left, as `run` does."""
+        still_open = _open_calls(conversation.newest_first())
+        calls = [call for call in still_open if call["function"]["name"] not in self._theirs]
         if not calls:
-            return
+            return bool(still_open)
         waiting = {intent.call_id for intent in intents if intent.waits}
         begun = {intent.call_id for intent in intents} - waiting
         results = {
@@ -126,6 +148,7 @@ class ToolSteps:
         elif any(self._offer.refers(call["function"]["name"]) for call in left):
             await self.writer.record_step(conversation)  # whatever killed the process, it was not this turn
         await self._complete(conversation, calls, results, asked)
+        return len(calls) < len(still_open)
 
     def _narrowed(self, conversation: Conversation, calls: Sequence[ToolCall]) -> dict[str, Message]:
         """Refuse the calls of tools that a skill in use does not allow. Several skills allow what each of them does."""
@@ -260,13 +283,25 @@ class ToolSteps:
 
 def close_open_calls(conversation: Conversation, at: float) -> None:
     """Give every tool call that was interrupted a result that says so."""
-    for call in _open_calls(conversation.newest_first()):
+    for call in open_calls(conversation):
         conversation.add(tool_result(call["id"], INTERRUPTED), at)
 
 
-def has_open_calls(conversation: Conversation) -> bool:
-    """Say whether an earlier process left tool calls without results."""
-    return bool(_open_calls(conversation.newest_first()))
+async def take_results(conversation: Conversation, results: Mapping[str, str], at: float) -> bool:
+    """Give the calls that wait for the program behind the message their results, by call id, also those that it leaves
+    out. False: none of these calls waits."""
+    calls = open_calls(conversation)
+    if not any(call["id"] in results for call in calls):
+        return False
+    for call in calls:
+        text, origin = results.get(call["id"], NO_RESULT), f"the tool {call['function']['name']}"
+        conversation.add(await conversation.measured_aside(tool_result(call["id"], text, origin=origin)), at)
+    return True
+
+
+def open_calls(conversation: Conversation) -> list[ToolCall]:
+    """Return the tool calls at the end of the conversation that have no result yet."""
+    return _open_calls(conversation.newest_first())
 
 
 def _open_calls(newest_first: Iterable[Message]) -> list[ToolCall]:

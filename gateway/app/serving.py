@@ -9,7 +9,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from functools import partial
 from pathlib import Path
@@ -129,6 +129,10 @@ def _adapter(
         home = models.home_of(source.platform, names(source))
         return model if home is models.main else home.name
 
+    def takes(source: Source) -> Collection[str]:
+        models = running[0].agents.metering.models
+        return models.plugins[models.home_of(source.platform, names(source)).provider].takes
+
     model = config.model.name or f"{config.model.provider} model"
     host = AdapterHost(
         clock=SystemClock(),
@@ -142,6 +146,7 @@ def _adapter(
         greeting=greet,
         farewell=part,
         model_of=model_of,
+        takes=takes,
         as_json=call.as_json,
         question=call.question,
         chat=call.chat,

@@ -8,10 +8,11 @@ from functools import cached_property, lru_cache
 from typing import Any, Final, Literal
 from urllib.parse import quote, unquote
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from gateway.domain.command import CommandCall, parse_command
+from gateway.domain.usage import CanonicalUsage
 from gateway.runtime.patterns import late
 from gateway.runtime.structs import replace
 
@@ -36,6 +37,7 @@ InboundKind = Literal[
 ]
 OutboundKind = Literal["reply", "remark", "notice", "question", "command", "error", "reminder"]
 Sharing = Literal["per_user", "shared"]
+Finish = Literal["stop", "length", "tool_calls", "content_filter"]
 
 CUT: Final = "cut"  # what looks like the beginning of a longer text, whose white space at the cut is gone
 TORN: Final = "torn"  # the same, cut because nothing more fitted: no white space is missing
@@ -195,6 +197,46 @@ class Attachment(Struct, frozen=True, kw_only=True):
         return self.mime.startswith("video/")
 
 
+class Terms(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What holds for one turn alone. `settings`: for its calls of the model, by the names of Chat Completions;
+    `max_tokens`: of one answer. `tools`: function schemas of the program's own tools, which it runs itself;
+    `must_call`: the answer is to be a call of them. `results`: what earlier calls of them came to, as (call id,
+    text)."""
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    max_tokens: int | None = None
+    tools: tuple[Mapping[str, Any], ...] = ()
+    must_call: bool = False
+    results: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the program's tools."""
+        return frozenset([tool["function"]["name"] for tool in self.tools])
+
+    @property
+    def wanted(self) -> frozenset[str]:
+        """The names of the settings, as `ProviderPlugin.takes` has them."""
+        form = self.settings.get("response_format", {}).get("type")
+        return frozenset(self.settings) | ({form} & {"json_object"})
+
+    @property
+    def words_alone(self) -> bool:
+        """Say whether the answer is for a program to read, so that nothing may stand behind it."""
+        return "response_format" in self.settings
+
+
+NO_TERMS: Final = Terms()
+
+
+class Returns(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why an answer ends, what it used, and the calls of the program's tools that it makes."""
+
+    finish: Finish = "stop"
+    calls: tuple[Mapping[str, Any], ...] = ()
+    usage: CanonicalUsage = CanonicalUsage()
+
+
 class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     """One thing a lane must deal with, normalised.
 
@@ -226,6 +268,8 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
 
     `own`: the words of `text` that the sender said, where others' are among them, which were forwarded, quoted or
     written by another bot; None: all are the sender's. Only a person's own words command, pin or constrain.
+
+    `terms`: what the program asks for that sent it; None: no program did, or it asks for nothing.
     """
 
     event_id: str
@@ -245,6 +289,7 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     woke: str = ""
     after: str | None = None
     lets: tuple[str, ...] = ()
+    terms: Terms | None = None
 
     @cached_property  # asked again and again on the way to a turn
     def command(self) -> CommandCall | None:
@@ -369,6 +414,7 @@ class Outbound(Struct, frozen=True, kw_only=True):
     error: str | None = None  # why it was refused
     shown_at: float | None = None  # when the platform said that it shows the row
     file: KeptFile | None = None  # shown with the text as its caption
+    returns: Returns | None = None  # of a reply to a message with `terms`
 
     @property
     def unasked(self) -> bool:

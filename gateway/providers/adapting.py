@@ -88,7 +88,7 @@ def _may_omit(spec: ModelSpec, request: ModelRequest, feature: Feature) -> bool:
     if feature == "cache_marks":
         return spec.cache_marks
     if feature == "tool_choice":
-        return request.tool_choice != "auto"
+        return request.tool_choice == "none"
     return bool(request.tools) or feature not in ("tools", "schema_extras")
 
 

@@ -18,7 +18,7 @@ from gateway.domain.window import UNKNOWN_WINDOW, reserved_output
 from gateway.runtime.errors import ProviderError
 
 StopReason = Literal["stop", "tool_calls", "length", "refused"]
-ToolChoice = Literal["auto", "none"]
+ToolChoice = Literal["auto", "none", "required"]
 Feature = Literal[
     "tools",
     "tool_choice",
@@ -79,7 +79,8 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
 
     `tools` are OpenAI function schemas: {"type": "function", "function": {name, description,
     parameters}}. `max_tokens` caps the output; None leaves it to the provider. `tool_choice` "none":
-    the tools are shown but must not be called. `files_at`: the positions of the messages that refer to
+    the tools are shown but must not be called; "required": one of them must be. `chosen`: settings for this call, by
+    the names of Chat Completions, before those of the model. `files_at`: the positions of the messages that refer to
     kept files, in order, where that is known; None has them looked for. `omit`: features that the model is
     known to refuse; a codec leaves out `stream`, `temperature`, `reasoning_effort` and `thinking`. `instead`: other
     values than the configured ones, because the model takes only these. `pausing` is told, before each pause
@@ -90,6 +91,7 @@ class ModelRequest(Struct, frozen=True, kw_only=True):
     tools: Sequence[Mapping[str, Any]] = ()
     max_tokens: int | None = None
     tool_choice: ToolChoice = "auto"
+    chosen: Mapping[str, Any] = field(default_factory=dict)
     files_at: Sequence[int] | None = None
     omit: frozenset[Feature] = frozenset()
     instead: Mapping[Feature, str] = field(default_factory=dict)

@@ -128,14 +128,22 @@ class ServedModel(ModelSettings):
 
 
 def request_settings(spec: ModelSpec, request: ModelRequest) -> dict[str, Any]:
-    """Return the fields that a model's settings add to the body of a request, by the names of Chat Completions."""
+    """Return the fields that a model's settings add to the body of a request, and those that were chosen for this call,
+    by the names of Chat Completions."""
     settings: ModelSettings | None = spec.settings
     if settings is None:
-        return {}
+        return {**request.chosen}
     effort = settings.reasoning_effort and request.instead.get("reasoning_effort", settings.reasoning_effort)
-    chosen = {"temperature": settings.temperature, "reasoning_effort": effort}
-    kept = {key: value for key, value in chosen.items() if value is not None and key not in request.omit}
-    return kept | settings.extra_body
+    usual = {"temperature": settings.temperature, "reasoning_effort": effort}
+    kept = {key: value for key, value in usual.items() if value is not None and key not in request.omit}
+    return {**kept, **settings.extra_body, **request.chosen}
+
+
+SETTINGS: Final = frozenset(
+    {"temperature", "top_p", "stop", "seed", "presence_penalty", "frequency_penalty", "response_format", "json_object"}
+    | {"reasoning_effort", "verbosity", "top_k", "min_p", "repetition_penalty", "parallel_tool_calls"}
+)
+"""Those that Chat Completions take, of any server; "json_object" is a kind of `response_format`."""
 
 
 def anywhere(model: str) -> Iterator[tuple[str | None, str]]:
@@ -190,7 +198,8 @@ class ProviderPlugin(Struct, frozen=True, kw_only=True):
     its models take them; None: that is found out. `vendor`: whose API it is where no other address is given. `listed`:
     where a price table may list a model, the most telling place first: (a vendor's list, or None for any; the name
     there). `marks_cache`: whether a model, at an address or the vendor's own, wants its prompts marked for its cache.
-    `marks_results`: whether results of tools, and answers without words, can carry a mark, too.
+    `marks_results`: whether results of tools, and answers without words, can carry a mark, too. `takes`: the settings
+    that can be chosen for one call, by the names of Chat Completions.
     """
 
     name: str
@@ -205,6 +214,7 @@ class ProviderPlugin(Struct, frozen=True, kw_only=True):
     listed: Callable[[str], Iterator[tuple[str | None, str]]] = anywhere
     marks_cache: Callable[[str, str | None], bool] = lambda *_: False
     marks_results: bool = False
+    takes: frozenset[str] = SETTINGS
 
     @property
     def is_vendor(self) -> bool:

@@ -32,7 +32,7 @@ from gateway.agent.metering import Metering
 from gateway.agent.pressure import announce
 from gateway.agent.running import RunningTurn, RunningTurns
 from gateway.agent.sessions import opened_by
-from gateway.agent.steps import close_open_calls, has_open_calls
+from gateway.agent.steps import close_open_calls, open_calls, take_results
 from gateway.agent.tools.base import Question
 from gateway.agent.tools.offer import Caller
 from gateway.agent.waking import woken
@@ -43,7 +43,7 @@ from gateway.context.standing import ended
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter
 from gateway.domain.approval import LABELS, Labels
-from gateway.domain.chat import SCHEDULED, Inbound, Outbound, OutboundKind, readable
+from gateway.domain.chat import NO_TERMS, SCHEDULED, Inbound, Outbound, OutboundKind, Returns, readable
 from gateway.domain.command import CommandCall
 from gateway.domain.message import Message, note_of
 from gateway.domain.session import Session
@@ -94,6 +94,7 @@ NOT_CLEANED = (
 )
 RULE_ENDED = "This rule no longer holds: “{rule}” To have it back, send: /pin {rule}"
 RULE_PINNED = "This rule is pinned and still holds: “{rule}” To take it away, send: /unpin {number}"
+NOT_WAITING = "These tool calls are not waited for any more, because the conversation went on: ask again."
 WOKEN = "I go on by myself: {what}."
 KEPT_ASIDE = "What you added while I worked is kept, and not answered; ask again if it still matters."
 _RULES_TOLD: Final = 5  # of those that one message takes back, the newest
@@ -116,6 +117,7 @@ class Ending(Struct, frozen=True, kw_only=True):
     conversation: Conversation | None = None  # with everything that is not stored yet
     reply_id: str | None = None  # of a reply that was shown while it grew
     has_asked: bool = False  # its chat may show questions that are not answered
+    returns: Returns | None = None  # with its reply
 
 
 class Turns(Struct, kw_only=True):
@@ -272,12 +274,17 @@ class Turns(Struct, kw_only=True):
         if parts:
             said = joined(said, [part.inbound for part in parts])
             conversation.absorb(part.id for part in parts)
-        text = readable(said)
-        if refusal := await conversation.too_long(text) if text.strip() else EMPTY:
+        text, results = readable(said), dict(said.terms.results) if said.terms else {}
+        long = "\n".join([text, *results.values()]) if results else text
+        refusal = await conversation.too_long(long) if long.strip() else EMPTY
+        if results and not refusal and not await take_results(conversation, results, self.clock.now()):
+            refusal = NOT_WAITING
+        if refusal:
             shown: list[tuple[OutboundKind, str]] = [("error", refusal)]
             return Ending(outcome="refused", shown=shown, conversation=conversation if parts else None)
         close_open_calls(conversation, self.clock.now())  # a turn that a bug ended may have left some
-        return await self._turn(recorder, conversation, journal, said, reminders=begins.reminders)
+        new = said if text.strip() else None  # results alone: the turn goes on where it was
+        return await self._turn(recorder, conversation, journal, new, reminders=begins.reminders)
 
     async def _parts(self, item: InboxItem) -> list[InboxItem]:
         """The other parts of a message that its client had to send in several, when all have come. They end with
@@ -323,16 +330,19 @@ class Turns(Struct, kw_only=True):
         steering = self._steering(recorder.item, observer)
         agent = self._agent(recorder, observer, questions, steering)
         shown: list[tuple[OutboundKind, str]]
+        returns: Returns | None = None
         try:
             async with observer.limits():
                 await self._add_message(observer, conversation, said, reminders=reminders)
                 # A compaction would take calls that wait for their results for lost: the loop makes room behind them.
-                if self.agents.hygiene.due(conversation) and not has_open_calls(conversation):
+                if self.agents.hygiene.due(conversation) and not open_calls(conversation):
                     await self._clean(observer, conversation, agent.fitting)
                 outcome: ItemOutcome = "answered"
                 reply = await self.agents.invoke(agent, conversation, journal.intents)
                 asides = f"\n\n{questions.footer}" if questions.footer else ""
                 shown = [("reply", reply + asides + agent.footer(conversation, reply))]
+                if recorder.item.inbound.terms is not None:
+                    returns = agent.returns(conversation)
             for text in await agent.remarks(conversation):
                 shown.append(("notice", text))
             for text in announce(conversation, automatic=agent.fitting.automatic):
@@ -359,6 +369,7 @@ class Turns(Struct, kw_only=True):
             conversation=conversation,
             reply_id=observer.reply.id,
             has_asked=bool(questions.known),
+            returns=returns,
         )
 
     async def _add_message(
@@ -491,13 +502,15 @@ class Turns(Struct, kw_only=True):
         for number, (kind, text) in enumerate(ending.shown):
             first_id = ending.reply_id if number == at else None
             rows += await self.outbox.written(item, kind, text, session_id=session_id, first_id=first_id)
+            if kind == "reply" and ending.returns is not None:
+                rows[-1] = replace(rows[-1], returns=ending.returns)
         end = await recorder.finish(conversation, ending.outcome, rows)
         self.points("turn.finished")
         if item.inbound.kind not in _SILENT:
             took = max(0.0, self.clock.now() - item.accepted_at)
             TURNS.observe(took, item.key.platform, ending.outcome)
         self.outbox.deliver(end.outbound)
-        if conversation is not None and ending.outcome == "answered":
+        if conversation is not None and ending.outcome == "answered" and not (ending.returns and ending.returns.calls):
             self.agents.sessions.preparations.consider(conversation)
         return end.next
 
@@ -575,6 +588,7 @@ class Turns(Struct, kw_only=True):
         steering: Steering,
     ) -> Agent:
         item, access = recorder.item, self.people.pairing.access
+        terms = item.inbound.terms or NO_TERMS
         metering = self.agents.metering.answering(item.inbound.source.user)
         if item.inbound.kind == "schedule":
             metering = self._within_budget(metering, item.inbound.event_id)
@@ -597,6 +611,7 @@ class Turns(Struct, kw_only=True):
             reminders=self.people.reminders.of(item),
             event=item.inbound.event_id,
             lets=item.inbound.lets if item.inbound.kind == "event" else None,
+            terms=terms,
         )
         return self.agents.agent(
             fitting=fitting,
@@ -608,6 +623,7 @@ class Turns(Struct, kw_only=True):
                 reply=observer.reply,
                 clock=self.clock,
                 points=self.points,
+                terms=terms,
             ),
             steps=steps,
             steer=steering,

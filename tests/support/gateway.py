@@ -97,7 +97,9 @@ class FakeAdapter(Changing):
         """A direct message unless `chat_type` says otherwise; every one with an id of its own."""
         chat_type: ChatType = more.pop("chat_type", "direct")
         kind: InboundKind = more.pop("kind", "message")
-        facts = {name: more.pop(name) for name in ("sent_at", "reply_to", "place", "attachments") if name in more}
+        facts = {
+            name: more.pop(name) for name in ("sent_at", "reply_to", "place", "attachments", "terms") if name in more
+        }
         source = Source(platform=self.name, chat=chat, chat_type=chat_type, user=user, **more)
         return Inbound(event_id=event or self._ids.new("e"), source=source, text=text, kind=kind, **facts)
 

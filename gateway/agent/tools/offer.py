@@ -233,7 +233,7 @@ class Toolbox:
     ) -> None:
         self._offered: dict[str, Offered] = {}
         self.rules = rules
-        self._count = count
+        self.count = count
         self._calls: Counter[str] = Counter()  # since the start
         self.version = 0  # rises with every change
         self._made: dict[tuple[tuple[str, ...], int, tuple[str, ...]], Offer] = {}
@@ -263,7 +263,7 @@ class Toolbox:
                 refers=isinstance(tool, RefersToMessage),
                 origin=origin,
                 schema=schema,
-                tokens=self._count([schema]),
+                tokens=self.count([schema]),
                 arguments=Arguments(tool.name, tool.parameters),
             )
 
@@ -272,7 +272,7 @@ class Toolbox:
         offered, whose counts its conversation knows."""
         self._made.clear()
         for name, each in self._offered.items():
-            self._offered[name] = replace(each, tokens=self._count([each.schema]))
+            self._offered[name] = replace(each, tokens=self.count([each.schema]))
 
     def taken(self, origin: str) -> list[str]:
         """The names that tools of other origins have."""

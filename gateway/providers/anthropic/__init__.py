@@ -62,4 +62,6 @@ PLUGIN = ProviderPlugin(
     listed=listed,
     marks_cache=marks_cache,
     marks_results=True,
+    takes=frozenset({"temperature", "top_p", "top_k", "stop", "response_format", "reasoning_effort"})
+    | {"parallel_tool_calls"},
 )

@@ -33,6 +33,7 @@ _USUAL_CAP: Final = 32_000  # tokens, thoughts included
 _ID_LIMIT: Final = 64  # characters of a call's id
 _DATA_URL: Final = re.compile(r"data:(?P<type>[\w.+-]+/[\w.+-]+);base64,", re.IGNORECASE)
 _THOUGHTS: Final = ("thinking", "redacted_thinking")
+_TRANSLATED: Final = ("reasoning_effort", "response_format", "stop", "parallel_tool_calls")
 _EMPTY: Final = "(empty message)"
 _GO_ON: Final = "Go on."
 _SOUND: Final = "[A recording is here that this model cannot hear.]"
@@ -75,15 +76,21 @@ def encode_request(
     body["messages"] = entries.made
     if request.tools:
         body["tools"] = [_tool(tool["function"]) for tool in request.tools]
-        if request.tool_choice != "auto":
-            body["tool_choice"] = {"type": request.tool_choice}
+        alone = request.chosen.get("parallel_tool_calls") is False
+        if request.tool_choice != "auto" or alone:
+            kind = "any" if request.tool_choice == "required" else request.tool_choice
+            body["tool_choice"] = {"type": kind} | ({"disable_parallel_tool_use": True} if alone else {})
     if "thinking" not in request.omit:
         body |= _thinking(spec, body, request.instead.get("thinking"))
     if "stream" not in request.omit:
         body["stream"] = True
     more = request_settings(spec, request)
-    effort = more.pop("reasoning_effort", None)
-    return body | ({"output_config": {"effort": effort}} if effort else {}) | more
+    effort, form, stop, _ = (more.pop(name, None) for name in _TRANSLATED)
+    output = {"effort": effort} if effort else {}
+    if form is not None:
+        output["format"] = {"type": "json_schema", "schema": form.get("json_schema", {}).get("schema", {})}
+    more |= {"stop_sequences": stop} if stop else {}
+    return body | ({"output_config": output} if output else {}) | more
 
 
 def _tool(function: Mapping[str, Any]) -> dict[str, Any]:

@@ -75,7 +75,7 @@ class Offline:
         if is_memory_request(request.messages):
             calls = [Call(tool="memory", arguments=each) for each in memories(request.messages)]
             return Answer(text="" if calls else "Nothing.", calls=tuple(calls))
-        tools = request.tools if request.tool_choice == "auto" else ()
+        tools = request.tools if request.tool_choice != "none" else ()
         return answer(request.messages, tools)
 
     def _calls(self, reply: Answer) -> tuple[ToolCall, ...]:

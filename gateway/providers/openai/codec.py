@@ -105,7 +105,10 @@ def encode_request(
             body["tool_choice"] = request.tool_choice
     if request.max_tokens is not None:
         body[habits.cap_name or _cap_name(spec)] = request.max_tokens
-    return {**body, **request_settings(spec, request)}
+    more = request_settings(spec, request)
+    if not request.tools:
+        more.pop("parallel_tool_calls", None)  # which is refused where there are none
+    return {**body, **more}
 
 
 def _cap_name(spec: ModelSpec) -> str:

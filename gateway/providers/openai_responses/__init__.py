@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gateway.providers.plugin import ProviderPlugin, ServedModel, Vendor, anywhere
+from gateway.providers.plugin import SETTINGS, ProviderPlugin, ServedModel, Vendor, anywhere
 
 
 class ResponsesModel(ServedModel):
@@ -30,4 +30,5 @@ PLUGIN = ProviderPlugin(
         note="models that think do so best here: their thoughts go back to them between calls",
     ),
     listed=listed,
+    takes=SETTINGS - {"stop", "seed", "presence_penalty", "frequency_penalty", "top_k", "min_p", "repetition_penalty"},
 )

@@ -79,8 +79,13 @@ def encode_request(
     if "stream" not in request.omit:
         body["stream"] = True
     more = request_settings(spec, request)
-    effort = more.pop("reasoning_effort", None)
-    return body | ({"reasoning": {"effort": effort}} if effort else {}) | more
+    effort, form, verbosity = (more.pop(name, None) for name in ("reasoning_effort", "response_format", "verbosity"))
+    text = {"verbosity": verbosity} if verbosity else {}
+    if form is not None:
+        text["format"] = {"type": form["type"], **form.get("json_schema", {})}
+    if not request.tools:
+        more.pop("parallel_tool_calls", None)
+    return body | ({"reasoning": {"effort": effort}} if effort else {}) | ({"text": text} if text else {}) | more
 
 
 def learn(habits: Habits, refusal: str) -> Habits | None:

@@ -12,7 +12,7 @@ from msgspec.json import decode
 from msgspec.structs import asdict
 
 from gateway.domain.approval import LABELS, Approval
-from gateway.domain.chat import Button, ChatType, Inbound, KeptFile, SessionKey, Source, file_in
+from gateway.domain.chat import Button, ChatType, Inbound, KeptFile, Returns, SessionKey, Source, Terms, file_in
 from gateway.domain.message import Message, note_of
 from gateway.domain.reminder import Reminder
 from gateway.domain.rule import Pins
@@ -80,6 +80,7 @@ def inbound_from(text: str) -> Inbound:
         source=_source_from(data["source"]),
         attachments=tuple(file_in(each) for each in data.get("attachments", ())),
         lets=tuple(data.get("lets", ())),
+        terms=convert(data["terms"], Terms) if "terms" in data else None,
         **_known(data, ("event_id", "text", "kind", "sent_at", "reply_to", "place", "part_of", "own", "woke", "after")),
     )
 
@@ -133,6 +134,16 @@ def file_json(file: KeptFile) -> str:
 def file_from(text: str) -> KeptFile:
     """The inverse of `file_json`."""
     return convert(json.loads(text), KeptFile)
+
+
+def returns_json(returns: Returns) -> str:
+    """What a program is told beside an answer."""
+    return dumps(to_builtins(returns))
+
+
+def returns_from(text: str) -> Returns:
+    """The inverse of `returns_json`."""
+    return convert(loads(text), Returns)
 
 
 def item_from(row: Sequence[Any]) -> InboxItem:

@@ -13,10 +13,20 @@ from types import NoneType, UnionType
 from typing import Any, Final, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from gateway.domain import memory
-from gateway.domain.chat import Button, ChatAddress, KeptFile, Outbound, OutboundState, SessionKey
+from gateway.domain.chat import Button, ChatAddress, KeptFile, Outbound, OutboundState, Returns, SessionKey
 from gateway.domain.session import Compaction, Session, Todo
 from gateway.domain.usage import CanonicalUsage
-from gateway.store.shared.documents import buttons_from, buttons_json, dumps, file_from, file_json, loads, storable
+from gateway.store.shared.documents import (
+    buttons_from,
+    buttons_json,
+    dumps,
+    file_from,
+    file_json,
+    loads,
+    returns_from,
+    returns_json,
+    storable,
+)
 
 T = TypeVar("T")
 
@@ -49,6 +59,7 @@ _FORMS: Final[dict[Any, _Form]] = {
     OutboundState: _Form(str, OutboundState),
     SessionKey: _Form(attrgetter("text"), SessionKey.parse),
     KeptFile: _Form(file_json, file_from),
+    Returns: _Form(returns_json, returns_from),
     Mapping[str, Any]: _Form(lambda state: dumps(dict(state)), loads),
     tuple[str, ...]: _Form(lambda texts: dumps(list(texts)), lambda text: tuple(loads(text)), empty="[]"),
     tuple[Todo, ...]: _Form(_todos_json, _todos_from, empty="[]"),

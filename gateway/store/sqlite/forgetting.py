@@ -138,7 +138,8 @@ def silence(connection: apsw.Connection, key: SessionKey, item: str | None) -> N
     )
     change(
         connection,
-        "UPDATE outbox SET text = '', file = NULL, buttons = NULL, error = iif(error IS NULL, NULL, 'forgotten'),"
+        "UPDATE outbox SET text = '', file = NULL, buttons = NULL, returns = NULL,"
+        " error = iif(error IS NULL, NULL, 'forgotten'),"
         f" state = iif(state = '{State.WITHHELD}', '{State.REFUSED}', state)"
         f" WHERE lane = ? AND key = ? AND NOT {UNFINISHED}",
         (chat_name(key.address), lane),

@@ -74,6 +74,17 @@ def test_nothing_is_sent_that_was_not_asked_for() -> None:
     assert encoded(user("U"), tools=[TOOL], tool_choice="none")["tool_choice"] == {"type": "none"}
 
 
+def test_settings_of_one_call_by_the_names_of_this_api() -> None:
+    form = {"type": "json_schema", "json_schema": {"name": "town", "schema": {"type": "object"}, "strict": True}}
+    chosen = {"response_format": form, "stop": ["END"], "top_k": 4, "parallel_tool_calls": False}
+    body = encoded(user("U"), tools=[TOOL], tool_choice="required", chosen=chosen)
+    assert body["output_config"] == {"format": {"type": "json_schema", "schema": {"type": "object"}}}
+    assert (body["stop_sequences"], body["top_k"]) == (["END"], 4)
+    assert body["tool_choice"] == {"type": "any", "disable_parallel_tool_use": True}
+    assert "stop" not in body
+    assert "parallel_tool_calls" not in body
+
+
 def test_pictures_by_their_address_and_as_they_are() -> None:
     parts = [
         {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},

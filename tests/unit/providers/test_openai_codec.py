@@ -15,7 +15,9 @@ from gateway.providers.openai.codec import (
     learn,
     text_parts,
 )
+from gateway.providers.plugin import ServedModel
 from gateway.providers.windows import is_near, window_in
+from gateway.runtime.structs import replace
 from tests.emulators.llm_rules import violations
 from tests.support.pictures import png
 
@@ -40,6 +42,17 @@ def test_a_request_with_everything() -> None:
         "tool_choice": "none",
         "max_tokens": 9,
     }
+
+
+def test_settings_of_one_call_come_before_the_models_own() -> None:
+    spec = replace(SPEC, settings=ServedModel(provider="openai", name="m", temperature=1.0, extra_body={"top_k": 5}))
+    chosen = {"temperature": 0.2, "stop": ["END"], "parallel_tool_calls": False}
+    request = ModelRequest(messages=[{"role": "user", "content": "U"}], chosen=chosen, tool_choice="required")
+    body = encode_request(spec, request)
+    assert (body["temperature"], body["stop"], body["top_k"]) == (0.2, ["END"], 5)
+    assert "parallel_tool_calls" not in body  # there are no tools
+    body = encode_request(spec, replace(request, tools=[TOOL]))
+    assert (body["parallel_tool_calls"], body["tool_choice"]) == (False, "required")
 
 
 def test_nothing_that_was_not_asked_for_is_sent() -> None:

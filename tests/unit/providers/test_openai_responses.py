@@ -32,6 +32,16 @@ def test_nothing_stays_at_the_server_and_nothing_is_sent_in_vain() -> None:
     assert encoded(user("U"), max_tokens=3)["max_output_tokens"] == 16
 
 
+def test_settings_of_one_call_by_the_names_of_this_api() -> None:
+    form = {"type": "json_schema", "json_schema": {"name": "town", "schema": {"type": "object"}, "strict": True}}
+    body = encoded(user("U"), chosen={"response_format": form, "verbosity": "low", "top_p": 0.5})
+    format_ = {"type": "json_schema", "name": "town", "schema": {"type": "object"}, "strict": True}
+    assert (body["text"], body["top_p"]) == ({"verbosity": "low", "format": format_}, 0.5)
+    assert encoded(user("U"), chosen={"response_format": {"type": "json_object"}})["text"]["format"] == {
+        "type": "json_object"
+    }
+
+
 def test_a_request_with_little_in_it() -> None:
     assert list(violations(encoded({"role": "system", "content": ""}))) == []
     assert list(violations(encoded({"role": "system", "content": "S"}, user(" ")))) == []

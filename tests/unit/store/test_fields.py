@@ -7,8 +7,9 @@ import apsw
 import pytest
 from msgspec.structs import fields
 
-from gateway.domain.chat import Button, ChatAddress, KeptFile, Outbound, OutboundState, SessionKey
+from gateway.domain.chat import Button, ChatAddress, KeptFile, Outbound, OutboundState, Returns, SessionKey
 from gateway.domain.session import Compaction, Session
+from gateway.domain.usage import CanonicalUsage
 from gateway.store.redis.codec import row_fields, row_from, session_fields, session_from
 from gateway.store.redis.scripts import script
 from gateway.store.shared.fields import COMPACTION, FILE, OUTBOUND, SESSION
@@ -37,6 +38,7 @@ ROW = Outbound(
     error="no",
     shown_at=14.5,
     file=KeptFile(ref="r", digest="d", name="n", mime="text/plain", size=3, at=5.5),
+    returns=Returns(finish="tool_calls", calls=({"id": "c1"},), usage=CanonicalUsage(output_tokens=3)),
 )
 RUN = Compaction(
     at=1.5,

@@ -17,7 +17,7 @@ return once(function()
         call('DEL', row_at(id))
       else
         call('HSET', row_at(id), 'text', '')
-        call('HDEL', row_at(id), 'file', 'buttons')
+        call('HDEL', row_at(id), 'file', 'buttons', 'returns')
         if call('HEXISTS', row_at(id), 'error') == 1 then call('HSET', row_at(id), 'error', 'forgotten') end
       end
     end
