@@ -27,6 +27,7 @@ from gateway.domain.views import (
     Pass,
     Running,
     SessionLine,
+    SkillLine,
     Stuck,
     WindowShares,
     Word,
@@ -213,6 +214,7 @@ def side(frame: Frame, inner: Html) -> Html:
         ("/", "Chat"),
         ("/window", "Window and memory"),
         ("/workspace", "Files"),
+        ("/skills", "Skills"),
         *[(f"/as/{name}", "Rehearsal") for name in sorted(frame.stages)[-1:]],
         *([("/inside", "Operator")] if frame.role == "admin" else []),
     ]
@@ -500,6 +502,26 @@ def workspace(seen: WorkspaceView | None, *, writes: bool) -> Child:
             _branch([(each.path.split("/"), each) for each in seen.files]),
             el("p", f"and {left:,} more, or left out by .gitignore") if left > 0 else None,
         ),
+    ]
+
+
+def skills(lines: Sequence[SkillLine] | None, *, writes: bool) -> Child:
+    """The skills of the conversation, each with what can be done about it."""
+    if lines is None:
+        return el("p", "The operator has switched skills off.")
+    actions = {"on": ("Switch off", "off"), "off": ("Switch on", "on"), "waits": ("Read it, and decide", "on")}
+    told = {"on": "", "off": "off here", "waits": "lies in the workspace, and waits for your yes"}
+    items = []
+    for each in lines:
+        label, verb = actions[each.state]
+        button = _command(label, f"/skills {verb} {each.name}", class_="quiet") if writes else None
+        from_ = el("small", f" from {each.source}") if each.source else None
+        items.append(el("li", el("strong", each.name), f" {each.about or told[each.state]}", from_, button))
+    learn = _command("Make a skill of what we have just done", "/skills learn") if writes else None
+    return [
+        el("p", "A skill says how a certain kind of work is done. I read it when such work comes up."),
+        el("ul", items, class_="facts") if items else el("p", "There are none yet."),
+        el("p", learn) if learn else None,
     ]
 
 

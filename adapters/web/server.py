@@ -10,6 +10,7 @@
           /as/NAME     the chat as a platform would show it
           /files/REF   a kept file
           /workspace   the files that are worked on, and /workspace/PATH one of them
+          /skills      the skills of the conversation
           /login?key=  the link of this machine's owner
 
 Without a login there are the login page and its style, and nothing else.
@@ -278,6 +279,8 @@ class Server(Struct, kw_only=True):
             title = "Window and memory"
         elif path == "/workspace":
             title, body = "Files", pages.workspace(await self.views.workspace(source), writes=writes)
+        elif path == "/skills":
+            title, body = "Skills", pages.skills(await self.views.skills(source), writes=writes)
         elif path.startswith("/as/"):
             title, body = await self._as(source, path.removeprefix("/as/"), login, rehearsal.SAMPLE)
         elif path == "/inside" and frame.role == "admin":

@@ -27,6 +27,7 @@ from gateway.commands.export import originals
 from gateway.commands.files import has_workspace, workspace_view
 from gateway.commands.runner import CommandRunner
 from gateway.commands.sessions import earlier, heading
+from gateway.commands.skills import skill_lines
 from gateway.commands.status import shares_of
 from gateway.delivery.outbox import Outbox
 from gateway.delivery.splitting import split_text
@@ -49,6 +50,7 @@ from gateway.domain.views import (
     Running,
     Said,
     SessionLine,
+    SkillLine,
     Stuck,
     WindowShares,
     Word,
@@ -230,6 +232,9 @@ class StoreViews(Struct, frozen=True, kw_only=True):
                 name, now = path.rpartition("/")[2], self.clock.now()
                 return KeptFile(ref="", digest="", name=name, mime="", size=len(content), at=now), content
         return None
+
+    async def skills(self, source: Source) -> Sequence[SkillLine] | None:
+        return await skill_lines(self._context(source))
 
     def stages(self) -> Mapping[str, str]:
         return {name: each.title for name, each in platforms().items() if each.rehearse}

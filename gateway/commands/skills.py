@@ -12,6 +12,7 @@ from gateway.agent.tools.shell import quoted_lines
 from gateway.commands.base import Answer, CommandContext, command
 from gateway.domain.approval import LABELS
 from gateway.domain.chat import SessionKey, is_shared, one_line
+from gateway.domain.views import SkillLine
 from gateway.runtime.errors import UserError
 from gateway.runtime.structs import replace
 
@@ -41,7 +42,8 @@ async def skills(ctx: CommandContext) -> Answer | str:
     if not known.enabled:
         return "Skills are switched off here (tools.skills.enabled)."
     if verb.lower() in ("", "list"):
-        return await _listed(ctx, known)
+        lines = await skill_lines(ctx)
+        return "\n".join([*map(_shown, lines), _HOW]) if lines else _NONE
     _refuse_others(ctx)
     said: Answer | str
     if verb.lower() == "learn":
@@ -58,17 +60,26 @@ async def skills(ctx: CommandContext) -> Answer | str:
     return said
 
 
-async def _listed(ctx: CommandContext, known: Skills) -> str:
+async def skill_lines(ctx: CommandContext) -> list[SkillLine] | None:
+    """The skills of the conversation; None: they are switched off."""
+    if not (known := ctx.sessions.skills).enabled:
+        return None
     decided = await known.decided(ctx.key)
     lines = [
-        f"{name} ({HERE if name in decided.own else known.known[name].source}): {text}"
+        SkillLine(name=name, state="on", about=text, source=HERE if name in decided.own else known.known[name].source)
         for name, text in known.described(decided).items()
     ]
-    lines += [f"{name}: off here" for name in sorted(decided.off)]
-    for name in await asyncio.to_thread(known.waiting, ctx.key, decided):
-        shown = one_line(name)
-        lines.append(f"{shown}: lies in our workspace, and waits for your yes: /skills on {shown} shows it")
-    return "\n".join([*lines, _HOW]) if lines else _NONE
+    lines += [SkillLine(name=name, state="off") for name in sorted(decided.off)]
+    waiting = await asyncio.to_thread(known.waiting, ctx.key, decided)
+    return [*lines, *(SkillLine(name=one_line(name), state="waits") for name in waiting)]
+
+
+def _shown(each: SkillLine) -> str:
+    if each.state == "on":
+        return f"{each.name} ({each.source}): {each.about}"
+    if each.state == "off":
+        return f"{each.name}: off here"
+    return f"{each.name}: lies in our workspace, and waits for your yes: /skills on {each.name} shows it"
 
 
 async def _on(ctx: CommandContext, known: Skills, name: str) -> str:

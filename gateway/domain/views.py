@@ -119,6 +119,16 @@ class WorkspaceView(Struct, frozen=True, kw_only=True):
     count: int
 
 
+class SkillLine(Struct, frozen=True, kw_only=True):
+    """A skill of a conversation, and where it is from. It is `on` or `off` there, or `waits` in the workspace for a
+    person's yes."""
+
+    name: str
+    state: Literal["on", "off", "waits"]
+    about: str = ""
+    source: str = ""
+
+
 class Views(Protocol):
     """The views of a person's own conversations. Each raises StoreUnavailable."""
 
@@ -169,6 +179,9 @@ class Views(Protocol):
 
     async def workspace_file(self, source: Source, path: str) -> tuple[KeptFile, bytes] | None:
         """A file of it."""
+
+    async def skills(self, source: Source) -> Sequence[SkillLine] | None:
+        """The skills of their conversation; None: they are switched off."""
 
     def stages(self) -> Mapping[str, str]:
         """The platforms that replies can be rehearsed for: their titles by name."""

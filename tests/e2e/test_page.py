@@ -22,7 +22,7 @@ from gateway.domain.session import Session
 from gateway.runtime.clock import SystemClock, SystemIds
 from gateway.store.records import Opening
 from gateway.store.redis import RedisStore
-from tests.support.gateway import Gate, Say
+from tests.support.gateway import Gate, Say, config_in
 from tests.support.model import FakeModel, in_turn
 from tests.support.page import LivePage, Shown, page
 from tests.support.tools import Payment, payments
@@ -317,6 +317,22 @@ async def test_the_workspace_is_a_tree_with_what_changed(tmp_path: Path) -> None
         await live.me.say("/files undo")
         await live.me.until("Took back what the turn of")
         assert "Nothing." in (await live.me.get("/workspace"))[1]
+
+
+async def test_skills_are_listed_and_switched(tmp_path: Path) -> None:
+    folder = tmp_path / "skills" / "weekly-report"
+    folder.mkdir(parents=True)
+    about = "Writes <b>reports</b> of a week"
+    (folder / "SKILL.md").write_text(f"---\nname: weekly-report\ndescription: {about}\n---\nCount first.\n")
+    async with page(tmp_path, config=config_in(tmp_path).within(tmp_path), model=FakeModel()) as live:
+        _, shown = await live.me.get("/skills")
+        assert "Writes &lt;b&gt;reports&lt;/b&gt; of a week" in shown
+        assert 'value="/skills off weekly-report"' in shown
+        await live.me.say("/skills off weekly-report")
+        await live.me.until("weekly-report is off here")
+        _, shown = await live.me.get("/skills")
+        assert "off here" in shown
+        assert 'value="/skills on weekly-report"' in shown
 
 
 async def test_an_old_page_takes_no_other_rule_away(tmp_path: Path) -> None:

@@ -365,7 +365,15 @@ async def test_no_text_becomes_markup(tmp_path: Path) -> None:
             await live.me.say(script if number % 5 else f"/title {script}")
         await live.me.say("the end")
         await live.me.until("echo: the end")
-        for path in ("/?n=480", "/window", "/workspace", "/inside", "/search?q=alert", "/search?q=%3Cscript%3E%22%27"):
+        for path in (
+            "/?n=480",
+            "/window",
+            "/workspace",
+            "/skills",
+            "/inside",
+            "/search?q=alert",
+            "/search?q=%3Cscript%3E%22%27",
+        ):
             status, html = await live.me.get(path)
             assert status == 200
             check(html)
@@ -739,6 +747,7 @@ HEADERS = ("Content-Security-Policy", "X-Content-Type-Options", "X-Frame-Options
         "/",
         "/window",
         "/workspace",
+        "/skills",
         "/workspace/a.txt",
         "/inside",
         "/search?q=x",
