@@ -8,12 +8,13 @@ from collections.abc import Sequence
 import structlog
 from aiohttp import web
 
+from adapters.api import hooks
 from adapters.api.answers import Answers
 from adapters.api.chat import MODEL, Chat
 from adapters.api.desk import Desk
 from adapters.api.platform import ACCOUNT, LIMITS, NAME, ApiSettings
 from adapters.api.server import Server
-from gateway.domain.adapter import Accept, Finding, KnowsKeys, Notebook
+from gateway.domain.adapter import Accept, Finding, KnowsKeys, Notebook, TakeEvent
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.domain.platform import AdapterHost
 from gateway.domain.views import Histories, Inside, Views
@@ -39,6 +40,7 @@ class ApiAdapter:
         self.listens = asyncio.Event()
         self.at = ""
         self.keys: KnowsKeys | None = None
+        self.take_event: TakeEvent | None = None
         self.views: Views | None = None
         self.inside: Inside | None = None
         self.histories: Histories | None = None
@@ -66,7 +68,11 @@ class ApiAdapter:
         assert self.histories is not None, "the gateway sets it"
         desk = Desk(accept=accept, views=self.views, histories=self.histories, clock=clock, answers=self._answers)
         models = tuple(dict.fromkeys((MODEL, self._host.model)))
-        return [Chat(server=server, desk=desk, clock=clock, models=models).routes()]
+        assert self.take_event is not None, "the gateway sets it"
+        return [
+            Chat(server=server, desk=desk, clock=clock, models=models).routes(),
+            hooks.routes(self._settings.hooks, self.take_event, clock),
+        ]
 
     async def send(self, outbound: Outbound) -> str:
         """Show a row to the requests that wait for it. Nothing waits for one that was shown before."""

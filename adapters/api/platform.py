@@ -3,16 +3,22 @@ adapter. It loads nothing of the server."""
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+import re
+from collections.abc import Iterator
+from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, SecretStr
 
+from adapters.api.signing import Signature
 from gateway.domain.adapter import Limits
+from gateway.domain.chat import ChatAddress
 from gateway.domain.platform import AdapterSettings, Platform
-from gateway.domain.settings import Text
+from gateway.domain.settings import Contradiction, Count, Ident, Secret, Section, Text, Texts
 
 NAME: Final = "api"
 ACCOUNT: Final = "server"
+_SHORTEST: Final = 12  # characters of a hook's secret
+_HOOK: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 LIMITS = Limits(
     ambiguous_retries=None,  # a row is shown by being in the store, however often it is sent
@@ -21,12 +27,66 @@ LIMITS = Limits(
 )
 
 
+def _secret(value: SecretStr) -> SecretStr:
+    if len(value.get_secret_value()) < _SHORTEST:
+        raise ValueError(f"must have {_SHORTEST} characters or more")
+    return value
+
+
+def _chat(value: str) -> str:
+    platform, _, chat = value.partition(":")
+    if not (platform and chat and chat.isprintable()):
+        raise ValueError('must be PLATFORM:CHAT, such as "telegram:4711"')
+    return value
+
+
+class HookSettings(Section):
+    """A hook: the address /hook/NAME, to which another program posts what a chat is to hear of (docs/hooks.md)."""
+
+    secret: Annotated[Secret, AfterValidator(_secret)] = Field(description="12 characters or more")
+    signature: Signature = Field("bearer", description="the way in which the sender proves that it knows the secret")
+    chat: Annotated[Text, AfterValidator(_chat)] = Field(description="PLATFORM:CHAT, as /whoami tells it there")
+    thread: Ident | None = Field(None, description="a thread or topic of the chat")
+    person: Ident | None = Field(
+        None, description="in a group, the id of the person in whose conversation the agent is asked"
+    )
+    do: Literal["show", "ask"] = Field("show", description="show the text, or ask the agent about it")
+    template: Text | None = Field(None, description='the text, with values of the JSON: "{{ a.b }}"; null: all of it')
+    task: Text | None = Field(None, description="what the agent is to do with it; null: tell what matters")
+    tools: Texts = Field((), description="tools with effects that the agent may use without a yes")
+    per_minute: Count = Field(60, description="deliveries that are taken in a minute")
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Nothing is asked for, or allowed, in vain."""
+        for key in ("task", "tools"):
+            if self.do == "show" and getattr(self, key):
+                yield (key, "do"), "needs do: ask"
+
+    @property
+    def to(self) -> ChatAddress:
+        """The chat."""
+        platform, _, chat = self.chat.partition(":")
+        return ChatAddress(platform=platform, chat=chat, thread=self.thread)
+
+
 class ApiSettings(AdapterSettings):
     """A server for other programs, in OpenAI's shapes (docs/api.md). Who calls it needs a key: `legato keys add NAME`.
-    For callers elsewhere, put a proxy with TLS in front."""
+    For callers elsewhere, put a proxy with TLS in front.
+
+        hooks: {deploys: {secret: "${DEPLOYS_SECRET}", signature: github, chat: "telegram:4711"}}
+    """
 
     host: Text = Field("127.0.0.1", description="the address at which this program listens")
     port: Annotated[int, Field(strict=True, ge=0, le=65_535)] = Field(8788, description="its port; 0: any free one")
+    hooks: dict[str, HookSettings] = Field(
+        default_factory=dict, description="what other programs tell a chat, by the names in their addresses"
+    )
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Names are part of addresses."""
+        for name in self.hooks:
+            if not _HOOK.fullmatch(name):
+                yield (f"hooks.{name}",), "must have a name of letters, digits, - and _, 64 at most"
 
 
 PLATFORM = Platform(

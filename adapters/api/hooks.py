@@ -1,0 +1,123 @@
+"""Hooks: other programs tell a chat something.
+
+request                                             answer
+--------------------------------------------------  ----------------------------------------------------------
+to a hook that does not exist                       404
+too large, packed, not signed, no text              413, 415, 401, 400
+GitHub's ping, Slack's challenge                    200, and nothing is told
+more than `per_minute`, or its chat's lane is full  429 with Retry-After: senders try again
+any other                                           200 once it is stored, `new` or a `duplicate`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import structlog
+from aiohttp import web
+from msgspec import Struct, field
+
+from adapters.api.platform import HookSettings
+from adapters.api.server import body_of
+from adapters.api.shapes import ApiError
+from adapters.api.signing import Unsigned, check, data_in, names_of
+from adapters.api.templates import filled
+from gateway.domain.adapter import Event, TakeEvent
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import UserError
+
+log = structlog.get_logger(__name__)
+
+LARGEST: Final = 1_000_000  # bytes
+_MINUTE: Final = 60.0
+_FULL_FOR: Final = 10.0  # seconds until a full lane is worth another try
+
+
+class Hooks(Struct, kw_only=True):
+    """Takes deliveries. `_since` and `_taken`: the running minute of each hook (monotonic), and its deliveries;
+    `_refused`: those that were not signed."""
+
+    hooks: Mapping[str, HookSettings]
+    take_event: TakeEvent
+    clock: Clock
+    _since: dict[str, float] = field(default_factory=dict)
+    _taken: dict[str, int] = field(default_factory=dict)
+    _refused: dict[str, int] = field(default_factory=dict)
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Take a delivery. Raises ApiError, StoreUnavailable."""
+        name = request["name"]
+        if (hook := self.hooks.get(name)) is None:
+            raise ApiError(404, "There is no such hook: adapters.api.hooks names them.")
+        body = await body_of(request, self.clock, most=LARGEST)
+
+        def header(title: str) -> str | None:
+            given = request.headers.getall(title, [])
+            return given[0] if len(given) == 1 else None
+
+        now = self.clock.now()
+        try:
+            check(hook.signature, hook.secret.get_secret_value(), header, body, now)
+        except Unsigned as problem:
+            self._count_refused(name, str(problem), request.remote)
+            raise ApiError(401, str(problem)) from None
+        try:
+            data = data_in(body)
+        except ValueError as error:
+            raise ApiError(400, f"The body cannot be read: {error}.") from None
+        if (at_once := _at_once(hook, header("X-GitHub-Event"), data)) is not None:
+            return web.json_response(at_once)
+        self._count(name, hook.per_minute)
+        own, *also = names_of(hook.signature, name, header, body, data, now)
+        event = Event(
+            what=f"an event came from {name}",
+            id=own,
+            also=tuple(also),
+            to=hook.to,
+            text=filled(hook.template, data),
+            task=None if hook.do == "show" else hook.task or "",
+            person=hook.person,
+            lets=hook.tools,
+        )
+        return web.json_response({"ok": True, "id": own, "status": await self._taken_as(event)})
+
+    async def _taken_as(self, event: Event) -> str:
+        try:
+            status = await self.take_event(event)
+        except UserError as error:
+            log.error("hook_leads_nowhere", what=event.what, error=str(error))
+            raise ApiError(409, str(error)) from None
+        if status == "full":
+            raise ApiError(429, "Too much waits in this hook's chat: try again later.", retry_after=_FULL_FOR)
+        return status
+
+    def _count(self, name: str, most: int) -> None:
+        """Count a delivery. Raises ApiError beyond the hook's limit."""
+        now = self.clock.monotonic()
+        if now - self._since.get(name, -_MINUTE) >= _MINUTE:
+            self._since[name], self._taken[name] = now, 0
+        if self._taken[name] >= most:
+            left = self._since[name] + _MINUTE - now
+            raise ApiError(429, f"This hook takes {most} deliveries a minute.", retry_after=left)
+        self._taken[name] += 1
+
+    def _count_refused(self, name: str, why: str, remote: str | None) -> None:
+        """Only the 1st, 2nd, 4th, 8th… is logged, so that nobody can fill the log."""
+        count = self._refused[name] = self._refused.get(name, 0) + 1
+        if count & (count - 1) == 0:
+            log.warning("hook_refused", hook=name, why=why, count=count, remote=remote)
+
+
+def _at_once(hook: HookSettings, event: str | None, data: Any) -> Mapping[str, object] | None:
+    """The answer to a sender that only asks whether the hook is there."""
+    if hook.signature == "github" and event == "ping":
+        return {"ok": True, "status": "pong"}
+    if hook.signature == "slack" and isinstance(data, dict) and data.get("type") == "url_verification":
+        return {"challenge": str(data.get("challenge", ""))[:1_000]}
+    return None
+
+
+def routes(hooks: Mapping[str, HookSettings], take_event: TakeEvent, clock: Clock) -> Sequence[web.RouteDef]:
+    """The routes of these hooks."""
+    return [web.post("/hook/{name}", Hooks(hooks=hooks, take_event=take_event, clock=clock).answer)]
