@@ -19,7 +19,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-import structlog
 from msgspec import DecodeError, Struct
 from msgspec.json import decode, encode
 
@@ -29,9 +28,8 @@ from gateway.domain.wording import counted, lasting
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.errors import ToolError
 from gateway.runtime.owners import private
+from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Background, ended_before
-
-log = structlog.get_logger(__name__)
 
 SEEN_AS: Final = "background"  # among the folders that are lent to a sandbox
 _AT_ONCE: Final = 3  # of a conversation
@@ -45,8 +43,9 @@ RESTARTED: Final = "ended by a restart of the program that ran it; it was not be
 STOPPED: Final = "ended, as was asked"
 
 
-class Begun(Struct, frozen=True, kw_only=True):
-    """A command that was begun. `cause`: its name among all that ever were."""
+class Begun(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A command that was begun. `cause`: its name among all that ever were. `outcome` is "" while it runs, and stands
+    in no file of what was begun."""
 
     number: int
     command: str
@@ -54,18 +53,12 @@ class Begun(Struct, frozen=True, kw_only=True):
     source: Source
     cause: str
     at: float
+    outcome: str = ""
 
     @property
     def name(self) -> str:
         """How it is named to people and models."""
         return f"command {self.number} ({one_line(self.command)})"
-
-
-class Standing(Struct, frozen=True, kw_only=True):
-    """How a command stands. `outcome` is "" while it runs."""
-
-    begun: Begun
-    outcome: str
 
 
 class KeptOutput:
@@ -121,96 +114,81 @@ class BackgroundCommands(Struct, frozen=True, kw_only=True):
         self.jobs.start(self._run(begun, lock, work), name="background command")
         return begun
 
-    def standings(self, key: SessionKey) -> Sequence[Standing]:
+    def known(self, key: SessionKey) -> Sequence[Begun]:
         """All that are known, by their numbers. It reads files."""
-        return list(_standings(self.folder(key)))
+        return list(_known(self.folder(key)))
 
     async def running(self, key: SessionKey) -> Sequence[Begun]:
         """Those that run."""
-        if not self._begun_any():
+        if not self.root.is_dir():  # as nearly always
             return ()
-        standings = await asyncio.to_thread(self.standings, key)
-        return [each.begun for each in standings if not each.outcome]
+        return [each for each in await asyncio.to_thread(self.known, key) if not each.outcome]
 
     async def told(self, key: SessionKey, number: int) -> str:
         """How a command stands, and the end of its output. Raises ToolError."""
-        return await asyncio.to_thread(self._told, key, await self._standing(key, number))
+        return await asyncio.to_thread(self._told, await self._numbered(key, number))
 
     async def end(self, key: SessionKey, number: int) -> str:
         """End a command. Its conversation is not woken for that. Raises ToolError."""
-        standing = await self._standing(key, number)
-        if not standing.outcome:
-            await self._end(self.folder(key), [standing.begun])
+        await self._end([await self._numbered(key, number)])
         return await self.told(key, number)
 
     async def end_all(self, key: SessionKey) -> int:
         """End all that run, and say how many there were."""
         running = await self.running(key)
-        await self._end(self.folder(key), running)
+        await self._end(running)
         return len(running)
 
     def texts(self, key: SessionKey) -> Iterator[tuple[str, str]]:
         """Each command with all that it printed, by its ref. It reads files."""
-        folder = self.folder(key)
-        for each in _standings(folder):
+        for each in self.known(key):
             printed = b""
             with suppress(OSError):
-                printed = _at(folder, each.begun, "txt").read_bytes()
-            yield f"{_REF}{each.begun.number}", f"{each.begun.command}\n{printed.decode(errors='replace')}"
+                printed = self._at(each, "txt").read_bytes()
+            yield f"{_REF}{each.number}", f"{each.command}\n{printed.decode(errors='replace')}"
 
     async def forget(self, key: SessionKey, refs: Collection[str]) -> None:
         """End the commands of these refs, and keep nothing of them."""
-        folder = self.folder(key)
-        standings = await asyncio.to_thread(self.standings, key)
-        gone = [each for each in standings if f"{_REF}{each.begun.number}" in refs]
-        await self._end(folder, [each.begun for each in gone if not each.outcome])
+        gone = [each for each in await asyncio.to_thread(self.known, key) if f"{_REF}{each.number}" in refs]
+        await self._end(gone)
         for each in gone:
-            await asyncio.to_thread(_remove, folder, each.begun)
+            await asyncio.to_thread(self._remove, each)
 
     async def recover(self) -> None:
         """Wake the conversations whose commands a restart has ended, or a crash."""
-        for folder, begun in await asyncio.to_thread(self._left):
-            await self._finish(folder, begun, RESTARTED)
+        for begun in await asyncio.to_thread(self._left):
+            await self._finish(begun, RESTARTED)
 
-    def _begun_any(self) -> bool:
-        return self.root.is_dir()
-
-    def _left(self) -> list[tuple[Path, Begun]]:
+    def _left(self) -> list[Begun]:
         folders = self.root.iterdir() if self.root.is_dir() else ()
-        ended = [(each, standing) for each in folders for standing in _standings(each) if standing.outcome == RESTARTED]
-        return [(each, standing.begun) for each, standing in ended if not _at(each, standing.begun, "done").exists()]
+        ended = [each for folder in folders for each in _known(folder) if each.outcome == RESTARTED]
+        return [each for each in ended if not self._at(each, "done").exists()]
 
     # -- one command --------------------------------------------------------------------------------
 
+    def _at(self, begun: Begun, ending: str) -> Path:
+        return _file(self.folder(SessionKey.parse(begun.key)), begun.number, ending)
+
     def _entered(self, key: SessionKey, source: Source, command: str) -> tuple[Begun, int]:
         """Write down what is about to run, locked. Raises ToolError if too many run."""
-        folder = self.folder(key)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        known = list(_standings(folder))
+        self.folder(key).mkdir(mode=0o700, parents=True, exist_ok=True)
+        known = self.known(key)
         if sum(not each.outcome for each in known) >= _AT_ONCE:
             raise ToolError(f"{_AT_ONCE} commands run in the background already; end one, or wait until one has ended.")
         for each in known[: 1 - _KEPT]:
             if each.outcome:
-                _remove(folder, each.begun)
-        number, now = max((each.begun.number for each in known), default=0) + 1, self.clock.now()
+                self._remove(each)
+        number, now = max((each.number for each in known), default=0) + 1, self.clock.now()
         cause = lasting_id("b", key, number, now)
         begun = Begun(number=number, command=command, key=str(key), source=source, cause=cause, at=now)
-        lock = os.open(_at(folder, begun, "json"), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        lock = os.open(self._at(begun, "json"), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
         os.write(lock, encode(begun))
         return begun, lock
 
     async def _run(self, begun: Begun, lock: int, work: Work) -> None:
-        folder = self.folder(SessionKey.parse(begun.key))
-        try:
-            outcome = await self._ended(folder, begun, work)
-            await self._finish(folder, begun, outcome)
-        finally:
-            os.close(lock)
-
-    async def _ended(self, folder: Path, begun: Begun, work: Work) -> str:
-        """Run a command until it ends or is asked to, and say how it ended."""
-        output = KeptOutput(_at(folder, begun, "txt"))
+        """Run a command until it ends or is asked to, and have its conversation know how it ended."""
+        output = KeptOutput(self._at(begun, "txt"))
         outcome, asked = STOPPED, asyncio.Event()
 
         async def run() -> None:
@@ -221,52 +199,53 @@ class BackgroundCommands(Struct, frozen=True, kw_only=True):
                 outcome = f"failed: {error}"
 
         async def look() -> None:
-            while _at(folder, begun, "json").exists() and not _at(folder, begun, "end").exists():
+            while self._at(begun, "json").exists() and not self._at(begun, "end").exists():
                 await self.clock.sleep(_LOOK)
             asked.set()
 
         try:
-            async with asyncio.TaskGroup() as group:
-                looking = group.create_task(look())
-                await ended_before(run, asked)
-                looking.cancel()
+            try:
+                async with asyncio.TaskGroup() as group:
+                    looking = group.create_task(look())
+                    await ended_before(run, asked)
+                    looking.cancel()
+            finally:
+                output.close()
+            await self._finish(begun, outcome)
         finally:
-            output.close()
-        return outcome
+            os.close(lock)
 
-    async def _finish(self, folder: Path, begun: Begun, outcome: str) -> None:
+    async def _finish(self, begun: Begun, outcome: str) -> None:
         """Have the conversation know. A crash before the file is there repeats that, and it is heard once."""
-        key = SessionKey.parse(begun.key)
-        if not _at(folder, begun, "json").exists():
+        if not self._at(begun, "json").exists():
             return  # forgotten meanwhile
         if outcome != STOPPED:
-            standing = Standing(begun=begun, outcome=outcome)
-            text = await asyncio.to_thread(self._told, key, standing)
-            await self.wake(key, begun.source, begun.cause, f"{begun.name} has ended", text)
+            text = await asyncio.to_thread(self._told, replace(begun, outcome=outcome))
+            await self.wake(SessionKey.parse(begun.key), begun.source, begun.cause, f"{begun.name} has ended", text)
         with suppress(FileNotFoundError):  # forgotten meanwhile
-            await asyncio.to_thread(_at(folder, begun, "done").write_text, outcome)
+            await asyncio.to_thread(self._at(begun, "done").write_text, outcome)
 
-    async def _standing(self, key: SessionKey, number: int) -> Standing:
-        standings = await asyncio.to_thread(self.standings, key)
-        for each in standings:
-            if each.begun.number == number:
-                return each
-        there = ", ".join(f"{each.begun.number}" for each in standings) or "none"
-        raise ToolError(f"There is no background command {number} here; there are: {there}.")
+    async def _numbered(self, key: SessionKey, number: int) -> Begun:
+        known = {each.number: each for each in await asyncio.to_thread(self.known, key)}
+        if number not in known:
+            there = ", ".join(map(str, known)) or "none"
+            raise ToolError(f"There is no background command {number} here; there are: {there}.")
+        return known[number]
 
-    async def _end(self, folder: Path, commands: Sequence[Begun]) -> None:
+    async def _end(self, commands: Sequence[Begun]) -> None:
+        """End those that run."""
+        commands = [each for each in commands if not each.outcome]
         for each in commands:
             with suppress(FileNotFoundError):
-                await asyncio.to_thread(_at(folder, each, "end").touch)
+                await asyncio.to_thread(self._at(each, "end").touch)
         with suppress(TimeoutError):
             async with self.clock.limit(_PATIENCE):
                 for each in commands:
-                    while _at(folder, each, "json").exists() and not _outcome(folder, each):
+                    while self._at(each, "json").exists() and not _outcome(self._at(each, "json")):
                         await self.clock.sleep(_LOOK)
 
-    def _told(self, key: SessionKey, standing: Standing) -> str:
-        begun = standing.begun
-        path = _at(self.folder(key), begun, "txt")
+    def _told(self, begun: Begun) -> str:
+        path = self._at(begun, "txt")
         size, last = 0, b""
         with suppress(OSError), open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -275,37 +254,35 @@ class BackgroundCommands(Struct, frozen=True, kw_only=True):
         if size > _TAIL:
             last = last[last.find(b"\n") + 1 :] or last  # half of a credential would not be recognised
         lasted = lasting(self.clock.now() - begun.at)
-        how = f"{standing.outcome}, {lasted} after it was begun" if standing.outcome else f"runs since {lasted}"
+        how = f"{begun.outcome}, {lasted} after it was begun" if begun.outcome else f"runs since {lasted}"
         if not size:
             return f"{begun.name}: {how}; it printed nothing"
         where = f"{counted(size, 'byte')} in /folders/{SEEN_AS}/{path.name}"
         return f"{begun.name}: {how}; its output, {where}, ends:\n{self.redact(last.decode('utf-8', 'replace'))}"
 
+    def _remove(self, begun: Begun) -> None:
+        for ending in ("txt", "end", "done", "json"):
+            self._at(begun, ending).unlink(missing_ok=True)
 
-def _at(folder: Path, begun: Begun, ending: str) -> Path:
-    return folder / f"{begun.number}.{ending}"
+
+def _file(folder: Path, number: int, ending: str) -> Path:
+    return folder / f"{number}.{ending}"
 
 
-def _standings(folder: Path) -> Iterator[Standing]:
-    paths = folder.glob("*.json") if folder.is_dir() else ()
-    for path in sorted((each for each in paths if each.stem.isdecimal()), key=lambda path: int(path.stem)):
+def _known(folder: Path) -> Iterator[Begun]:
+    numbers = [int(each.stem) for each in folder.glob("*.json") if each.stem.isdecimal()] if folder.is_dir() else []
+    for path in (_file(folder, number, "json") for number in sorted(numbers)):
         with suppress(OSError, DecodeError):
-            begun = decode(path.read_bytes(), type=Begun)
-            yield Standing(begun=begun, outcome=_outcome(folder, begun))
+            yield replace(decode(path.read_bytes(), type=Begun), outcome=_outcome(path))
 
 
-def _outcome(folder: Path, begun: Begun) -> str:
-    """How a command ended; "" while it runs. Raises OSError."""
+def _outcome(path: Path) -> str:
+    """How a command ended, by the file of what was begun; "" while it runs. Raises OSError."""
     with suppress(FileNotFoundError):
-        return _at(folder, begun, "done").read_text() or RESTARTED
-    with open(_at(folder, begun, "json"), "rb") as file:
+        return path.with_suffix(".done").read_text() or RESTARTED
+    with open(path, "rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return ""
     return RESTARTED
-
-
-def _remove(folder: Path, begun: Begun) -> None:
-    for ending in ("txt", "end", "done", "json"):
-        _at(folder, begun, ending).unlink(missing_ok=True)

@@ -145,7 +145,7 @@ async def test_outputs_are_bounded_and_so_is_their_number(tmp_path: Path, monkey
     for _ in range(12):
         await kept.begin(KEY, SOURCE, "yes", prints(b"y\n" * 5_000, b"the end\n"))
         await kept.jobs.idle()
-    assert [each.begun.number for each in kept.standings(KEY)] == list(range(3, 13))
+    assert [each.number for each in kept.known(KEY)] == list(range(3, 13))
     output = kept.folder(KEY).joinpath("12.txt").read_bytes()
     assert len(output) < 5_000
     assert b"bytes left out" in output
@@ -161,7 +161,7 @@ async def test_what_is_forgotten_ends_and_leaves_nothing(tmp_path: Path) -> None
     assert workspaces.remove(KEY)
     await kept.jobs.idle()
     assert not kept.folder(KEY).exists()
-    assert (ended, woken.texts, kept.standings(KEY)) == (["ended"], [], [])
+    assert (ended, woken.texts, kept.known(KEY)) == (["ended"], [], [])
 
 
 async def test_commands_that_hold_what_is_forgotten_end_and_leave_nothing(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ async def test_commands_that_hold_what_is_forgotten_end_and_leave_nothing(tmp_pa
     await eventually(lambda: woken.texts and kept.folder(KEY).joinpath("2.txt").exists())
     assert [ref for ref, text in kept.texts(KEY) if "NAME" in text] == ["background:1", "background:3"]
     await kept.forget(KEY, ["background:1", "background:3", "kept:4"])
-    assert [each.begun.number for each in kept.standings(KEY)] == [2]
+    assert [each.number for each in kept.known(KEY)] == [2]
     assert {path.name for path in kept.folder(KEY).iterdir()} == {"2.json", "2.txt"}
     assert (ended, len(woken.texts)) == (["ended"], 1)
     await kept.end_all(KEY)
