@@ -13,8 +13,6 @@ from msgspec import Struct, field
 
 from gateway.domain.chat import ChatAddress, Outbound
 
-_ENDS: Final = ("reply", "command", "error")  # kinds of rows behind which an answer has no other
-HOW_TO_ANSWER: Final = "\n\nAnswer y or n."
 _GAP: Final = "\n\n"
 
 
@@ -61,7 +59,7 @@ class Answer(Struct, kw_only=True, eq=False):
             self.think(row.text)
         else:
             self.then = None  # nothing was decided
-            self.grow(row.id, row.text + HOW_TO_ANSWER if row.kind == "question" else row.text)
+            self.grow(row.id, row.text)
         if not (is_note or row.kind == "remark"):
             self.last = row
             self.end()

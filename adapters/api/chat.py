@@ -146,7 +146,7 @@ def asked_in(request: web.BaseRequest, key: Key, wanted: ChatRequest) -> Asked:
     user, user_name = _spoken_for(request, key, wanted)
     person = key.person_named(user)
     chat = request.headers.get(_CHAT) or next(filter(None, map(wanted.metadata.get, _CHAT_FIELDS)), "")
-    turns = exchanges(wanted.turns, person)
+    turns = exchanges(wanted.turns, hashed(person, chat))
     thread = f"c-{_short(chat)}" if chat else f"h-{turns[0].name}"
     if wanted.is_errand:
         thread = "errands"
@@ -159,6 +159,7 @@ def asked_in(request: web.BaseRequest, key: Key, wanted: ChatRequest) -> Asked:
         user_name=user_name or user or key.name,
         roles=(ADMIN_ROLE,) if key.admin else (),
         within=(key.name,) if user else (),
+        cap=(key.name, key.cap) if key.cap is not None else None,
     )
     return Asked(
         source=source,

@@ -24,6 +24,7 @@ _WHOSE: Final = {
     "person": ("Your daily", "budgets.per_user_daily_usd"),
     "gateway": ("This bot's daily", "budgets.daily_usd"),
     "chat": ("This chat's daily", "daily_usd in chats"),
+    "key": ("This key's daily", "the cap of `legato keys add`"),
     "schedule": ("This scheduled prompt's", "reminders.budget_usd"),
     "helper": ("This helper's", "tools.delegate.budget_usd"),
 }
@@ -90,8 +91,7 @@ def in_force(
 ) -> tuple[Cap, ...]:
     """Return the caps that a call for this session counts against, widest first. `chats`: those of places. `root`: the
     first session of the lineage. `person`: the id of the one who is answered; None: whoever the key names."""
-    day = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    ends, today = (day + timedelta(days=1)).timestamp(), f"{day:%Y-%m-%d}"
+    today, ends = _day(now)
     found: list[Cap] = []
     if caps.daily_usd is not None:
         limit = millionths(caps.daily_usd)
@@ -107,6 +107,18 @@ def in_force(
     if caps.per_session_usd is not None and session is not None:
         found.append(Cap(name="session", account=f"session {root}", limit=millionths(caps.per_session_usd)))
     return tuple(found)
+
+
+def of_key(cap: tuple[str, float], now: float) -> Cap:
+    """Return the cap of a key, as `Source.cap` has it."""
+    today, ends = _day(now)
+    return Cap(name="key", account=f"key {cap[0]} {today}", limit=millionths(cap[1]), resets_at=ends)
+
+
+def _day(now: float) -> tuple[str, float]:
+    """The day of UTC, and when it ends."""
+    day = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return f"{day:%Y-%m-%d}", (day + timedelta(days=1)).timestamp()
 
 
 class Standing(Struct, frozen=True, kw_only=True):

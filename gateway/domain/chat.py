@@ -55,7 +55,7 @@ class Source(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     """The place and the person that an Inbound came from. `renamed`: what the platform calls the chat by now, if
     `chat` is only what it was called first. `within`: names of what the chat lies in, such as a channel around a
     thread; `roles`: names of what the person is there; `chat_name`: what people call a group, as far as the platform
-    says it."""
+    says it. `cap`: the name of a key, and what answers to it may cost in a day, in US dollars."""
 
     platform: str
     chat: str
@@ -67,6 +67,7 @@ class Source(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
     within: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
     chat_name: str = ""
+    cap: tuple[str, float] | None = None
 
     @cached_property
     def address(self) -> ChatAddress:

@@ -21,7 +21,7 @@ from msgspec import Struct, field
 
 from gateway.agent.agents import Agents
 from gateway.agent.asking import Asking
-from gateway.agent.caps import millionths
+from gateway.agent.caps import millionths, of_key
 from gateway.agent.compaction import CompactionReport
 from gateway.agent.conversation import Conversation
 from gateway.agent.delegation import order_in
@@ -43,7 +43,7 @@ from gateway.context.standing import ended
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter
 from gateway.domain.approval import LABELS, Labels
-from gateway.domain.chat import NO_TERMS, SCHEDULED, Inbound, Outbound, OutboundKind, Returns, readable
+from gateway.domain.chat import NO_TERMS, SCHEDULED, Inbound, Outbound, OutboundKind, Returns, Source, readable
 from gateway.domain.command import CommandCall
 from gateway.domain.message import Message, note_of
 from gateway.domain.session import Session
@@ -425,7 +425,7 @@ class Turns(Struct, kw_only=True):
         """Let a helper do what a turn has handed on, or go on with that."""
         item, access = recorder.item, self.people.pairing.access
         order, source = order_in(item.inbound.text), item.inbound.source
-        metering = self.agents.metering.answering(source.user)
+        metering = self._metering(source)
         if order.event.startswith(SCHEDULED):
             metering = self._within_budget(metering, order.event)
         if (budget := self.agents.sessions.helpers.budget_usd) is not None:
@@ -559,13 +559,20 @@ class Turns(Struct, kw_only=True):
             approvals=self.people.approvals, lease=recorder.lease, item=recorder.item, known=known, labels=labels
         )
 
+    def _metering(self, source: Source) -> Metering:
+        """The meter of a turn that answers somebody."""
+        metering = self.agents.metering.answering(source.user)
+        return metering.within(of_key(source.cap, self.clock.now())) if source.cap is not None else metering
+
     def _within_budget(self, metering: Metering, event: str) -> Metering:
         """Return the meter of a prompt that ran by the clock, which has a budget of its own."""
         budget = self.people.reminders.rules.budget_usd
         if budget is None:
             return metering
         account, ends = f"schedule {event}", self.clock.now() + _RUN_REMEMBERED
-        return metering.within(Cap(name="schedule", account=account, limit=millionths(budget), resets_at=ends))
+        return metering.within(
+            *metering.beside, Cap(name="schedule", account=account, limit=millionths(budget), resets_at=ends)
+        )
 
     def _steering(self, item: InboxItem, observer: TurnObserver) -> Steering:
         return Steering(
@@ -589,7 +596,7 @@ class Turns(Struct, kw_only=True):
     ) -> Agent:
         item, access = recorder.item, self.people.pairing.access
         terms = item.inbound.terms or NO_TERMS
-        metering = self.agents.metering.answering(item.inbound.source.user)
+        metering = self._metering(item.inbound.source)
         if item.inbound.kind == "schedule":
             metering = self._within_budget(metering, item.inbound.event_id)
         fitting = self.agents.fitting(
