@@ -22,9 +22,10 @@ import threading
 from asyncio import base_events
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -202,6 +203,11 @@ async def _discord() -> AsyncIterator[Round]:
             yield talk
 
 
+def _program(name: str) -> Callable[[], AbstractAsyncContextManager[Round]]:
+    """Another program that talks to the bot. What it needs is loaded where it is measured."""
+    return lambda: getattr(import_module("tests.bench.programs"), name)()  # type: ignore[no-any-return]
+
+
 WORLDS: Final = {
     "sqlite": _sqlite,
     "tools": partial(_sqlite, calls=True),  # a message with a round of two calls
@@ -209,6 +215,8 @@ WORLDS: Final = {
     "redis": _redis,
     "telegram": _telegram,
     "discord": _discord,
+    "lines": _program("lines"),
+    "api": _program("api"),
 }
 START: Final = "start"  # of the program, and its first reply: no message, but it is held as one
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+import random
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+from gateway.domain.message import is_summary, note_of, text_of
+from gateway.runtime.clock import SystemClock
+from gateway.store.redis import RedisStore
+from gateway.store.sqlite import SqliteStore
 from tests.emulators.llm import LlmServer
-from tests.emulators.llm_replies import Reply
-from tests.support.api import Api, Client, heard, parrot, serving, system_of
+from tests.emulators.llm_replies import Answer, Hang, Reply, summarising
+from tests.support.api import Api, Client, heard, parrot, said_in, serving, system_of
 from tests.support.killed import store_of
 from tests.support.program import KEY
 
@@ -26,13 +33,21 @@ async def model() -> AsyncIterator[LlmServer]:
 
 @pytest.fixture(params=["sqlite", "redis"])
 async def api(request: pytest.FixtureRequest, tmp_path: Path, model: LlmServer) -> AsyncIterator[Api]:
-    url, _ = store_of(request.param, tmp_path, request)
+    url, all_die = store_of(request.param, tmp_path, request)
     async with serving(tmp_path, model, store={"url": url}) as made:
+        made.all_die = all_die
         await made.start()
         yield made
 
 
-async def test_a_client_that_sends_its_history_is_recognised(api: Api, model: LlmServer) -> None:
+async def test_people_and_their_histories_are_told_apart(api: Api, model: LlmServer) -> None:
+    await a_client_that_sends_its_history_is_recognised(api, model)
+    await people_never_see_each_other(api, model)
+    await a_question_is_answered_once(api, model)
+    assert model.violations == []
+
+
+async def a_client_that_sends_its_history_is_recognised(api: Api, model: LlmServer) -> None:
     anna = Client(api=api, key=await api.key("anna"))
     assert await anna.say("one") == "heard: one"
     assert await anna.say("two", stream=True) == "heard: one | two"
@@ -72,10 +87,10 @@ async def test_a_client_that_sends_its_history_is_recognised(api: Api, model: Ll
         "a0", "a1", "a2"
     ]  # fmt: skip
     assert "You are a pirate." not in system_of(model.requests[0])
-    assert model.violations == []
 
 
-async def test_people_never_see_each_other(api: Api, model: LlmServer) -> None:
+async def people_never_see_each_other(api: Api, model: LlmServer) -> None:
+    before = model.calls
     webui, other = await api.key("webui", "--front-end"), await api.key("other", "--front-end")
     anna = Client(api=api, key=webui, headers={"X-OpenWebUI-User-Id": "anna", "X-OpenWebUI-Chat-Id": "c1"})
     ben = Client(api=api, key=webui, headers={"X-OpenWebUI-User-Id": "ben", "X-OpenWebUI-Chat-Id": "c1"})
@@ -87,17 +102,18 @@ async def test_people_never_see_each_other(api: Api, model: LlmServer) -> None:
         assert "There are no earlier sessions" in await each.say("/sessions")
     assert "teapot" in await anna.say("/recall teapot")
     assert await anna.say("again") == "heard: my word is teapot | again"  # a command is no part of the conversation
-    assert len(model.requests) == 2
+    assert model.calls == before + 2
 
 
-async def test_a_question_is_answered_once(api: Api, model: LlmServer) -> None:
-    anna = Client(api=api, key=await api.key("anna"))
+async def a_question_is_answered_once(api: Api, model: LlmServer) -> None:
+    before = model.calls
+    anna = Client(api=api, key=await api.key("hasty"))
     gate = asyncio.Event()
     model.reply = lambda body: Reply(text=f"heard: {' | '.join(heard(body))}", hold=gate)
     anna.history.append({"role": "user", "content": "one"})
     with pytest.raises(httpx.ReadTimeout):
         await anna.post(anna.history, patience=1.0)
-    await model.until(lambda: model.calls == 1)
+    await model.until(lambda: model.calls == before + 1)
     asks = [asyncio.ensure_future(anna.post(anna.history)) for _ in range(2)]
     gate.set()
     answers = await asyncio.gather(*asks)
@@ -109,4 +125,149 @@ async def test_a_question_is_answered_once(api: Api, model: LlmServer) -> None:
     await api.start()
     named.history.pop()
     assert await named.again() == "heard: two"
-    assert model.calls == 2
+    assert model.calls == before + 2
+
+
+async def test_a_tool_with_effects_is_asked_for_in_words(tmp_path: Path, model: LlmServer) -> None:
+    def reply(body: Mapping[str, Any]) -> Answer:
+        said = body["messages"][-1]
+        runs = said["role"] == "user" and said["content"].startswith("run ")
+        calls = [("shell", {"command": said["content"][4:]})] if runs else []
+        return Reply(text="" if calls else f"done: {text_of(said)}", tool_calls=calls)
+
+    model.reply = reply
+    tools = {"shell": {"enabled": True, "sandbox": "never", "allow": ["ls"]}}
+    async with serving(tmp_path, model, tools=tools) as api:
+        await api.start()
+        anna = Client(api=api, key=await api.key("anna", "--admin"))
+        asked = await anna.say("run echo said")
+        assert asked.startswith("Run this command? echo said\n\nAnswer y or n.")
+        assert "exit code 0\nsaid" in await anna.say("y", stream=True)
+        await anna.say("run echo never", stream=True)
+        assert "done: " in (refused := await anna.say("no"))
+        assert "never" not in refused
+        assert await anna.say("thanks") == "done: thanks"
+        assert [each["content"] for each in model.requests[-1]["messages"] if each["role"] == "user"] == [
+            "run echo said", "run echo never", "thanks"
+        ]  # fmt: skip
+
+
+async def test_what_cannot_be_answered_is_said_in_openais_words(tmp_path: Path, model: LlmServer) -> None:
+    dear = {"context_length": 32_000, "max_output_tokens": 10, "prices": {"input": 100, "output": 100}}
+    async with serving(tmp_path, model, model=dear, turns={"lane_cap": 1}) as api:
+        await api.start()
+        anna, poor = [Client(api=api, key=await api.key(name, *cap)) for name, *cap in (("a",), ("b", "--cap", "0.01"))]
+        refused = await poor.post([{"role": "user", "content": "hello"}])
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "insufficient_quota")
+        assert "This key's daily spend cap of $0.01" in refused.json()["error"]["message"]
+        assert int(refused.headers["Retry-After"]) <= 86_400
+
+        gate = asyncio.Event()
+        model.reply = lambda _: Reply(text="late", hold=gate)
+        one, two = [[{"role": "user", "content": "q"}, {"role": "assistant", "content": f"{n}"}] for n in range(2)]
+        first = asyncio.ensure_future(anna.post([*one, {"role": "user", "content": "1"}]))
+        await model.until(lambda: model.in_flight == 1)
+        full = await anna.post([*two, {"role": "user", "content": "2"}])
+        assert (full.status_code, full.json()["error"]["code"]) == (429, "rate_limit_exceeded")
+        assert full.headers["Retry-After"] == "5"
+        gate.set()
+        assert said_in((await first).json()) == "late"
+
+        for key, path, status, code in (
+            ("sk-wrong", "/v1/models", 401, "invalid_api_key"),
+            (anna.key, "/v1/nothing", 404, "not_found"),
+            (anna.key, "/v1/chat/completions", 405, "method_not_allowed"),
+        ):
+            async with httpx.AsyncClient() as http:
+                answer = await http.get(f"{api.url}{path}", headers={"Authorization": f"Bearer {key}"})
+            assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+        large = await anna.post([{"role": "user", "content": "x" * 64_000_001}])
+        assert (large.status_code, large.json()["error"]["code"]) == (413, "request_too_large")
+        wrong = await anna.post([{"role": "king", "content": "x"}])
+        assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "messages[0].role")
+
+
+async def killed_again_and_again(api: Api, model: LlmServer, *, turns: int, kills: int, seed: int) -> Client:
+    """Say so many things, while the program is killed at random moments of an answer; the client asks until it has
+    each."""
+    chance = random.Random(seed)
+    fatal = sorted(chance.sample(range(1, turns), kills))
+    anna = Client(api=api, key=await api.key("anna"))
+    for number in range(turns):
+        anna.history.append({"role": "user", "content": f"t{number}."})
+        if number in fatal:
+            reply, model.reply = model.reply, lambda _: Hang()
+            calls, moment = model.calls, chance.choice(["accepted", "asked", "answered"])
+            if moment == "answered":
+                model.reply = reply
+            asking = asyncio.ensure_future(anna.post(anna.history, stream=chance.random() < 0.5))
+            if moment == "asked":
+                await model.until(lambda before=calls: model.calls > before)
+            elif moment == "answered":
+                await asking
+            else:
+                await asyncio.sleep(chance.random() / 20)
+            await api.kill()
+            await asyncio.gather(asking, return_exceptions=True)
+            model.reply = reply
+            await api.start()
+        await anna.again(stream=number % 2 == 0)
+    return anna
+
+
+async def test_nothing_is_lost_or_doubled_when_it_is_killed(api: Api, model: LlmServer) -> None:
+    anna = await killed_again_and_again(api, model, turns=9, kills=3, seed=24)
+    assert anna.history[-1]["content"] == "heard: " + " | ".join(f"t{number}." for number in range(9))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["sqlite", "redis"])
+async def test_a_long_conversation_outlives_fifty_deaths(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    """300 turns and ten compactions: the store holds each question and its answer once, in their order."""
+    url, all_die = store_of(kind, tmp_path, request)
+    reply = summarising(lambda body: Reply(text=f"answer to {heard(body)[-1]} " + "The boats lie here. " * 20))
+    small = {"model": {"context_length": 8_000}, "compression": {"min_threshold_tokens": 0}}
+    async with (
+        LlmServer(reply, api_key=KEY, context_length=8_000) as model,
+        serving(tmp_path, model, store={"url": url}, **small) as api,
+    ):
+        api.all_die = all_die
+        await api.start()
+        await killed_again_and_again(api, model, turns=300, kills=50, seed=7)
+        assert model.overflows == 0
+        await api.kill()
+    made = SqliteStore(tmp_path / "legato.db", clock=SystemClock()) if kind == "sqlite" else None
+    store = made or RedisStore(url, clock=SystemClock())
+    await store.open()
+    try:
+        sessions = await store.sessions(None, 1_000)
+        said = dict[str, str]()
+        for each in reversed(sessions):
+            for message in await store.transcript(each):
+                if not is_summary(message) and message["role"] in ("user", "assistant"):
+                    said[note_of(message)["id"]] = text_of(message)
+        assert max(each.compaction_count for each in sessions) >= 10
+        assert [text for text in said.values() if text.startswith("t")] == [f"t{number}." for number in range(300)]
+        answers = [text.partition(". ")[0] for text in said.values() if text.startswith("answer to ")]
+        assert answers == [f"answer to t{number}" for number in range(300)]
+    finally:
+        await store.aclose()
+
+
+async def test_a_history_beyond_the_window_goes_on(tmp_path: Path) -> None:
+    """A client holds 200,000 tokens; the model reads 32,000."""
+    async with LlmServer(api_key=KEY, context_length=32_000) as model, serving(tmp_path, model) as api:
+        await api.start()
+        anna = Client(api=api, key=await api.key("anna"))
+        for number in range(160):
+            anna.history += [
+                {"role": "user", "content": f"Question {number}: " + "what about the harbour and its boats? " * 60},
+                {"role": "assistant", "content": f"Answer {number}: " + "the boats lie in the harbour at night. " * 60},
+            ]
+        assert await anna.say("And the last of it?")
+        assert await anna.say("And more?", stream=True)
+        assert (model.violations, model.overflows) == ([], 0)
+        assert "Question 199" in json.dumps(model.requests[-1])
+        assert "And the last of it?" in json.dumps(model.requests[-1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ class Api:
     def __init__(self, folder: Path, port: int) -> None:
         self.folder, self.port = folder, port
         self.process: Process | None = None
+        self.all_die: Callable[[], None] = lambda: None  # has the store know that it was killed
 
     @property
     def url(self) -> str:
@@ -69,6 +70,7 @@ class Api:
         if self.process.returncode is None:
             self.process.kill()
         await self.process.communicate()
+        self.all_die()
 
     async def key(self, name: str, *options: str) -> str:
         """A new key."""
@@ -78,11 +80,11 @@ class Api:
 
 
 @asynccontextmanager
-async def serving(folder: Path, model: LlmServer, **sections: Any) -> AsyncIterator[Api]:
+async def serving(folder: Path, server: LlmServer, **sections: Any) -> AsyncIterator[Api]:
     """The program, to be started, with this model; killed in the end."""
     api = Api(folder, free_port())
     sections.setdefault("adapters", {"api": {"enabled": True, "port": api.port}})
-    write_config(folder, model.url, **sections)
+    write_config(folder, server.url, **sections)
     try:
         yield api
     finally:
