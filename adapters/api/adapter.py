@@ -19,6 +19,7 @@ from gateway.domain.chat import ChatAddress, Outbound
 from gateway.domain.platform import AdapterHost
 from gateway.domain.views import Histories, Inside, Views
 
+_BEAT = 10.0  # seconds without news, after which a request is told that the turn goes on
 _ASKS = ("starting", "thinking", "finishing")  # what a turn does that only asks the model
 
 log = structlog.get_logger(__name__)
@@ -57,7 +58,9 @@ class ApiAdapter:
             self.listens.set()
             log.info("api_listens", at=self.at)
             try:
-                await asyncio.Event().wait()
+                while True:
+                    await self._host.clock.sleep(_BEAT)
+                    self._answers.beat()
             finally:
                 self._answers.close()
 
@@ -82,8 +85,9 @@ class ApiAdapter:
 
     async def show_partial(self, outbound: Outbound) -> None:
         """Show a reply as far as it is written."""
-        for answer in self._answers.at(outbound.to, outbound.answers):
-            answer.grow(outbound.id, outbound.text)
+        for answer in self._answers.at(outbound.to, outbound.answers or ""):
+            if not answer.quiet:
+                answer.grow(outbound.id, outbound.text)
 
     async def typing(self, to: ChatAddress, active: bool) -> None:
         """Note whether a turn runs there."""

@@ -27,7 +27,7 @@ class Answer(Struct, kw_only=True, eq=False):
     """The answer to the message of one `event`, as far as it came. `over`: it is whole, or was `cut` by the
     end of the program; `last`: the row that ended it,
     which may be a question. `then`: the answer of the turn that goes on because of this message. `works`: a turn runs
-    for it here; `rests`: it has run, or waits for its person."""
+    for it here; `rests`: it has run, or waits for its person. `quiet`: nobody looks before it is over."""
 
     event: str
     to: ChatAddress
@@ -37,6 +37,7 @@ class Answer(Struct, kw_only=True, eq=False):
     then: Answer | None = None
     works: bool = False
     rests: bool = False
+    quiet: bool = False
     _pieces: list[Piece] = field(default_factory=list)
     _said: bool = False
     _row: str = ""  # the id of the row that grows
@@ -84,10 +85,15 @@ class Answer(Struct, kw_only=True, eq=False):
 
     def _add(self, piece: Piece) -> None:
         self._pieces.append(piece)
+        if not self.quiet:
+            self._rung.set()
+
+    def beat(self) -> None:
+        """Have its request look at it."""
         self._rung.set()
 
     async def news(self) -> list[Piece]:
-        """Wait for more of it, or its end."""
+        """Wait for more of it, its end, or a beat."""
         await self._rung.wait()
         if not self.over:
             self._rung.clear()
@@ -119,6 +125,11 @@ class Answers(Struct):
     def at(self, to: ChatAddress, event: str | None = None) -> list[Answer]:
         """Those that wait there, or for this event."""
         return [each for each in self._open.get(to, ()) if event is None or each.event == event]
+
+    def beat(self) -> None:
+        """Have all requests look: nothing may have come for a while."""
+        for answer in [each for there in self._open.values() for each in there]:
+            answer.beat()
 
     def close(self) -> None:
         """End all of them."""

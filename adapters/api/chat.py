@@ -83,7 +83,7 @@ class Chat(Struct, kw_only=True):
         self, request: web.BaseRequest, wanted: ChatRequest, asked: Asked, answer: Answer
     ) -> web.StreamResponse:
         said: list[str] = []
-        async for pieces in self.desk.pieces(asked, answer):
+        async for pieces in self.desk.pieces(asked, answer, whole=True):
             said += [each.text for each in pieces if not each.thought]
         last = self._last(asked, answer)
         body = shapes.completion(

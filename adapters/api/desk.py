@@ -31,7 +31,6 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 _SAME: Final = 60.0  # seconds within which a question that is asked again is the same one
-_BEAT: Final = 10.0  # seconds without news, after which the store is looked at
 _MOST_RECENT: Final = 10_000  # questions in memory
 _LOOKED_AT: Final = 60  # rows of a conversation
 _FULL_FOR: Final = 5.0  # seconds after which a full lane may have room
@@ -98,20 +97,27 @@ class Desk(Struct, kw_only=True):
     async def _place(self, asked: Asked) -> str | None:
         """Behind which exchange the message goes on, as `Inbound.after` has it. What of the history is not known here
         is taken. Raises StoreUnavailable."""
-        told = [each for each in asked.past if each.moves or not each.is_aside]
-        moved = next((at for at in range(len(told) - 1, -1, -1) if told[at].moves), -1)
-        if (told and moved == len(told) - 1) or (not told and not asked.anew):
-            return None  # a command has led it elsewhere
-        past, to = [each for each in told[moved + 1 :] if not each.moves], asked.source.address
-        if not past:
-            return ""
-        if (to, past[-1].name) not in self._recent:
-            known = await self.histories.known(asked.source, [each.name for each in past])
-            if known < len(past):
-                before = past[known - 1].after if known else ""
-                messages = [message for each in past[known:] for message in each.messages()]
-                await self.histories.take(asked.source, before, messages)
-        return past[-1].after
+        last = len(asked.past) - 1
+        while last >= 0 and asked.past[last].is_aside:
+            if asked.past[last].moves:
+                return None  # a command has led it elsewhere
+            last -= 1
+        if last < 0:
+            return "" if asked.past or asked.anew else None
+        place = asked.past[last]
+        if (asked.source.address, place.name) not in self._recent:
+            await self._take(asked.source, asked.past[: last + 1])
+        return place.after
+
+    async def _take(self, source: Source, past: Sequence[Exchange]) -> None:
+        """Keep what of a history is not known here."""
+        moved = max((at for at, each in enumerate(past) if each.moves), default=-1)
+        told = [each for each in past[moved + 1 :] if not each.is_aside]
+        known = await self.histories.known(source, [each.name for each in told])
+        if known < len(told):
+            before = told[known - 1].after if known else ""
+            messages = [message for each in told[known:] for message in each.messages()]
+            await self.histories.take(source, before, messages)
 
     async def _handed_over(self, asked: Asked) -> Answer:
         after = await self._place(asked)
@@ -178,13 +184,11 @@ class Desk(Struct, kw_only=True):
                 ended.add(row.answers)
         return None
 
-    async def pieces(self, asked: Asked, answer: Answer) -> AsyncIterator[Sequence[Piece]]:
-        """The answer as it comes, to its end; nothing now and then, while nothing comes."""
+    async def pieces(self, asked: Asked, answer: Answer, *, whole: bool = False) -> AsyncIterator[Sequence[Piece]]:
+        """The answer as it comes, or `whole`, to its end; nothing now and then, while nothing comes."""
         while True:
-            found: Sequence[Piece] = ()
-            with suppress(TimeoutError):
-                async with self.clock.limit(_BEAT):
-                    found = await answer.news()
+            answer.quiet = whole
+            found = await answer.news()
             if not found and not answer.over and not answer.works:
                 await self._look(asked.source, answer)
             yield found

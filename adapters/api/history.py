@@ -20,6 +20,7 @@ from gateway.domain.command import parse_command
 from gateway.domain.message import Message, answer_mark, assistant, tool_result, user
 
 _SIZE: Final = 24  # characters of a name
+_SHORT: Final = 16  # characters: a yes or no has fewer
 _NO_WORDS: Final = "(a file)"
 _MOVES: Final = ("new", "reset", "undo", "retry", "resume", "branch", "forget")  # they lead a conversation elsewhere
 
@@ -34,7 +35,7 @@ class Exchange(Struct, kw_only=True):
     @property
     def text(self) -> str:
         """The words of the question."""
-        return "\n\n".join(turn.text for turn in self.asked)
+        return self.asked[0].text if len(self.asked) == 1 else "\n\n".join(turn.text for turn in self.asked)
 
     @property
     def moves(self) -> bool:
@@ -45,7 +46,10 @@ class Exchange(Struct, kw_only=True):
     @property
     def is_aside(self) -> bool:
         """Say whether no transcript has it: a command, or the answer to a question about a tool."""
-        return parse_command(self.text) is not None or command_meant(self.text) is not None
+        text = self.text
+        return (len(text) < _SHORT and command_meant(text) is not None) or (
+            "/" in text and parse_command(text) is not None
+        )
 
     @property
     def after(self) -> str:
@@ -86,10 +90,12 @@ def exchanges(turns: Sequence[Turn], root: str) -> list[Exchange]:
 
 def _written(turn: Turn) -> bytes:
     """A turn as it is hashed. Clients take white space away at the ends."""
-    parts = [turn.role, turn.text.strip(), turn.call_id]
-    parts += [piece.url for piece in turn.pieces]
-    parts += [f"{call['id']} {call['function']['name']} {call['function']['arguments']}" for call in turn.calls]
-    return "\x1f".join([*parts, "\x1e"]).encode(errors="replace")
+    written = f"{turn.role}\x1f{turn.text.strip()}\x1f{turn.call_id}\x1e"
+    if turn.pieces or turn.calls:
+        parts = [piece.url for piece in turn.pieces]
+        parts += [f"{call['id']} {call['function']['name']} {call['function']['arguments']}" for call in turn.calls]
+        written += "\x1f".join(parts)
+    return written.encode(errors="replace")
 
 
 def hashed(*parts: str) -> str:

@@ -110,6 +110,8 @@ async def body_of(request: web.BaseRequest, clock: Clock, *, most: int = LARGEST
         raise ApiError(415, "Send the body as it is, not compressed.", code="unsupported_encoding")
     if (request.content_length or 0) > most:
         raise too_large(most)
+    if request.content.is_eof() and (request.content_length or 0) > 0:  # as nearly always
+        return request.content.read_nowait()
     body = bytearray()
     try:
         async with clock.limit(_BODY):

@@ -53,6 +53,10 @@ def test_a_first_reply_loads_no_more_than_it_did() -> None:
     assert over(started(), BUDGETS[START]) == {}
 
 
+def test_a_message_over_the_api_costs_little_more_than_over_json_lines() -> None:
+    assert BUDGETS["api"]["calls"] <= 1.25 * BUDGETS["lines"]["calls"]
+
+
 @pytest.mark.parametrize("world", WORLDS)
 async def test_a_message_costs_no_more_than_it_did(world: str) -> None:
     now, budget = await measured(world), BUDGETS[world]

@@ -14,7 +14,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 from unittest.mock import AsyncMock
 
 from adapters.api.adapter import ApiAdapter
@@ -70,19 +69,19 @@ async def lines() -> AsyncIterator[Talk]:
 
 
 class _Program:
-    """A client of the API with a connection of its own. `history`: None if it sends what is new alone."""
+    """A client of the API with a connection of its own, which sends its whole history each time."""
 
-    def __init__(self, at: str, secret: str, name: str, history: list[dict[str, str]] | None) -> None:
+    def __init__(self, at: str, secret: str, name: str) -> None:
         host, port = at.removeprefix("http://").split(":")
         self._socket = socket.create_connection((host, int(port)))
         self._answers = self._socket.makefile("rb")
-        self._secret, self._name, self._history = secret, name, history
+        self._secret, self._name = secret, name
+        self._history: list[dict[str, str]] = []
 
     def ask(self, text: str) -> None:
         """Send a message."""
-        past = self._history if self._history is not None else []
-        past.append({"role": "user", "content": text})
-        asked: dict[str, Any] = {"model": "legato", "messages": past, "metadata": {"chat_id": self._name}}
+        self._history.append({"role": "user", "content": text})
+        asked = {"model": "legato", "messages": self._history, "metadata": {"chat_id": self._name}}
         body = json.dumps(asked).encode()
         head = (
             f"POST /v1/chat/completions HTTP/1.1\r\nHost: bot\r\nAuthorization: Bearer {self._secret}\r\n"
@@ -98,8 +97,7 @@ class _Program:
             if line.lower().startswith(b"content-length:"):
                 size = int(line.split(b":")[1])
         told = json.loads(self._answers.read(size))["choices"][0]["message"]["content"]
-        if self._history is not None:
-            self._history.append({"role": "assistant", "content": told})
+        self._history.append({"role": "assistant", "content": told})
 
     def close(self) -> None:
         """Leave."""
@@ -125,14 +123,14 @@ def host_of(folder: Path) -> AdapterHost:
 
 
 @asynccontextmanager
-async def api(*, whole: bool = False) -> AsyncIterator[Talk]:
-    """The API on a port of its own. `whole`: its clients send their whole history each time."""
+async def api() -> AsyncIterator[Talk]:
+    """The API on a port of its own. Its clients send their whole history each time."""
     adapter = ApiAdapter(ApiSettings(enabled=True, port=0), host_of(Path()))
     async with bot(adapter) as gateway:
         await adapter.listens.wait()
         assert isinstance(adapter.keys, Keys)
         secret = await adapter.keys.add(Key(name="bench"))
-        programs = [_Program(adapter.at, secret, f"c{n}", [] if whole else None) for n in range(CHATS)]
+        programs = [_Program(adapter.at, secret, f"c{n}") for n in range(CHATS)]
 
         def all_say(each: int) -> None:
             for number in range(each):
