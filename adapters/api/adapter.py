@@ -13,6 +13,7 @@ from adapters.api.answers import Answers
 from adapters.api.chat import MODEL, Chat
 from adapters.api.desk import Desk
 from adapters.api.platform import ACCOUNT, LIMITS, NAME, ApiSettings
+from adapters.api.responses import Responses
 from adapters.api.server import Server
 from gateway.domain.adapter import Accept, Finding, KnowsKeys, Notebook, TakeEvent
 from gateway.domain.chat import ChatAddress, Outbound
@@ -72,8 +73,10 @@ class ApiAdapter:
         desk = Desk(accept=accept, views=self.views, histories=self.histories, clock=clock, answers=self._answers)
         models = tuple(dict.fromkeys((MODEL, self._host.model)))
         assert self.take_event is not None, "the gateway sets it"
+        chat = Chat(server=server, desk=desk, clock=clock, models=models)
         return [
-            Chat(server=server, desk=desk, clock=clock, models=models).routes(),
+            chat.routes(),
+            Responses(chat=chat).routes(),
             hooks.routes(self._settings.hooks, self.take_event, clock),
         ]
 

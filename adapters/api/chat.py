@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 from urllib.parse import unquote
 
@@ -14,12 +15,11 @@ from adapters.api.desk import Asked, Desk
 from adapters.api.history import exchanges, hashed
 from adapters.api.platform import NAME
 from adapters.api.server import Server, body_of
-from adapters.api.shapes import BEAT, ApiError, ChatRequest, Chunks
+from adapters.api.shapes import BEAT, ApiError, ChatRequest, Chunks, Wire
 from gateway.domain.adapter import ADMIN_ROLE
-from gateway.domain.chat import Outbound, Source
+from gateway.domain.chat import Outbound, Returns, Source
 from gateway.domain.command import parse_command
 from gateway.domain.keys import LONGEST_USER, Key
-from gateway.domain.usage import CanonicalUsage
 from gateway.runtime.clock import Clock
 
 MODEL: Final = "legato"  # what this bot is called as a model, whichever answers
@@ -71,63 +71,64 @@ class Chat(Struct, kw_only=True):
         wanted = shapes.read_chat(await body_of(request, self.clock))
         self.require(wanted.model)
         asked = asked_in(request, key, wanted)
-        answer = await self.desk.ask(asked)
-        try:
-            if wanted.stream:
-                return await self._streamed(request, wanted, asked, answer)
-            return await self._whole(request, wanted, asked, answer)
-        finally:
-            self.desk.answers.forget(answer)
 
-    async def _whole(
-        self, request: web.BaseRequest, wanted: ChatRequest, asked: Asked, answer: Answer
-    ) -> web.StreamResponse:
-        said: list[str] = []
-        async for pieces in self.desk.pieces(asked, answer, whole=True):
-            said += [each.text for each in pieces if not each.thought]
-        last = self._last(asked, answer)
-        body = shapes.completion(
-            shapes.Answer(
+        def wire(answer: Answer) -> Wire:
+            return Chunks(
                 id=f"chatcmpl-{answer.event}",
                 model=wanted.model,
                 created=int(self.clock.now()),
-                text="".join(said),
-                usage=_usage(last),
+                include_usage=wanted.include_usage,
             )
-        )
-        response = _json(body)
+
+        return await self.deliver(request, asked, wanted, wire)
+
+    async def deliver(
+        self, request: web.BaseRequest, asked: Asked, wanted: ChatRequest, wire: Callable[[Answer], Wire]
+    ) -> web.StreamResponse:
+        """Ask, and answer in the words of an API. Raises ApiError, StoreUnavailable."""
+        wanted.refuse_beyond(self.desk.views.takes(asked.source))
+        answer = await self.desk.ask(asked)
+        try:
+            deliver = self._streamed if wanted.stream else self._whole
+            return await deliver(request, asked, answer, wire(answer))
+        finally:
+            self.desk.answers.forget(answer)
+
+    async def _whole(self, request: web.BaseRequest, asked: Asked, answer: Answer, wire: Wire) -> web.StreamResponse:
+        said: list[str] = []
+        async for pieces in self.desk.pieces(asked, answer, whole=True):
+            said += [each.text for each in pieces if not each.thought]
+        response = _json(wire.whole("".join(said), self._returns(asked, answer)))
         await response.prepare(request)
         await response.write_eof()
         self.desk.got(asked, answer)
         return response
 
-    async def _streamed(
-        self, request: web.BaseRequest, wanted: ChatRequest, asked: Asked, answer: Answer
-    ) -> web.StreamResponse:
-        chunks = Chunks(
-            id=f"chatcmpl-{answer.event}",
-            model=wanted.model,
-            created=int(self.clock.now()),
-            include_usage=wanted.include_usage,
-        )
+    async def _streamed(self, request: web.BaseRequest, asked: Asked, answer: Answer, wire: Wire) -> web.StreamResponse:
         response = web.StreamResponse(headers=_STREAM)
+        said: list[str] = []
         try:
             await response.prepare(request)
-            await response.write(chunks.opening())
+            await response.write(wire.opening())
             async for pieces in self.desk.pieces(asked, answer):
-                words = [chunks.thought(each.text) if each.thought else chunks.words(each.text) for each in pieces]
+                said += [each.text for each in pieces if not each.thought]
+                words = [wire.thought(each.text) if each.thought else wire.words(each.text) for each in pieces]
                 if not answer.final.over or words:
                     await response.write(b"".join(words) or BEAT)
             try:
-                end = chunks.ending((), "stop", _usage(self._last(asked, answer)))
+                end = wire.ending("".join(said), self._returns(asked, answer))
             except ApiError as error:
-                end = error.event() + shapes.DONE
+                end = wire.failure(error)
             await response.write(end)
             await response.write_eof()
         except ConnectionError:
             return response  # the client has gone; the turn goes on
         self.desk.got(asked, answer)
         return response
+
+    def _returns(self, asked: Asked, answer: Answer) -> Returns:
+        last = self._last(asked, answer)
+        return (last and last.returns) or Returns()
 
     def _last(self, asked: Asked, answer: Answer) -> Outbound | None:
         """The row that ended an answer. Raises ApiError if it tells of a failure, and the answer of a command is
@@ -137,6 +138,7 @@ class Chat(Struct, kw_only=True):
             raise shapes.unavailable(_CLOSED, 1)
         if end.last is not None and end.last.kind == "error" and parse_command(asked.text) is None:
             text = end.last.text
+            self.desk.got(asked, answer)
             raise shapes.cap_reached(text, _until_midnight(self.clock)) if _CAP in text else shapes.failed(text)
         return end.last
 
@@ -147,6 +149,7 @@ def asked_in(request: web.BaseRequest, key: Key, wanted: ChatRequest) -> Asked:
     person = key.person_named(user)
     chat = request.headers.get(_CHAT) or next(filter(None, map(wanted.metadata.get, _CHAT_FIELDS)), "")
     turns = exchanges(wanted.turns, hashed(person, chat))
+    new = turns[-1].asked
     thread = f"c-{_short(chat)}" if chat else f"h-{turns[0].name}"
     if wanted.is_errand:
         thread = "errands"
@@ -164,7 +167,9 @@ def asked_in(request: web.BaseRequest, key: Key, wanted: ChatRequest) -> Asked:
     return Asked(
         source=source,
         name=turns[-1].name,
-        text=turns[-1].text,
+        text="\n\n".join(turn.text for turn in new if turn.role == "user"),
+        terms=wanted.terms(new),
+        pieces=[piece for turn in new for piece in turn.pieces],
         past=turns[:-1],
         anew=not chat or _CHAT in request.headers or wanted.is_errand,
         system=None if wanted.is_errand else wanted.system,
@@ -185,10 +190,6 @@ def _spoken_for(request: web.BaseRequest, key: Key, wanted: ChatRequest) -> tupl
 
 def _short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME and name.isprintable() else hashed(name)
-
-
-def _usage(_row: Outbound | None) -> CanonicalUsage:
-    return CanonicalUsage()
 
 
 def _until_midnight(clock: Clock) -> float:

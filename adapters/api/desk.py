@@ -16,16 +16,19 @@ from typing import Final, TypeVar
 
 from msgspec import Struct, field
 
-from adapters.api.answers import Answer, Answers, Piece
+from adapters.api.answers import Answer, Answers
+from adapters.api.answers import Piece as Part
+from adapters.api.files import kept
 from adapters.api.history import Exchange, hashed
-from adapters.api.shapes import busy, forbidden
+from adapters.api.shapes import Piece, busy, forbidden
 from gateway.domain.adapter import Accept
 from gateway.domain.approval import command_meant
-from gateway.domain.chat import ChatAddress, Inbound, Source
+from gateway.domain.chat import NO_TERMS, ChatAddress, Inbound, Source, Terms
 from gateway.domain.command import parse_command
 from gateway.domain.views import Histories, Views
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
+from gateway.runtime.structs import replace
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -49,6 +52,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     source: Source
     name: str
     text: str
+    terms: Terms = NO_TERMS
+    pieces: Sequence[Piece] = ()
     past: Sequence[Exchange] = ()
     anew: bool = False
     system: str | None = None
@@ -146,6 +151,8 @@ class Desk(Struct, kw_only=True):
         answer = self.answers.begin(asked.source.address, event)
         try:
             inbound = Inbound(event_id=event, source=asked.source, text=asked.text, can_wait=True, after=after)
+            files = await kept(self.views, asked.source, asked.pieces) if asked.pieces else ()
+            inbound = replace(inbound, attachments=files, terms=asked.terms)
             (accepted,) = await self.accept([inbound])
             if accepted.status == "full":
                 raise busy(_FULL, _FULL_FOR)
@@ -184,7 +191,7 @@ class Desk(Struct, kw_only=True):
                 ended.add(row.answers)
         return None
 
-    async def pieces(self, asked: Asked, answer: Answer, *, whole: bool = False) -> AsyncIterator[Sequence[Piece]]:
+    async def pieces(self, asked: Asked, answer: Answer, *, whole: bool = False) -> AsyncIterator[Sequence[Part]]:
         """The answer as it comes, or `whole`, to its end; nothing now and then, while nothing comes."""
         while True:
             answer.quiet = whole

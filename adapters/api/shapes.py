@@ -16,14 +16,14 @@ import binascii
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from msgspec import UNSET, DecodeError, Meta, Struct, UnsetType, ValidationError, convert, field
 from msgspec import json as fast
 from msgspec.structs import asdict
 
-from gateway.domain.chat import Finish, Terms
+from gateway.domain.chat import Finish, Returns, Terms
 from gateway.domain.message import ToolCall
 from gateway.domain.usage import CanonicalUsage
 
@@ -59,10 +59,6 @@ class ApiError(Exception):
         """The error as a JSON object."""
         told = {"message": sound(str(self)), "type": self.kind, "param": self.param, "code": self.code}
         return fast.encode({"error": told})
-
-    def event(self) -> bytes:
-        """The error in a stream that has begun already; nothing but `DONE` may follow."""
-        return b"data: " + self.body() + b"\n\n"
 
     def headers(self) -> dict[str, str]:
         """The headers that belong to it."""
@@ -144,7 +140,9 @@ class Piece(Struct, frozen=True, kw_only=True):
         about, comma, data = self.url[5:].partition(",")
         mime, *marks = [part.strip().lower() for part in about.split(";")]
         try:
-            if not comma or self.is_linked:
+            if self.is_linked:
+                raise invalid(self.param, f"`{self.param}` must be a data URL: nothing is fetched from elsewhere.")
+            if not comma:
                 raise ValueError
             found = base64.b64decode(_padded(data), validate=True) if "base64" in marks else unquote_to_bytes(data)
         except (ValueError, binascii.Error):
@@ -198,7 +196,7 @@ class ChatRequest(Struct, frozen=True, kw_only=True):
         )
 
     def refuse_beyond(self, takes: Collection[str]) -> None:
-        """Raise ApiError for a setting that is none of those that the model `takes` (of `AdapterHost`)."""
+        """Raise ApiError for a setting that is none of those that the model `takes` (of `Views`)."""
         for name in sorted(self.terms().wanted - frozenset(takes)):
             param = "response_format" if name == "json_object" else name
             raise invalid(param, f"The model here takes no `{param}` like this: leave it out.", "unsupported_parameter")
@@ -356,7 +354,11 @@ def shaped(data: Any, shape: type[_T], what: str = "") -> _T:
 
 def read_chat(body: bytes) -> ChatRequest:
     """The request in the body of a call. Raises ApiError."""
-    data = decoded(body)
+    return read(decoded(body))
+
+
+def read(data: Mapping[str, Any], *, goes_on: bool = False) -> ChatRequest:
+    """The request in these fields. `goes_on`: behind a history that is known here. Raises ApiError."""
     refuse(data, _REFUSED)
     asked = shaped(data, _Body)
     if not asked.model:
@@ -365,7 +367,7 @@ def read_chat(body: bytes) -> ChatRequest:
         raise invalid("messages", "`messages` must hold one message at least.")
     if len(asked.messages) > MOST_TURNS:
         raise invalid("messages", f"`messages` may hold {MOST_TURNS:,} messages; these are {len(asked.messages):,}.")
-    system, turns = _turns(asked.messages)
+    system, turns = _turns(asked.messages, goes_on=goes_on)
     tools = _tools(asked.tools or ())
     return ChatRequest(
         model=asked.model,
@@ -421,7 +423,7 @@ def _tools(tools: Sequence[_Tool]) -> tuple[Mapping[str, Any], ...]:
         names.add(tool.function.name)
         about = {name: value for name, value in asdict(tool.function).items() if value is not None}
         made.append({"type": "function", "function": {"parameters": {"type": "object", "properties": {}}, **about}})
-    if made and len(_json(made)) > MOST_SCHEMAS:
+    if made and len(written(made)) > MOST_SCHEMAS:
         raise invalid("tools", f"The descriptions in `tools` are too long: {MOST_SCHEMAS:,} bytes fit.")
     return tuple(made)
 
@@ -443,7 +445,7 @@ def _choice(choice: str | Mapping[str, Any] | None, tools: Sequence[Mapping[str,
     return {"type": "function", "function": {"name": name}}
 
 
-def _turns(messages: Sequence[_Message]) -> tuple[str, tuple[Turn, ...]]:
+def _turns(messages: Sequence[_Message], *, goes_on: bool) -> tuple[str, tuple[Turn, ...]]:
     """The instructions of a history, and its visible turns."""
     system: list[str] = []
     turns: list[Turn] = []
@@ -454,7 +456,7 @@ def _turns(messages: Sequence[_Message]) -> tuple[str, tuple[Turn, ...]]:
             system.append(_words(message, param)[0])
             continue
         turn = _turn(message, param)
-        if turn.role == "tool" and turn.call_id not in open_calls:
+        if turn.role == "tool" and turn.call_id not in open_calls and not goes_on:
             text = f"`{param}` is the result of a call that no message before it makes."
             raise invalid(f"{param}.tool_call_id", text)
         open_calls.update(call["id"] for call in turn.calls)
@@ -520,44 +522,81 @@ def _piece(part: _Part, place: str) -> Piece | None:
         if part.file.file_data is None:
             text = f"`{place}.file` must hold file_data: no file can be kept here under an id."
             raise invalid(f"{place}.file.file_id", text)
-        return Piece(
-            kind="document", url=part.file.file_data, name=part.file.filename or "", param=f"{place}.file.file_data"
-        )
+        data = part.file.file_data
+        url = data if data.startswith(("data:", "http")) else f"data:;base64,{data}"
+        return Piece(kind="document", url=url, name=part.file.filename or "", param=f"{place}.file.file_data")
     return None
 
 
 # --- what is written -------------------------------------------------------------------------
 
 
-class Answer(Struct, frozen=True, kw_only=True):
-    """An answer, whole. `calls`: those of the client's tools. `created`: seconds since the epoch."""
+class Wire(Protocol):
+    """An API's words for an answer: `whole`, or the events of a stream: `opening`, any number of `words`, `thought` and
+    `BEAT`, and `ending` or `failure`."""
+
+    def whole(self, text: str, returns: Returns) -> bytes:
+        """The body of an answer that is not streamed."""
+
+    def opening(self) -> bytes:
+        """Say that it begins."""
+
+    def words(self, text: str) -> bytes:
+        """More of the answer."""
+
+    def thought(self, text: str) -> bytes:
+        """What is done on the way to the answer."""
+
+    def ending(self, text: str, returns: Returns) -> bytes:
+        """Say that it has ended. `text`: all of its words."""
+
+    def failure(self, error: ApiError) -> bytes:
+        """Say that there is no answer."""
+
+
+class Chunks(Struct, frozen=True, kw_only=True):
+    """`Wire` of Chat Completions. `created`: seconds since the epoch."""
 
     id: str
     model: str
     created: int
-    text: str = ""
-    calls: Sequence[ToolCall] = ()
-    finish: Finish = "stop"
-    usage: CanonicalUsage = CanonicalUsage()
+    include_usage: bool = False
 
+    def whole(self, text: str, returns: Returns) -> bytes:
+        message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+        if returns.calls:
+            message |= {"content": text or None, "tool_calls": returns.calls}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": returns.finish}
+        return written(self._facts("chat.completion", [choice]) | {"usage": usage_of(returns.usage)})
 
-def completion(answer: Answer) -> bytes:
-    """The body of an answer that is not streamed."""
-    message: dict[str, Any] = {"role": "assistant", "content": answer.text or None, "refusal": None}
-    if answer.calls:
-        message["tool_calls"] = list(answer.calls)
-    elif not answer.text:
-        message["content"] = ""
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(answer)}
-    return _json(_head(answer, "chat.completion") | {"choices": [choice], "usage": usage_of(answer.usage)})
+    def opening(self) -> bytes:
+        return self._event({"role": "assistant", "content": ""})
 
+    def words(self, text: str) -> bytes:
+        return self._event({"content": text})
 
-def _finish(answer: Answer) -> Finish:
-    return "tool_calls" if answer.calls else answer.finish
+    def thought(self, text: str) -> bytes:  # clients that do not know the field pass it over
+        return self._event({"reasoning_content": text})
 
+    def ending(self, text: str, returns: Returns) -> bytes:
+        made = [self._event({"tool_calls": [{"index": at, **call}]}) for at, call in enumerate(returns.calls)]
+        made.append(self._event({}, returns.finish))
+        if self.include_usage:
+            made.append(self._chunk([], usage_of(returns.usage)))
+        return b"".join((*made, DONE))
 
-def _head(answer: Answer, kind: str) -> dict[str, Any]:
-    return {"id": answer.id, "object": kind, "created": answer.created, "model": answer.model}
+    def failure(self, error: ApiError) -> bytes:
+        return b"data: " + error.body() + b"\n\n" + DONE
+
+    def _event(self, delta: Mapping[str, Any], finish: Finish | None = None) -> bytes:
+        return self._chunk([{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}], None)
+
+    def _chunk(self, choices: Sequence[Mapping[str, Any]], usage: Mapping[str, Any] | None) -> bytes:
+        facts = self._facts("chat.completion.chunk", choices) | ({"usage": usage} if self.include_usage else {})
+        return b"data: " + written(facts) + b"\n\n"
+
+    def _facts(self, kind: str, choices: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.model, "choices": choices}
 
 
 def usage_of(usage: CanonicalUsage) -> dict[str, Any]:
@@ -571,50 +610,6 @@ def usage_of(usage: CanonicalUsage) -> dict[str, Any]:
     }
 
 
-class Chunks(Struct, frozen=True, kw_only=True):
-    """The events of an answer that is streamed: `opening`, any number of `words` and `thought`s, `ending`."""
-
-    id: str
-    model: str
-    created: int
-    include_usage: bool = False
-
-    def opening(self) -> bytes:
-        """The first event: who speaks."""
-        return self._event({"role": "assistant", "content": ""})
-
-    def words(self, text: str) -> bytes:
-        """More of the answer."""
-        return self._event({"content": text})
-
-    def thought(self, text: str) -> bytes:
-        """What is done on the way to the answer. Clients that know the field show it apart; others pass it over."""
-        return self._event({"reasoning_content": text})
-
-    def ending(self, calls: Sequence[ToolCall], finish: Finish, usage: CanonicalUsage) -> bytes:
-        """The last events: calls of the client's tools, why the answer ends, and what it used."""
-        made = [self._event({"tool_calls": [{"index": at, **call}]}) for at, call in enumerate(calls)]
-        made.append(self._event({}, "tool_calls" if calls else finish))
-        if self.include_usage:
-            made.append(self._chunk([], usage_of(usage)))
-        return b"".join((*made, DONE))
-
-    def _event(self, delta: Mapping[str, Any], finish: Finish | None = None) -> bytes:
-        return self._chunk([{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}], None)
-
-    def _chunk(self, choices: Sequence[Mapping[str, Any]], usage: Mapping[str, Any] | None) -> bytes:
-        facts: dict[str, Any] = {
-            "id": self.id,
-            "object": "chat.completion.chunk",
-            "created": self.created,
-            "model": self.model,
-            "choices": choices,
-        }
-        if self.include_usage:
-            facts["usage"] = usage
-        return b"data: " + _json(facts) + b"\n\n"
-
-
 def model_facts(name: str, created: int) -> dict[str, Any]:
     """A model, as `/v1/models/NAME` tells of it."""
     return {"id": name, "object": "model", "created": created, "owned_by": "legato"}
@@ -622,7 +617,7 @@ def model_facts(name: str, created: int) -> dict[str, Any]:
 
 def model_list(names: Iterable[str], created: int) -> bytes:
     """The body of `/v1/models`."""
-    return _json({"object": "list", "data": [model_facts(name, created) for name in names]})
+    return written({"object": "list", "data": [model_facts(name, created) for name in names]})
 
 
 def sound(text: str) -> str:
@@ -630,7 +625,8 @@ def sound(text: str) -> str:
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 
-def _json(facts: Any) -> bytes:
+def written(facts: Any) -> bytes:
+    """Facts as JSON."""
     try:
         return fast.encode(facts)
     except UnicodeEncodeError:

@@ -287,15 +287,16 @@ def close_open_calls(conversation: Conversation, at: float) -> None:
         conversation.add(tool_result(call["id"], INTERRUPTED), at)
 
 
-async def take_results(conversation: Conversation, results: Mapping[str, str], at: float) -> bool:
-    """Give the calls that wait for the program behind the message their results, by call id, also those that it leaves
-    out. False: none of these calls waits."""
+async def take_results(conversation: Conversation, results: Mapping[str, str], event: str, at: float) -> bool:
+    """Give the calls that wait for the program behind the message of an event their results, by call id, also those
+    that it leaves out. False: none of these calls waits."""
     calls = open_calls(conversation)
     if not any(call["id"] in results for call in calls):
         return False
     for call in calls:
         text, origin = results.get(call["id"], NO_RESULT), f"the tool {call['function']['name']}"
-        conversation.add(await conversation.measured_aside(tool_result(call["id"], text, origin=origin)), at)
+        result = tool_result(call["id"], text, origin=origin, event=event)
+        conversation.add(await conversation.measured_aside(result), at)
     return True
 
 

@@ -33,7 +33,8 @@ class StoreHistories(Struct, frozen=True, kw_only=True):
 
     async def known(self, source: Source, events: Sequence[str]) -> int:
         key = self.rules.key(source)
-        if events and (await self.store.named(events[-1], [source.platform])).fates:
+        waiting = (await self.store.named(events[-1], [source.platform])).fates if events else ()
+        if any(each.item.key == key for each in waiting):
             return len(events)  # it may still wait in its lane
         best = 0
         for session in await self.store.sessions(key, _MOST_SEARCHED):
@@ -79,7 +80,11 @@ class StoreHistories(Struct, frozen=True, kw_only=True):
     def _measured(self, source: Source, messages: Sequence[Message]) -> list[Message]:
         """The messages as a transcript, with what must be known of each."""
         made = []
-        for message in paired(messages, Tally()):
+        whole = [*paired(messages, Tally())]
+        if messages and messages[-1].get("tool_calls"):  # what they came to is with the message that comes
+            last = max(at for at, each in enumerate(whole) if each.get("tool_calls"))
+            whole[last:] = messages[-1:]
+        for message in whole:
             facts = {"person": source.user} if message["role"] == "user" else {}
             if message["role"] == "tool":
                 message = noted(message, identifiers=identifiers.found(message))

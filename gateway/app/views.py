@@ -6,7 +6,7 @@ Everything here is what commands and `legato` in a shell show as text; it is ask
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from hashlib import sha256
@@ -35,6 +35,7 @@ from gateway.domain.adapter import Limits, MenuEntry
 from gateway.domain.chat import Inbound, KeptFile, Outbound, OutboundKind, OutboundState, Source
 from gateway.domain.memory import scope_of
 from gateway.domain.message import Message, is_summary, note_of, said_in, text_of
+from gateway.domain.place import names
 from gateway.domain.platform import Bubble, Stage
 from gateway.domain.reminder import next_moments
 from gateway.domain.session import Compaction, Session
@@ -278,6 +279,10 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         entries = [each.entry for each in self.runner.registry.commands]
         return [each for each in entries if admin or each.audience != "admins"]
 
+    def takes(self, source: Source) -> Collection[str]:
+        models = self._context(source).agents.metering.models
+        return models.plugins[models.home_of(source.platform, names(source)).provider].takes
+
     async def role(self, source: Source) -> Literal["reader", "person", "admin"]:
         ctx = self._context(source)
         if ctx.people.pairing.access.is_admin(source):
@@ -311,7 +316,7 @@ def _spoken(items: Sequence[InboxItem]) -> list[Said]:
 
 def _standing(rows: Sequence[Outbound]) -> list[Outbound]:
     """The rows, newest first, with those that edit an earlier one in its place, and without what nobody is to see."""
-    by_id = {row.id: row for row in rows if row.state not in _HIDDEN and (row.text.strip() or row.file is not None)}
+    by_id = {row.id: row for row in rows if row.state not in _HIDDEN and (row.text.strip() or row.file or row.returns)}
     for row in list(reversed(by_id.values())):  # oldest first: the last edit stands
         if row.edits in by_id:
             edited = by_id[row.edits]

@@ -6,7 +6,7 @@ operators; its caller makes sure that an admin asks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
@@ -193,6 +193,9 @@ class Views(Protocol):
 
     async def commands(self, source: Source) -> Sequence[MenuEntry]:
         """The commands that are theirs to give."""
+
+    def takes(self, source: Source) -> Collection[str]:
+        """The settings that can be chosen for one turn of theirs, by the names of Chat Completions."""
 
     async def role(self, source: Source) -> Literal["reader", "person", "admin"]:
         """A reader may look, a person may talk, too, and an admin may look inside."""

@@ -277,7 +277,7 @@ class Turns(Struct, kw_only=True):
         text, results = readable(said), dict(said.terms.results) if said.terms else {}
         long = "\n".join([text, *results.values()]) if results else text
         refusal = await conversation.too_long(long) if long.strip() else EMPTY
-        if results and not refusal and not await take_results(conversation, results, self.clock.now()):
+        if results and not refusal and not await take_results(conversation, results, said.event_id, self.clock.now()):
             refusal = NOT_WAITING
         if refusal:
             shown: list[tuple[OutboundKind, str]] = [("error", refusal)]

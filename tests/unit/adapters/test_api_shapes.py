@@ -6,21 +6,21 @@ from typing import Any
 import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
+from adapters.api.responses_shapes import read_response
 from adapters.api.shapes import (
     DONE,
     MOST_TOOLS,
-    Answer,
     ApiError,
     ChatRequest,
     Chunks,
     Piece,
     Turn,
     busy,
-    completion,
     model_list,
     no_key,
     read_chat,
 )
+from gateway.domain.chat import Returns
 from gateway.domain.message import ToolCall
 from gateway.domain.usage import CanonicalUsage
 
@@ -40,6 +40,7 @@ CALL: ToolCall = {
 }
 PDF = "data:application/pdf;base64,JVBERg"
 USAGE = CanonicalUsage(input_tokens=7, output_tokens=5, cache_read_tokens=3, reasoning_tokens=2)
+CALLS = Returns(finish="tool_calls", calls=(CALL,), usage=USAGE)
 
 
 def read(**fields: Any) -> ChatRequest:
@@ -323,24 +324,25 @@ def test_a_front_ends_own_errands_are_told_apart() -> None:
     assert not read().is_errand
 
 
+CHUNKS = Chunks(id="chatcmpl-1", model="legato", created=5, include_usage=True)
+
+
 def test_an_answer_is_what_openais_client_reads() -> None:
     """Words, calls and tokens of an answer in one piece."""
-    whole = ChatCompletion.model_validate_json(
-        completion(Answer(id="chatcmpl-1", model="legato", created=5, text="Good\ud83d day", usage=USAGE)), strict=True
-    )
+    whole = ChatCompletion.model_validate_json(CHUNKS.whole("Good\ud83d day", Returns(usage=USAGE)), strict=True)
     assert whole.choices[0].message.content == "Good? day"
     assert whole.choices[0].finish_reason == "stop"
     assert whole.usage is not None
     assert (whole.usage.prompt_tokens, whole.usage.completion_tokens, whole.usage.total_tokens) == (10, 5, 15)
-    calls = ChatCompletion.model_validate_json(completion(Answer(id="i", model="m", created=5, calls=[CALL])))
+    calls = ChatCompletion.model_validate_json(CHUNKS.whole("", CALLS))
     assert calls.choices[0].finish_reason == "tool_calls"
+    assert calls.choices[0].message.content is None
     assert calls.choices[0].message.model_dump()["tool_calls"][0]["function"] == CALL["function"]
 
 
 def test_a_stream_is_what_openais_client_reads() -> None:
     """The role first, words, calls, the end, the usage, and that it is done."""
-    chunks = Chunks(id="chatcmpl-1", model="legato", created=5, include_usage=True)
-    sent = chunks.opening() + chunks.thought("…") + chunks.words("Good") + chunks.ending([CALL], "stop", USAGE)
+    sent = CHUNKS.opening() + CHUNKS.thought("…") + CHUNKS.words("Good") + CHUNKS.ending("Good", CALLS)
     assert sent.endswith(DONE)
     events = [part.removeprefix(b"data: ") for part in sent.removesuffix(DONE).split(b"\n\n")[:-1]]
     read = [ChatCompletionChunk.model_validate_json(event) for event in events]
@@ -353,6 +355,118 @@ def test_a_stream_is_what_openais_client_reads() -> None:
     assert read[-1].choices == []
     assert read[-1].usage is not None
     assert read[-1].usage.total_tokens == 15
+
+
+RESPONSES: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    # npm's `ai` with @ai-sdk/openai
+    (
+        {
+            "input": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": [{"type": "input_text", "text": "How is it?"}]},
+                {"type": "reasoning", "id": "rs_1", "summary": []},
+                {"role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
+                {"type": "function_call", "call_id": "call_1", "name": "get_weather", "arguments": '{"town":"Bonn"}'},
+                {"type": "function_call_output", "call_id": "call_1", "output": "dry"},
+            ],
+            "tools": [{"type": "function", **WEATHER["function"], "strict": False}],
+            "tool_choice": {"type": "function", "name": "get_weather"},
+            "text": {"format": {"type": "json_schema", "name": "x", "schema": {"type": "object"}}, "verbosity": "low"},
+            "reasoning": {"effort": "low"},
+            "store": True,
+            "include": ["reasoning.encrypted_content"],
+        },
+        {
+            "system": "Be brief.",
+            "turns": (
+                Turn(role="user", text="How is it?"),
+                Turn(role="assistant", text="I look.", calls=(CALL,)),
+                Turn(role="tool", text="dry", call_id="call_1"),
+            ),
+            "tools": ({"type": "function", "function": {**WEATHER["function"], "strict": False}},),
+            "tool_choice": {"type": "function", "function": {"name": "get_weather"}},
+            "settings": {
+                "verbosity": "low",
+                "reasoning_effort": "low",
+                "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}},
+            },
+        },
+    ),
+    # n8n
+    (
+        {"input": "Hello", "instructions": "Be brief.", "max_output_tokens": 9, "stream": True, "temperature": 0.5},
+        {
+            "system": "Be brief.",
+            "turns": (Turn(role="user", text="Hello"),),
+            "settings": {"max_tokens": 9, "temperature": 0.5},
+            "stream": True,
+        },
+    ),
+    (
+        {
+            "input": [
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "input_image", "image_url": "data:image/png;base64,iVBORw=="},
+                        {"type": "input_file", "filename": "a.pdf", "file_data": PDF},
+                    ],
+                }
+            ]
+        },
+        {
+            "turns": (
+                Turn(
+                    role="user",
+                    pieces=(
+                        Piece(
+                            kind="image",
+                            url="data:image/png;base64,iVBORw==",
+                            param="input[0].content[0].image_url.url",
+                        ),
+                        Piece(kind="document", url=PDF, name="a.pdf", param="input[0].content[1].file.file_data"),
+                    ),
+                ),
+            )
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("sent", "meant"), RESPONSES)
+def test_a_request_of_responses_is_one_of_chat_completions(sent: dict[str, Any], meant: dict[str, Any]) -> None:
+    """By other names."""
+    assert read_response({"model": "legato", **sent}) == (ChatRequest(model="legato", **meant), "")
+
+
+REFUSED_RESPONSES: list[tuple[dict[str, Any], str | None]] = [
+    ({"input": []}, "input"),
+    ({"input": 5}, "input"),
+    ({"input": [5]}, "input[0].type"),
+    ({"input": [{"type": "web_search_call"}]}, "input[0].type"),
+    ({"input": [{"role": "robot", "content": "x"}], "instructions": "y"}, "input[0].role"),
+    ({"input": "x", "instructions": 5}, "instructions"),
+    ({"input": [{"type": "function_call_output", "call_id": "c", "output": "x"}]}, "input[0].tool_call_id"),
+    ({"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]},
+     "input[0].content[0].file.file_id"),
+    ({"input": "x", "background": True}, "background"),
+    ({"input": "x", "conversation": "conv_1"}, "conversation"),
+    ({"input": "x", "previous_response_id": 5}, "previous_response_id"),
+    ({"input": "x", "max_output_tokens": 0}, "max_output_tokens"),
+    ({"input": "x", "text": []}, "text"),
+    ({"input": "x", "text": {"format": {"type": "grammar"}}}, "text.format.type"),
+    ({"input": "x", "tools": [{"type": "web_search"}]}, "tools[0].type"),
+    ({"input": "x", "tools": {}}, "tools"),
+    ({"input": "x", "tool_choice": {"type": "mcp"}}, "tool_choice"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("fields", "param"), REFUSED_RESPONSES)
+def test_what_responses_cannot_follow_is_refused_by_its_name_there(fields: dict[str, Any], param: str) -> None:
+    """As of Chat Completions."""
+    with pytest.raises(ApiError) as caught:
+        read_response({"model": "legato", **fields})
+    assert (caught.value.status, caught.value.param) == (400, param)
 
 
 def test_errors_tell_programs_what_to_do() -> None:

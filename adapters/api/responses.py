@@ -1,0 +1,96 @@
+"""`/v1/responses`. An id says where its answer stands, so a response can be gone on from, or referred to, for good."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+from aiohttp import web
+from msgspec import Struct
+
+from adapters.api.answers import Answer
+from adapters.api.chat import Chat, asked_in
+from adapters.api.desk import Asked
+from adapters.api.history import Exchange, hashed
+from adapters.api.responses_shapes import Reply, read_response
+from adapters.api.server import body_of
+from adapters.api.shapes import Wire, decoded, invalid
+from gateway.domain.chat import Source
+from gateway.runtime.structs import replace
+
+_ID: Final = re.compile(r"(?:resp|msg|fc)_([\w%-]{1,600})\.([\w-]{1,100})(?:\.(\d{1,3}))?", re.ASCII)
+_LOOKED_AT: Final = 500  # rows of a conversation
+
+
+class Responses(Struct, kw_only=True):
+    """Answers in OpenAI's Responses."""
+
+    chat: Chat
+
+    def routes(self) -> list[web.RouteDef]:
+        """What is served here."""
+        return [web.post("/v1/responses", self.respond)]
+
+    async def respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        """POST /v1/responses."""
+        chat = self.chat
+        key = await chat.server.caller(request)
+        data = decoded(await body_of(request, chat.clock))
+        wanted, before = read_response(data, loosely=True)
+        source = asked_in(request, key, wanted).source
+        wanted, before = read_response(await self._resolved(data, source))
+        chat.require(wanted.model)
+        asked = asked_in(request, key, wanted)
+        if before:
+            asked = await self._behind(asked, before)
+
+        def wire(answer: Answer) -> Wire:
+            return Reply(
+                id=f"resp_{quote(asked.source.thread or '', safe='-_')}.{answer.event}",
+                model=wanted.model,
+                created=int(chat.clock.now()),
+                before=before,
+                tools=wanted.tools,
+            )
+
+        return await chat.deliver(request, asked, wanted, wire)
+
+    async def _behind(self, asked: Asked, before: str) -> Asked:
+        """A message that goes on behind a response. Raises ApiError, StoreUnavailable."""
+        found = _ID.fullmatch(before)
+        source = replace(asked.source, thread=unquote(found[1])) if found else asked.source
+        if found is None or not await self.chat.desk.histories.known(source, [found[2]]):
+            text = "There is no such response of yours: send the whole conversation as `input` instead."
+            raise invalid("previous_response_id", text, "previous_response_not_found")
+        past = [Exchange(name=found[2])]
+        return replace(asked, source=source, name=hashed(found[2], asked.name), past=past)
+
+    async def _resolved(self, data: Mapping[str, Any], source: Source) -> Mapping[str, Any]:
+        """A request with what its references mean in their place. Raises ApiError, StoreUnavailable."""
+        items = data.get("input")
+        if not isinstance(items, list) or not any(map(_is_reference, items)):
+            return data
+        found = [
+            await self._referred(each, at, source) if _is_reference(each) else each for at, each in enumerate(items)
+        ]
+        return {**data, "input": found}
+
+    async def _referred(self, item: Mapping[str, Any], at: int, source: Source) -> Mapping[str, Any]:
+        named = _ID.fullmatch(str(item.get("id")))
+        if named is not None:
+            rows = await self.chat.desk.views.shown(replace(source, thread=unquote(named[1])), _LOOKED_AT)
+            for row in rows:
+                if row.answers == named[2] and row.kind in ("reply", "command"):
+                    calls = row.returns.calls if row.returns else ()
+                    if named[3] is None:
+                        return {"type": "message", "role": "assistant", "content": row.text}
+                    if int(named[3]) < len(calls):
+                        call = calls[int(named[3])]
+                        return {"type": "function_call", "call_id": call["id"], **call["function"]}
+        raise invalid(f"input[{at}].id", "There is no such item of yours: send it instead of a reference.", "not_found")
+
+
+def _is_reference(item: Any) -> bool:
+    return isinstance(item, dict) and item.get("type") == "item_reference"
