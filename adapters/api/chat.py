@@ -14,7 +14,7 @@ from adapters.api.answers import Answer
 from adapters.api.desk import Asked, Desk
 from adapters.api.history import exchanges, hashed
 from adapters.api.platform import NAME
-from adapters.api.server import Server, body_of
+from adapters.api.server import Server, body_of, parts_of
 from adapters.api.shapes import BEAT, ApiError, ChatRequest, Chunks, Wire
 from gateway.domain.adapter import ADMIN_ROLE
 from gateway.domain.chat import Outbound, Returns, Source
@@ -57,8 +57,9 @@ class Chat(Struct, kw_only=True):
     async def one(self, request: web.BaseRequest) -> web.StreamResponse:
         """GET /v1/models/NAME."""
         await self.server.caller(request)
-        self.require(request["model"])
-        return web.json_response(shapes.model_facts(request["model"], 0))
+        model = parts_of(request)["model"]
+        self.require(model)
+        return web.json_response(shapes.model_facts(model, 0))
 
     def require(self, model: str) -> None:
         """Raises ApiError unless the bot goes by this name."""

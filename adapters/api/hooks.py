@@ -19,7 +19,7 @@ from aiohttp import web
 from msgspec import Struct, field
 
 from adapters.api.platform import HookSettings
-from adapters.api.server import body_of
+from adapters.api.server import body_of, parts_of
 from adapters.api.shapes import ApiError
 from adapters.api.signing import Unsigned, check, data_in, names_of
 from adapters.api.templates import filled
@@ -47,7 +47,7 @@ class Hooks(Struct, kw_only=True):
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Take a delivery. Raises ApiError, StoreUnavailable."""
-        name = request["name"]
+        name = parts_of(request)["name"]
         if (hook := self.hooks.get(name)) is None:
             raise ApiError(404, "There is no such hook: adapters.api.hooks names them.")
         body = await body_of(request, self.clock, most=LARGEST)

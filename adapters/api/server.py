@@ -1,14 +1,14 @@
 """Judges requests, and leads each to its route.
 
 Routes are aiohttp's `RouteDef`, whose handlers are given a `BaseRequest`. A part of the path in braces, as in
-`/hook/{name}`, stands in `request["name"]`. A route judges by itself who asks; `caller` does it by key.
+`/hook/{name}`, stands in `parts_of(request)["name"]`. A route judges by itself who asks; `caller` does it by key.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, cast
 
@@ -28,6 +28,8 @@ _BODY: Final = 300.0  # seconds for a whole body
 _LAST_WORDS: Final = 1.0  # seconds for running requests at the end
 _LINGER: Final = 5.0  # seconds for reading the rest of a refused body, without which its answer would not arrive
 LARGEST: Final = 64_000_000  # bytes of a body
+
+_PARTS: Final[web.RequestKey[dict[str, str]]] = web.RequestKey("parts", dict)
 
 Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -86,8 +88,7 @@ class Server(Struct, kw_only=True):
         for method, pattern, answer in self._routes:
             if (found := pattern.fullmatch(request.path)) is not None:
                 if method == request.method:
-                    for name, value in found.groupdict().items():
-                        request[name] = value
+                    request[_PARTS] = found.groupdict()
                     return await answer(request)
                 there = True
         if there:
@@ -102,6 +103,12 @@ class Server(Struct, kw_only=True):
         if key is None:
             raise no_key()
         return key
+
+
+def parts_of(request: web.BaseRequest) -> Mapping[str, str]:
+    """The named parts of a request's path."""
+    parts: dict[str, str] = request[_PARTS]
+    return parts
 
 
 async def body_of(request: web.BaseRequest, clock: Clock, *, most: int = LARGEST) -> bytes:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 MOST: Final = 8_000  # characters of a text
 _MOST_OF_ONE: Final = 2_000  # characters of a value
-_PLACE: Final = re.compile(r"\{\{\s*([^{}]{1,200}?)\s*\}\}")
+_PLACE: Final = re.compile(r"\{\{\s*([^{}\s][^{}]{0,200}?)\s*\}\}")
 _CUT: Final = "…"
 _MISSING: Final = object()
 
