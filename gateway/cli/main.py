@@ -9,16 +9,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from copy import copy
 from datetime import date
-from functools import partial
+from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from typer.main import get_command_name
 from typer.models import CommandInfo
 
 from gateway import __version__
-from gateway.cli.access import access_app, keys_app
 from gateway.cli.printing import complain, show, show_rows
 from gateway.cli.program import (
     ConfigOption,
@@ -37,9 +37,6 @@ from gateway.cli.program import (
     told,
     words_of,
 )
-from gateway.cli.queues import dead_app, outbox_app
-from gateway.cli.skills import skills_app
-from gateway.cli.trajectories import trajectories_app
 from gateway.runtime.clock import SystemClock, SystemIds
 from gateway.runtime.errors import ConfigError
 from gateway.runtime.inside import name_gateway
@@ -756,23 +753,35 @@ def _check_address(name: str, url: str) -> None:
         misused(f"{name} {error.errors()[0]['msg'].removeprefix('Value error, ')}")
 
 
-app.add_typer(access_app, name="access")
-app.add_typer(keys_app, name="keys")
-app.add_typer(outbox_app, name="outbox")
-app.add_typer(dead_app, name="dead")
-app.add_typer(skills_app, name="skills")
-app.add_typer(trajectories_app, name="trajectories")
+# Groups of commands, by their names, with the modules that have them.
+_GROUPS: Final = {
+    "access": "access",
+    "keys": "access",
+    "outbox": "queues",
+    "dead": "queues",
+    "skills": "skills",
+    "trajectories": "trajectories",
+}
 
 
 def program(arguments: Sequence[str]) -> typer.Typer:
-    """The program for a call of it. Of all commands it has the one that is named first, if there is one: to read the
-    parameters of all takes a twentieth of a start."""
+    """The program for a call of it. Of all commands it has the one that is named first, if there is one: to load and
+    read all of them takes a twentieth of a start."""
     named = [each for each in app.registered_commands if [each.name or _name_of(each)] == [*arguments[:1]]]
     if not named:
-        return app
+        return _whole()
     one = copy(app)
     one.registered_commands, one.registered_groups = named, []
     return one
+
+
+@cache
+def _whole() -> typer.Typer:
+    whole = copy(app)
+    whole.registered_groups = [*app.registered_groups]
+    for name, module in _GROUPS.items():
+        whole.add_typer(getattr(import_module(f"gateway.cli.{module}"), f"{name}_app"), name=name)
+    return whole
 
 
 def _name_of(command: CommandInfo) -> str:

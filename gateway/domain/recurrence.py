@@ -17,7 +17,6 @@ from math import inf
 from typing import Final, Literal, Protocol, Self, cast
 from zoneinfo import ZoneInfo, available_timezones
 
-from dateutil.rrule import rrulestr
 from msgspec import Struct
 
 from gateway.domain.wording import counted
@@ -406,7 +405,8 @@ class Timetable:
         """The moments by the calendar, each once: two local times in a gap are one moment."""
         newest = -inf
         try:
-            for local in rrulestr(str(self.rule), dtstart=self.start):
+            # By name: most conversations have no reminder that comes again.
+            for local in import_module("dateutil.rrule").rrulestr(str(self.rule), dtstart=self.start):
                 if (moment := utc_of(local, self.zone)) > newest:
                     yield moment
                     newest = moment

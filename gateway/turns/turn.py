@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from operator import itemgetter
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import structlog
 from msgspec import Struct, field
@@ -59,7 +60,6 @@ from gateway.runtime.structs import replace
 from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import MOST_ATTEMPTS, Beginning, Cap, InboxItem, ItemOutcome, Lease, TurnJournal
-from gateway.turns.delegated import HelperTurn
 from gateway.turns.growing import GrowingReply
 from gateway.turns.limits import STOPPED, TurnTime
 from gateway.turns.notices import Throttle
@@ -69,6 +69,9 @@ from gateway.turns.recorder import TurnRecorder
 from gateway.turns.reminded import reminded
 from gateway.turns.steering import NOT_FETCHED, Steering
 from gateway.turns.turn_files import TurnFiles
+
+if TYPE_CHECKING:
+    from gateway.turns.delegated import HelperTurn
 
 log = structlog.get_logger(__name__)
 
@@ -433,7 +436,8 @@ class Turns(Struct, kw_only=True):
             own = Cap(name="helper", account=item.inbound.event_id, limit=millionths(budget), resets_at=ends)
             metering = metering.within(*metering.beside, own)
         caller = await self.store.session(order.session, item.key.caller)
-        turn = HelperTurn(
+        # By name: most turns call no helper.
+        turn: HelperTurn = import_module("gateway.turns.delegated").HelperTurn(
             store=self.store,
             agents=self.agents,
             recorder=recorder,

@@ -19,7 +19,7 @@ import typer
 from gateway.agent import tools
 from gateway.agent.search import tool as search
 from gateway.app.plugins import all_commands
-from gateway.cli.main import app
+from gateway.cli import main
 from gateway.domain.chat import OutboundKind
 from tests.support.source_tree import ROOT, modules, name_of, parsed, project_files
 
@@ -98,7 +98,7 @@ def typed(path: Path) -> Iterator[str]:
 @functools.cache
 def program() -> Any:
     """The command `legato` with its subcommands; to put it together takes a while."""
-    return typer.main.get_command(app)
+    return typer.main.get_command(main.program([]))
 
 
 def missing(words: list[str]) -> str | None:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from gateway.app.orders import Order, leave, left
 from gateway.app.plugins import platforms
 from gateway.cli import send as sending
-from gateway.cli.main import app
+from gateway.cli.main import program
 from gateway.cli.trace import traced
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import ChatAddress
@@ -30,7 +30,7 @@ HERE = ChatAddress(platform="fake", chat="c")
 
 
 def legato(*arguments: str, given: str | bytes = "") -> Result:
-    return CliRunner().invoke(app, arguments, input=given)
+    return CliRunner().invoke(program(arguments), arguments, input=given)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from gateway.cli.main import app
+from gateway.cli.main import program
 from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
 from gateway.store.sqlite import SqliteStore
@@ -18,7 +18,7 @@ from tests.support.store_kit import outbound
 
 
 def legato(*arguments: str) -> Result:
-    return CliRunner().invoke(app, arguments)
+    return CliRunner().invoke(program(arguments), arguments)
 
 
 def on_store(path: Path, work: Callable[[Store], Awaitable[None]]) -> None:

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from typer.testing import CliRunner, Result
 
 from gateway.app.orders import Order, carry_out, dead_of, leave, left
-from gateway.cli.main import app
+from gateway.cli.main import program
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import DeliveryRefused
 from gateway.store.port import Store
@@ -26,7 +26,7 @@ pytest_plugins = ["tests.support.stores"]
 
 
 async def legato(*arguments: str) -> Result:
-    return await asyncio.to_thread(CliRunner().invoke, app, arguments)
+    return await asyncio.to_thread(CliRunner().invoke, program(arguments), arguments)
 
 
 @pytest.fixture

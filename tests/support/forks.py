@@ -379,7 +379,7 @@ def _warm_everything() -> None:
         for each in pkgutil.walk_packages(found.__path__, f"{package}."):
             if not each.name.endswith("__main__"):
                 importlib.import_module(each.name)
-    from gateway.cli.main import app
+    from gateway.cli.main import program
     from gateway.providers.catalog import PriceTable
     from gateway.runtime import connections, plugins, tokens
 
@@ -389,7 +389,7 @@ def _warm_everything() -> None:
     connections.trusting()
     plugins.installed("legato.providers")
     typer.main.get_command = functools.cache(typer.main.get_command)
-    typer.main.get_command(app)
+    typer.main.get_command(program([]))
     _freeze()
     gc.enable()
 
