@@ -23,7 +23,7 @@ from msgspec import DecodeError, Struct
 from msgspec.json import decode, encode
 
 from gateway.agent.workspace.folders import name_of
-from gateway.domain.chat import SessionKey, Source, one_line
+from gateway.domain.chat import SessionKey, Source, in_a_line
 from gateway.domain.wording import counted, lasting
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.errors import ToolError
@@ -31,6 +31,7 @@ from gateway.runtime.owners import private
 from gateway.runtime.structs import replace
 from gateway.runtime.tasks import Background, ended_before
 
+_LONGEST_NAME: Final = 100  # characters of a command by which it is named
 SEEN_AS: Final = "background"  # among the folders that are lent to a sandbox
 _AT_ONCE: Final = 3  # of a conversation
 _KEPT: Final = 10  # of a conversation, the newest
@@ -58,7 +59,7 @@ class Begun(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def name(self) -> str:
         """How it is named to people and models."""
-        return f"command {self.number} ({one_line(self.command)})"
+        return f"command {self.number} ({in_a_line(self.command, _LONGEST_NAME)})"
 
 
 class KeptOutput:

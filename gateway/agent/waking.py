@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from gateway.context.prompts import neutralise
 from gateway.domain.adapter import Event
-from gateway.domain.chat import ENDED, EVENT, Inbound, SessionKey, Source, one_line
+from gateway.domain.chat import ENDED, EVENT, Inbound, SessionKey, Source, in_a_line, one_line
 from gateway.domain.message import Message, note_of, user
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ToolError
@@ -51,7 +51,7 @@ class Waking(Struct, frozen=True, kw_only=True):
         """Have a conversation go on, once for each `cause`, which names what ended among all that ever will. `what` is
         the short line that the person of `source` sees and the model reads: "the command make test has ended". `text`
         is what came of it, for the model: foreign words, whoever wrote them."""
-        line, now = one_line(what, _LONGEST_LINE), self.clock.now()
+        line, now = in_a_line(what, _LONGEST_LINE), self.clock.now()
         inbound = Inbound(
             event_id=f"{ENDED}{cause}",
             source=source,

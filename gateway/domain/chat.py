@@ -332,7 +332,12 @@ _LONGEST_NAME: Final = 100  # characters of a file's
 
 def one_line(name: str, most: int = _LONGEST_NAME) -> str:
     """A file's name as it may stand in a sentence: no line ends, brackets, quotes or control characters."""
-    shown = "".join(character if character.isprintable() else " " for character in name.translate(_NO_QUOTES))
+    return in_a_line(name.translate(_NO_QUOTES), most)
+
+
+def in_a_line(words: str, most: int) -> str:
+    """Words of our own as they may stand in a sentence: no line ends or control characters."""
+    shown = "".join(character if character.isprintable() else " " for character in words)
     return " ".join(shown.split())[:most]
 
 

@@ -126,7 +126,7 @@ async def test_a_command_in_the_background_wakes_the_conversation_once_it_has_en
     model, config = FakeModel(scripted), configured(tmp_path)
     async with running(tmp_path, config=config, model=model, store=reopened()) as live:
         assert await live.ask("build it") == "it runs"
-        assert "command 1 (echo begun; until ( -e go );" in told(model)
+        assert "command 1 (echo begun; until [ -e go ];" in told(model)
         assert "runs since" in told(model)
         assert "command 1 (" in await live.ask("/status")
         tip = await live.tip()
