@@ -10,7 +10,6 @@ four times a second (`excess`): control groups would be exact, but few machines 
 
 from __future__ import annotations
 
-import asyncio
 import os
 import platform
 import subprocess
@@ -20,7 +19,6 @@ from contextlib import suppress
 from errno import EACCES, ENAMETOOLONG
 from functools import cache
 from itertools import islice
-from math import inf
 from pathlib import Path
 from shutil import disk_usage
 from typing import Final, Literal
@@ -180,14 +178,13 @@ async def run(
 ) -> program.ProgramResult:
     """Run a command in a sandbox to its end, or to the end of a limit. `hear` is given its whole output as it comes.
     Raises ToolError if the sandbox does not come to stand, and OSError if nothing can be started."""
-    limits = await asyncio.to_thread(_as_it_is, sandbox)
     ended = await program.run(
         argv(sandbox, command),
         folder=Path("/"),
         environment={"PATH": _PATH},  # process 1 of the sandbox shows it
         seconds=seconds,
         clock=clock,
-        watch=lambda pid: excess(pid, sandbox.folder, limits),
+        watch=lambda pid: excess(pid, sandbox.folder, sandbox.limits),
         hear=_after_start(hear) if hear else None,
     )
     output = f"{ended.output}\n"  # which was without its last line's end
@@ -318,15 +315,6 @@ def excess(pid: int, folder: Path, limits: Limits) -> str:
     if taken > limits.folder or files > limits.files:
         return f"the workspace may not grow beyond {limits.folder / 1e6:,.0f} MB or {limits.files:,} files: remove some"
     return "the disk of this machine is nearly full" if disk_usage(folder).free < _LEAST_FREE else ""
-
-
-def _as_it_is(sandbox: Sandbox) -> Limits:
-    """The limits of a command. A folder that is too large already may shrink, and not grow."""
-    limits = sandbox.limits
-    with suppress(OSError):
-        taken, files = _taken(sandbox.folder, inf, inf)
-        return replace(limits, folder=max(limits.folder, taken), files=max(limits.files, files))
-    return limits
 
 
 def _taken(folder: Path, enough: float, enough_files: float) -> tuple[int, int]:

@@ -193,9 +193,9 @@ class SandboxedShell:
         if arguments.get("background"):
             return await self._begun(arguments, context)
         async with self._room:
-            await before_command(self._workspaces, context)
+            limits = await before_command(self._workspaces, context)
             try:
-                told = await self._ended(arguments, context.session.key, self._seconds)
+                told = await self._ended(arguments, context.session.key, limits, self._seconds)
             finally:
                 remark = await after_command(self._workspaces, context)
         return "\n".join(filter(None, [told, remark]))
@@ -204,14 +204,15 @@ class SandboxedShell:
         self,
         arguments: Mapping[str, Any],
         key: SessionKey,
+        limits: Limits,
         seconds: float,
         hear: Callable[[bytes], None] | None = None,
     ) -> str:
         """Run a command to its end. Who hears its output is told without it."""
         command = _unseen(arguments)
-        box = self._sandbox(command, key)
         if hear is not None:
-            box = replace(box, limits=replace(box.limits, cpu=round(box.limits.processes * seconds)))
+            limits = replace(limits, cpu=round(limits.processes * seconds))
+        box = self._sandbox(command, key, limits)
         async with self._reach.led(box, ("/bin/sh", "-c", command), arguments.get("hosts", ())) as (led, argv, refused):
             ended = await sandbox.run(led, argv, seconds=seconds, clock=self._clock, hear=hear)
         told = _outcome(ended, seconds) if hear else _told(ended, seconds, self._redact)
@@ -223,10 +224,10 @@ class SandboxedShell:
         if context.source is None:
             raise ToolError("Nothing can run in the background here.")
         refuse_more(context.newest_first())
-        await before_command(self._workspaces, context)
+        limits = await before_command(self._workspaces, context)
 
         async def work(output: KeptOutput) -> str:
-            return await self._ended(arguments, key, self._background_seconds, output.add)
+            return await self._ended(arguments, key, limits, self._background_seconds, output.add)
 
         begun = await self._background.begin(key.caller, context.source, command, work)
         return BEGUN.format(name=begun.name, number=begun.number)
@@ -236,14 +237,14 @@ class SandboxedShell:
             raise ToolError("With `job`, `command` is read or end; without it, a command is run.")
         return await (self._background.told if word.strip() == "read" else self._background.end)(key, job)
 
-    def _sandbox(self, command: str, key: SessionKey) -> Sandbox:
-        most, seen = self._workspaces.settings, Lent(name=SEEN_AS, path=self._background.folder(key.caller))
+    def _sandbox(self, command: str, key: SessionKey, limits: Limits) -> Sandbox:
+        seen = Lent(name=SEEN_AS, path=self._background.folder(key.caller))
         return Sandbox(
             folder=self._workspaces.folder(key),
             lent=[seen, *(replace(each, write=each.write and _names(command, each)) for each in self._folders)],
             shown=[Lent(name=name, path=path) for name, path in self._skills()],
             variables=[("TZ", os.environ["TZ"])] if "TZ" in os.environ else (),
-            limits=Limits(folder=most.most_mb * 1_000_000, files=most.most_files),
+            limits=limits,
         )
 
 

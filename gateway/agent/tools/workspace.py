@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from gateway.agent.tools.base import ToolContext, ToolHost, schema
 from gateway.agent.workspace.folders import Workspaces
+from gateway.runtime.sandbox import Limits
 
 _WORK: Final = "gateway.agent.workspace.calls"
 _TEXT: Final = {"type": "string"}
@@ -78,10 +79,13 @@ patch = partial(
 )
 
 
-async def before_command(workspaces: Workspaces, context: ToolContext) -> None:
-    """Bring in what was sent, and look at the workspace that a command is about to change."""
+async def before_command(workspaces: Workspaces, context: ToolContext) -> Limits:
+    """Bring in what was sent, and look at the workspace that a command is about to change. Returns what it may hold:
+    one that holds too much already may shrink, and not grow."""
     workspace = await import_module(_WORK).opened(workspaces, context.session.key, context.files)
-    await asyncio.to_thread(workspace.begin, context.changes)
+    taken, files = await asyncio.to_thread(workspace.begin, context.changes)
+    most = workspaces.settings
+    return Limits(folder=max(most.most_mb * 1_000_000, taken), files=max(most.most_files, files))
 
 
 async def after_command(workspaces: Workspaces, context: ToolContext) -> str:

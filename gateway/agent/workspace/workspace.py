@@ -24,6 +24,7 @@ from gateway.runtime.structs import replace
 LARGEST: Final = 50_000_000  # bytes of a file that the tools read
 _DAY: Final = 86_400.0
 _MB: Final = 1_000_000
+_BLOCK: Final = 4_096  # bytes by which the disk may round up the size of a file
 
 FULL = (
     "The workspace is full: it has {size:,} of {most_size:,} MB in {count:,} of {most_count:,} files and folders. "
@@ -71,10 +72,12 @@ class Workspace(Struct, frozen=True, kw_only=True):
             finally:
                 self.versions.look()
 
-    def begin(self, turn: Turn) -> None:
-        """The turn lets a command run. `look` says that it has ended."""
+    def begin(self, turn: Turn) -> tuple[int, int]:
+        """The turn lets a command run. `look` says that it has ended. Returns the bytes that the disk may have given to
+        what is there, and the number of files and folders."""
         with self.versions.locked():
-            self.versions.begin(turn, self._kept_from(turn.at))
+            entries = self.versions.begin(turn, self._kept_from(turn.at)).entries
+        return sum(each.size + _BLOCK for each in entries.values()), len(entries)
 
     def look(self) -> str:
         """See what has changed. Returns a sentence where there is too much by now; else ""."""
