@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from gateway.domain.chat import ChatType, Inbound, Outbound, OutboundKind, Source
-from gateway.domain.terminal import REPLACEMENT, printable
+from gateway.domain.wording import REPLACEMENT, printable
 from gateway.runtime.structs import replace
 
 PLATFORM: Final = "console"

@@ -44,7 +44,7 @@ from adapters.console.screen import ReplyFlow
 from adapters.console.wrapping import Fragment, wrap
 from gateway.domain.adapter import Accept
 from gateway.domain.chat import ChatAddress, Inbound, Outbound, Source
-from gateway.domain.terminal import printable
+from gateway.domain.wording import printable
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.errors import Disconnected
 from gateway.runtime.structs import replace

@@ -20,7 +20,7 @@ from adapters.console.codec import MARKS, marked
 from adapters.console.rendering import LARGEST, Row, blocks, rows
 from adapters.console.wrapping import LONGEST, Cells, Fragment, breaks
 from gateway.domain.chat import OutboundKind
-from gateway.domain.terminal import printable
+from gateway.domain.wording import printable
 
 REWRITTEN: Final = "· (the answer changed; it goes on from here as it is now)\n"
 ANEW: Final = "· …\n"  # between what was said before a tool ran, or by an attempt that broke off, and what is said now

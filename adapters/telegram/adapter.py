@@ -19,11 +19,10 @@ from telegram.error import ChatMigrated, InvalidToken, TelegramError
 from telegram.warnings import PTBDeprecationWarning, PTBUserWarning
 
 from adapters.telegram import codec, drafts, failures
-from adapters.telegram.buttons import LONGEST_TOKEN, ButtonAnswers, keyboard
+from adapters.telegram.buttons import LONGEST_TOKEN, ButtonAnswers, keyboard, show
 from adapters.telegram.files import Downloads, upload
 from adapters.telegram.formatting import Rendered, caption, plain, render
 from adapters.telegram.limits import LIMITS, Silence, Spacing, draft_rates, in_group, preview_rates, rates
-from adapters.telegram.menu import show
 from adapters.telegram.migrated_chats import MigratedChats
 from adapters.telegram.platform import TelegramSettings
 from adapters.telegram.receiving import POLL_SECONDS, UNREADABLE, Receiver, ReceivingBot, poll

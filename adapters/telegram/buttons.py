@@ -1,4 +1,4 @@
-"""Buttons: how they are shown, and the answer to a press.
+"""Buttons: how they are shown, and the answer to a press; and the menu of commands.
 
 Telegram shows a press as under way until the bot answers it (https://core.telegram.org/bots/api#callbackquery), so
 each is answered, also one that means nothing here, and as soon as its update is stored.
@@ -7,16 +7,25 @@ each is answered, also one that means nothing here, and as soon as its update is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import structlog
-from telegram import Bot, InlineKeyboardButton, InlineKeyboardMarkup
+from telegram import (
+    Bot,
+    BotCommand,
+    BotCommandScope,
+    BotCommandScopeAllGroupChats,
+    BotCommandScopeAllPrivateChats,
+    BotCommandScopeChat,
+    InlineKeyboardButton,
+    InlineKeyboardMarkup,
+)
 from telegram.error import TelegramError
 
 from adapters.telegram.codec import press_id
 from adapters.telegram.updates import Update
-from gateway.domain.adapter import Accepted
+from gateway.domain.adapter import Accepted, MenuEntry
 from gateway.domain.chat import Button
 
 log = structlog.get_logger(__name__)
@@ -60,3 +69,38 @@ class ButtonAnswers:
         for task in self._answering:
             task.cancel()
         await asyncio.gather(*self._answering, return_exceptions=True)
+
+
+# -- the menu of commands ------------------------------------------------------------------------------
+
+
+log = structlog.get_logger(__name__)
+
+_MOST: Final = 100  # commands of one menu
+_IN_GROUPS: Final = ("everybody",)
+_BETWEEN_TWO: Final = ("everybody", "person")
+
+
+async def show(bot: Bot, entries: Sequence[MenuEntry], admins: Sequence[str]) -> None:
+    """Set the menus that are not as they should be. `admins`: user ids."""
+    for scope, menu in menus(entries, admins):
+        try:
+            if tuple(menu) != await bot.get_my_commands(scope=scope):
+                await bot.set_my_commands(menu, scope=scope)
+        except TelegramError as error:  # of an admin's own: they never wrote to the bot
+            log.info("menu_not_set", scope=scope.type, error=error.message)
+
+
+def menus(
+    entries: Sequence[MenuEntry], admins: Sequence[str]
+) -> Iterator[tuple[BotCommandScope, Sequence[BotCommand]]]:
+    """The menu of each scope that has one."""
+
+    def listed(*audiences: str) -> list[BotCommand]:
+        return [BotCommand(each.name, each.help) for each in entries if each.audience in audiences][:_MOST]
+
+    yield BotCommandScopeAllPrivateChats(), listed(*_BETWEEN_TWO)
+    yield BotCommandScopeAllGroupChats(), listed(*_IN_GROUPS)
+    if any(each.audience == "admins" for each in entries):
+        for admin in admins:
+            yield BotCommandScopeChat(chat_id=int(admin)), listed(*_BETWEEN_TWO, "admins")

@@ -13,7 +13,7 @@ from gateway.agent.overflow import NO_WAY_OUT, SWITCHED_OFF, TOO_LARGE_ALONE, re
 from gateway.agent.ports import Observer
 from gateway.context import feedback
 from gateway.context.engine import Outcome
-from gateway.domain.window import is_emergency
+from gateway.domain.usage import is_emergency
 from gateway.providers.base import ModelSpec
 from gateway.runtime.errors import ContextOverflow, OutputCapTooLarge, ProviderRejected, UserError
 from gateway.runtime.structs import replace

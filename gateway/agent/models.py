@@ -15,8 +15,7 @@ from gateway.agent.windows import LearnedWindows
 from gateway.context.state import Correction
 from gateway.domain.place import names_of, narrowest
 from gateway.domain.session import Session
-from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
-from gateway.domain.window import UNKNOWN_WINDOW
+from gateway.domain.usage import UNKNOWN_WINDOW, CanonicalUsage, LedgerEntry, Purpose
 from gateway.providers.base import (
     HasOneModel,
     ListsModels,

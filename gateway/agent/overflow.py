@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from gateway.domain.window import reserved_output
+from gateway.domain.usage import reserved_output
 from gateway.providers.base import Completed
 from gateway.runtime.errors import ContextOverflow, OutputCapTooLarge
 

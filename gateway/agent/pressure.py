@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 
 from gateway.agent.conversation import Conversation
-from gateway.domain.window import EMERGENCY, HYGIENE, LOGGED, TOLD
+from gateway.domain.usage import EMERGENCY, HYGIENE, LOGGED, TOLD
 from gateway.runtime.metrics import Histogram
 
 log = structlog.get_logger(__name__)

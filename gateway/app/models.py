@@ -15,8 +15,7 @@ from gateway.agent.models import Models
 from gateway.app.config import Config
 from gateway.app.plugins import providers
 from gateway.domain.speech import Transcriber
-from gateway.domain.usage import CanonicalUsage, Purpose
-from gateway.domain.window import UNKNOWN_WINDOW
+from gateway.domain.usage import UNKNOWN_WINDOW, CanonicalUsage, Purpose
 from gateway.providers.adapting import Adapting
 from gateway.providers.base import ModelSpec, Prices, Provider, Windows
 from gateway.providers.keyring import Keyring, has_more_than_a_key

@@ -10,7 +10,7 @@ from typing import TypeVar
 from msgspec.structs import asdict
 
 from gateway.cli.streams import write
-from gateway.domain.terminal import printable, printable_json
+from gateway.domain.wording import printable, printable_json
 
 T = TypeVar("T")
 

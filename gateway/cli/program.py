@@ -123,7 +123,7 @@ def log_to(settings: Config, file: Path | None, *, level: Literal["", "error"] =
 
 def teller(settings: Config) -> Callable[[str], None]:
     """Return what tells a sentence to who started the program, and to a service's journal."""
-    from gateway.domain.terminal import printable
+    from gateway.domain.wording import printable
     from gateway.runtime.logs import sentences
 
     say = sentences(settings.log.format)

@@ -23,7 +23,7 @@ from gateway.context.policy import CompressionSettings
 from gateway.context.state import Cooldown
 from gateway.context.summariser import PassOptions, Summariser
 from gateway.domain.message import Message
-from gateway.domain.window import UNKNOWN_WINDOW, is_emergency
+from gateway.domain.usage import UNKNOWN_WINDOW, is_emergency
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import CompressionFailed
 from gateway.runtime.redaction import Redact

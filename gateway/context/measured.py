@@ -21,7 +21,7 @@ from gateway.context.plan import Plan, make_plan, shortened, total_tokens
 from gateway.context.policy import EFFECTIVE_SAVING, CompressionSettings, budgets
 from gateway.context.state import Correction, Strikes
 from gateway.domain.message import Message
-from gateway.domain.window import UNKNOWN_WINDOW, reserved_output
+from gateway.domain.usage import UNKNOWN_WINDOW, reserved_output
 from gateway.runtime.tokens import TokenCounter
 
 NOTHING: Final = "Nothing to compress: too little stands before the newest messages, which stay as they are."

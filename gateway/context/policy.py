@@ -16,7 +16,7 @@ from msgspec import Struct
 from pydantic import Field
 
 from gateway.domain.settings import Contradiction, Count, Flag, Natural, Seconds, Section, Share, Text
-from gateway.domain.window import HYGIENE
+from gateway.domain.usage import HYGIENE
 from gateway.runtime.structs import replace
 
 HEAD_TOKENS: Final = 4_000

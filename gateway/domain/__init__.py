@@ -7,7 +7,7 @@
                    quoting         the lines before a person's words, such as "in reply to"
     conversations  session         a stretch of conversation (titles, expiry)
                    turn            the rules of turns
-                   window, usage   a model's room, and what a call used
+                   usage           what a call used, and a model's room
                    notes           what stands in for older turns
                    rule            what is to hold for good, by a message or by a command
                    memory          facts that outlive sessions
@@ -21,8 +21,7 @@
                    views           what a platform may read that shows the store
                    platform        the description of a package
     texts          settings        the kinds of values in config.yaml
-                   terminal        strangers' texts, safe to print
-                   wording         numbers and moments in sentences
+                   wording         numbers and moments in sentences, strangers' texts for a terminal
 
 `when/` reads a time as people write it, such as "tomorrow at nine".
 """

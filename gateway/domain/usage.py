@@ -1,4 +1,4 @@
-"""The usage and the cost of a model call."""
+"""The usage and the cost of a model call, and the size of a model's window."""
 
 from __future__ import annotations
 
@@ -102,3 +102,25 @@ class UsageTotal(Struct, frozen=True, kw_only=True):
             cost_usd=self.cost_usd + other.cost_usd,
             unpriced_calls=self.unpriced_calls + other.unpriced_calls,
         )
+
+
+# -- windows -------------------------------------------------------------------------------------------
+
+
+UNKNOWN_WINDOW: Final = 128_000  # tokens of a model that neither configuration, provider nor price table knows
+
+# Shares of the window, and the consequence of a prompt that reaches them.
+LOGGED: Final = 0.65  # the log says so
+TOLD: Final = 0.75  # the person is told
+HYGIENE: Final = 0.85  # the conversation is compacted before its next turn; the default of hygiene.threshold
+EMERGENCY: Final = 0.95  # the conversation is compacted, whatever holds automatic compaction back
+
+
+def reserved_output(context_length: int, max_output_tokens: int | None) -> int:
+    """Return the tokens of a window that are kept free for the answer."""
+    return max_output_tokens or min(8_192, context_length // 10)
+
+
+def is_emergency(prompt_tokens: int, context_length: int) -> bool:
+    """Say whether a prompt has reached the last mark of a window; never for a window of unknown size (0)."""
+    return context_length > 0 and prompt_tokens >= EMERGENCY * context_length

@@ -13,8 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from gateway.domain.message import Message, Original, ToolCall
-from gateway.domain.usage import CanonicalUsage
-from gateway.domain.window import UNKNOWN_WINDOW, reserved_output
+from gateway.domain.usage import UNKNOWN_WINDOW, CanonicalUsage, reserved_output
 from gateway.runtime.errors import ProviderError
 
 StopReason = Literal["stop", "tool_calls", "length", "refused"]

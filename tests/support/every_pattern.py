@@ -8,9 +8,8 @@ from unittest.mock import patch
 from gateway.runtime.redaction import Redactor, redactor
 from gateway.runtime.redaction.assignments import ASSIGNMENT, assigned
 from gateway.runtime.redaction.blocks import cut_keys, held_in_blocks
-from gateway.runtime.redaction.commands import COMMANDS
 from gateway.runtime.redaction.kinds import KINDS
-from gateway.runtime.redaction.named import NAMED
+from gateway.runtime.redaction.named import COMMANDS, NAMED
 from gateway.runtime.redaction.places import Span, folded
 
 ALL_KINDS = (*KINDS, *COMMANDS, *NAMED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from gateway.runtime.redaction.kind import Kind
+from gateway.runtime.redaction.places import Kind
 from gateway.runtime.redaction.plausible import (
     ends_mixed,
     ends_random,

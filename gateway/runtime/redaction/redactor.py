@@ -15,13 +15,11 @@ from msgspec import Struct
 
 from gateway.runtime.redaction.assignments import ASSIGNMENT, KEY, NAMES, assigned, value_of
 from gateway.runtime.redaction.blocks import cut_keys, held_in_blocks
-from gateway.runtime.redaction.commands import COMMANDS, DASH, OPTION, PASS
 from gateway.runtime.redaction.configured import SHORTEST_SECRET, Configured
 from gateway.runtime.redaction.encodings import decoded, halves, original
-from gateway.runtime.redaction.kind import IN_RUN, SHORTEST_RUN, Kind
 from gateway.runtime.redaction.kinds import KINDS
-from gateway.runtime.redaction.named import NAMED
-from gateway.runtime.redaction.places import MARK, Span, cut, folded, matches, places_of
+from gateway.runtime.redaction.named import COMMANDS, DASH, NAMED, OPTION, PASS
+from gateway.runtime.redaction.places import IN_RUN, MARK, SHORTEST_RUN, Kind, Span, cut, folded, matches, places_of
 
 Redact = Callable[[str], str]
 """Replaces every credential of a text: a `Redactor`, or a stand-in."""

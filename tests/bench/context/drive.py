@@ -16,7 +16,7 @@ from gateway.context.engine import ContextEngine
 from gateway.context.policy import CompressionSettings, budgets
 from gateway.context.window import Window, for_window
 from gateway.domain.message import Message, note_of, noted, text_of
-from gateway.domain.window import reserved_output
+from gateway.domain.usage import reserved_output
 from gateway.providers.base import ModelRequest
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.redaction import Redactor

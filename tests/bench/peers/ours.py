@@ -14,7 +14,7 @@ from typing import Any
 from gateway.context.compressor import Compressor
 from gateway.context.policy import CompressionSettings, budgets
 from gateway.domain.message import Message, text_of
-from gateway.domain.window import reserved_output
+from gateway.domain.usage import reserved_output
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.heap import collect_seldom
 from gateway.runtime.redaction import Redactor

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from adapters.console import codec
 from adapters.console.codec import Complaint, InputLine, LineSplitter, Request
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
-from gateway.domain.terminal import printable, printable_json
+from gateway.domain.wording import printable, printable_json
 from gateway.runtime.structs import replace
 
 any_text = st.text(st.characters(exclude_categories=()), max_size=60)

@@ -12,8 +12,7 @@ from gateway.agent.models import Calibration, Models
 from gateway.agent.overflow import MOST_ATTEMPTS, Remedy, remedy
 from gateway.agent.windows import LearnedWindows
 from gateway.domain.chat import SessionKey
-from gateway.domain.usage import CanonicalUsage
-from gateway.domain.window import UNKNOWN_WINDOW
+from gateway.domain.usage import UNKNOWN_WINDOW, CanonicalUsage
 from gateway.providers.base import ModelSpec, OfferedModel
 from gateway.providers.openai import PLUGIN
 from gateway.providers.plugin import ModelSettings

@@ -16,7 +16,7 @@ from gateway.context.policy import (
     summary_budget,
 )
 from gateway.context.state import Correction
-from gateway.domain.window import EMERGENCY, HYGIENE, LOGGED, TOLD, is_emergency, reserved_output
+from gateway.domain.usage import EMERGENCY, HYGIENE, LOGGED, TOLD, is_emergency, reserved_output
 
 PLAIN = CompressionSettings()
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.runtime.redaction.kind import IN_RUN, SHORTEST_RUN
 from gateway.runtime.redaction.kinds import KINDS
-from gateway.runtime.redaction.places import MARK
+from gateway.runtime.redaction.places import IN_RUN, MARK, SHORTEST_RUN
 from gateway.runtime.redaction.redactor import _NEEDED
 from tests.support.every_pattern import by_patterns
 from tests.support.hostile import LONGEST, within
