@@ -650,6 +650,11 @@ class ReportStore(ABC):
         """Sessions of a key (None: of all), newest first."""
 
     @abstractmethod
+    async def conversations(self, chat: SessionKey, limit: int) -> list[SessionKey]:
+        """The keys with sessions of a chat that has this key: that one and those of its threads, newest first, without
+        helpers. Redis reads the keys of a sixteenth of all sessions for it."""
+
+    @abstractmethod
     async def compactions(self, session_id: str) -> list[Compaction]:
         """The compactions that ended or opened this session, oldest first."""
 

@@ -12,6 +12,7 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message, assistant, note_of, noted, text_of, tool_result, user
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
 from gateway.domain.wording import utc
+from gateway.runtime.structs import replace
 from gateway.store.port import Store
 from gateway.store.records import Backlog, Opening, Patch, Pile, StepRecord
 from gateway.store.shared import text as searched
@@ -511,3 +512,21 @@ async def test_a_message_is_read_among_its_neighbours_by_its_own_key_alone(store
     assert await store.around(key("2"), ids[3], 1) == []
     for nobody in ("0", "7" * 20, "99p03"):
         assert await around(nobody, 3) == []
+
+
+async def test_the_conversations_of_a_chat_are_its_threads_and_nobody_elses(store: Store) -> None:
+    mine = [SessionKey(platform="test", chat="1", thread=thread) for thread in (None, "a", "b/c=d")]
+    others = [
+        SessionKey(platform="test", chat="1", thread="a", helper="h1"),
+        SessionKey(platform="test", chat="1", user="u"),
+        *(SessionKey(platform="test", chat=chat) for chat in ("11", "1/thread=a", "1%", "0")),
+        SessionKey(platform="tes", chat="1", thread="a"),
+    ]
+    for number, each in enumerate([*mine, *others, mine[1]]):
+        opening = Opening(session=replace(new_session(f"s{number}"), key=each), transcript=(user("hello"),))
+        assert await store.import_sessions([opening]) == [True]
+    newest = list(dict.fromkeys(each.key for each in await store.sessions(None, 99) if each.key in mine))
+    assert set(newest) == set(mine)
+    assert await store.conversations(key(), 9) == newest
+    assert await store.conversations(key(), 1) == newest[:1]
+    assert await store.conversations(key("2"), 9) == []

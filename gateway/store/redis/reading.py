@@ -112,6 +112,17 @@ async def sessions(wire: Wire, key: SessionKey | None, limit: int, offset: int =
     return await _sessions(wire, [(partition, session_id) for session_id in ids])
 
 
+async def conversations(wire: Wire, chat: SessionKey, limit: int) -> list[SessionKey]:
+    """The keys with sessions of a chat, its threads among them, newest first."""
+    partition, found, begin = partition_of_key(chat), dict[str, SessionKey](), 0
+    while ids := await wire.ask(partition, "ZREVRANGE", "sessions", str(begin), str(begin + _PAGE - 1)):
+        for text in await wire.ask_all((partition, ("HGET", f"session:{each}", "key")) for each in ids):
+            if text == chat.text or (text or "").startswith(f"{chat}/thread="):
+                found.setdefault(text, SessionKey.parse(text))
+        begin += len(ids)
+    return [key for key in found.values() if key.helper is None][:limit]
+
+
 async def rows(
     wire: Wire, address: ChatAddress | None, limit: int, states: Collection[OutboundState] = ()
 ) -> list[Outbound]:

@@ -843,6 +843,7 @@ class RedisStore(Store):
     # -- reading for people -----------------------------------------------------------------
 
     sessions = _reads(reading.sessions)
+    conversations = _reads(reading.conversations)
 
     async def compactions(self, session_id: str) -> list[Compaction]:
         asked = self._places.possible(session_id)

@@ -45,6 +45,17 @@ def listing(connection: apsw.Connection, key: SessionKey | None, limit: int, off
     return [SESSION.of_row(row) for row in rows]
 
 
+def conversations(connection: apsw.Connection, chat: SessionKey, limit: int) -> list[SessionKey]:
+    """The keys with sessions of a chat, its threads among them, newest first."""
+    rows = many(
+        connection,
+        "SELECT key FROM sessions WHERE (key = ?1 OR (key > ?1 || '/thread=' AND key < ?1 || '/thread>'))"
+        " AND instr(key, '/helper=') = 0 GROUP BY key ORDER BY max(seq) DESC LIMIT ?2",
+        (chat.text, limit),
+    )
+    return [SessionKey.parse(key) for (key,) in rows]
+
+
 def compactions(connection: apsw.Connection, session_id: str) -> list[Compaction]:
     """The compactions that ended or opened a session, oldest first."""
     rows = many(

@@ -593,7 +593,7 @@ class SqliteStore(Store):
     memory = _reads(remembering.memory)
 
     async def change_memory(self, change: MemoryChange) -> bool:
-        return await self._database.write(remembering.change_memory, change)
+        return await self._database.write_beside(remembering.change_memory, change)
 
     note_flushed = _writes(sessions.note_flushed)
 
@@ -768,6 +768,7 @@ class SqliteStore(Store):
     # -- reading for people -----------------------------------------------------------------
 
     sessions = _reads(reading.listing)
+    conversations = _reads(reading.conversations)
     compactions = _reads(reading.compactions)
 
     async def search(
