@@ -8,14 +8,14 @@ from collections.abc import Sequence
 import structlog
 from aiohttp import web
 
-from adapters.api import hooks
+from adapters.api import hooks, mcp
 from adapters.api.answers import Answers
 from adapters.api.chat import MODEL, Chat
 from adapters.api.desk import Desk
 from adapters.api.platform import ACCOUNT, LIMITS, NAME, ApiSettings
 from adapters.api.responses import Responses
 from adapters.api.server import Server
-from gateway.domain.adapter import Accept, Finding, KnowsKeys, Notebook, TakeEvent
+from gateway.domain.adapter import Accept, AnswersMcp, Finding, KnowsKeys, Notebook, TakeEvent
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.domain.platform import AdapterHost
 from gateway.domain.views import Histories, Inside, Views
@@ -43,6 +43,7 @@ class ApiAdapter:
         self.at = ""
         self.keys: KnowsKeys | None = None
         self.take_event: TakeEvent | None = None
+        self.mcp: AnswersMcp | None = None
         self.views: Views | None = None
         self.inside: Inside | None = None
         self.histories: Histories | None = None
@@ -67,17 +68,19 @@ class ApiAdapter:
 
     def _routes(self, server: Server, accept: Accept) -> Sequence[Sequence[web.RouteDef]]:
         """The routes of all that is served here; each subject has a file of its own that gives them."""
-        assert self.views is not None, "the gateway sets it"
         clock = self._host.clock
+        assert self.views is not None, "the gateway sets it"
         assert self.histories is not None, "the gateway sets it"
+        assert self.take_event is not None, "the gateway sets it"
+        assert self.mcp is not None, "the gateway sets it"
         desk = Desk(accept=accept, views=self.views, histories=self.histories, clock=clock, answers=self._answers)
         models = tuple(dict.fromkeys((MODEL, self._host.model)))
-        assert self.take_event is not None, "the gateway sets it"
         chat = Chat(server=server, desk=desk, clock=clock, models=models)
         return [
             chat.routes(),
             Responses(chat=chat).routes(),
             hooks.routes(self._settings.hooks, self.take_event, clock),
+            mcp.routes(server, clock, self.mcp),
         ]
 
     async def send(self, outbound: Outbound) -> str:

@@ -79,6 +79,7 @@ from gateway.domain.adapter import (
     LearnsNames,
     Limits,
     ShowsProposals,
+    SpeaksMcp,
     TakesEvents,
     TakesNotes,
     account_of,
@@ -118,6 +119,8 @@ if TYPE_CHECKING:
 
     from gateway.app.backup.schedule import DailyBackups
     from gateway.app.tracing import Tracing
+    from gateway.domain.chat import SessionKey
+    from gateway.domain.keys import Key
 
 _PAGE_SECONDS = 10.0  # for the text of one page of the web or one file; 100,000 rows of a table take three
 
@@ -184,6 +187,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         store=base.store, health=health, outbox=base.outbox, clock=base.clock, redact=base.redact, config=base.config
     )
     _show_store(base, commands, operator, parts.aside)
+    _speak_mcp(base, agents)
     watchdog = _watchdog(base, health, readers, parts.supervisor)
     close = [*closers, *base.close]
     models, toolbox = agents.metering.models, agents.sessions.toolbox
@@ -690,6 +694,29 @@ def _show_store(base: _Base, commands: CommandRunner, operator: OperatorView, as
         if isinstance(adapter, TakesHistories):
             histories = import_module("gateway.app.histories").StoreHistories
             adapter.histories = histories(store=base.store, rules=base.rules, counter=base.counter, clock=base.clock)
+
+
+def _speak_mcp(base: _Base, agents: Agents) -> None:
+    """Give the adapters that take MCP's requests what answers them. The library is loaded with the first one."""
+
+    async def answer(
+        key: Key, own: SessionKey, headers: Sequence[tuple[str, str]], body: bytes
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        served = await asyncio.to_thread(import_module, "gateway.app.mcp_server")
+        shelf = served.Shelf(
+            store=base.store,
+            memories=agents.sessions.memories,
+            search=agents.search,
+            redact=base.redact,
+            clock=base.clock,
+            ids=base.ids,
+        )
+        answered: tuple[int, Mapping[str, str], bytes] = await served.Answering(shelf=shelf)(key, own, headers, body)
+        return answered
+
+    for adapter in base.adapters.values():
+        if isinstance(adapter, SpeaksMcp):
+            adapter.mcp = answer
 
 
 def machine_zone() -> str:

@@ -161,18 +161,26 @@ def add_key(
     admin: Annotated[bool, typer.Option("--admin", help="Its holder may give admin commands.")] = False,
     front_end: Annotated[bool, typer.Option("--front-end", help="It may speak for people whom it names.")] = False,
     cap: Annotated[float | None, typer.Option(min=0.0, help="US dollars that its answers may cost in a day.")] = None,
+    person: Annotated[
+        str,
+        typer.Option("--for", metavar="PLATFORM:USER", help="Over MCP, see and write to this person's direct chat."),
+    ] = "",
     config: ConfigOption = None,
 ) -> None:
     """Make a key, and print it this once."""
+    from gateway.cli.importing import owner_named
     from gateway.domain.keys import Key
 
     async def look(store: Store) -> str:
         if admin and front_end:
             raise UserError("a front end's people cannot all be admins: leave out --admin or --front-end")
         key = Key(name=name, front_end=front_end, admin=admin, cap=cap, made_at=SystemClock().now())
+        if person:
+            owner = await owner_named(store, person)
+            key = replace(key, chat=str(replace(owner.key, thread=None)), user=owner.user)
         return await _keys(store).add(key)
 
-    _make_store(config)
+    make_store(config)
     show(ask_store(config, look))
 
 
@@ -209,7 +217,7 @@ def _line(key: Key) -> str:
     return f"{key.name}: {what}{cap}, since {utc(key.made_at)[:10]}"
 
 
-def _make_store(config: Path | None) -> None:
+def make_store(config: Path | None) -> None:
     """Have a store, also before the first start."""
     from gateway.app.store import configured_store, make_folders
 

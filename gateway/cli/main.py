@@ -162,6 +162,29 @@ def send(
 
 
 @app.command()
+def mcp(
+    person: Annotated[
+        str,
+        typer.Option("--for", metavar="PLATFORM:USER", help="Whose direct chat it sees (default: this terminal's)."),
+    ] = "",
+    config: ConfigOption = None,
+) -> None:
+    """Serve MCP on the standard streams: another program searches what was said, keeps facts and sends texts.
+
+    The variable LEGATO_KEY may hold a key of `legato keys add`; then the server is for the person of that key.
+    """
+    from gateway.cli.access import make_store
+    from gateway.cli.serving_mcp import serve
+
+    secret = os.environ.get("LEGATO_KEY", "")
+    if secret and person:
+        misused("LEGATO_KEY says already whom this is for: leave out --for, or the variable")
+    settings = settings_of(config)
+    make_store(config)
+    ask_store(config, lambda store: serve(store, settings, secret, person, redactor(settings)))
+
+
+@app.command()
 def run(
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes on this host; more than one needs Redis.")] = 1,
     worker: Annotated[

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound
+from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound, SessionKey
 from gateway.domain.command import Parameter, Proposal
 
 if TYPE_CHECKING:
@@ -337,6 +337,22 @@ class AsksForKeys(Protocol):
     """Lets in whoever has a key. `keys` is None until it is set, before `run` is called."""
 
     keys: KnowsKeys | None
+
+
+class AnswersMcp(Protocol):
+    """Answers MCP's requests of the programs that have a key."""
+
+    async def __call__(
+        self, key: Key, own: SessionKey, headers: Sequence[tuple[str, str]], body: bytes
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """The status, headers and body of the answer to a POST. `own`: the chat of the key's own person."""
+
+
+@runtime_checkable
+class SpeaksMcp(Protocol):
+    """Hands on the requests of MCP's streamable HTTP. `mcp` is None until it is set, before `run` is called."""
+
+    mcp: AnswersMcp | None
 
 
 @runtime_checkable

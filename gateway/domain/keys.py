@@ -14,12 +14,16 @@ LONGEST_USER: Final = 256  # characters
 
 class Key(Struct, frozen=True, kw_only=True):
     """A key without its secret. `front_end`: it may speak for others, whom it names. `cap`: what all answers to it may
-    cost in a day, in US dollars; None: as much as the budgets allow. `made_at`: seconds since the epoch."""
+    cost in a day, in US dollars; None: as much as the budgets allow. `chat`: the direct chat whose words and facts its
+    programs see over MCP, as a session key's text, and `user` the platform's id of the person there; "": the key's own.
+    `made_at`: seconds since the epoch."""
 
     name: str
     front_end: bool = False
     admin: bool = False
     cap: float | None = None
+    chat: str = ""
+    user: str = ""
     made_at: float = 0.0
 
     @property

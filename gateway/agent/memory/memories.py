@@ -55,14 +55,12 @@ class Memories(Struct, frozen=True, kw_only=True):
     def edit(self, session: Session, source: Source, origin: str = "") -> Edit:
         """A step by which the message of `source` changes the memory of a session's scope. `origin`: of the new text,
         as a Fact has it."""
-        return Edit(
-            scope=scope_of(session.key, session.chat_type),
-            source=source,
-            now=self.clock.now(),
-            alone=is_alone(session.key, session.chat_type),
-            redact=self.redact,
-            origin=origin,
-        )
+        scope, alone = scope_of(session.key, session.chat_type), is_alone(session.key, session.chat_type)
+        return self.edit_of(scope, source, alone=alone, origin=origin)
+
+    def edit_of(self, scope: SessionKey, source: Source, *, alone: bool, origin: str = "") -> Edit:
+        """The same, of any scope; `alone`: it is one person's."""
+        return Edit(scope=scope, source=source, now=self.clock.now(), alone=alone, redact=self.redact, origin=origin)
 
     async def forget(self, scope: SessionKey, facts: Sequence[Fact], messages: Sequence[Source]) -> None:
         """Forget facts for good. Facts that they replaced go, too, and no flush learns them again from their own

@@ -35,7 +35,10 @@ class Arguments:
 
     def read(self, text: str) -> Mapping[str, Any]:
         """The arguments of a call, as the model wrote them. Raises ToolError with a sentence for the model."""
-        arguments = parsed(text)
+        return self.held(parsed(text))
+
+    def held(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments, held against the schema. Raises ToolError with a sentence for the model."""
         problems = self._problems(arguments)
         if problems and (filled := self._without_nothing(arguments)) != arguments:
             arguments, problems = filled, self._problems(filled)

@@ -48,6 +48,16 @@ class Around(Protocol):
     async def __call__(self, message_id: str, reach: int) -> Sequence[Found]: ...
 
 
+class LooksBack(Protocol):
+    """What the tools for earlier messages ask for."""
+
+    @property
+    def recall(self) -> Recall: ...
+
+    @property
+    def around(self) -> Around: ...
+
+
 class Files(Protocol):
     """The files of the caller's conversation."""
 

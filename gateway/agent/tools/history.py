@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from gateway.agent.tools.base import ToolContext, schema
+from gateway.agent.tools.base import LooksBack, schema
 from gateway.domain.message import handle, message_named, note_of, text_of
 from gateway.runtime.errors import ToolError
 from gateway.store.records import Found, Passage
@@ -51,7 +51,7 @@ class HistoryTool:
     def __init__(self, redact: Callable[[str], str]) -> None:
         self._redact = redact
 
-    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+    async def run(self, arguments: Mapping[str, Any], context: LooksBack) -> str:
         """Up to `limit` passages, best first: what was said, then results of tools."""
         words = arguments["words"]
         found = await context.recall(words, arguments.get("limit", RESULTS))
@@ -83,7 +83,7 @@ class HistoryReadTool:
     def __init__(self, redact: Callable[[str], str]) -> None:
         self._redact = redact
 
-    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+    async def run(self, arguments: Mapping[str, Any], context: LooksBack) -> str:
         """The message among its neighbours, oldest first, each with its time."""
         before, after = arguments.get("before", 4), arguments.get("after", 4)
         name = message_named(arguments["message"].strip())

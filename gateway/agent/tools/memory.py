@@ -12,7 +12,7 @@ from gateway.agent.tools.base import ToolContext, schema
 from gateway.domain.memory import LONGEST_FACT, Fact
 from gateway.runtime.errors import ToolError
 
-_MOST_RESULTS: Final = 20
+MOST_RESULTS: Final = 20
 _LONGEST_WORDS: Final = 1_000
 
 CHANGES: Final = ("add", "replace", "remove")
@@ -76,8 +76,8 @@ class MemoryTool:
                 return await memory.replace(_given(arguments, "fact"), _given(arguments, "text"))
             case "remove":
                 return await memory.remove(_given(arguments, "fact"))
-        facts = await memory.search(arguments.get("words", ""), _MOST_RESULTS)
-        return "\n".join(map(_line, facts)) or "Nothing is remembered of that."
+        facts = await memory.search(arguments.get("words", ""), MOST_RESULTS)
+        return "\n".join(map(fact_line, facts)) or "Nothing is remembered of that."
 
 
 def _given(arguments: Mapping[str, Any], name: str) -> str:
@@ -87,7 +87,8 @@ def _given(arguments: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def _line(fact: Fact) -> str:
+def fact_line(fact: Fact) -> str:
+    """A fact with its number, its day and whose words it is, for a model."""
     said = f"{day(fact.said_at, UTC)}: {flat(fact.text)}"
     said += f" [the words of {flat(fact.origin)}]" if fact.origin else ""
     if fact.is_current:
