@@ -9,7 +9,7 @@ from typing import Protocol
 from gateway.agent.conversation import Conversation
 from gateway.agent.running import Phase
 from gateway.agent.tools.base import Question
-from gateway.domain.approval import Verdict
+from gateway.domain.approval import Labels, Verdict
 from gateway.domain.message import Message
 from gateway.domain.session import Compaction
 from gateway.store.records import ToolIntent
@@ -74,3 +74,9 @@ class Questions(Protocol):
 
     async def answer(self, call: str) -> Verdict:
         """Wait for the decision and return it."""
+
+    async def put(
+        self, text: str, labels: Labels | None, choices: Sequence[str], said: str, said_as: str | None
+    ) -> tuple[Verdict, str]:
+        """Put a question in the middle of a call, and wait for the decision. Without `labels` it is answered in words,
+        which stand behind the decision."""

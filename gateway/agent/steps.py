@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,8 +19,9 @@ from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.agent.tools.outputs import OutputLimits, Outputs
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime, Traced, untraced
 from gateway.agent.waking import Waking
+from gateway.domain.approval import Labels, Verdict
 from gateway.domain.chat import NO_TERMS, Terms
-from gateway.domain.message import Message, ToolCall, note_of, tool_result
+from gateway.domain.message import Message, ToolCall, note_of, text_of, tool_result
 from gateway.domain.session import Session
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ToolError
@@ -203,6 +205,8 @@ class ToolSteps:
             reminders=self.reminders,
             wake=partial(self.waking.wake, session.key, self.caller.source),
             source=self.caller.source,
+            ask=None if self.helps else partial(self._ask, conversation, asyncio.Lock(), bool(asked)),
+            told=lambda text: self.observer.phase("running tools", tools=[text]),
             delegate=None if self.helps else partial(self._delegate, conversation),
             provenance=self._provenance,
             admin=self.caller.admin,
@@ -244,6 +248,20 @@ class ToolSteps:
         self.points("turn.tools_ran")
         await self.writer.record_step(conversation)
         self.points("turn.step_recorded")
+
+    async def _ask(
+        self,
+        conversation: Conversation,
+        one_by_one: asyncio.Lock,
+        asked: bool,
+        text: str,
+        labels: Labels | None,
+        choices: Sequence[str],
+    ) -> tuple[Verdict, str]:
+        async with one_by_one, self.observer.asking():
+            said = "" if asked else text_of(holder(conversation)).strip() or self.reply.standing_in()
+            said_as = await self.reply.set_aside() if said else None
+            return await self.questions.put(text, labels, choices, said, said_as)
 
     async def _delegate(self, conversation: Conversation, order: Order) -> str:
         if self._only is not None:  # a skill in use allows those who work for it no more

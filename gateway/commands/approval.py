@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from gateway.commands.base import CommandContext, command
 from gateway.domain.approval import Approval, Verdict
+from gateway.domain.command import Proposal
 from gateway.people.approvals import listed
 from gateway.runtime.errors import UserError
 
 _NONE = "Nothing waits for your yes or no here."
+_WORDS = "This question wants words: write them, or send /answer and your words."
 _TOO_NEW = "I asked this only as you wrote, so nothing was decided; read it, then answer again:\n{questions}"
 
 
@@ -29,6 +31,8 @@ async def _decide(ctx: CommandContext, verdict: Verdict) -> str:
     """Answer the one open question, the one with a number, or all of them."""
     approvals = ctx.people.approvals
     there = await approvals.answerable(ctx.inbound.source)
+    if verdict == "approved" and there and not (there := [each for each in there if not each.wants_words]):
+        raise UserError(_WORDS)
     if not there:
         return _NONE
     name = "approve" if verdict == "approved" else "deny"
@@ -55,4 +59,14 @@ def _chosen(argument: str, there: Sequence[Approval], name: str, user: str) -> S
     raise UserError(f"{unknown}Say which one, as in /{name} {there[0].number}, or /{name} all:\n{listed(there)}")
 
 
-COMMANDS = (approve, deny)
+async def _none(ctx: CommandContext) -> Sequence[Proposal]:
+    return ()
+
+
+@command("answer <text>", "While I work", "answer a tool's question", bypass=True, urgent=True, proposals=_none)
+async def answer(ctx: CommandContext) -> str:
+    """Answer in words; the buttons of a question with choices call it, too."""
+    return await ctx.people.approvals.answer_in_words(ctx.inbound.source, ctx.key, ctx.argument.strip())
+
+
+COMMANDS = (approve, deny, answer)

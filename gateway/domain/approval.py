@@ -15,6 +15,7 @@ _WORDS: Final[dict[str, Literal["approve", "deny"]]] = {"y": "approve", "yes": "
 
 Labels: TypeAlias = tuple[str, str]  # of the buttons: the yes, and the no
 LABELS: Final[Labels] = ("Approve", "Deny")
+WORDS: Final[Labels] = ("Answer", "Refuse")  # of a question that is answered in words
 
 
 class Approval(Struct, frozen=True, kw_only=True):
@@ -44,6 +45,11 @@ class Approval(Struct, frozen=True, kw_only=True):
     def is_open(self) -> bool:
         """Say whether nobody has decided yet."""
         return self.state == "open"
+
+    @property
+    def wants_words(self) -> bool:
+        """Say whether a yes is no answer to it."""
+        return self.labels == WORDS
 
     def may_be_answered_by(self, source: Source, *, admin: bool) -> bool:
         """Say whether this speaker may answer: in the approval's chat, the person it is bound to, or an admin."""

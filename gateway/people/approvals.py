@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from gateway.agent.tools.base import Question
 from gateway.delivery.outbox import Outbox
-from gateway.domain.approval import LABELS, Approval, Labels, Verdict, command_meant
+from gateway.domain.approval import LABELS, WORDS, Approval, Labels, Verdict, command_meant
 from gateway.domain.chat import Button, Inbound, Outbound, SessionKey, Source
 from gateway.people.access import Access
 from gateway.runtime.clock import Clock, Ids
@@ -39,6 +39,14 @@ DECIDED: Final[dict[Verdict, str]] = {
     "denied": "Denied.",
     "expired": "Nobody answered in time, so it was not done.",
 }
+ASKED_WORDS: Final = (
+    "{question}\n\nYour next message is the answer, or send /answer and your words; /deny{which} refuses. Without an "
+    "answer within {span} I take it as a no."
+)
+ANSWERED: Final = "Thank you, that is the answer."
+NO_WORDS: Final = "Nothing waits for your words here."
+_ANSWERS: Final = "answers"  # the folder of the words that answer questions, by token, until their turns have read them
+_LONGEST_LABEL: Final = 40  # characters
 WITHDRAWN: Final = "No longer needed: it was not done."
 NOT_YOURS: Final = "This is for somebody else; nothing was done."
 GONE: Final = "This question is not open any more, so this answer changed nothing."
@@ -82,8 +90,9 @@ class Approvals(Struct, kw_only=True):
         number: int,
         before: Sequence[Outbound],
         labels: Labels = LABELS,
+        choices: Sequence[str] = (),
     ) -> Approval:
-        """Store a question and show it, behind the rows `before`."""
+        """Store a question and show it, behind the rows `before`. `choices`: of one that is answered in words."""
         token, now = self.ids.new("a"), self.clock.now()
         which = f" {number}" if number > 1 else ""
         plain = number == 1 and item.inbound.source.chat_type == "direct"
@@ -92,9 +101,14 @@ class Approvals(Struct, kw_only=True):
             yes, no = (f"{word} ({label.lower()})" for word, label in zip((yes, no), labels, strict=True))
         how, span = f"{'Answer ' if plain else ''}{yes} or {no}", _span(self.seconds)
         text = question if self.unattended else ASKED.format(question=question, how=how, span=span)
+        refuse = Button(label=labels[1], token=f"deny {token}")
+        buttons: tuple[tuple[Button, ...], ...] = ((Button(label=labels[0], token=f"approve {token}"), refuse),)
+        if labels == WORDS:
+            text = ASKED_WORDS.format(question=question, which=which, span=span)
+            named = [(number, label[:_LONGEST_LABEL]) for number, label in enumerate(choices, 1)]
+            buttons = (*((Button(label=label, token=f"/answer {number}"),) for number, label in named), (refuse,))
         *first, last = self.outbox.rows(item, "question", text)
-        buttons = (Button(label=labels[0], token=f"approve {token}"), Button(label=labels[1], token=f"deny {token}"))
-        rows = [*before, *first, replace(last, buttons=(buttons,))]
+        rows = [*before, *first, replace(last, buttons=buttons)]
         asked = Approval(
             token=token,
             key=item.key,
@@ -170,17 +184,48 @@ class Approvals(Struct, kw_only=True):
         if command is None:
             return None
         there = await self.answerable(inbound.source)
-        return command if any(each.person == inbound.source.user for each in there) else None
+        return command if any(each.person == inbound.source.user and not each.wants_words for each in there) else None
 
     async def _command_in_reply(self, inbound: Inbound) -> str | None:
         """The command that a y or n stands for in a reply to the question itself; a reply to anything else is none."""
         word = command_meant(inbound.own or "") if inbound.kind == "message" and not inbound.attachments else None
         if word is None or inbound.reply_to is None:
             return None
-        there = {each.shown_as: each for each in await self.answerable(inbound.source)}
+        there = {each.shown_as: each for each in await self.answerable(inbound.source) if not each.wants_words}
         rows = await self.store.rows(inbound.source.address, list(there)) if there else []
         numbers = [there[row.id].number for row in rows if row.platform_message_id == inbound.reply_to]
         return f"{word} {numbers[0]}" if numbers else None
+
+    async def answer_in_words(self, source: Source, key: SessionKey, words: str) -> str:
+        """Answer the person's own question in words. Returns what became of it, as a sentence."""
+        if (asked := await self._wanting_words(source, key)) is None:
+            return NO_WORDS
+        await self.store.set_notes(_ANSWERS, {asked.token: words})
+        return await self.answer(asked, "approved", source)
+
+    async def takes(self, arrival: Arrival) -> bool:
+        """Take a message that waits behind a question for the answer to it in words. Say whether it was one."""
+        inbound = arrival.inbound
+        words = (inbound.text if inbound.own is None else inbound.own).strip()
+        if inbound.kind != "message" or inbound.attachments or not words:
+            return False
+        asked = await self._wanting_words(inbound.source, arrival.key)
+        if asked is None or self.came_before(inbound, asked):
+            return False
+        if not await self.store.amend(replace(arrival, inbound=replace(inbound, kind="withdrawn"))):
+            return False
+        await self.answer_in_words(inbound.source, arrival.key, words)
+        return True
+
+    async def _wanting_words(self, source: Source, key: SessionKey) -> Approval | None:
+        there = [each for each in await self.answerable(source) if each.wants_words and each.key == key]
+        return next((each for each in reversed(there) if each.person == source.user), None)
+
+    async def words(self, asked: Approval) -> str:
+        """The words with which a question was answered, which are forgotten."""
+        said = (await self.store.notes(_ANSWERS)).get(asked.token, "")
+        await self.store.set_notes(_ANSWERS, {asked.token: None})
+        return said
 
     def came_before(self, inbound: Inbound, approval: Approval) -> bool:
         """Say whether the person cannot have read the question before they wrote: they meant another one. In a
@@ -216,7 +261,7 @@ class Approvals(Struct, kw_only=True):
         if not behind or behind[0].inbound.source.user != approval.person:
             return False
         item, word = behind[0], _word(behind[0].inbound)
-        if word is None:
+        if word is None or approval.wants_words:
             return False
         told = await self.answer(approval, "approved" if word == "approve" else "denied", item.inbound.source)
         gone = Arrival(inbound=replace(item.inbound, kind="withdrawn"), key=item.key, at=item.accepted_at)
@@ -270,6 +315,20 @@ class TurnQuestions(Struct, kw_only=True):
         self._own.add(call)
         self._settings[call] = question.setting
         self.known[call] = await unbroken(asking)
+
+    async def put(
+        self, text: str, labels: Labels | None, choices: Sequence[str], said: str, said_as: str | None
+    ) -> tuple[Verdict, str]:
+        """Put a question in the middle of a call, behind the words that the model said before it, and wait: for one of
+        the two `labels`, or where there are none for words, one of the `choices` if there are any."""
+        approvals, number = self.approvals, len(self.known) + 1
+        call = f"asked/{number}"
+        before = await approvals.outbox.written(self.item, "remark", said, first_id=said_as) if said else []
+        self._own.add(call)
+        asking = approvals.ask(self.lease, self.item, call, text, number, before, labels or WORDS, choices)
+        self.known[call] = await unbroken(asking)
+        verdict = await self.answer(call)
+        return verdict, await approvals.words(self.known[call]) if verdict == "approved" and labels is None else ""
 
     async def answer(self, call: str) -> Verdict:
         """Wait until the question is decided, at the latest by its deadline."""
@@ -333,6 +392,8 @@ def _word(inbound: Inbound) -> Literal["approve", "deny"] | None:
 
 def _told(approval: Approval, verdict: Verdict, *, before: bool = False) -> str:
     """The sentence about a verdict, in the words of the question's buttons. `before`: it is not new."""
+    if approval.wants_words and verdict == "approved":
+        return ANSWERED
     if verdict == "expired" or approval.labels == LABELS:
         return (BEFORE if before else DECIDED)[verdict]
     return (CHOSEN_BEFORE if before else CHOSEN).format(label=approval.labels[verdict == "denied"])

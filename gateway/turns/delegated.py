@@ -29,7 +29,7 @@ from gateway.agent.waking import LONGEST, Waking
 from gateway.commands.runner import sentence_for
 from gateway.context.persisted import block
 from gateway.delivery.outbox import Outbox
-from gateway.domain.approval import Verdict
+from gateway.domain.approval import Labels, Verdict
 from gateway.domain.message import Message, assistant, text_of, user
 from gateway.domain.session import Session
 from gateway.runtime.clock import Clock
@@ -256,6 +256,11 @@ class _NobodyToAsk(Struct):
 
     async def answer(self, call: str) -> Verdict:
         raise ToolDenied(NOBODY_TO_ASK)
+
+    async def put(
+        self, text: str, labels: Labels | None, choices: Sequence[str], said: str, said_as: str | None
+    ) -> tuple[Verdict, str]:
+        return "denied", ""
 
 
 async def _unsteered(_: Conversation) -> None:

@@ -380,6 +380,8 @@ class Reception(Struct, kw_only=True):
     async def _while_busy(self, arrival: Arrival) -> None:
         """A message came while a turn runs: act by the busy mode, and say so now and then."""
         inbound = arrival.inbound
+        if inbound.command is None and await self.approvals.takes(arrival):
+            return
         if inbound.kind == "queue" or inbound.command is not None:
             # A person who is asked, and waits for the answer to a command, would wait for ever.
             if not await self._settles_questions(arrival):

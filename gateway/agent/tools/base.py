@@ -21,6 +21,7 @@ from gateway.agent.delegation import Order
 from gateway.agent.provenance import Kept, Provenance
 from gateway.agent.skills.catalogue import Skills
 from gateway.agent.workspace.folders import Turn, Workspaces, WorkspaceSettings
+from gateway.domain.approval import Labels, Verdict
 from gateway.domain.chat import KeptFile, Source
 from gateway.domain.memory import About, Fact
 from gateway.domain.message import Message
@@ -152,6 +153,13 @@ class Delegates(Protocol):
     async def __call__(self, order: Order) -> str: ...
 
 
+class AsksPerson(Protocol):
+    """Put a question to the caller in the middle of a call, and wait: for one of two `labels`, a yes and a no; or
+    without them for words, one of the `choices` if there are any. Returns the decision, and the words."""
+
+    async def __call__(self, text: str, labels: Labels | None, choices: Sequence[str]) -> tuple[Verdict, str]: ...
+
+
 class ToolContext(Struct, kw_only=True):
     """Everything that a call may use. A tool may change two things, which are stored with the step: it replaces the
     tuple `todos`, and `found`, the names of those `hidden` tools that are on offer from the next step on. And
@@ -167,6 +175,8 @@ class ToolContext(Struct, kw_only=True):
     wake: Wakes | None = None
     source: Source | None = None  # the person whom the turn answers
     delegate: Delegates | None = None
+    ask: AsksPerson | None = None
+    told: Callable[[str], None] = lambda _: None  # shows how far a call is, in a few words
     provenance: Provenance = field(default_factory=Provenance)  # of what the turn has read
     admin: bool = False  # whether the person whom the turn answers is one
     turn: str = ""  # the id of the item that the turn answers
