@@ -66,7 +66,8 @@ from gateway.app.store import configured_store
 from gateway.app.upkeep import Upkeep
 from gateway.app.views import OperatorView, StoreViews
 from gateway.app.watchdog import Watchdog
-from gateway.commands.base import CommandContext, Program
+from gateway.commands.base import CommandContext, CommandRegistry, Program
+from gateway.commands.mcp import prompt_commands
 from gateway.commands.runner import CommandRunner
 from gateway.context.compressor import Compressor
 from gateway.context.engine import ContextEngine
@@ -152,8 +153,11 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     base = _base(config, adapters, parts)
     agents, closers = _agents(base, parts)
     people = _people(base)
+    known = all_commands()
+    if agents.mcp.servers:
+        known = CommandRegistry(known.commands, partial(prompt_commands, agents.mcp))
     program = Program(
-        registry=all_commands(),
+        registry=known,
         chats=_chats_in_words(config),
         automatic=config.compression.enabled,
         started_at=base.clock.now(),
@@ -363,6 +367,7 @@ def _agents(base: _Base, parts: Parts) -> tuple[Agents, list[Callable[[], Awaita
         own=_own_places(config),
         clock=clock,
         redact=redact,
+        learn=redact.learn,
     )
     agents = Agents(
         sessions=sessions,

@@ -100,14 +100,15 @@ class Answer(Struct, frozen=True, kw_only=True):
     """The answer of a command, where a text is not enough.
 
     The model answers `then` as if a person had sent it, with `files` beside those of the command's own message; the
-    text is not shown. Everything in `conversation` that is not stored yet is stored with the answer. `again`: rows
-    that a command which bypasses its lane shows once more, under ids of their own. `choices`: commands that
-    buttons call.
+    text is not shown. `own`: the words of `then` that are the person's; None: all. Everything in `conversation` that is
+    not stored yet is stored with the answer. `again`: rows that a command which bypasses its lane shows once more,
+    under ids of their own. `choices`: commands that buttons call.
     """
 
     text: str = ""
     kind: OutboundKind = "command"
     then: str | None = None
+    own: str | None = None
     files: tuple[Attachment, ...] = ()
     conversation: Conversation | None = None
     again: tuple[Outbound, ...] = ()
@@ -204,16 +205,22 @@ _ALIKE: Final = 0.6  # of two names: a slip of the finger is understood, another
 
 
 class CommandRegistry:
-    """All commands by name and alias."""
+    """All commands by name and alias. `also` gives those that come and go; a name of the others is not theirs."""
 
-    def __init__(self, commands: Iterable[Command]) -> None:
+    def __init__(self, commands: Iterable[Command], also: Callable[[], Iterable[Command]] = tuple) -> None:
         self.commands = tuple(commands)
+        self._also = also
         self._by_name = {name: command for command in self.commands for name in (command.name, *command.aliases)}
         self._elsewhere = {name: command.name for command in self.commands for name in command.elsewhere}
 
     def get(self, name: str) -> Command | None:
         """The command of this name or alias."""
-        return self._by_name.get(name)
+        return self._by_name.get(name) or next((each for each in self.more if each.name == name), None)
+
+    @property
+    def more(self) -> Sequence[Command]:
+        """Return the present ones of those that come and go."""
+        return [each for each in self._also() if each.name not in self._by_name]
 
     def implied(self, item: InboxItem) -> CommandCall | None:
         """The command that a message calls without a slash, beside being answered."""
@@ -224,7 +231,8 @@ class CommandRegistry:
 
     def unknown(self, name: str) -> str:
         """One sentence for a command that does not exist, with the nearest one that does."""
-        near = difflib.get_close_matches(name, self._by_name, n=1, cutoff=_ALIKE)
+        known = [*self._by_name, *(each.name for each in self.more)]
+        near = difflib.get_close_matches(name, known, n=1, cutoff=_ALIKE)
         meant = self._elsewhere.get(name) or (near[0] if near else None)
         hint = f" Did you mean /{meant}?" if meant else ""
         return f"There is no command /{name[:40]}.{hint} /help all lists them."

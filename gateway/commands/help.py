@@ -30,7 +30,8 @@ async def help_(ctx: CommandContext) -> str:
         )
         return f"Just write to me. Commands begin with a slash:\n\n{daily}\n\n/help all lists the others."
     admin = ctx.people.pairing.access.is_admin(ctx.inbound.source)
-    commands = [each for each in ctx.program.registry.commands if admin or each.audience != "admins"]
+    known = (*ctx.program.registry.commands, *ctx.program.registry.more)
+    commands = [each for each in known if admin or each.audience != "admins"]
     blocks = ["Just write to me. Commands begin with a slash:"]
     for group in get_args(Group):
         own = [(_usage(command), _text(command)) for command in commands if command.group == group]

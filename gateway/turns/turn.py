@@ -218,7 +218,9 @@ class Turns(Struct, kw_only=True):
         answer = await self.commands.answer(item, call, self._held(recorder))
         if answer.then is not None:
             files = (*item.inbound.attachments, *answer.files)
-            return await self._converse(recorder, replace(item.inbound, text=answer.then, attachments=files))
+            return await self._converse(
+                recorder, replace(item.inbound, text=answer.then, own=answer.own, attachments=files)
+            )
         return Ending(outcome="answered", shown=[(answer.kind, answer.text)], conversation=answer.conversation)
 
     def _held(self, recorder: TurnRecorder) -> HeldLane:

@@ -61,7 +61,8 @@ async def test_a_server_on_http_that_dies(unused_tcp_port: int) -> None:
     ("status", "headers", "reason"),
     [
         (200, {"Content-Encoding": "gzip"}, "its answers are packed, which it was asked not to do"),
-        (401, {}, "it lets nobody in with these headers (HTTP 401)"),
+        (401, {}, "it wants a login; an admin of this bot sends /mcp login demo"),
+        (403, {}, "it lets nobody in with these headers (HTTP 403)"),
         (200, {}, "8 MB"),
         (307, {"Location": "/sk-in-the-path/mcp/"}, "Redirect to http://127.0.0.1:{port} not followed"),
     ],

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from gateway.agent.mcp.server import Hear, Link, Listing, ToolFacts
+from gateway.agent.mcp.server import Beside, Hear, Link, Listing, ToolFacts
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.runtime.errors import ToolError
 from tests.support.model import Changing
@@ -58,8 +58,8 @@ class _Link:
         self._server.changed()
         return Listing(tools=list(self._server.tools))
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        server = self._server
+    async def ask(self, method: str, params: Mapping[str, Any], beside: Beside) -> Mapping[str, Any]:
+        server, tool, arguments = self._server, params["name"], params["arguments"]
         server.running.append(tool)
         server.changed()
         try:

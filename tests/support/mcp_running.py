@@ -42,11 +42,12 @@ class Hasty(SystemClock):
 
 
 @asynccontextmanager
-async def real_server(port: int) -> AsyncIterator[asyncio.subprocess.Process]:
-    """The library's own server, on a port."""
+async def real_server(port: int, *issuer: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """The library's own server, on a port; with the address of an authorization server only for people who logged
+    in there."""
     quiet = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
-        sys.executable, str(REAL), str(port), stdin=quiet, stdout=quiet, stderr=quiet
+        sys.executable, str(REAL), str(port), *issuer, stdin=quiet, stdout=quiet, stderr=quiet
     )
     try:
         await eventually(lambda: _answers(port))
@@ -84,6 +85,7 @@ class Running:
 
     def __init__(self, settings: McpServerSettings, clock: Clock | None = None, connect: Connect | None = None) -> None:
         self.toolbox, self.files = Toolbox(), KeptFiles()
+        self.told: list[str] = []
         self.servers = McpServers(
             settings={"demo": settings},
             toolbox=self.toolbox,
@@ -101,7 +103,7 @@ class Running:
 
     async def call(self, tool: str, **arguments: Any) -> str:
         """The model's call of a tool."""
-        context: Any = SimpleNamespace(files=self.files)  # a server's tool looks at nothing else
+        context: Any = SimpleNamespace(files=self.files, ask=None, told=self.told.append)  # all that it looks at
         found = self.offer.get(f"demo_{tool}")
         assert found is not None, self.offer.names
         result = await found.run(arguments, context)

@@ -3,6 +3,7 @@ read."""
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -13,7 +14,7 @@ import httpx2
 import mcp_types as types
 
 from gateway.agent.mcp.process import Line, TooLong, is_costly
-from gateway.agent.mcp.server import MOST_BYTES, UNSENT, ServerFailed
+from gateway.agent.mcp.server import LOG_IN, MOST_BYTES, UNSENT, LoginFailed, ServerFailed
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.domain.chat import one_line
 
@@ -28,38 +29,58 @@ OUTGROWN: Final = f"the answer has more than {MOST_BYTES // 1024 // 1024} MB or 
 STATUS: Final = "legato.status"  # under which an error holds the status of its answer
 
 
+def hush() -> None:
+    """Quieten the library, which writes a traceback for whatever a server does wrong, with what came from there."""
+    for logger in ("mcp", "client"):
+        logging.getLogger(logger).setLevel(logging.CRITICAL)
+
+
 class AddressClient(httpx2.AsyncClient):
     """A client that reads answers up to the limits, and says in plain words who answers nothing or refuses.
     `greeted`: there is a connection; from now on a refusal costs its request alone."""
 
     greeted = False
 
-    def __init__(self, settings: McpServerSettings) -> None:
+    def __init__(self, name: str, settings: McpServerSettings, auth: httpx2.Auth | None = None) -> None:
         super().__init__(
+            auth=auth,
             headers={**settings.headers, "accept-encoding": "identity"},  # nothing grows while it is unpacked
             timeout=httpx2.Timeout(_CONNECT, read=None),  # a call has its own limit, and may be silent meanwhile
         )
+        how = LOG_IN.format(server=name) if name and settings.may_log_in else ""
+        self._unknown = f"it wants a login; {how}" if how else ""
 
     async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
         if request.method == "DELETE":
             request.extensions["timeout"] = httpx2.Timeout(_GOODBYE).as_dict()
         asks = self.greeted and request.method == "POST"
         try:
-            response = _bounded(await super().send(request, **how))
-        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-            why = f"nobody answers at its url; see that it runs, and where ({error})"
+            response = bounded(await super().send(request, **how))
+        except (httpx2.TransportError, LoginFailed) as error:
+            if not (why := _unsent(request, error)):
+                raise
             if asks:
                 return _no(request, UNSENT, types.INTERNAL_ERROR, why)
             raise ServerFailed(why) from error
         if asks:
-            return await _read_refusal(response)
+            return await _read_refusal(response, self._unknown)
         if response.status_code in _NO_ENTRY:
             await response.aclose()
-            raise ServerFailed(_no_entry(response))
+            raise ServerFailed(_no_entry(response, self._unknown))
         return response
 
 
-def _bounded(response: httpx2.Response) -> httpx2.Response:
+def _unsent(request: httpx2.Request, error: httpx2.TransportError | LoginFailed) -> str:
+    """Why a request was certainly not sent, as a clause; "" if it may have been."""
+    if isinstance(error, LoginFailed):
+        return str(error)
+    if error.request is not request:
+        return f"nobody answers where one logs in ({error.request.url.host})"
+    unheard = isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)
+    return f"nobody answers at its url; see that it runs, and where ({error})" if unheard else ""
+
+
+def bounded(response: httpx2.Response) -> httpx2.Response:
     """Have an answer read up to the limits."""
     if response.headers.get("content-encoding", "identity") != "identity":
         raise ServerFailed("its answers are packed, which it was asked not to do")
@@ -69,7 +90,7 @@ def _bounded(response: httpx2.Response) -> httpx2.Response:
     return response
 
 
-async def _read_refusal(response: httpx2.Response) -> httpx2.Response:
+async def _read_refusal(response: httpx2.Response, unknown: str) -> httpx2.Response:
     """An answer that refuses a request, in the form that the library hands on whole: with the status beside the words,
     and as the answer to that request, whatever number it bears. Any other answer as it is."""
     kind = response.headers.get("content-type", "").lower()
@@ -87,7 +108,7 @@ async def _read_refusal(response: httpx2.Response) -> httpx2.Response:
     await response.aclose()
     status = response.status_code
     if status in _NO_ENTRY:
-        said = _no_entry(response)
+        said = _no_entry(response, unknown)
     elif error is not None:
         said = error.message
     else:
@@ -110,7 +131,10 @@ def _no(request: httpx2.Request, status: int, code: int, words: str) -> httpx2.R
     return httpx2.Response(400, json={"jsonrpc": "2.0", "id": None, "error": error}, request=request)
 
 
-def _no_entry(response: httpx2.Response) -> str:
+def _no_entry(response: httpx2.Response, unknown: str) -> str:
+    """Why nobody is let in; `unknown`: what to say to that where a login might help."""
+    if response.status_code == httpx2.codes.UNAUTHORIZED and unknown:
+        return unknown
     return f"it lets nobody in with these headers (HTTP {response.status_code})"
 
 

@@ -7,10 +7,11 @@ announced, and the library answers that it is not supported."""
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,22 +32,28 @@ from msgspec.json import Decoder
 from pydantic import TypeAdapter, ValidationError
 
 import gateway
-from gateway.agent.mcp.address import LONGEST_REFUSAL, OUTGROWN, STATUS, AddressClient
+from gateway.agent.mcp.address import LONGEST_REFUSAL, OUTGROWN, STATUS, AddressClient, hush
+from gateway.agent.mcp.elicitation import Elicitation
+from gateway.agent.mcp.login import Learn, Login
 from gateway.agent.mcp.process import ENDS, ServerProcess, TooLong, plainly
 from gateway.agent.mcp.sandboxed import in_sandbox
 from gateway.agent.mcp.server import (
     CUT_OFF,
     MOST_BYTES,
+    Beside,
     Event,
     Hear,
     LeftOut,
     Link,
     Listing,
+    PromptFacts,
     Refused,
     ServerFailed,
     ToolFacts,
 )
 from gateway.agent.mcp.settings import McpServerSettings
+from gateway.agent.mcp.tool_lists import login_file
+from gateway.agent.mcp.tools import resources_tool
 from gateway.domain.chat import one_line
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ToolError
@@ -71,7 +78,13 @@ _MOST_TOOLS: Final = 1_000
 _LONGEST_NAME: Final = 64  # characters of a tool's name, as people read it
 _CONTENT: Final = ("content", "structuredContent", "_meta", "isError")  # of a result
 _ANYTHING: Final = TypeAdapter[Any](Any)
-_CHANGED: Final = "notifications/tools/list_changed"
+_CHANGED: Final = frozenset(f"notifications/{each}/list_changed" for each in ("tools", "prompts", "resources"))
+_PROGRESS: Final = "notifications/progress"
+_PROGRESS_EVERY: Final = 1.0  # seconds: more of it is passed over
+_MOST_PROMPTS: Final = 50
+_MOST_PAGES: Final = 5  # of a list of prompts
+_LONGEST_TOLD: Final = 60  # characters of what a person reads beside other things
+_LISTS: Final = 5.0  # seconds for the lists of what is no tool
 _HEAD: Final = Decoder(_Head)
 _MOST_ASKED: Final = 300  # requests of a server
 _WITHIN: Final = 60.0  # so many seconds
@@ -89,19 +102,20 @@ _Write = MemoryObjectSendStream[SessionMessage]
 
 class Connector(Struct, frozen=True, kw_only=True):
     """Connects to servers: a `Connect`. `folder` has a folder for each server in a sandbox, none of which is lent
-    what is `own`, the gateway's; they reach their hosts by the `proxy`, or one of their own."""
+    what is `own`, the gateway's; they reach their hosts by the `proxy`, or one of their own. `learn` is told the
+    secrets of logins."""
 
     clock: Clock
     redact: Callable[[str], str]
     folder: Path = Path("mcp")
     own: Sequence[Path] = ()
     proxy: ForwardProxy | None = None
+    learn: Learn = lambda _: None
 
     @asynccontextmanager
     async def __call__(self, name: str, settings: McpServerSettings, hear: Hear) -> AsyncIterator[Link]:
         """A connection, which is closed by the task that opened it."""
-        for logger in ("mcp", "client"):  # the library's: it writes a traceback for whatever a server does wrong
-            logging.getLogger(logger).setLevel(logging.CRITICAL)
+        hush()
         reasons: list[str] = []  # why the connection was lost, also before anybody listens
 
         def heard(event: Event, why: str) -> None:
@@ -112,7 +126,9 @@ class Connector(Struct, frozen=True, kw_only=True):
         async with AsyncExitStack() as stack:
             client: AddressClient | None = None
             if settings.url:
-                client = await stack.enter_async_context(AddressClient(settings))
+                kept = login_file(self.folder, name)
+                login = Login(kept, settings, self.clock, self.learn) if settings.may_log_in else None
+                client = await stack.enter_async_context(AddressClient(name, settings, login))
                 read, write = await stack.enter_async_context(
                     streamable_http_client(settings.url, http_client=client, max_sse_event_size=MOST_BYTES)
                 )
@@ -125,10 +141,11 @@ class Connector(Struct, frozen=True, kw_only=True):
                 process = await ServerProcess.start(name, launch, clock=self.clock, redact=self.redact)
                 stack.push_async_callback(process.end)
                 read, write = await stack.enter_async_context(_streams(process, heard))
-            channel = _Channel(JSONRPCDispatcher(read, write), heard, self.clock, read.aclose)
+            channel = _Channel(name, JSONRPCDispatcher(read, write), heard, self.clock, read.aclose)
             session = await stack.enter_async_context(
                 ClientSession(
                     dispatcher=channel,
+                    elicitation_callback=channel.elicit,
                     client_info=types.Implementation(name="legato", version=gateway.__version__),
                 )
             )
@@ -162,13 +179,21 @@ class _Unread(dict[str, Any]):
 
 class _Channel:
     """The library's own traffic with a server, without what would cost more than itself: of a server's notifications
-    only the one that we heed, and of its list of tools those that are tools. `left_out`: the others."""
+    only those that we heed, and of its list of tools those that are tools. `left_out`: the others. `open`: the calls
+    that run."""
 
     def __init__(
-        self, inner: JSONRPCDispatcher[TransportContext], hear: Hear, clock: Clock, close: Callable[[], Awaitable[None]]
+        self,
+        name: str,
+        inner: JSONRPCDispatcher[TransportContext],
+        hear: Hear,
+        clock: Clock,
+        close: Callable[[], Awaitable[None]],
     ) -> None:
-        self._inner, self._hear, self._clock, self._close = inner, hear, clock, close
+        self.name = name
+        self._inner, self._hear, self.clock, self._close = inner, hear, clock, close
         self._asked, self._since = 0, clock.monotonic()
+        self.open: list[Beside] = []
         self.version = types.LATEST_PROTOCOL_VERSION
         self.left_out: list[LeftOut] = []
 
@@ -205,9 +230,18 @@ class _Channel:
         await self._inner.run(counted, on_notify, self._heed, task_status=task_status)
         self._hear("lost", "its connection is closed")
 
+    async def elicit(self, context: object, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
+        """Have the person of the call that runs asked; where several run, nobody knows whom."""
+        asking = [each for each in self.open if each.person is not None]
+        if len(asking) != 1:
+            return types.ErrorData(code=types.INVALID_REQUEST, message="Nobody can be asked: it is not clear who.")
+        question = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+        elicitation = Elicitation(server=self.name, beside=asking[0])
+        return types.ElicitResult.model_validate(await asking[0].within(partial(elicitation.ask, question)))
+
     async def _count(self) -> None:
         """Each answer waits until the server reads it, which a server that asks without an end may never do."""
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         if now - self._since > _WITHIN:
             self._asked, self._since = 0, now
         self._asked += 1
@@ -216,7 +250,7 @@ class _Channel:
             await self._close()
 
     def _heed(self, method: str, _: Mapping[str, Any] | None) -> bool:
-        if method == _CHANGED:
+        if method in _CHANGED:
             self._hear("changed", "")
         return True
 
@@ -249,8 +283,9 @@ class _SessionLink(Struct, frozen=True):
     remote: bool
 
     async def tools(self) -> Listing:
+        more, prompts = await self._beside_tools()
         if (able := self.session.server_capabilities) is None or able.tools is None:
-            return Listing()
+            return Listing(tools=more, prompts=prompts)
         self.channel.version = self.session.protocol_version or self.channel.version
         self.channel.left_out = []
         found: dict[str, ToolFacts] = {}
@@ -266,13 +301,38 @@ class _SessionLink(Struct, frozen=True):
             cursor = page.next_cursor or None
         if cursor not in passed:
             self.channel.left_out.append(LeftOut("whatever comes behind", f"{_MOST_TOOLS:,} tools are enough"))
-        return Listing(tools=list(found.values())[:_MOST_TOOLS], left_out=tuple(self.channel.left_out))
+        tools = [*[each for each in more if each.name not in found], *found.values()][:_MOST_TOOLS]
+        return Listing(tools=tools, left_out=tuple(self.channel.left_out), prompts=prompts)
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        request = types.CallToolRequest(params=types.CallToolRequestParams(name=tool, arguments=dict(arguments)))
+    async def _beside_tools(self) -> tuple[list[ToolFacts], list[PromptFacts]]:
+        """What a server has beside tools: a tool that reads its resources, if there are any, and prompts. What cannot
+        be read is left out."""
+        able, tools, prompts = self.session.server_capabilities, list[ToolFacts](), list[PromptFacts]()
+        with suppress(MCPError, ValidationError, TimeoutError):
+            async with self.channel.clock.limit(_LISTS):
+                if able and able.prompts:
+                    cursor = None
+                    for _ in range(_MOST_PAGES):
+                        page = await self.session.list_prompts(params=types.PaginatedRequestParams(cursor=cursor))
+                        prompts += map(_prompt, page.prompts)
+                        cursor = page.next_cursor
+                        if not cursor or len(prompts) >= _MOST_PROMPTS:
+                            break
+                if able and able.resources:
+                    there = (await self.session.list_resources()).resources
+                    if there or (await self.session.list_resource_templates()).resource_templates:
+                        tools.append(resources_tool(self.name))
+        return tools, prompts[:_MOST_PROMPTS]
+
+    async def ask(self, method: str, params: Mapping[str, Any], beside: Beside) -> Mapping[str, Any]:
+        async def told(progress: float, total: float | None, message: str | None) -> None:
+            beside.hear(_progress(progress, total, message))
+
+        request = types.Request[dict[str, Any], str](method=method, params={**params})
+        self.channel.open.append(beside)
         try:
             # Not `call_tool`, which checks a result against the server's own schema, patterns included.
-            result = await self.session.send_request(request, _ANYTHING)
+            result = await self.session.send_request(request, _ANYTHING, progress_callback=told)
         except MCPError as error:
             if any(words in error.error.message for words in (OUTGROWN, _EVENT_OUTGROWN)):
                 raise ToolError(f"The server {self.name} has done it, but {OUTGROWN}.") from None
@@ -281,7 +341,9 @@ class _SessionLink(Struct, frozen=True):
             raise self._refused(error) from None
         except ValidationError as error:
             raise ToolError(f"The answer of the server {self.name} cannot be read: {_words(error)}.") from None
-        return result.whole if isinstance(result, _Unread) else {}
+        finally:
+            self.channel.open.remove(beside)
+        return result.whole if isinstance(result, _Unread) else dict(result)
 
     async def alive(self) -> None:
         try:
@@ -324,6 +386,17 @@ def _facts(tool: types.Tool) -> ToolFacts:
     )
 
 
+def _prompt(prompt: types.Prompt) -> PromptFacts:
+    arguments = [(each.name, bool(each.required)) for each in prompt.arguments or ()]
+    told = one_line(prompt.description or prompt.title or "", _LONGEST_TOLD)
+    return PromptFacts(name=prompt.name, description=told, arguments=tuple(arguments))
+
+
+def _progress(done: float, total: float | None, message: str | None) -> str:
+    share = f"{done / total:.0%}" if total and 0 <= done <= total < inf else f"{done:g}" if isfinite(done) else ""
+    return one_line(" ".join(filter(None, (share, message))), _LONGEST_TOLD)
+
+
 def _words(error: MCPError | ValidationError) -> str:
     if isinstance(error, MCPError):
         return str(error.error.message)[:LONGEST_REFUSAL]
@@ -355,13 +428,22 @@ async def _receive(
 ) -> None:
     """Hand on the server's messages until it ends, as far as somebody waits for them or has to answer. Whatever else it
     prints is passed over."""
-    noise = 0
+    noise, last = 0, -_PROGRESS_EVERY
+
+    def due() -> bool:
+        nonlocal last
+        now = process.clock.monotonic()
+        if now - last < _PROGRESS_EVERY:
+            return False
+        last = now
+        return True
+
     async with received:
         try:
             async for line in process.lines():
                 head = None if isinstance(line, TooLong) else _head(line)
-                if head is not None and head.is_news:
-                    if head.method == _CHANGED:
+                if head is not None and head.is_news and not (head.method == _PROGRESS and due()):
+                    if head.method in _CHANGED:
                         hear("changed", "")
                     continue
                 message = (None if isinstance(line, TooLong) else _message(line)) or _refusal(line)

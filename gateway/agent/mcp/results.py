@@ -49,9 +49,18 @@ def read_answer(result: Mapping[str, Any]) -> Answer:
             pieces.append(piece if isinstance(piece, str) or files <= _MOST_FILES else _left_out(piece))
     pieces = [piece for piece in pieces if isinstance(piece, Enclosed) or piece.strip()]
     structured = result.get("structuredContent")
-    if structured is not None and not any(isinstance(piece, str) for piece in pieces):
+    if structured is not None and not any(isinstance(piece, str) and _says(piece, structured) for piece in pieces):
         pieces.append(json.dumps(structured, ensure_ascii=False))
     return Answer(pieces=tuple(pieces) or (EMPTY,), failed=result.get("isError") is True)
+
+
+def _says(text: str, structured: Any) -> bool:
+    """Say whether a text is the structured content, alone or as the `result` that a library puts around it."""
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        said = text
+    return said in (structured, structured.get("result") if isinstance(structured, Mapping) else structured)
 
 
 def _pieces(part: Any) -> Iterator[str | Enclosed]:
@@ -67,10 +76,19 @@ def _pieces(part: Any) -> Iterator[str | Enclosed]:
         else:
             yield _enclosed(resource.get("blob"), resource.get("mimeType"), _said(resource.get("uri")))
     elif kind == "resource_link":
-        told = [_said(part.get(name)) for name in ("uri", "name", "description")]
-        yield f"[link: {' · '.join(each for each in told if each)}]"
+        yield f"[link: {described_link(part)}]"
     else:
         yield "[something that cannot be shown here]"
+
+
+def described_link(part: Any) -> str:
+    """A resource, or a template of some, in one line: its uri first, by which it can be read."""
+    facts = part if isinstance(part, Mapping) else {}
+    told = [_said(facts.get(name)) for name in ("uri", "uriTemplate", "name", "title", "mimeType", "description")]
+    size = facts.get("size")
+    return " · ".join(
+        [*dict.fromkeys(each for each in told if each), *([f"{size:,} bytes"] if type(size) is int else [])]
+    )
 
 
 def _enclosed(data: Any, mime: Any, uri: str) -> str | Enclosed:

@@ -8,6 +8,7 @@ call fails at once. After a failure the owner waits, each time longer, and tries
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
@@ -17,11 +18,12 @@ import structlog
 from msgspec import Struct, field
 
 from gateway.agent.mcp.settings import McpServerSettings
+from gateway.agent.tools.base import AsksPerson
 from gateway.domain.wording import lasting
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ToolError
-from gateway.runtime.tasks import Background
+from gateway.runtime.tasks import Background, ended_before
 
 log = structlog.get_logger(__name__)
 
@@ -35,6 +37,8 @@ _SIGN_OF_LIFE: Final = 10.0  # seconds for a server that left a call without an 
 _REST: Final = 1.0  # seconds between two looks at a list that changes all the time
 _MOST_NAMED: Final = 5  # of the tools that are left out
 _LONGEST_REASON: Final = 300  # characters
+_TOLD_EVERY: Final = 1.0  # seconds between two looks at how far a call is
+FOR_PEOPLE: Final = 86_400.0  # seconds: longer than any question stands
 
 ABSENT: Final = "The server {server} cannot be used now; {then}. Go on without it, and say so if it was needed."
 BUSY: Final = "The server {server} has too much to do; try again later."
@@ -44,12 +48,18 @@ UNKNOWN: Final = (
 CUT_OFF: Final = f"The server {{server}} ended while this was running, {UNKNOWN}"
 UNSENT: Final = 0  # a request that found nobody
 MUTE: Final = "it does not answer any more"
+LOG_IN: Final = "an admin of this bot sends /mcp login {server}"
 
 Event = Literal["changed", "lost"]
+Ask = Callable[[], Awaitable[Mapping[str, Any]]]
 
 
 class ServerFailed(Exception):
     """A server cannot be used now; the text says why, as a clause without a full stop."""
+
+
+class LoginFailed(ServerFailed):
+    """The login at a server cannot be used, so nothing was sent."""
 
 
 class Refused(ToolError):
@@ -74,13 +84,23 @@ class Refused(ToolError):
 
 
 class ToolFacts(Struct, frozen=True, kw_only=True):
-    """A server's description of one of its tools. `schema`: of its arguments, as JSON."""
+    """A server's description of one of its tools. `schema`: of its arguments, as JSON. `reads`: it is no tool of the
+    server's, but stands for its resources."""
 
     name: str
     description: str = ""
     schema: object = None
     read_only: bool = False
     idempotent: bool = False
+    reads: bool = False
+
+
+class PromptFacts(Struct, frozen=True, kw_only=True):
+    """A server's description of one of its prompts. `arguments`: the names, each with whether it is required."""
+
+    name: str
+    description: str = ""
+    arguments: tuple[tuple[str, bool], ...] = ()
 
 
 class LeftOut(Struct, frozen=True):
@@ -95,6 +115,33 @@ class Listing(Struct, frozen=True, kw_only=True):
 
     tools: Sequence[ToolFacts] = ()
     left_out: Sequence[LeftOut] = ()
+    prompts: Sequence[PromptFacts] = ()
+
+
+class Beside(Struct, kw_only=True, eq=False):
+    """What a server says while a call of its runs. `told` hears how far it is; `person` puts a question to the person
+    of the call: both by the task that made the call. `asked` counts the questions; `refused` has what was not put to
+    the person, as clauses."""
+
+    told: Callable[[str], None] = lambda _: None
+    person: AsksPerson | None = None
+    asked: int = 0
+    refused: list[str] = field(default_factory=list)
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    progress: str = ""
+    questions: deque[tuple[Ask, asyncio.Future[Mapping[str, Any]]]] = field(default_factory=deque)
+
+    def hear(self, progress: str) -> None:
+        """Hear how far it is, from any task."""
+        self.progress = progress
+        self.news.set()
+
+    async def within(self, ask: Ask) -> Mapping[str, Any]:
+        """Have a question put by the task that made the call, from any task."""
+        answered: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
+        self.questions.append((ask, answered))
+        self.news.set()
+        return await answered
 
 
 class Link(Protocol):
@@ -103,16 +150,16 @@ class Link(Protocol):
     async def tools(self) -> Listing:
         """Everything that the server offers. Raises ServerFailed."""
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The result of `tools/call`, as JSON has it. A cancellation is told to the server. Raises ToolError,
-        and Refused where nobody knows yet whether the server refuses this call or whatever we ask."""
+    async def ask(self, method: str, params: Mapping[str, Any], beside: Beside) -> Mapping[str, Any]:
+        """The result of a request, as JSON has it. A cancellation is told to the server. Raises ToolError,
+        and Refused where nobody knows yet whether the server refuses this request or whatever we ask."""
 
     async def alive(self) -> None:
         """Return when the server answers anything. Raises ServerFailed, and Refused as `call` does."""
 
 
 Hear = Callable[[Event, str], None]
-"""Called by a connection: the list of tools has changed, or the connection is lost, with the reason."""
+"""Called by a connection: a list has changed, or the connection is lost, with the reason."""
 
 Connect = Callable[[str, McpServerSettings, Hear], AbstractAsyncContextManager[Link]]
 
@@ -120,8 +167,9 @@ Connect = Callable[[str, McpServerSettings, Hear], AbstractAsyncContextManager[L
 class _Call(Struct, eq=False):
     """`begun`: the server was asked. `again`: it waits for a second connection, or was made on it."""
 
-    tool: str
-    arguments: Mapping[str, Any]
+    method: str
+    params: Mapping[str, Any]
+    beside: Beside
     answer: asyncio.Future[Mapping[str, Any]]
     job: asyncio.Task[None] | None = None
     begun: bool = False
@@ -147,12 +195,12 @@ class _Heard(Struct, frozen=True):
 
 class McpServer(Struct, kw_only=True, eq=False):
     """One server. `load` gives the connector: the library is large, and is loaded when first needed. `offered` is
-    called with the server's tools. `failure`: why it cannot be used now; "" while it is used or started."""
+    called with what the server offers. `failure`: why it cannot be used now; "" while it is used or started."""
 
     name: str
     settings: McpServerSettings
     load: Callable[[], Awaitable[Connect]]
-    offered: Callable[[Sequence[ToolFacts]], None]
+    offered: Callable[[Listing], None]
     clock: Clock
     redact: Callable[[str], str]
     warns: bool = True  # whether the operator reads of failures in the log
@@ -168,6 +216,7 @@ class McpServer(Struct, kw_only=True, eq=False):
     _news: bool = False  # of a change of the list, in the queue
     _refused_ping: Refused | None = None  # on this connection
     _is_lost: bool = False  # this connection
+    _now: asyncio.Event = field(default_factory=asyncio.Event)  # the next attempt need not wait
     _queue: asyncio.Queue[_Call | _Heard] = field(default_factory=asyncio.Queue)
     _open: set[_Call] = field(default_factory=set)
     _backoff: Backoff = field(default_factory=lambda: Backoff(_FIRST_PAUSE, _LONGEST_PAUSE))
@@ -184,20 +233,43 @@ class McpServer(Struct, kw_only=True, eq=False):
         """The seconds to the next attempt."""
         return max(0.0, self._retry_at - self.clock.monotonic())
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The result of a call. Where the server cannot be used, the call fails at once; it waits for one that starts,
-        and for a second connection if the first turns out to be lost before the call was made. Raises ToolError."""
+    async def ask(self, method: str, params: Mapping[str, Any], beside: Beside | None = None) -> Mapping[str, Any]:
+        """The result of a request. Where the server cannot be used, it fails at once; it waits for one that starts, and
+        for a second connection if the first turns out to be lost before it was made. While a person is asked, time
+        does not count. Raises ToolError."""
         if self.failure:
             raise ToolError(self._absent())
         if len(self._open) >= _MOST_OPEN:
             raise ToolError(BUSY.format(server=self.name))
-        call = _Call(tool, arguments, asyncio.get_running_loop().create_future())
+        beside = beside or Beside()
+        call = _Call(method, params, beside, asyncio.get_running_loop().create_future())
+        call.answer.add_done_callback(lambda _: beside.news.set())
         self._open.add(call)
         self._queue.put_nowait(call)
+        seconds, told_until = self.settings.timeout, 0.0
         try:
-            return await call.answer
+            async with self.clock.limit(seconds) as limit:
+                while not call.answer.done():
+                    await beside.news.wait()
+                    beside.news.clear()
+                    if beside.progress and self.clock.monotonic() >= told_until:
+                        told_until = self.clock.monotonic() + _TOLD_EVERY
+                        beside.told(beside.progress)
+                    while beside.questions:
+                        ask, answered = beside.questions.popleft()
+                        limit.extend(FOR_PEOPLE)
+                        said = await ask()
+                        limit.extend(seconds)
+                        if not answered.done():
+                            answered.set_result(said)
+                return call.answer.result()
+        except TimeoutError:
+            raise ToolError(f"The server {self.name} did not answer within {seconds:g} seconds.") from None
         finally:
             self._open.discard(call)
+            for _, answered in beside.questions:
+                answered.cancel()
+            call.answer.cancel()
             if call.job is not None:
                 call.job.cancel()
 
@@ -222,7 +294,16 @@ class McpServer(Struct, kw_only=True, eq=False):
             self._fail_open_calls(was_ready)
             self.settled.set()
             self._warn(pause)
-            await self.clock.sleep(pause)
+            await ended_before(partial(self.clock.sleep, pause), self._now)
+            self._now.clear()
+
+    async def begin_anew(self) -> None:
+        """Begin a new connection now, because a login came or went; return when that has succeeded or failed."""
+        self.settled.clear()
+        self._backoff.reset()
+        self._now.set()
+        self._hear(self._connection, "lost", "its login has changed")
+        await self.settled.wait()
 
     async def _connected(self) -> str:
         """Connect, and serve the connection to its end. Returns why it ended; raises anything."""
@@ -265,7 +346,7 @@ class McpServer(Struct, kw_only=True, eq=False):
         try:
             async with room:
                 call.begun = True
-                result = await link.call(call.tool, call.arguments)
+                result = await link.ask(call.method, call.params, call.beside)
         except Refused as refusal:
             await self._refused(link, call, refusal)
         except ToolError as error:
@@ -275,7 +356,9 @@ class McpServer(Struct, kw_only=True, eq=False):
                 jobs.start_once(self._look(link), name="look")
             raise
         except Exception as error:
-            log.warning("mcp_call_failed", server=self.name, tool=call.tool, error=self.settings.hidden(told(error)))
+            log.warning(
+                "mcp_call_failed", server=self.name, method=call.method, error=self.settings.hidden(told(error))
+            )
             call.fail(f"The server {self.name} failed to answer ({type(error).__name__}).")
         else:
             if not call.answer.done():
@@ -310,7 +393,7 @@ class McpServer(Struct, kw_only=True, eq=False):
             self.left_out = listing.left_out
             tell = log.warning if self.warns and self.left_out else log.info
             tell("mcp_tools_left_out", server=self.name, tools=[each.name for each in self.left_out[:_MOST_NAMED]])
-        self.offered(listing.tools)
+        self.offered(listing)
 
     async def _look(self, link: Link) -> None:
         """Find out whether a server that left a call without an answer, or refused it, still answers us."""
@@ -350,6 +433,8 @@ class McpServer(Struct, kw_only=True, eq=False):
 
     def _absent(self) -> str:
         then = f"the next attempt is in {lasting(max(1.0, self.pause))}" if self.pause else "it is being started again"
+        if LOG_IN.format(server=self.name) in self.failure:
+            then = self.failure
         return ABSENT.format(server=self.name, then=then)
 
     def _warn(self, pause: float) -> None:
@@ -364,3 +449,11 @@ def told(error: BaseException) -> str:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return str(error) if isinstance(error, ServerFailed) else f"{type(error).__name__}: {error}"
+
+
+async def reason_of(work: Awaitable[str]) -> str:
+    """What foreign work gives, or why it failed, in a few words."""
+    try:
+        return await work
+    except Exception as error:
+        return told(error)

@@ -7,23 +7,30 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from gateway.agent.mcp.server import Connect, McpServer, ToolFacts
+from gateway.agent.mcp.server import Connect, Listing, McpServer, PromptFacts
 from gateway.agent.mcp.settings import ANY, McpServerSettings
-from gateway.agent.mcp.tool_lists import ToolLists
+from gateway.agent.mcp.tool_lists import KeptList, ToolLists, login_file
 from gateway.agent.mcp.tools import made_safe, tools_of
 from gateway.agent.tools.base import Tool
 from gateway.agent.tools.offer import Toolbox
 from gateway.agent.tools.shell import lent_of
 from gateway.domain.adapter import Finding
+from gateway.domain.chat import one_line
 from gateway.domain.wording import counted, lasting
 from gateway.runtime.clock import Clock
+from gateway.runtime.errors import UserError
 from gateway.runtime.plugins import imported
 from gateway.runtime.tasks import Background
 
+if TYPE_CHECKING:
+    from gateway.agent.mcp.login import Attempt
+
 CONNECTOR: Final = "gateway.agent.mcp.connection:Connector"  # which loads the library
+_ATTEMPT: Final = "gateway.agent.mcp.login:Attempt"
 _WHAT: Final = "MCP server"
+LOGGED_IN: Final = "logged in"
 _LISTED: Final = 40  # tools
 _PATIENCE: Final = 5.0  # seconds that a turn waits for servers
 
@@ -31,17 +38,21 @@ _PATIENCE: Final = 5.0  # seconds that a turn waits for servers
 @dataclass(slots=True, kw_only=True)
 class McpServers:
     """The servers that are switched on. Their tools come to stand in the `toolbox`, those of the kept `lists` at once.
-    `connect` stands in for the library."""
+    `connect` stands in for the library; `learn` is told secrets, which `redact` takes out."""
 
     settings: Mapping[str, McpServerSettings]
     toolbox: Toolbox
     lists: ToolLists
     clock: Clock
     redact: Callable[[str], str]
+    learn: Callable[[Sequence[str]], None] = lambda _: None
     connect: Connect | None = None
     own: Sequence[Path] = ()  # what is lent to none in a sandbox
     servers: Sequence[McpServer] = field(init=False)
     offered: dict[str, Sequence[Tool]] = field(default_factory=dict)
+    prompts: dict[str, Sequence[PromptFacts]] = field(default_factory=dict)
+    _logins: dict[str, tuple[Attempt, asyncio.Task[None]]] = field(default_factory=dict)
+    _owners: Background = field(default_factory=Background)
 
     def __post_init__(self) -> None:
         for name, each in self.settings.items():
@@ -50,13 +61,12 @@ class McpServers:
 
     async def serve(self) -> None:
         """Keep all servers connected until this is cancelled; then end them."""
-        owners = Background()
         try:
             for server in self.servers:
-                owners.start(server.serve(), name=f"mcp {server.name}")
-            await owners.idle()
+                self._owners.start(server.serve(), name=f"mcp {server.name}")
+            await self._owners.idle()
         finally:
-            await owners.aclose()
+            await self._owners.aclose()
 
     async def first_tried(self) -> None:
         """Return when each server whose tools nobody knows has had its first attempt, or after a few seconds. One that
@@ -82,16 +92,75 @@ class McpServers:
             elif server.left_out:
                 yield server.name, f"used without the tools that cannot be read: {server.lacks}"
 
-    def _server(self, name: str, settings: McpServerSettings) -> McpServer:
-        known = made_safe(self.lists.read(name, settings.place))
+    # -- logins -----------------------------------------------------------------------------
 
-        def offered(facts: Sequence[ToolFacts]) -> None:
+    async def log_in(self, name: str) -> str:
+        """Begin a login, in the place of one that has begun. Returns the link for the person. Raises UserError."""
+        server = self._remote(name)
+        if name in self._logins:
+            self._logins.pop(name)[1].cancel()
+        kind = await asyncio.to_thread(imported, _ATTEMPT)
+        file = login_file(self.lists.folder, name)
+        attempt: Attempt = kind(path=file, settings=server.settings, clock=self.clock, learn=self.learn)
+        self._logins[name] = attempt, self._owners.start(attempt.run(), name=f"mcp login {name}")
+        return await attempt.given()
+
+    async def came_back(self, name: str, address: str) -> str:
+        """End a login with the address to which the person's browser was sent. Returns how the server is now. Raises
+        UserError."""
+        server = self._remote(name)
+        if name not in self._logins or self._logins[name][0].done.done():
+            raise UserError(f"No login at {name} is open, or it took too long: /mcp login {name} begins one.")
+        try:
+            await self._logins[name][0].came_back(address)
+        except UserError as error:
+            raise UserError(self.redact(str(error))) from None
+        await server.begin_anew()
+        return self._finding(server).detail
+
+    async def log_out(self, name: str) -> bool:
+        """Forget a login; whether there was one. Raises UserError."""
+        server, file = self._remote(name), login_file(self.lists.folder, name)
+        if known := file.exists():
+            file.unlink()
+            await server.begin_anew()
+        return known
+
+    def _remote(self, name: str) -> McpServer:
+        found = {each.name: each for each in self.servers if each.settings.may_log_in}
+        if name not in found:
+            raise UserError(
+                f"No MCP server {one_line(name, 24)} takes logins: "
+                + (
+                    f"those that may are {', '.join(found)}."
+                    if found
+                    else "none here has an address and no key of its own."
+                )
+            )
+        return found[name]
+
+    def states(self) -> Iterator[tuple[str, str]]:
+        """All servers, each with how it is, for people."""
+        troubled = dict(self.troubled())
+        for server in self.servers:
+            login = f", {LOGGED_IN}" if self._has_login(server) else ""
+            offers = f"offers {counted(len(self.offered[server.name]), 'tool')}{login}"
+            yield server.name, f"is {troubled[server.name]}" if server.name in troubled else offers
+
+    def _has_login(self, server: McpServer) -> bool:
+        return server.settings.may_log_in and login_file(self.lists.folder, server.name).exists()
+
+    def _server(self, name: str, settings: McpServerSettings) -> McpServer:
+        known = self.lists.read(name, settings.place)
+        known = KeptList(known.place, made_safe(known.tools), known.prompts)
+
+        def offered(listing: Listing) -> None:
             nonlocal known
-            safe = made_safe(facts)
+            safe = KeptList(settings.place, made_safe(listing.tools), [*listing.prompts])
             self._offer(server, safe)
             if safe != known:
                 known = safe
-                self.lists.write(name, settings.place, safe)
+                self.lists.write(name, safe)
 
         server = McpServer(
             name=name, settings=settings, load=self._load, offered=offered, clock=self.clock, redact=self.redact
@@ -120,6 +189,8 @@ class McpServers:
         missing = sorted({*server.settings.only, *server.settings.ask} - {ANY, *server.known})
         more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
         detail = f"{server.name}: {counted(len(names), 'tool')}: {', '.join(names[:_LISTED])}{more}"
+        if self._has_login(server):
+            detail = f"{detail}; {LOGGED_IN}"
         if server.left_out:
             detail += f"; left out, because they cannot be read: {server.lacks}"
         if missing:
@@ -129,11 +200,14 @@ class McpServers:
     async def _load(self) -> Connect:
         if self.connect is None:
             kind = await asyncio.to_thread(imported, CONNECTOR)
-            self.connect = kind(clock=self.clock, redact=self.redact, folder=self.lists.folder, own=self.own)
+            self.connect = kind(
+                clock=self.clock, redact=self.redact, folder=self.lists.folder, own=self.own, learn=self.learn
+            )
         return self.connect
 
-    def _offer(self, server: McpServer, facts: Sequence[ToolFacts]) -> None:
+    def _offer(self, server: McpServer, known: KeptList) -> None:
         origin = f"mcp:{server.name}"
-        tools = tools_of(server, facts, self.toolbox.taken(origin))
+        tools = tools_of(server, known.tools, self.toolbox.taken(origin))
+        self.prompts[server.name] = known.prompts
         self.toolbox.register(origin, tools)
         self.offered[server.name] = tools

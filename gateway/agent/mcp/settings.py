@@ -18,6 +18,7 @@ from gateway.domain.settings import (
     HttpUrl,
     Ident,
     Seconds,
+    Secret,
     Section,
     Text,
     Texts,
@@ -29,7 +30,7 @@ ANY: Final = "*"  # in a list of tools: every tool
 _NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,23}")
 _ADDRESS: Final = re.compile(r"(https?://)(?:[^/\s@]*@)?([^/\s?#'\"]+)[^\s'\"]*", re.IGNORECASE)
 _MORE: Final = "…"  # in the place of arguments
-_OF_PROCESS, _OF_ADDRESS = ("args", "env", "cwd", "sandbox"), ("headers",)
+_OF_PROCESS, _OF_ADDRESS = ("args", "env", "cwd", "sandbox"), ("headers", "client_id", "client_secret")
 _OF_SANDBOX: Final = ("folders", "hosts")
 
 
@@ -58,6 +59,11 @@ class McpServerSettings(Section):
     hosts: Hosts = Field((), description="hosts that it reaches from the sandbox, such as [api.example.org], or [*]")
     url: HttpUrl | None = Field(None, description="the address of a server that speaks streamable HTTP")
     headers: dict[str, Ident] = Field(default_factory=dict, description="further headers of each request")
+    client_id: Text | None = Field(
+        None, description="of the app that you registered for logins; null: Legato registers by itself"
+    )
+    client_secret: Secret | None = Field(None, description="of the same app, if it has one")
+    redirect: HttpUrl = Field("http://127.0.0.1:33418/", description="where a login ends; nobody needs to answer there")
     timeout: Seconds = Field(60, description="seconds that a call may take")
     start_timeout: Seconds = Field(30, description="seconds within which it must be ready")
     only: Texts = Field((), description="the tools that are used, by the server's names for them; empty: all")
@@ -77,11 +83,18 @@ class McpServerSettings(Section):
         for name in wrong:
             if getattr(self, name) and getattr(self, place):
                 yield (name, place), f"does not go with {place}"
+        if self.client_secret and not self.client_id:
+            yield ("client_secret", "client_id"), "needs client_id"
         if self.sandbox and self.cwd:
             yield ("cwd", "sandbox"), "does not go with sandbox: the program starts in a folder of its own"
         for name in _OF_SANDBOX:
             if getattr(self, name) and not self.sandbox:
                 yield (name, "sandbox"), "needs sandbox: true"
+
+    @property
+    def may_log_in(self) -> bool:
+        """Say whether a person may log in there: it has an address, and no key in its headers."""
+        return bool(self.url) and not any(name.lower() == "authorization" for name in self.headers)
 
     @property
     def place(self) -> str:

@@ -1,16 +1,22 @@
-"""A server's tools, as tools of the model."""
+"""A server's tools, as tools of the model, and the names under which the model calls them.
+
+A full name is the server's name, an underscore and the tool's own name. No server's name holds an underscore, so a
+full name tells its server, also while that is away. APIs take letters, digits, `_` and `-`, 64 at most.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import blake2s
 from typing import Any, Final
 
-from gateway.agent.mcp.naming import full_names
-from gateway.agent.mcp.results import read_answer
+from gateway.agent.mcp.results import described_link, read_answer
 from gateway.agent.mcp.schemas import OPEN, arguments_schema, described
-from gateway.agent.mcp.server import McpServer, ToolFacts
+from gateway.agent.mcp.server import FOR_PEOPLE, Beside, McpServer, ToolFacts
 from gateway.agent.tools.base import Result, Tool, ToolContext
 from gateway.agent.tools.shell import shown
 from gateway.runtime.errors import ToolError
@@ -21,6 +27,14 @@ _LONGEST_QUESTION: Final = 1_500  # characters: a person must be able to read al
 _LONGEST: Final = 1_000_000  # characters of an answer
 _MOST_SCHEMAS: Final = 200_000  # characters of all schemas of a server
 _MOST_SHOWN: Final = 4  # pictures of an answer
+NOT_PUT: Final = "[The server had a question for the person that was not put to them: {why}.]"
+RESOURCES: Final = "resources"
+NOTHING: Final = "There is nothing to read."
+_MOST_PAGES: Final = 5
+_MOST_LISTED: Final = 200
+_LONGEST_NAME: Final = 64
+_DIGITS: Final = 6  # of a digest
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _KEPT: Final = "[{what} {name}, {size:,} bytes: kept in this conversation; send_file shows it to the person]"
 
 
@@ -36,12 +50,18 @@ class McpTool:
     read_only: bool
     idempotent: bool
     brings: str
-    timeout: float
+    timeout: float = FOR_PEOPLE  # the server has its own, which does not count while a person is asked
+    reads: bool = False  # it stands for the server's resources
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> Result:
         """The server's answer. Pictures and other files in it are kept in the conversation; the first pictures are
         shown to the model."""
-        answer = read_answer(await self.server.call(self.own, arguments))
+        beside = Beside(told=lambda text: context.told(f"{self.name}: {text}"), person=context.ask)
+        if self.reads:
+            result = await read_resources(self.server, arguments)
+        else:
+            result = await self.server.ask("tools/call", {"name": self.own, "arguments": dict(arguments)}, beside)
+        answer = read_answer(result)
         pieces, pictures = list[str](), list[str]()
         for piece in answer.pieces:
             if isinstance(piece, str):
@@ -52,6 +72,7 @@ class McpTool:
             pieces.append(
                 _KEPT.format(what="picture" if piece.picture else "file", name=piece.name, size=len(piece.content))
             )
+        pieces += [NOT_PUT.format(why=why) for why in dict.fromkeys(beside.refused)]
         text = _bounded("\n\n".join(pieces))
         if answer.failed:
             raise ToolError(text)
@@ -113,7 +134,7 @@ def tools_of(server: McpServer, facts: Sequence[ToolFacts], taken: Collection[st
             "read_only": settings.trust and each.read_only,
             "idempotent": settings.trust and each.idempotent,
             "brings": f"the server {server.name}",
-            "timeout": settings.timeout,
+            "reads": each.reads,
         }
         asks, admins_only = settings.asks(own), settings.admins_only
         if asks or admins_only:
@@ -123,7 +144,58 @@ def tools_of(server: McpServer, facts: Sequence[ToolFacts], taken: Collection[st
     return made
 
 
+def resources_tool(server: str) -> ToolFacts:
+    """The tool that stands for a server's resources."""
+    told = f"List what the server {server} has to read; with a uri, read that."
+    properties = {"uri": {"type": "string", "description": "of one; without it they are listed"}}
+    return ToolFacts(
+        name=RESOURCES,
+        description=told,
+        schema={"type": "object", "properties": properties},
+        read_only=True,
+        idempotent=True,
+        reads=True,
+    )
+
+
+async def read_resources(server: McpServer, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A resource, or the list of all, as a result of a tool."""
+    if uri := arguments.get("uri"):
+        found = (await server.ask("resources/read", {"uri": str(uri)})).get("contents")
+        return (
+            {"content": [{"type": "resource", "resource": each} for each in found]} if isinstance(found, list) else {}
+        )
+    lines: list[str] = []
+    for kind in ("resources", "resourceTemplates"):
+        cursor: dict[str, Any] = {}
+        with suppress(ToolError):  # as a rule it has only one of them
+            for _ in range(_MOST_PAGES):
+                page = await server.ask("resources/list" if kind == "resources" else "resources/templates/list", cursor)
+                lines += map(described_link, page.get(kind) or ())
+                if not (at := page.get("nextCursor")):
+                    break
+                cursor = {"cursor": at}
+    more = [f"… and {len(lines) - _MOST_LISTED:,} more"] if len(lines) > _MOST_LISTED else []
+    return {"content": [{"type": "text", "text": "\n".join([*lines[:_MOST_LISTED], *more]) or NOTHING}]}
+
+
 def _bounded(text: str) -> str:
     if len(text) <= _LONGEST:
         return text
     return f"{text[:_LONGEST]}\n[… {len(text) - _LONGEST:,} more characters left out …]"
+
+
+def full_names(server: str, tools: Iterable[str], taken: Collection[str] = ()) -> dict[str, str]:
+    """Full names by the server's own names. A name that is changed, because it has other signs, is too long or is in
+    `taken`, gets digits that only the own name makes: so it does not depend on the other tools."""
+    names: dict[str, str] = {}
+    used = set(taken)
+    for own in sorted(set(tools)):
+        plain = f"{server}_{_UNSAFE.sub('_', own)}"
+        if plain != f"{server}_{own}" or len(plain) > _LONGEST_NAME or plain in used:
+            mark = blake2s(own.encode("utf-8", "replace"), digest_size=_DIGITS // 2).hexdigest()
+            plain = f"{plain[: _LONGEST_NAME - _DIGITS - 1]}_{mark}"
+        if plain not in used:  # two own names with one digest: the second is left out
+            names[own] = plain
+            used.add(plain)
+    return names

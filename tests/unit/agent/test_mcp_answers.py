@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.agent.mcp.naming import full_names
 from gateway.agent.mcp.process import is_costly
 from gateway.agent.mcp.results import EMPTY, Enclosed, read_answer
 from gateway.agent.mcp.schemas import OPEN, arguments_schema, described
 from gateway.agent.mcp.server import ToolFacts
-from gateway.agent.mcp.tools import made_safe
+from gateway.agent.mcp.tools import full_names, made_safe
 from tests.support.pictures import png
 
 PNG = png(2, 3)

@@ -58,7 +58,7 @@ class Served:
         return self.toolbox.offer((), ANYBODY, 10**6).names
 
     async def call(self, tool: str, **arguments: Any) -> str:
-        result = await self.server.call(tool, arguments)
+        result = await self.server.ask("tools/call", {"name": tool, "arguments": arguments})
         return str(result["content"][0]["text"])
 
     async def refused(self, tool: str) -> str:
@@ -330,7 +330,7 @@ def test_the_settings_of_a_server_show_what_check_shows() -> None:
 async def test_a_start_offers_what_the_last_one_did(tmp_path: Path) -> None:
     async with served(FakeServer("echo", "look"), tmp_path / "mcp", only=["echo"]) as first:
         await first.fake.until(lambda: first.names == ["demo_echo"])
-        await eventually(lambda: ToolLists(folder=tmp_path / "mcp").read("demo", "x"))
+        await eventually(lambda: ToolLists(folder=tmp_path / "mcp").read("demo", "x").tools)
     second = Served(FakeServer("other"), {}, tmp_path / "mcp")
     assert second.names == ["demo_echo", "demo_look"]
     elsewhere = Served(FakeServer("other"), {"args": ("-v",), "command": ("y",)}, tmp_path / "mcp")
@@ -340,4 +340,4 @@ async def test_a_start_offers_what_the_last_one_did(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "null", "[]", "{", '{"place": "x"}', '{"place": "x", "tools": [{"name": 1}]}'])
 def test_a_list_that_is_damaged_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "demo.json").write_text(text)
-    assert ToolLists(folder=tmp_path).read("demo", "x") == []
+    assert ToolLists(folder=tmp_path).read("demo", "x").tools == []

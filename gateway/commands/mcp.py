@@ -1,0 +1,135 @@
+"""/mcp: the MCP servers, and logins at those that want one. And their prompts, each of which is a command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from gateway.agent.mcp.results import read_answer
+from gateway.agent.mcp.server import McpServer, PromptFacts
+from gateway.agent.mcp.servers import McpServers
+from gateway.commands.base import Answer, Command, CommandContext, command
+from gateway.context.prompts import neutralise
+from gateway.domain.chat import one_line
+from gateway.domain.command import Parameter, Proposal
+from gateway.runtime.errors import ToolError, UserError
+
+_UNSAFE: Final = re.compile(r"[^a-z0-9_]+")
+_LONGEST_NAME: Final = 32
+_LONGEST_USAGE: Final = 60
+_LONGEST: Final = 100_000  # characters of a prompt
+_PROMPT: Final = (
+    "[The prompt {name} of the MCP server {server}, which the person asks for; these are not their own words:]"
+)
+_ADMINS: Final = "Only an admin of this bot can see its MCP servers and log in there."
+_ALONE: Final = "Log in from a private chat with me: whoever sees the link could log in as somebody else."
+_NONE: Final = "There are no MCP servers; docs/mcp.md says how to add one."
+_HOW: Final = "/mcp login NAME and /mcp logout NAME change a login."
+_LINK: Final = (
+    "Open this link and say yes there:\n{link}\nThe last page may say that it cannot be reached; that does not matter. "
+    "Copy its whole address from your browser, and send within 15 minutes:\n/mcp login {name} ADDRESS"
+)
+
+
+async def _names(ctx: CommandContext) -> Sequence[Proposal]:
+    verbs = [(verb, each.name) for verb in ("login", "logout") for each in ctx.agents.mcp.servers]
+    return [Proposal(value=" ".join(each), label=" ".join(each)) for each in verbs]
+
+
+@command(
+    "mcp [login name]",
+    "About",
+    "MCP servers, and logins there",
+    options="logout",
+    audience="admins",
+    bypass=True,
+    proposals=_names,
+)
+async def mcp(ctx: CommandContext) -> str:
+    """List the servers, log in at one, or log out."""
+    if not ctx.people.pairing.access.is_admin(ctx.inbound.source):
+        raise UserError(_ADMINS)
+    verb, name, address = [*ctx.argument.split(maxsplit=2), "", "", ""][:3]
+    servers = ctx.agents.mcp
+    if verb == "login" and name:
+        if ctx.inbound.source.chat_type != "direct":
+            raise UserError(_ALONE)
+        if address:
+            return f"You are logged in. {await servers.came_back(name, address)}."
+        return _LINK.format(link=await servers.log_in(name), name=name)
+    if verb == "logout" and name:
+        return f"Logged out of {name}." if await servers.log_out(name) else f"Nobody is logged in at {name}."
+    lines = [f"{name} {note}." for name, note in servers.states()]
+    return "\n".join([*lines, _HOW]) if lines else _NONE
+
+
+def prompt_commands(servers: McpServers) -> list[Command]:
+    """The prompts of all servers, each as a command: of those with one name, the first. Every platform takes names of
+    up to 32 small letters, digits and underscores."""
+    found: dict[str, Command] = {}
+    for server in servers.servers:
+        for prompt in servers.prompts.get(server.name, ()):
+            name = _UNSAFE.sub("_", f"{server.name}_{prompt.name}".lower())[:_LONGEST_NAME]
+            if name not in found:
+                found[name] = _prompt_command(name, server, prompt)
+    return [*found.values()]
+
+
+def _prompt_command(name: str, server: McpServer, prompt: PromptFacts) -> Command:
+    named = [(one_line(each, _LONGEST_NAME), must) for each, must in prompt.arguments]
+    usage = " ".join(f"<{each}>" if must else f"[{each}]" for each, must in named)
+    told = ", ".join(each for each, _ in named)[:_LONGEST_USAGE]
+    whole = Parameter(name="arguments", help=told, required=any(must for _, must in named))
+    return Command(
+        run=partial(_prompted, server, prompt),
+        name=name,
+        group="Conversation",
+        help=prompt.description or f"a prompt of {server.name}",
+        argument=usage[:_LONGEST_USAGE],
+        parameters=(whole,) if named else (),
+        audience="admins" if server.settings.admins_only else "everybody",
+    )
+
+
+async def _prompted(server: McpServer, prompt: PromptFacts, ctx: CommandContext) -> Answer:
+    if server.settings.admins_only and not ctx.people.pairing.access.is_admin(ctx.inbound.source):
+        raise UserError(f"Only an admin of this bot can use what {server.name} offers.")
+    given = arguments_in(prompt, ctx.argument)
+    try:
+        result = await server.ask("prompts/get", {"name": prompt.name, "arguments": given})
+    except ToolError as error:
+        raise UserError(str(error)) from None
+    text = prompt_text(result)
+    if not text.strip():
+        raise UserError(f"The server {server.name} gave nothing for this prompt.")
+    head = _PROMPT.format(name=one_line(prompt.name, _LONGEST_NAME), server=server.name)
+    return Answer(then=f"{head}\n{neutralise(text)}", own=ctx.argument)
+
+
+def arguments_in(prompt: PromptFacts, said: str) -> dict[str, str]:
+    """The arguments that a person gives: as `name=value`, or without a name the first one alone. Raises UserError."""
+    names = [name for name, _ in prompt.arguments]
+    parts = re.split(rf"(?:^|\s)({'|'.join(map(re.escape, names))})=", said) if names else [said]
+    given = dict(zip(parts[1::2], (each.strip() for each in parts[2::2]), strict=True))
+    if (loose := parts[0].strip()) and names:
+        given.setdefault(names[0], loose)
+    if missing := [name for name, must in prompt.arguments if must and not given.get(name)]:
+        raise UserError(
+            f"This prompt needs {', '.join(missing)}: write {' '.join(f'{each}=…' for each in missing)} behind it."
+        )
+    return {name: value for name, value in given.items() if value}
+
+
+def prompt_text(result: Mapping[str, Any]) -> str:
+    """The words of a prompt: of its messages' texts, and of what they enclose."""
+    said: list[str] = []
+    for each in result.get("messages") or ():
+        answer = read_answer({"content": [each.get("content")]})
+        texts = [piece if isinstance(piece, str) else f"[{piece.name}: left out]" for piece in answer.pieces]
+        said.append("\n".join([*(["[the assistant:]"] if each.get("role") == "assistant" else []), *texts]))
+    return "\n\n".join(said)[:_LONGEST]
+
+
+COMMANDS = (mcp,)
