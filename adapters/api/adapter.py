@@ -59,6 +59,7 @@ class ApiAdapter:
             self.at = server.at
             self.listens.set()
             log.info("api_listens", at=self.at)
+            self._host.tell(f"The API is at {self.at}/v1, for who has a key: `legato keys add NAME` makes one.")
             try:
                 while True:
                     await self._host.clock.sleep(_BEAT)
@@ -85,8 +86,11 @@ class ApiAdapter:
 
     async def send(self, outbound: Outbound) -> str:
         """Show a row to the requests that wait for it. Nothing waits for one that was shown before."""
-        for answer in self._answers.at(outbound.to, outbound.answers or ""):
+        waiting = self._answers.at(outbound.to, outbound.answers or "")
+        for answer in waiting:
             answer.show(outbound)
+        if not waiting and (outbound.unasked or not outbound.answers) and outbound.kind in ("reply", "reminder"):
+            self._answers.keep(outbound)
         return outbound.id
 
     async def show_partial(self, outbound: Outbound) -> None:

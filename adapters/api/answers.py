@@ -13,6 +13,8 @@ from msgspec import Struct, field
 
 from gateway.domain.chat import ChatAddress, Outbound
 
+_MOST_MISSED: Final = 1_000  # conversations of which something is kept
+_MOST_OF_ONE: Final = 10
 _GAP: Final = "\n\n"
 
 
@@ -105,10 +107,18 @@ class Answers(Struct):
     """The answers that requests wait for."""
 
     _open: dict[ChatAddress, list[Answer]] = field(default_factory=dict)
+    _missed: dict[ChatAddress, list[Outbound]] = field(default_factory=dict)
+
+    def keep(self, row: Outbound) -> None:
+        """Keep what nobody waits for, such as a reminder: the next answer there begins with it."""
+        if len(self._missed) < _MOST_MISSED:
+            self._missed[row.to] = [*self._missed.get(row.to, ())[-_MOST_OF_ONE + 1 :], row]
 
     def begin(self, to: ChatAddress, event: str) -> Answer:
         """Wait for the answer to the message of this event."""
         answer = Answer(event=event, to=to)
+        for row in self._missed.pop(to, ()) if self._missed else ():
+            answer.grow(row.id, row.text)
         self._open.setdefault(to, []).append(answer)
         return answer
 

@@ -23,7 +23,7 @@ from adapters.api.history import Exchange, hashed
 from adapters.api.shapes import Piece, busy, forbidden
 from gateway.domain.adapter import Accept
 from gateway.domain.approval import command_meant
-from gateway.domain.chat import NO_TERMS, ChatAddress, Inbound, Source, Terms
+from gateway.domain.chat import BEGINNING, NO_TERMS, ChatAddress, Inbound, Source, Terms
 from gateway.domain.command import parse_command
 from gateway.domain.views import Histories, Views
 from gateway.runtime.clock import Clock
@@ -85,12 +85,8 @@ class Desk(Struct, kw_only=True):
 
     async def ask(self, asked: Asked) -> Answer:
         """Hand a message over; its answer is to be followed, and forgotten. Raises ApiError, StoreUnavailable."""
-        goes_on = await self._question_before(asked)
         await self._instruct(asked)
-        answer = await self._handed_over(asked)
-        if goes_on is not None:
-            answer.then = self.answers.begin(answer.to, goes_on)
-        return answer
+        return await self._handed_over(asked, await self._place(asked), await self._question_before(asked))
 
     async def _instruct(self, asked: Asked) -> None:
         """Have the conversation follow its client's instructions, where these are others than before."""
@@ -102,43 +98,44 @@ class Desk(Struct, kw_only=True):
     async def _place(self, asked: Asked) -> str | None:
         """Behind which exchange the message goes on, as `Inbound.after` has it. What of the history is not known here
         is taken. Raises StoreUnavailable."""
-        last = len(asked.past) - 1
-        while last >= 0 and asked.past[last].is_aside:
-            if asked.past[last].moves:
-                return None  # a command has led it elsewhere
-            last -= 1
-        if last < 0:
-            return "" if asked.past or asked.anew else None
-        place = asked.past[last]
-        if (asked.source.address, place.name) not in self._recent:
-            await self._take(asked.source, asked.past[: last + 1])
-        return place.after
+        places: list[str] = []
+        for at in range(len(asked.past) - 1, -1, -1):
+            each = asked.past[at]
+            if each.moves:
+                return " ".join(places) or None  # the command has led it elsewhere
+            places.append(each.after)
+            if not each.may_be_aside:
+                if (asked.source.address, each.name) not in self._recent:
+                    await self._take(asked.source, asked.past[: at + 1])
+                return " ".join(places)
+        return " ".join([*places, BEGINNING]) if places or asked.anew else None
 
     async def _take(self, source: Source, past: Sequence[Exchange]) -> None:
         """Keep what of a history is not known here."""
         moved = max((at for at, each in enumerate(past) if each.moves), default=-1)
-        told = [each for each in past[moved + 1 :] if not each.is_aside]
+        told = [each for each in past[moved + 1 :] if not each.is_command]
         known = await self.histories.known(source, [each.name for each in told])
         if known < len(told):
             before = told[known - 1].after if known else ""
             messages = [message for each in told[known:] for message in each.messages()]
             await self.histories.take(source, before, messages)
 
-    async def _handed_over(self, asked: Asked) -> Answer:
-        after = await self._place(asked)
-        if asked.once:
-            answer, status, _ = await self._offer(asked, f"{asked.name}-{hashed(asked.once)}", after)
-            return answer if status == "new" else await self._caught_up(asked.source, answer)
+    async def _handed_over(self, asked: Asked, after: str | None, decides: str | None) -> Answer:
         place, now = (asked.source.address, asked.name), self.clock.now()
+        if asked.once:
+            event = f"{asked.name}-{hashed(asked.once)}"
+            answer, status, _ = await self._offer(asked, event, after, decides)
+            remember(self._recent, place, _Recent(event=event, at=now, times=0, got=True))
+            return answer if status == "new" else await self._caught_up(asked.source, answer)
         known = self._recent.pop(place, None)
         if known is not None and now - known.at <= _SAME and (asked.again or not known.got):
-            self._note(place, known)
-            answer, status, _ = await self._offer(asked, known.event, after)
+            remember(self._recent, place, known)
+            answer, status, _ = await self._offer(asked, known.event, after, decides)
             return answer if status == "new" else await self._caught_up(asked.source, answer)
         for times in count(0 if known is None else known.times + 1):
             event = f"{asked.name}-{times}" if times else asked.name
-            self._note(place, _Recent(event=event, at=now, times=times))
-            answer, status, at = await self._offer(asked, event, after)
+            remember(self._recent, place, _Recent(event=event, at=now, times=times))
+            answer, status, at = await self._offer(asked, event, after, decides)
             if status == "new":
                 return answer
             if now - at <= _SAME:  # it was asked before this process began
@@ -146,11 +143,17 @@ class Desk(Struct, kw_only=True):
             self.answers.forget(answer)
         raise AssertionError("there is no last number")
 
-    async def _offer(self, asked: Asked, event: str, after: str | None) -> tuple[Answer, str, float]:
+    async def _offer(
+        self, asked: Asked, event: str, after: str | None, decides: str | None
+    ) -> tuple[Answer, str, float]:
         """Hand a message over under this event: its answer, whether it is new, and if not, when it came."""
         answer = self.answers.begin(asked.source.address, event)
+        if decides is not None:
+            answer.then = self.answers.begin(answer.to, decides)
         try:
             inbound = Inbound(event_id=event, source=asked.source, text=asked.text, can_wait=True, after=after)
+            if decides is None and command_meant(asked.text) is not None:
+                inbound = replace(inbound, own=asked.text)  # it decides nothing that another conversation asks
             files = await kept(self.views, asked.source, asked.pieces) if asked.pieces else ()
             inbound = replace(inbound, attachments=files, terms=asked.terms)
             (accepted,) = await self.accept([inbound])
@@ -166,9 +169,6 @@ class Desk(Struct, kw_only=True):
             self.answers.forget(answer)
             raise
         return answer, accepted.status, at
-
-    def _note(self, place: tuple[ChatAddress, str], recent: _Recent) -> None:
-        remember(self._recent, place, recent)
 
     async def _caught_up(self, source: Source, answer: Answer) -> Answer:
         """An answer with what of it lies in the store. Raises StoreUnavailable."""

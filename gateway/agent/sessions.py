@@ -28,7 +28,7 @@ from gateway.agent.prompt import PromptBuilder, bent, differ
 from gateway.agent.skills.catalogue import Skills
 from gateway.agent.tools.offer import Toolbox, member
 from gateway.context.engine import Outcome
-from gateway.domain.chat import ChatType, SessionKey, Source
+from gateway.domain.chat import BEGINNING, ChatType, SessionKey, Source
 from gateway.domain.expiry import ExpiryPolicy
 from gateway.domain.message import Message, behind, is_of, last_event, note_of
 from gateway.domain.place import names, names_of, person_of
@@ -431,33 +431,29 @@ class Sessions:
     async def behind(self, lease: Lease, present: Conversation, after: str, session_id: str) -> Session | None:
         """Go on behind an exchange of the past, as `Inbound.after` names it, in a new session. None: the conversation
         is there already, or nobody knows the exchange."""
-        session = present.stored.session
-        event, _, mark = after.partition("/")
-        if await self._is_behind(session, present.stored.messages, event):
+        session, places = present.stored.session, [each.partition("/") for each in after.split(" ")]
+        last = await self._last_event(session, present.stored.messages)
+        if any(is_of(last or BEGINNING, event) for event, _, _ in places):
             return None
-        if not event:
-            return await self.reset(lease, session, session_id=session_id)
-        found: tuple[Session, Sequence[Message]] | None = None
-        for each in await self.store.sessions(lease.key, _MOST_SEARCHED):
-            messages = await self.store.transcript(each)
-            if (place := behind(messages, event)) is not None:
-                end, told = place
-                if found is None or told == mark:
-                    found = each, messages[:end]
-                if told == mark:
-                    break
-        if found is None:
-            log.warning("place_unknown", session=session.id, after=after)
-            return None
-        return await self.switch(lease, session, *found, "switched", session_id=session_id)
+        for event, _, mark in places:
+            if event == BEGINNING:
+                blank = self._blank(
+                    session.key, session.chat_type, session.places, after=session, session_id=session_id
+                )
+                opening = Opening(session=await self._prompted(blank))
+                return await self.end(lease, session, "undone", opening, goes_on=True)
+            if (found := await exchange_of(self.store, lease.key, event, mark)) is not None:
+                return await self.switch(lease, session, *found, "switched", session_id=session_id)
+        log.warning("place_unknown", session=session.id, after=after)
+        return None
 
-    async def _is_behind(self, session: Session, messages: Sequence[Message], event: str) -> bool:
-        """Say whether this is the last event in a conversation, of which a compaction may have taken it away."""
+    async def _last_event(self, session: Session, messages: Sequence[Message]) -> str | None:
+        """The last event of a conversation, of which a compaction may have taken it away."""
         last = last_event(messages)
         chain = await self.store.lineage(session.id) if last is None and session.compaction_count else ()
         for each in reversed(chain[:-1]):
             last = last or last_event(await self.store.transcript(each))
-        return is_of(last, event) if last and event else not (last or event)
+        return last
 
     def _tokens(self, session: Session, spec: ModelSpec) -> tuple[int, int]:
         """Return the tokens of system prompt and tool schemas together, and those of the schemas."""
@@ -470,6 +466,21 @@ class Sessions:
 
     def _count_prompt(self, system_prompt: str, _exact: bool) -> int:
         return self.counter.message({"role": "system", "content": system_prompt})
+
+
+async def exchange_of(store: Store, key: SessionKey, event: str, mark: str) -> tuple[Session, Sequence[Message]] | None:
+    """A session of a key with the exchange of an event, with this mark of its answer if there is one, else the newest;
+    and its messages up to the end of that exchange."""
+    found: tuple[Session, Sequence[Message]] | None = None
+    for each in await store.sessions(key, _MOST_SEARCHED):
+        messages = await store.transcript(each)
+        if (place := behind(messages, event)) is not None:
+            end, told = place
+            if found is None or told == mark:
+                found = each, messages[:end]
+            if told == mark:
+                break
+    return found
 
 
 def _flushed(conversation: Conversation, transcript: Sequence[Message]) -> int:

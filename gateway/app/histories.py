@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from gateway.agent.choices import Choice, choose
+from gateway.agent.sessions import exchange_of
 from gateway.context import identifiers
-from gateway.domain.chat import SessionKey, Source, speaker
-from gateway.domain.message import Message, behind, note_of, noted
+from gateway.domain.chat import Source, speaker
+from gateway.domain.message import Message, note_of, noted
 from gateway.domain.place import choosing, names
 from gateway.domain.session import Session
 from gateway.domain.turn import TurnRules
@@ -46,7 +47,9 @@ class StoreHistories(Struct, frozen=True, kw_only=True):
 
     async def take(self, source: Source, after: str, messages: Sequence[Message]) -> None:
         key = self.rules.key(source)
-        before, shared = await self._shared(key, after)
+        event, _, mark = after.partition("/")
+        found = await exchange_of(self.store, key, event, mark) if event else None
+        before, shared = found or (None, ())
         new = await asyncio.to_thread(self._measured, source, messages)
         now = self.clock.now()
         session = Session(
@@ -64,18 +67,6 @@ class StoreHistories(Struct, frozen=True, kw_only=True):
             flushed_messages=len(shared) + len(new),
         )
         await self.store.import_sessions([Opening(session=session, transcript=[*shared, *new])])
-
-    async def _shared(self, key: SessionKey, after: str) -> tuple[Session | None, Sequence[Message]]:
-        """The session that has an exchange, and its messages up to the end of that."""
-        event, _, mark = after.partition("/")
-        found: tuple[Session | None, Sequence[Message]] = None, ()
-        for session in await self.store.sessions(key, _MOST_SEARCHED) if event else ():
-            messages = await self.store.transcript(session)
-            if (place := behind(messages, event)) is not None and (found[0] is None or place[1] == mark):
-                found = session, messages[: place[0]]
-                if place[1] == mark:
-                    break
-        return found
 
     def _measured(self, source: Source, messages: Sequence[Message]) -> list[Message]:
         """The messages as a transcript, with what must be known of each."""

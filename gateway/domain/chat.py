@@ -39,6 +39,7 @@ OutboundKind = Literal["reply", "remark", "notice", "question", "command", "erro
 Sharing = Literal["per_user", "shared"]
 Finish = Literal["stop", "length", "tool_calls", "content_filter"]
 
+BEGINNING: Final = "0"  # of a conversation, as a place in it
 CUT: Final = "cut"  # what looks like the beginning of a longer text, whose white space at the cut is gone
 TORN: Final = "torn"  # the same, cut because nothing more fitted: no white space is missing
 
@@ -264,8 +265,9 @@ class Inbound(Struct, frozen=True, kw_only=True, dict=True, omit_defaults=True):
 
     `place` is what the platform calls the message; `reply_to` names the message that this one answers, so.
 
-    `after`, of a client that holds the history itself: the event behind whose answer the message goes on, and `/` with
-    the `answer_mark` of that answer; "": it begins anew; None: it goes on wherever the conversation is.
+    `after`, of a client that holds the history itself: the event behind whose answer the message goes on, with `/` and
+    the `answer_mark` of that answer, or BEGINNING; of several, the first that is known; None: it goes on wherever the
+    conversation is.
 
     `own`: the words of `text` that the sender said, where others' are among them, which were forwarded, quoted or
     written by another bot; None: all are the sender's. Only a person's own words command, pin or constrain.

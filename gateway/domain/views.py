@@ -300,7 +300,7 @@ class Histories(Protocol):
         """How many of these exchanges, oldest first, are known here, up to the last one that is."""
 
     async def take(self, source: Source, after: str, messages: Sequence[Message]) -> None:
-        """Keep what followed an exchange (as `Inbound.after` names it; "": nothing) as a session that has ended. The
+        """Keep what followed an exchange (as `Inbound.after` names one; "": nothing) as a session that has ended. The
         messages of people have the note `event`. The same history is kept once."""
 
     async def instruct(self, source: Source, text: str) -> None:

@@ -218,9 +218,8 @@ class Turns(Struct, kw_only=True):
         answer = await self.commands.answer(item, call, self._held(recorder))
         if answer.then is not None:
             files = (*item.inbound.attachments, *answer.files)
-            return await self._converse(
-                recorder, replace(item.inbound, text=answer.then, own=answer.own, attachments=files)
-            )
+            told = replace(item.inbound, text=answer.then, own=answer.own, attachments=files, after=None)
+            return await self._converse(recorder, told)
         return Ending(outcome="answered", shown=[(answer.kind, answer.text)], conversation=answer.conversation)
 
     def _held(self, recorder: TurnRecorder) -> HeldLane:
@@ -269,7 +268,7 @@ class Turns(Struct, kw_only=True):
         journal = begins.journal or TurnJournal(session_id="")
         begun = begins.journal is not None and journal.begun
         parts = [] if begun or item.inbound.part_of is None else await self._parts(item)
-        session = await self._session(recorder, begins.tip, resumed=begun)
+        session = await self._session(recorder, begins.tip, resumed=begun or bool(said.after))
         self.points("turn.session_opened")
         conversation = await self.agents.sessions.conversation(session)
         if said.after is not None and not begun:
@@ -311,7 +310,8 @@ class Turns(Struct, kw_only=True):
         return await sessions.conversation(await recorder.follow(session))
 
     async def _session(self, recorder: TurnRecorder, present: Session | None, *, resumed: bool) -> Session:
-        """The key's session. One whose time is over ends here, in the same way as by the sweep."""
+        """The key's session. One whose time is over ends here, in the same way as by the sweep, unless it is
+        `resumed`."""
         if present is not None and (resumed or not self.agents.sessions.is_due(present)):
             return await recorder.follow(present)
         if present is not None:

@@ -17,7 +17,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.store.redis import RedisStore
 from gateway.store.sqlite import SqliteStore
 from tests.emulators.llm import LlmServer
-from tests.emulators.llm_replies import Answer, Hang, Reply, summarising
+from tests.emulators.llm_replies import Answer, Hang, Refuse, Reply, summarising
 from tests.support.api import Api, Client, heard, parrot, said_in, serving, system_of
 from tests.support.killed import store_of
 from tests.support.program import KEY
@@ -104,6 +104,17 @@ async def people_never_see_each_other(api: Api, model: LlmServer) -> None:
     assert await anna.say("again") == "heard: my word is teapot | again"  # a command is no part of the conversation
     assert model.calls == before + 2
 
+    # Words that may be a command, or an answer to nothing, keep their place; a command that leads elsewhere does.
+    assert await anna.say("yes") == "heard: my word is teapot | again | yes"
+    assert await anna.say("so") == "heard: my word is teapot | again | yes | so"
+    assert await anna.say("/retry") == "heard: my word is teapot | again | yes | so"
+    assert await anna.say("then") == "heard: my word is teapot | again | yes | so | then"
+    assert "Took the last exchange back" in await anna.say("/undo")
+    assert await anna.say("else") == "heard: my word is teapot | again | yes | so | else"
+    assert "fresh session" in await anna.say("/new")
+    assert await anna.say("anew") == "heard: anew"
+    assert await anna.say("more") == "heard: anew | more"
+
 
 async def a_question_is_answered_once(api: Api, model: LlmServer) -> None:
     before = model.calls
@@ -172,6 +183,17 @@ async def test_what_cannot_be_answered_is_said_in_openais_words(tmp_path: Path, 
         assert full.headers["Retry-After"] == "5"
         gate.set()
         assert said_in((await first).json()) == "late"
+
+        model.reply = lambda _: Refuse(status=400, body="no")
+        failed = await poor.post([{"role": "user", "content": "hello"}])
+        assert failed.status_code == 429
+        failed = await anna.post([*two, {"role": "user", "content": "3"}])
+        assert (failed.status_code, failed.json()["error"]["code"]) == (502, "turn_failed")
+        streamed = await anna.post([*two, {"role": "user", "content": "4"}], stream=True)
+        assert '"turn_failed"' in streamed.text
+        assert streamed.text.endswith("data: [DONE]\n\n")
+        model.reply = parrot
+        assert said_in((await anna.post([*two, {"role": "user", "content": "3"}])).json()) == "heard: q | 3"
 
         for key, path, status, code in (
             ("sk-wrong", "/v1/models", 401, "invalid_api_key"),
@@ -256,12 +278,13 @@ async def test_a_long_conversation_outlives_fifty_deaths(
         await store.aclose()
 
 
+@pytest.mark.slow
 async def test_a_history_beyond_the_window_goes_on(tmp_path: Path) -> None:
     """A client holds 200,000 tokens; the model reads 32,000."""
     async with LlmServer(api_key=KEY, context_length=32_000) as model, serving(tmp_path, model) as api:
         await api.start()
         anna = Client(api=api, key=await api.key("anna"))
-        for number in range(160):
+        for number in range(220):
             anna.history += [
                 {"role": "user", "content": f"Question {number}: " + "what about the harbour and its boats? " * 60},
                 {"role": "assistant", "content": f"Answer {number}: " + "the boats lie in the harbour at night. " * 60},
@@ -269,5 +292,5 @@ async def test_a_history_beyond_the_window_goes_on(tmp_path: Path) -> None:
         assert await anna.say("And the last of it?")
         assert await anna.say("And more?", stream=True)
         assert (model.violations, model.overflows) == ([], 0)
-        assert "Question 199" in json.dumps(model.requests[-1])
+        assert "Question 219" in json.dumps(model.requests[-1])
         assert "And the last of it?" in json.dumps(model.requests[-1])
