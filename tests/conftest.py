@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import tempfile
+import typing
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import structlog
 import typer.testing
 from hypothesis import settings
 
+from gateway.runtime import tokens
 from gateway.runtime.sandbox import why_not
 from tests.support.fakes import ManualClock, SequentialIds
 from tests.support.forks import share
@@ -29,6 +31,23 @@ structlog.configure(
 
 # A command that is tried in this process would make all commands of the program anew, which takes longer than most run.
 typer.testing._get_command = functools.cache(typer.testing._get_command)
+
+# Thousands of gateways are built, and each looks through its tools. Python 3.12 itself remembers what a protocol has.
+if hasattr(typing, "_get_protocol_attrs"):
+    typing._get_protocol_attrs = functools.cache(typing._get_protocol_attrs)
+# And each counts the tokens of the same schemas and prompts.
+_read, _COUNTED = tokens._read, 5_000  # characters
+
+
+def _remembering(most: float) -> typing.Any:
+    encoding = _read(most)
+    plain = encoding.encode_ordinary
+    known = functools.lru_cache(maxsize=1_000)(plain)
+    encoding.encode_ordinary = lambda text: known(text) if len(text) < _COUNTED else plain(text)
+    return encoding
+
+
+tokens._read = _remembering
 
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # behind nohup it is ignored, and programs under test inherit that
 

@@ -21,7 +21,7 @@ from tests.emulators.llm import LlmServer
 from tests.support.program import KEY, Program, chatting, write_config
 from tests.support.redis_server import RedisServer
 
-_PATIENCE: Final = 100.0  # real seconds
+_PATIENCE: Final = 300.0  # real seconds
 _LOOK: Final = 0.05
 _QUIET: Final = 2  # lives in a row in which nothing new is shown
 _TOOLS: Final = {"offered": {"*": ["delegate", "shell", "write_file"]}}
@@ -105,7 +105,7 @@ class Run:
 
     async def _left_running(self) -> list[str]:
         """What still runs of the program or of its commands, once it has ended."""
-        for _ in range(int(_PATIENCE / 5 / _LOOK)):
+        for _ in range(int(_PATIENCE / 10 / _LOOK)):
             if not (left := list(_processes(self._mark, self._folder))):
                 return []
             await asyncio.sleep(_LOOK)
