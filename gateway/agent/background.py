@@ -34,6 +34,7 @@ from gateway.runtime.tasks import Background, ended_before
 _LONGEST_NAME: Final = 100  # characters of a command by which it is named
 SEEN_AS: Final = "background"  # among the folders that are lent to a sandbox
 _AT_ONCE: Final = 3  # of a conversation
+_IN_ALL: Final = 20  # of all conversations of this machine
 _KEPT: Final = 10  # of a conversation, the newest
 _LARGEST: Final = 10_000_000  # bytes of an output that are kept from its beginning
 _TAIL: Final = 3_000  # bytes of its end: those that are told, and those that are kept beyond the largest
@@ -179,7 +180,11 @@ class BackgroundCommands(Struct, frozen=True, kw_only=True):
         for each in known[: 1 - _KEPT]:
             if each.outcome:
                 self._remove(each)
+        if sum(not each.outcome for folder in self.root.iterdir() for each in _known(folder)) >= _IN_ALL:
+            raise ToolError(f"{_IN_ALL} commands of all conversations run in the background: try again later.")
         number, now = max((each.number for each in known), default=0) + 1, self.clock.now()
+        while _file(self.folder(key), number, "json").exists():  # of one whose program died before it was written down
+            number += 1
         cause = lasting_id("b", key, number, now)
         begun = Begun(number=number, command=command, key=str(key), source=source, cause=cause, at=now)
         lock = os.open(self._at(begun, "json"), os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

@@ -47,7 +47,8 @@ _OVER: Final = "over"  # the note about a helper that is
 class Order(Struct, frozen=True, kw_only=True):
     """What a helper is told, and by whom. `tools`: the names that it may call; none given: all that a helper may.
     `session`, `turn`, `event`: the caller's session, the item that its turn answers, and the item's event. `lets`: no
-    person began that turn, so of the tools with effects only these may be called; None: one did."""
+    person began that turn, so of the tools with effects only these may be called; None: one did.
+    `alone`: the caller went on by itself for so long that nothing more may be begun in the background."""
 
     task: str
     context: str = ""
@@ -57,6 +58,7 @@ class Order(Struct, frozen=True, kw_only=True):
     turn: str = ""
     event: str = ""
     lets: tuple[str, ...] | None = None
+    alone: bool = False
 
     @property
     def brief(self) -> str:

@@ -18,7 +18,7 @@ from gateway.agent.tools.base import Around, Files, Question, Recall, ReminderBo
 from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.agent.tools.outputs import OutputLimits, Outputs
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime, Traced, untraced
-from gateway.agent.waking import Waking
+from gateway.agent.waking import Waking, is_alone
 from gateway.domain.approval import Labels, Verdict
 from gateway.domain.chat import NO_TERMS, Terms
 from gateway.domain.message import Message, ToolCall, note_of, text_of, tool_result
@@ -56,6 +56,7 @@ class ToolSteps:
     waking: Waking
     helpers: Helpers
     event: str = ""  # that the turn answers
+    alone: bool = False  # of a helper: its caller may begin nothing more in the background, and nor may it
     lets: Collection[str] | None = None  # tools with effects that need no yes; None: a person began the turn
     helps: Session | None = None  # a helper's caller, in whose folder, files and history it works
     terms: Terms = NO_TERMS  # with tools that the program behind the message runs itself, before ours of their names
@@ -204,7 +205,7 @@ class ToolSteps:
             ),
             reminders=self.reminders,
             wake=partial(self.waking.wake, session.key, self.caller.source),
-            source=self.caller.source,
+            source=None if self.alone else self.caller.source,
             ask=None if self.helps else partial(self._ask, conversation, asyncio.Lock(), bool(asked)),
             told=lambda text: self.observer.phase("running tools", tools=[text]),
             delegate=None if self.helps else partial(self._delegate, conversation),
@@ -269,6 +270,7 @@ class ToolSteps:
             if not named:
                 raise ToolError(NOT_FOR_HELPERS.format(tools=", ".join(self._may_have(sorted(self._only)))))
             order = replace(order, tools=tuple(sorted(named)))
+        order = replace(order, alone=is_alone(conversation.newest_first()))
         if self.lets is not None:
             order = replace(order, lets=tuple(sorted(self.lets)))
         if order.tools and not self._may_have(order.tools):

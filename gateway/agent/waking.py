@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import blake2s
+from itertools import islice
 from typing import Final
 
 from msgspec import Struct
@@ -85,13 +86,15 @@ class Waking(Struct, frozen=True, kw_only=True):
 def refuse_more(newest_first: Iterable[Message]) -> None:
     """Raise ToolError where a conversation has gone on by itself for long: what wakes it might begin again and again,
     and nobody would see what that costs."""
-    count = 0
-    for message in newest_first:
-        if message["role"] == "user" and not note_of(message).get("summary"):
-            if not str(note_of(message).get("event", "")).startswith((ENDED, EVENT)):
-                return
-            if (count := count + 1) >= MOST_IN_A_ROW:
-                raise ToolError(TOO_OFTEN)
+    if is_alone(newest_first):
+        raise ToolError(TOO_OFTEN)
+
+
+def is_alone(newest_first: Iterable[Message]) -> bool:
+    """Say whether a conversation has gone on by itself for long."""
+    notes = (note_of(each) for each in newest_first if each["role"] == "user")
+    last = islice((note for note in notes if not note.get("summary")), MOST_IN_A_ROW)
+    return sum(str(note.get("event", "")).startswith((ENDED, EVENT)) for note in last) == MOST_IN_A_ROW
 
 
 def woken(inbound: Inbound) -> Message:

@@ -69,14 +69,16 @@ async def show_row(store: Store, session_id: str) -> Row:
 
 
 async def found_rows(store: Store, words: str, limit: int, meaning: Meaning | None = None) -> list[Row]:
-    """Hits, best first, with the messages around each that hold a word: session_id, message_id, at, role, text."""
+    """Hits, best first, with the messages around each that hold a word: key, session_id, message_id, at, role, text."""
     sought = Holds(words)
     hits: list[Found] = []
     for passage in await store.search(words, None, limit, meaning):
         others = (each for each in passage.turns if each is not passage.hit)
         hits += [passage.hit, *(each for each in others if sought.held(text_of(each.message)))]
+    keys = {each: (await store.session(each)).key.text for each in {hit.session_id for hit in hits[:limit]}}
     return [
         {
+            "key": keys[hit.session_id],
             "session_id": hit.session_id,
             "message_id": note_of(hit.message).get("id"),
             "at": time_text(hit.at),
@@ -197,7 +199,9 @@ def found_text(rows: list[Row]) -> str:
     """Hits to be read."""
     if not rows:
         return "Nothing was found."
-    return "\n\n".join(f"{row['at']}  {row['session_id']}  {row['role']}\n{row['text'][:_TEXT_WIDTH]}" for row in rows)
+    return "\n\n".join(
+        f"{row['at']}  {row['key']}  {row['session_id']}  {row['role']}\n{row['text'][:_TEXT_WIDTH]}" for row in rows
+    )
 
 
 def usage_text(rows: list[Row]) -> str:

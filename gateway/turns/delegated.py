@@ -174,6 +174,7 @@ class HelperTurn(Struct, kw_only=True):
             reminders=self.reminders,
             event=order.event,
             lets=order.lets,
+            alone=order.alone,
             turn=order.turn,
             helps=caller,
         )

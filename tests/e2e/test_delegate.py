@@ -16,8 +16,8 @@ from gateway.agent.delegation import NOT_FINISHED
 from gateway.agent.memory.snapshot import MemorySettings
 from gateway.agent.tools.delegate import DelegateSettings
 from gateway.agent.waking import MOST_IN_A_ROW, TOO_OFTEN
-from gateway.app.config.models import ToolSettings
-from gateway.cli.reports import session_rows, show_row
+from gateway.app.config.models import Auxiliary, ToolSettings
+from gateway.cli.reports import found_rows, session_rows, show_row
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import text_of
 from gateway.domain.turn import TurnSettings
@@ -105,6 +105,8 @@ async def test_only_the_answers_come_back_and_the_helpers_run_side_by_side(
         assert {each.parent_id for each in children} == {tip.id}
         assert {each.end_reason for each in children} == {"done"}
         assert [each.id for each in await live.store.sessions(HOME, 10)] == [tip.id]
+        keys = {row["session_id"]: row["key"] for row in await found_rows(live.store, "found", 20)}
+        assert keys == {each.id: each.key.text for each in (tip, *children)}
         assert await live.gateway.agents.sessions.helpers.of(HOME) == []
 
 
@@ -269,25 +271,46 @@ async def test_a_helper_has_the_tools_that_are_named_and_asks_nobody(tmp_path: P
         assert live.adapter.shown("c", "question") == []
 
 
-async def test_a_conversation_that_only_wakes_itself_comes_to_an_end(tmp_path: Path) -> None:
+async def test_a_conversation_that_only_wakes_itself_comes_to_an_end(tmp_path: Path, bwrap: None) -> None:
     seen = list[str]()
 
     def model(spec: ModelSpec, request: ModelRequest) -> Say:
         last = request.messages[-1]
+        if is_helper(request) and last["role"] == "tool":
+            return Say(text=text_of(last))
+        if is_helper(request) and task_of(request) == "begin a command":
+            return Say(calls=[("shell", json.dumps({"command": "true", "background": True}))])
         if is_helper(request):
             return Say(text="nothing new")
         if last["role"] == "tool":
             seen.append(text_of(last))
-            return Say(text="waiting")
+            return calls("begin a command") if TOO_OFTEN in seen[-1] else Say(text="waiting")
         return calls(f"look {len(seen)}", background=True)
 
     async with running(tmp_path, model=FakeModel(model)) as live:
         await live.ask("tell me when it changes")
-        await eventually(lambda: TOO_OFTEN in (seen or [""])[-1])
+        await eventually(lambda: len(seen) == MOST_IN_A_ROW + 2)
         await live.quiet()
-        assert len(seen) == MOST_IN_A_ROW + 1
+        assert TOO_OFTEN in seen[MOST_IN_A_ROW]
+        assert "Nothing can run in the background here" in seen[MOST_IN_A_ROW + 1], "nor does a helper begin anything"
+        assert len(seen) == MOST_IN_A_ROW + 2
         await live.ask("go on")
-        assert "works in the background" in seen[MOST_IN_A_ROW + 1]
+        assert "works in the background" in seen[MOST_IN_A_ROW + 2]
+
+
+async def test_helpers_may_have_a_model_of_their_own(tmp_path: Path) -> None:
+    asked, script = list[tuple[bool, str]](), Script("look")
+
+    def model(spec: ModelSpec, request: ModelRequest) -> Say:
+        asked.append((is_helper(request), spec.name))
+        return script(spec, request)
+
+    config = config_in(tmp_path)
+    small = config.model.model_copy(update={"name": "small"})
+    config = config.replace(auxiliary=Auxiliary(mode="custom", delegate=small))
+    async with running(tmp_path, config=config, model=FakeModel(model)) as live:
+        assert await live.ask("look it up") == "together: found look"
+        assert set(asked) == {(True, "small"), (False, "fake")}
 
 
 async def test_tools_that_no_helper_can_have_are_told_and_no_helper_begins(tmp_path: Path) -> None:

@@ -186,8 +186,12 @@ async def test_what_is_forgotten_is_in_no_file_and_no_earlier_version(tmp_path: 
         assert sorted(path.name for path in place.iterdir()) == ["a.txt", "b.txt"]
         assert (await live.ask("/files undo")).startswith("Took back")
         assert holders(everything, canary) == []
+        unboxed = config.home / "shell" / place.name  # of commands, when there was no sandbox
+        unboxed.mkdir(parents=True)
+        (unboxed / "notes").write_text(canary)
         await forget(live, "everything")
         assert [path for path in everything.rglob("*") if path.is_file()] == []
+        assert not unboxed.exists()
 
 
 async def test_of_a_shared_workspace_what_a_person_sent_goes_with_them(tmp_path: Path, reopened: Opened) -> None:

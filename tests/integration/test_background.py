@@ -109,6 +109,26 @@ async def test_a_conversation_has_three_at_once_and_others_have_their_own(tmp_pa
     await kept.jobs.aclose()
 
 
+async def test_all_conversations_have_so_many_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_IN_ALL", 2)
+    kept, ended = commands(tmp_path, Woken()), list[str]()
+    for chat in ("a", "b"):
+        await kept.begin(SessionKey(platform="test", chat=chat), SOURCE, "x", runs(asyncio.Event().wait, ended))
+    with pytest.raises(ToolError, match="2 commands of all conversations run in the background: try again later"):
+        await kept.begin(KEY, SOURCE, "x", prints())
+    await kept.end_all(SessionKey(platform="test", chat="a"))
+    assert (await kept.begin(KEY, SOURCE, "x", prints())).number == 1
+    await kept.jobs.aclose()
+
+
+async def test_one_that_a_crash_kept_from_being_written_down_takes_nobodys_place(tmp_path: Path) -> None:
+    kept = commands(tmp_path, Woken())
+    kept.folder(KEY).mkdir(parents=True)
+    (kept.folder(KEY) / "1.json").touch()
+    assert (await kept.begin(KEY, SOURCE, "true", prints())).number == 2
+    await kept.jobs.idle()
+
+
 async def test_after_a_restart_the_conversation_hears_once_that_its_command_ended(tmp_path: Path) -> None:
     woken, ended = Woken(), list[str]()
     before = commands(tmp_path, woken)

@@ -38,7 +38,7 @@ PYTHON = "python3"
 # Listens everywhere, and writes down who comes. Its third descriptor, its environment and its folder hold secrets.
 VICTIM = """
 import os, selectors, socket, sys
-home, path, abstract, contacts = sys.argv[2:]
+home, path, abstract, contacts, *more = sys.argv[2:]
 held = os.open(home + "/.env", os.O_RDONLY); os.dup2(held, 3)
 def listening(family, address, kind=socket.SOCK_STREAM):
     each = socket.socket(family, kind); each.bind(address)
@@ -47,10 +47,11 @@ def listening(family, address, kind=socket.SOCK_STREAM):
 tcp = listening(socket.AF_INET, ("0.0.0.0", 0))
 tcp6 = listening(socket.AF_INET6, ("::1", 0)) if socket.has_ipv6 and os.path.exists("/proc/net/if_inet6") else tcp
 udp = listening(socket.AF_INET, ("127.0.0.1", 0), socket.SOCK_DGRAM)
-local = listening(socket.AF_UNIX, path); os.chmod(path, 0o666)
+locals = [listening(socket.AF_UNIX, each) for each in (path, *more)]
+for each in (path, *more): os.chmod(each, 0o666)
 unseen = listening(socket.AF_UNIX, "\\0" + abstract)
 looks = selectors.DefaultSelector()
-for each in {tcp, tcp6, udp, local, unseen}: looks.register(each, selectors.EVENT_READ)
+for each in {tcp, tcp6, udp, *locals, unseen}: looks.register(each, selectors.EVENT_READ)
 print(tcp.getsockname()[1], tcp6.getsockname()[1], udp.getsockname()[1], flush=True)
 while True:
     for key, _ in looks.select():
@@ -69,6 +70,8 @@ class World:
     victim: subprocess.Popen[str]
     ports: Sequence[str]
     abstract: str
+    bus: Path
+    agent: Path
 
     @property
     def home(self) -> Path:
@@ -96,6 +99,8 @@ class World:
             "udp": udp,
             "socket": self.root / "socket",
             "abstract": self.abstract,
+            "bus": self.bus,
+            "agent": self.agent,
             "address": address(),
             "uid": self.user,
         }
@@ -174,7 +179,14 @@ def world(request: pytest.FixtureRequest, bwrap: None, monkeypatch: pytest.Monke
     with_files(root, user)
     abstract = f"legato-{uuid.uuid4().hex}"
     keep_key()
-    places = [str(root / "home"), str(root / "socket"), abstract, str(root / "contacts")]
+    # Where Docker, containerd and D-Bus have theirs, and where agents for keys and screens do.
+    runs = next(each for each in (Path("/run"), Path(f"/run/user/{user}"), root) if os.access(each, os.W_OK))
+    folders = [Path(tempfile.mkdtemp(prefix="legato-", dir=each)) for each in (runs, "/tmp")]
+    for each in folders:
+        each.chmod(0o755)
+        os.chown(each, user, -1)
+    bus, agent = folders[0] / "bus", folders[1] / "agent.1"
+    places = [str(root / "home"), str(root / "socket"), abstract, str(root / "contacts"), str(bus), str(agent)]
     victim = subprocess.Popen(
         [*as_user(user), PYTHON, "-c", VICTIM, "canary-process", *places],
         cwd=root / "home",
@@ -184,11 +196,12 @@ def world(request: pytest.FixtureRequest, bwrap: None, monkeypatch: pytest.Monke
     )
     assert victim.stdout is not None
     try:
-        yield World(root, user, victim, victim.stdout.readline().split(), abstract)
+        yield World(root, user, victim, victim.stdout.readline().split(), abstract, bus, agent)
     finally:
         victim.kill()
         victim.communicate()
-        shutil.rmtree(root, ignore_errors=True)
+        for each in (root, *folders):
+            shutil.rmtree(each, ignore_errors=True)
 
 
 def place() -> Path:

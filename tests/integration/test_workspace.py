@@ -14,6 +14,7 @@ import sys
 import threading
 import unicodedata
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from gateway.agent.tools.workspace import list_files, search_files
 from gateway.agent.workspace import tree
 from gateway.agent.workspace.edits import Edit
 from gateway.agent.workspace.folders import Turn, Workspaces, WorkspaceSettings, name_of
+from gateway.agent.workspace.looking import visible
 from gateway.agent.workspace.names import names_in
 from gateway.agent.workspace.report import report
 from gateway.agent.workspace.workspace import Workspace
@@ -211,6 +213,10 @@ def test_whoever_puts_a_link_in_the_place_of_a_folder_gains_nothing(workspace: W
                 raise AssertionError("the file outside was read")
             except (ToolError, OSError):
                 pass
+            with suppress(ToolError, OSError):
+                tree.remove(workspace.folder, ["a", "secret.txt"])
+            with suppress(ToolError, OSError):
+                assert "secret.txt" not in [each.name for each, _ in visible(workspace.folder, ["a"])]
     finally:
         over.set()
         attacker.join()

@@ -318,6 +318,8 @@ REACHING = (
             "loopback by name": "py:connect(2, ('localhost', {tcp}))",
             "packets to loopback": "py:assert answered(('127.0.0.1', {udp}))",
             "a socket by its path": "py:connect(1, '{socket}')",
+            "a socket where Docker, containerd and D-Bus have theirs": "py:connect(1, '{bus}')",
+            "a socket where agents for keys and screens have theirs": "py:connect(1, '{agent}')",
             "a socket by a link": "py:\nos.path.lexists('s1') or os.symlink('{socket}', 's1')\nconnect(1, 's1')",
             "an abstract socket": "py:connect(1, '\\0{abstract}')",
             "names of abstract sockets": "grep {abstract} /proc/net/unix",

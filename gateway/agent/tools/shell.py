@@ -27,7 +27,7 @@ from gateway.agent.tools.base import ToolContext, ToolHost, schema
 from gateway.agent.tools.way_out import WayOut
 from gateway.agent.tools.workspace import after_command, before_command
 from gateway.agent.waking import refuse_more
-from gateway.agent.workspace.folders import Workspaces, name_of
+from gateway.agent.workspace.folders import UNBOXED, Workspaces, name_of
 from gateway.domain.chat import SessionKey
 from gateway.domain.settings import AList, Contradiction, Flag, Hosts, Seconds, Section, Text
 from gateway.runtime import program, sandbox
@@ -411,7 +411,7 @@ def _tool(host: ToolHost) -> ShellTool | SandboxedShell | None:
     if settings.enabled == "auto":
         return None
     return ShellTool(
-        folder=host.home / "shell",
+        folder=host.home / UNBOXED,
         allow=settings.allow,
         admins_only=settings.admins_only,
         seconds=settings.timeout,

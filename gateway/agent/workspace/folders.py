@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _LONGEST_NAME: Final = 120  # of a folder
 BACKGROUND: Final = ".background"
+UNBOXED: Final = "shell"  # in the home: where commands outside a sandbox start
 _LARGE: Final = re.compile(r"(?<!%)(?<!%.)[A-Z]")
 _KEPT: Final = ".kept"  # the folder of what was there before: no conversation's name begins with a dot
 
@@ -81,7 +82,8 @@ class Workspaces(Struct, frozen=True):
 
     def remove(self, key: SessionKey) -> bool:
         """Remove all that a conversation has here; say whether it had something. Raises OSError."""
-        places = [self.root / within / name_of(key) for within in ("", _KEPT, BACKGROUND)]
+        folders = (self.root, self.root / _KEPT, self.background, self.root.parent / UNBOXED)
+        places = [folder / name_of(key) for folder in folders]
         there = [each for each in places if each.exists()]
         for place in there:
             import_module("gateway.agent.workspace.tree").wipe(place)
