@@ -113,7 +113,8 @@ class ApiAdapter:
     async def probe(self) -> Sequence[Finding]:
         """What `legato check` says of the API."""
         where = f"http://{self._settings.host}:{self._settings.port}"
-        return [Finding(what="API", ok=True, detail=f"{where}/v1, for who has a key (`legato keys add NAME`)")]
+        found = [Finding(what="API", ok=True, detail=f"{where}/v1, for who has a key (`legato keys add NAME`)")]
+        return [*found, *hooks.findings(self._settings.hooks, where, self._host.served)]
 
     async def aclose(self) -> None:
         """Let the requests go that still wait. Idempotent."""

@@ -11,7 +11,7 @@ any other                                           200 once it is stored, `new`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import structlog
@@ -23,7 +23,7 @@ from adapters.api.server import body_of, parts_of
 from adapters.api.shapes import ApiError
 from adapters.api.signing import Unsigned, check, data_in, names_of
 from adapters.api.templates import filled
-from gateway.domain.adapter import Event, TakeEvent
+from gateway.domain.adapter import Event, Finding, TakeEvent
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import UserError
 
@@ -121,3 +121,13 @@ def _at_once(hook: HookSettings, event: str | None, data: Any) -> Mapping[str, o
 def routes(hooks: Mapping[str, HookSettings], take_event: TakeEvent, clock: Clock) -> Sequence[web.RouteDef]:
     """The routes of these hooks."""
     return [web.post("/hook/{name}", Hooks(hooks=hooks, take_event=take_event, clock=clock).answer)]
+
+
+def findings(hooks: Mapping[str, HookSettings], where: str, served: Collection[str]) -> Iterator[Finding]:
+    """What `legato check` says of hooks. `served`: the platforms that are enabled."""
+    for name, hook in hooks.items():
+        does = "shows it in" if hook.do == "show" else "asks the agent in"
+        told = f"{where}/hook/{name}, signed as {hook.signature}, {does} {hook.chat}"
+        if (ok := hook.to.platform in served) is False:
+            told += ": that is no platform of `adapters` that is enabled, so nothing can be shown"
+        yield Finding(what="hook", ok=ok, detail=told)

@@ -48,7 +48,8 @@ class Order(Struct, frozen=True, kw_only=True):
     """What a helper is told, and by whom. `tools`: the names that it may call; none given: all that a helper may.
     `session`, `turn`, `event`: the caller's session, the item that its turn answers, and the item's event. `lets`: no
     person began that turn, so of the tools with effects only these may be called; None: one did.
-    `alone`: the caller went on by itself for so long that nothing more may be begun in the background."""
+    `alone`: the caller went on by itself for so long that nothing more may be begun in the background. `woke`: its
+    caller is woken with this line, and not at all where the answer is NOTHING or there is none."""
 
     task: str
     context: str = ""
@@ -59,11 +60,16 @@ class Order(Struct, frozen=True, kw_only=True):
     event: str = ""
     lets: tuple[str, ...] | None = None
     alone: bool = False
+    woke: str = ""
 
     @property
     def brief(self) -> str:
         """The task in a short line."""
-        return one_line(self.task, 60)
+        return self.woke or one_line(self.task, 60)
+
+    def is_news(self, said: str) -> bool:
+        """Say whether an answer is worth waking the caller."""
+        return not (self.woke and (said.startswith((NOT_FINISHED, "NOTHING")) or not said))
 
 
 class Helper(Struct, frozen=True, kw_only=True):
@@ -83,11 +89,13 @@ def order_in(text: str) -> Order:
 
 class Helpers(Struct, kw_only=True):
     """The helpers of all conversations. `aside` lets other lanes have the caller's place while it waits. `budget_usd`:
-    what a helper may cost, where its model has a price."""
+    what a helper may cost, where its model has a price. `looks_usd`: the same of a day's looks now and then, and of
+    what they begin."""
 
     store: Store
     clock: Clock
     budget_usd: float | None = None
+    looks_usd: float | None = None
     aside: Callable[[SessionKey], AbstractContextManager[None]] = lambda _: nullcontext()
     _over: dict[SessionKey, asyncio.Event] = field(default_factory=dict)  # that somebody here waits for
     _beginning: asyncio.Lock = field(default_factory=asyncio.Lock)  # the calls of one step run side by side

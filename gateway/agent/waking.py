@@ -28,6 +28,7 @@ LONGEST: Final = 8_000  # characters of what is told; whoever has more to tell k
 _LONGEST_LINE: Final = 200
 _LANE: Final = 1_000_000  # items: no waking is refused because a lane is full
 
+WOKE_BY_ITSELF: Final = (ENDED, EVENT)  # the ids of events that no person began begin so
 MOST_IN_A_ROW: Final = 10  # times that a conversation is woken without a person's word
 TOO_OFTEN: Final = (
     f"You were woken {MOST_IN_A_ROW} times without a word of the person's, so nothing more is begun in the background: "
@@ -94,7 +95,7 @@ def is_alone(newest_first: Iterable[Message]) -> bool:
     """Say whether a conversation has gone on by itself for long."""
     notes = (note_of(each) for each in newest_first if each["role"] == "user")
     last = islice((note for note in notes if not note.get("summary")), MOST_IN_A_ROW)
-    return sum(str(note.get("event", "")).startswith((ENDED, EVENT)) for note in last) == MOST_IN_A_ROW
+    return sum(str(note.get("event", "")).startswith(WOKE_BY_ITSELF) for note in last) == MOST_IN_A_ROW
 
 
 def woken(inbound: Inbound) -> Message:

@@ -242,6 +242,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
             health=health,
             background=base.background,
             clock=base.clock,
+            heartbeat=_heartbeat(base, agents),
         ),
         watchdog=watchdog,
         settings=InForce(redact=base.redact, take_up=take_up, close=close),
@@ -556,7 +557,12 @@ def _sessions(base: _Base, metering: Metering, toolbox: Toolbox, parts: Parts) -
         skills=base.skills,
         flushes=flushes,
         hooks=Hooks(store=store, engines=engines, clock=clock, points=base.points, background=base.background),
-        helpers=Helpers(store=store, clock=clock, budget_usd=config.tools.delegate.budget_usd),
+        helpers=Helpers(
+            store=store,
+            clock=clock,
+            budget_usd=config.tools.delegate.budget_usd,
+            looks_usd=config.heartbeat.daily_usd,
+        ),
         counter=base.counter,
         toolbox=toolbox,
         policy=config.sessions.expiry,
@@ -652,6 +658,23 @@ def _health(base: _Base, agents: Agents, lanes: Lanes, readers: Readers) -> Heal
         background=base.background,
         folder=None if base.config.database is None else base.config.database.parent,
     )
+
+
+def _heartbeat(base: _Base, agents: Agents) -> Callable[[], Awaitable[None]] | None:
+    """What looks now and then; None where that is off."""
+    if base.config.heartbeat.chat is None:
+        return None
+    heartbeat = import_module("gateway.app.heartbeat").Heartbeat(
+        settings=base.config.heartbeat,
+        folder=base.config.at("."),
+        store=base.store,
+        helpers=agents.sessions.helpers,
+        rules=base.rules,
+        redact=base.redact,
+        zone=base.config.sessions.expiry.zone,
+        clock=base.clock,
+    )
+    return partial(heartbeat.look)
 
 
 def _watchdog(base: _Base, health: Health, readers: Readers, supervisor: Supervisor | None) -> Watchdog:

@@ -167,28 +167,29 @@ class Events(Struct, frozen=True, kw_only=True):
         for known in event.also:
             if (await self.store.named(f"{EVENT}{known}", [event.to.platform])).fates:
                 return "duplicate"
-        source = await self._source(event.to, event.person)
+        source = await place_of(self.store, event.to, event.person)
         if not await self.pairing.lets_in(source):
             raise UserError(NOBODY.format(chat=f"{event.to.platform}:{event.to.chat}"))
         waking = Waking(store=self.store, clock=self.clock)
         return await waking.told(self.rules.key(source), source, event, self.rules.turns.lane_cap)
 
-    async def _source(self, to: ChatAddress, person: str | None) -> Source:
-        """Where and to whom the agent speaks: as in the newest conversation there, else as in a chat with one person,
-        who has the chat's name if no other is given."""
-        key = SessionKey(platform=to.platform, chat=to.chat, thread=to.thread, user=person)
-        for each in (key, replace(key, user=None)):
-            for session in await self.store.sessions(each, 1):
-                alone = person_of(each, session.places) if session.chat_type == "direct" else ""
-                return Source(
-                    platform=to.platform,
-                    chat=to.chat,
-                    thread=to.thread,
-                    chat_type=session.chat_type,
-                    user=person or alone,
-                    within=session.places,
-                )
-        return Source(platform=to.platform, chat=to.chat, thread=to.thread, chat_type="direct", user=person or to.chat)
+
+async def place_of(store: Store, to: ChatAddress, person: str | None) -> Source:
+    """Where and to whom the agent speaks in a chat: as in the newest conversation there, else as in a chat with one
+    person, who has the chat's name if no other is given."""
+    key = SessionKey(platform=to.platform, chat=to.chat, thread=to.thread, user=person)
+    for each in (key, replace(key, user=None)):
+        for session in await store.sessions(each, 1):
+            alone = person_of(each, session.places) if session.chat_type == "direct" else ""
+            return Source(
+                platform=to.platform,
+                chat=to.chat,
+                thread=to.thread,
+                chat_type=session.chat_type,
+                user=person or alone,
+                within=session.places,
+            )
+    return Source(platform=to.platform, chat=to.chat, thread=to.thread, chat_type="direct", user=person or to.chat)
 
 
 class Orders(Struct, kw_only=True):

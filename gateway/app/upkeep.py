@@ -41,6 +41,7 @@ class Upkeep(Struct, kw_only=True):
     health: Health
     background: Background
     clock: Clock
+    heartbeat: Callable[[], Awaitable[None]] | None = None
     hasty: bool = False
 
     def prepare(self) -> None:
@@ -66,6 +67,8 @@ class Upkeep(Struct, kw_only=True):
         }
         if self.agents.embeddings is not None:
             jobs["embeddings"] = (self.agents.embeddings.look, LOOK_FOR_VECTORS)
+        if self.heartbeat is not None:
+            jobs["heartbeat"] = (self.heartbeat, _SWEEP_SECONDS)
         if (backups := self.health.backups) is not None:
             jobs["backup"] = (backups.look, _SWEEP_SECONDS)
         if self.hasty:

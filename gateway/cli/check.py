@@ -17,6 +17,7 @@ from gateway.agent.models import Models, WindowSource
 from gateway.agent.search.plugin import Search, SearchPlugin, Wanted, opened
 from gateway.agent.skills.catalogue import Skills
 from gateway.agent.tools.shell import ShellSettings
+from gateway.app import heartbeat
 from gateway.app.build import Parts, build
 from gateway.app.config import Config, Setup
 from gateway.app.config.environment import FILE, overlooked
@@ -141,6 +142,8 @@ async def _all_findings(setup: Setup, gateway: Gateway, served: Sequence[Adapter
         yield finding
     for finding in of_brought(settings, gateway.agents.sessions.skills):
         yield finding
+    if settings.heartbeat.chat is not None:
+        yield of_heartbeat(settings)
     yield of_engine(gateway.agents.sessions.engines.factory())
     await models.learn_windows()
     async for finding in findings(
@@ -245,6 +248,18 @@ def of_brought(config: Config, skills: Skills) -> Iterator[Finding]:
         yield Finding(what="skills", ok=True, detail=f"{', '.join([*skills.known][:_NAMED])}{more}")
     for where, reason in skills.broken:
         yield Finding(what="skill", ok=None, detail=f"{where}: {reason}")
+
+
+def of_heartbeat(config: Config) -> Finding:
+    """Say when the agent looks at HEARTBEAT.md, and what that may cost."""
+    looks = config.heartbeat
+    file = config.at(heartbeat.FILE).absolute()
+    if not heartbeat.written_in(config.at(".")):
+        return Finding(what="heartbeat", ok=None, detail=f"{file} says nothing yet: no look is taken until it does")
+    most = "any sum" if looks.daily_usd is None else f"${looks.daily_usd:g}"
+    hours = f" from {looks.hours.replace('-', ' to ')} o'clock" if looks.hours else ""
+    detail = f"{file}, each {looks.every}{hours} where something changed, for {looks.chat}; in a day at most "
+    return Finding(what="heartbeat", ok=True, detail=f"{detail}{counted(looks.daily, 'look')} and {most}")
 
 
 def of_engine(engine: ContextEngine) -> Finding:

@@ -115,7 +115,8 @@ class AdapterHost(Struct, frozen=True, kw_only=True):
     asked; `chat`, where it is asked ("": apart from the other chats); `fresh`, in a new session. `tell`: shows a line
     to the person who started the program, where one looks. `aside`: carries out functions that read Markdown, for a
     limited time. `listens`: when the bot answers in chats that `chats` of config.yaml names; `Platform.listens` are the
-    rules that may come."""
+    rules that may come.
+    `served`: names of the platforms that are enabled."""
 
     clock: Clock
     ids: Ids
@@ -136,3 +137,4 @@ class AdapterHost(Struct, frozen=True, kw_only=True):
     aside: RunsAside = at_once
     listens: ListenRules = NOT_SAID
     tell: Callable[[str], None] = lambda _: None
+    served: Sequence[str] = ()

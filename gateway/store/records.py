@@ -15,7 +15,7 @@ from gateway.domain.session import Session, SessionRef, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 
 Acceptance = Literal["new", "duplicate", "full"]
-CapName = Literal["session", "person", "chat", "gateway", "schedule", "helper", "key", "files"]
+CapName = Literal["session", "person", "chat", "gateway", "schedule", "helper", "heartbeat", "key", "files"]
 ItemOutcome = Literal["answered", "stopped", "failed", "dead", "absorbed", "refused", "withdrawn"]
 SignalKind = Literal["stop", "interrupt"]
 UsageBy = Literal["model", "purpose", "platform", "session", "key", "day"]  # a day of UTC: "2026-11-28"

@@ -206,10 +206,13 @@ class HelperTurn(Struct, kw_only=True):
         item = self.recorder.item
         at_home = replace(item, key=item.key.caller)
         said = await self.agents.sessions.helpers.said(session)
+        if not order.is_news(said):
+            return
         if len(said) > LONGEST:
             said = block(said, await self._files(at_home).keep(_KEPT_AS, said), _PREVIEW)
-        waking, line = Waking(store=self.store, clock=self.clock), DONE.format(brief=order.brief)
-        await waking.wake(at_home.key, item.inbound.source, str(item.key.helper), line, said)
+        waking, line = Waking(store=self.store, clock=self.clock), order.woke or DONE.format(brief=order.brief)
+        cause = f"{order.event}:{item.key.helper}" if order.woke else str(item.key.helper)
+        await waking.wake(at_home.key, item.inbound.source, cause, line, said)
 
 
 class _Unseen(Struct, kw_only=True):

@@ -44,7 +44,18 @@ from gateway.context.standing import ended
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter
 from gateway.domain.approval import LABELS, Labels
-from gateway.domain.chat import NO_TERMS, SCHEDULED, Inbound, Outbound, OutboundKind, Returns, Source, readable
+from gateway.domain.chat import (
+    ENDED,
+    HEARTBEAT,
+    NO_TERMS,
+    SCHEDULED,
+    Inbound,
+    Outbound,
+    OutboundKind,
+    Returns,
+    Source,
+    readable,
+)
 from gateway.domain.command import CommandCall
 from gateway.domain.message import Message, note_of
 from gateway.domain.session import Session
@@ -59,7 +70,7 @@ from gateway.runtime.points import Points
 from gateway.runtime.structs import replace
 from gateway.store.insist import insist
 from gateway.store.port import Store
-from gateway.store.records import MOST_ATTEMPTS, Beginning, Cap, InboxItem, ItemOutcome, Lease, TurnJournal
+from gateway.store.records import MOST_ATTEMPTS, Beginning, Cap, CapName, InboxItem, ItemOutcome, Lease, TurnJournal
 from gateway.turns.growing import GrowingReply
 from gateway.turns.limits import STOPPED, TurnTime
 from gateway.turns.notices import Throttle
@@ -430,9 +441,7 @@ class Turns(Struct, kw_only=True):
         """Let a helper do what a turn has handed on, or go on with that."""
         item, access = recorder.item, self.people.pairing.access
         order, source = order_in(item.inbound.text), item.inbound.source
-        metering = self._metering(source)
-        if order.event.startswith(SCHEDULED):
-            metering = self._within_budget(metering, order.event)
+        metering = self._within_budget(self._metering(source), order.event)
         if (budget := self.agents.sessions.helpers.budget_usd) is not None:
             ends = self.clock.now() + _RUN_REMEMBERED
             own = Cap(name="helper", account=item.inbound.event_id, limit=millionths(budget), resets_at=ends)
@@ -571,13 +580,20 @@ class Turns(Struct, kw_only=True):
         return metering.within(of_key(source.cap, self.clock.now())) if source.cap is not None else metering
 
     def _within_budget(self, metering: Metering, event: str) -> Metering:
-        """Return the meter of a prompt that ran by the clock, which has a budget of its own."""
-        budget = self.people.reminders.rules.budget_usd
+        """Return the meter of what ran by the clock, which has a budget of its own: each run of a prompt, and all looks
+        of a day with what they begin."""
+        name: CapName = "schedule"
+        budget, account = None, event
+        if event.startswith(SCHEDULED):
+            budget = self.people.reminders.rules.budget_usd
+        elif event.startswith((HEARTBEAT, f"{ENDED}{HEARTBEAT}")):
+            name, budget = "heartbeat", self.agents.sessions.helpers.looks_usd
+            account = event.partition(HEARTBEAT)[2].partition(":")[0]
         if budget is None:
             return metering
-        account, ends = f"schedule {event}", self.clock.now() + _RUN_REMEMBERED
+        account, ends = f"{name} {account}", self.clock.now() + _RUN_REMEMBERED
         return metering.within(
-            *metering.beside, Cap(name="schedule", account=account, limit=millionths(budget), resets_at=ends)
+            *metering.beside, Cap(name=name, account=account, limit=millionths(budget), resets_at=ends)
         )
 
     def _steering(self, item: InboxItem, observer: TurnObserver) -> Steering:
@@ -603,7 +619,7 @@ class Turns(Struct, kw_only=True):
         item, access = recorder.item, self.people.pairing.access
         terms = item.inbound.terms or NO_TERMS
         metering = self._metering(item.inbound.source)
-        if item.inbound.kind == "schedule":
+        if item.inbound.kind in ("schedule", "ended"):
             metering = self._within_budget(metering, item.inbound.event_id)
         fitting = self.agents.fitting(
             compactor=self.agents.compactor(writer=recorder),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 from urllib.parse import unquote, urlsplit
 
 from pydantic import (
@@ -48,6 +48,7 @@ from gateway.domain.reminder import ReminderRules
 from gateway.domain.settings import (
     AList,
     Contradiction,
+    Count,
     Flag,
     Ident,
     Seconds,
@@ -294,6 +295,56 @@ class AlertSettings(Section):
         return ChatAddress(platform=platform, chat=chat) if platform and chat else None
 
 
+def _interval(value: str) -> str:
+    number, unit = value[:-1], value[-1:]
+    if not (number.isascii() and number.isdigit() and unit in _UNITS and int(number) * _UNITS[unit] >= 300):
+        raise ValueError('must be "5m" or more, such as "30m" or "2h"')
+    return value
+
+
+def _hours(value: str) -> str:
+    first, dash, last = value.partition("-")
+    if not (dash and all(each.isascii() and each.isdigit() and int(each) <= 24 for each in (first, last))):
+        raise ValueError('must be two hours of the day, such as "8-22"')
+    return value
+
+
+_UNITS: Final = {"m": 60, "h": 3_600}
+
+
+class HeartbeatSettings(Section):
+    """A look now and then: the agent reads HEARTBEAT.md, a file of yours in Legato's folder, and what is due soon, and
+    says something only if there is something to say (docs/hooks.md). No model is asked where nothing changed.
+
+        chat: telegram:4711
+        hours: "8-22"
+    """
+
+    chat: Text | None = Field(None, description="PLATFORM:CHAT, as /whoami tells it there; null: no looks")
+    person: Ident | None = Field(None, description="in a group, the id of the person whose conversation it is")
+    every: Annotated[str, Field(strict=True), AfterValidator(_interval)] = Field("30m", description="5m or more")
+    hours: Annotated[str, Field(strict=True), AfterValidator(_hours)] | None = Field(
+        None, description="hours of the day, in the time zone of sessions.expiry; null: all"
+    )
+    daily: Count = Field(24, description="looks in a day")
+    daily_usd: SpendCap | None = Field(
+        0.5, description="what they and what they begin may cost in a day, where the model has a price; null: no limit"
+    )
+
+    @property
+    def to(self) -> ChatAddress:
+        """The chat."""
+        platform, _, chat = (self.chat or "").partition(":")
+        return ChatAddress(platform=platform, chat=chat)
+
+    def may_look(self, hour: int, since: float, looks: int) -> bool:
+        """Say whether it is time for a look, so many seconds after the last one and so many looks today."""
+        first, _, last = (self.hours or "0-24").partition("-")
+        begin, end = int(first), int(last)
+        inside = begin <= hour < end if begin < end else hour >= begin or hour < end
+        return inside and looks < self.daily and since >= int(self.every[:-1]) * _UNITS[self.every[-1]]
+
+
 class OtelSettings(Section):
     """Spans for OpenTelemetry: of turns, model calls and tools (docs/operations.md). They need
     `pip install 'legato[otel]'`. OpenTelemetry's own variables, such as OTEL_EXPORTER_OTLP_ENDPOINT, say where they go.
@@ -380,6 +431,7 @@ class Config(Section):
     adapters: Platforms = Field(default_factory=dict)  # those that are named, by name
     monitor: MonitorSettings = MonitorSettings()
     alerts: AlertSettings = AlertSettings()
+    heartbeat: HeartbeatSettings = HeartbeatSettings()
     otel: OtelSettings = OtelSettings()
     backup: BackupSettings = BackupSettings()
     log: LogSettings = LogSettings()
@@ -415,10 +467,11 @@ class Config(Section):
                 ("transcription.usd_per_minute", "budgets"),
                 "is needed, or the spend caps could not be kept: say what a minute costs (0 for a server of your own)",
             )
-        told = self.alerts.chat
-        known = self.adapters.get(told.platform) if told is not None else None
-        if self.alerts.to is not None and not (known is not None and known.enabled):
-            yield (("alerts.to",), "must be PLATFORM:CHAT, on a platform that is enabled in adapters")
+        for name, value in (("alerts.to", self.alerts.to), ("heartbeat.chat", self.heartbeat.chat)):
+            platform, _, chat = (value or "").partition(":")
+            known = self.adapters.get(platform)
+            if value is not None and not (chat and known is not None and known.enabled):
+                yield (name,), "must be PLATFORM:CHAT, on a platform that is enabled in adapters"
         patience, deadline = self.tools.approval_deadline, self.turns.deadline
         if patience >= deadline:
             yield (
