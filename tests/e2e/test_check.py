@@ -329,3 +329,22 @@ async def test_what_asyncio_logs_of_a_task_is_redacted(tmp_path: Path) -> None:
     said = log.read_text()
     assert said.count("[REDACTED]") >= 2
     assert TOKEN not in said
+
+
+def test_it_says_where_hooks_lead_and_when_the_agent_looks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOOK", "a-secret-of-some-length")
+    hook = 'secret: "${HOOK}", signature: github'
+    (tmp_path / "config.yaml").write_text(
+        "heartbeat: {chat: 'web:owner', hours: 8-22}\nadapters:\n  web: {enabled: true}\n"
+        f"  api: {{enabled: true, hooks: {{lost: {{{hook}, chat: 'telegram:1', do: ask}}}}}}\n"
+    )
+    status, lines = check(capsys)
+    assert status == 1
+    assert lines["hook"].startswith(
+        "FAIL  http://127.0.0.1:8788/hook/lost, signed as github, asks the agent in telegram:1"
+    )
+    assert "no look is taken" in lines["heartbeat"]
+    (tmp_path / "HEARTBEAT.md").write_text("Look after the milk.")
+    assert "from 8 to 22 o'clock" in check(capsys)[1]["heartbeat"]
