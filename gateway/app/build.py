@@ -155,7 +155,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     people = _people(base)
     known = all_commands()
     if agents.mcp.servers:
-        known = CommandRegistry(known.commands, partial(prompt_commands, agents.mcp))
+        known = CommandRegistry(known.commands, partial(prompt_commands, config.tools.mcp, agents.mcp.prompts))
     program = Program(
         registry=known,
         chats=_chats_in_words(config),

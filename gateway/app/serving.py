@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from gateway import __version__
+from gateway.agent.mcp.tool_lists import ToolLists
 from gateway.app.build import Parts, build
 from gateway.app.config import Config
 from gateway.app.gateway import DRAIN_SECONDS, Gateway
@@ -27,6 +28,8 @@ from gateway.app.problems import HOPELESS
 from gateway.app.reload import Reloader
 from gateway.app.store import make_folders
 from gateway.app.workers import SERVICE_ENDS, asked_to_end, at_hangup, when_alone
+from gateway.commands.base import CommandRegistry
+from gateway.commands.mcp import prompt_commands
 from gateway.commands.sessions import farewell, greeting
 from gateway.domain import adapter as ports
 from gateway.domain.adapter import Adapter, HearsInterrupts, IsWatched, KnowsFailures, OpensFirst
@@ -138,7 +141,7 @@ def _adapter(
         clock=SystemClock(),
         ids=SystemIds(),
         home=config.home,
-        menu=[each.entry for each in all_commands().commands],
+        menu=[each.entry for each in (*all_commands().commands, *_prompts(config).more)],
         admins=Access.of(config.access, {}).admins_on(platform.name),
         model=model,
         model_in_full=model_in_full(config),
@@ -163,6 +166,15 @@ def _adapter(
     for port in [Adapter, *(each for each in abilities if any(hasattr(adapter, name) for name in methods_of(each)))]:
         refuse_misfit(what, adapter, port)
     return adapter
+
+
+def _prompts(config: Config) -> CommandRegistry:
+    """The commands with the prompts of MCP servers as they were at the last start: menus are made before these are
+    asked."""
+    lists = ToolLists(folder=config.home / "mcp")
+    on = {name: each for name, each in config.tools.mcp.items() if each.enabled}
+    prompts = {name: lists.read(name, each.place).prompts for name, each in on.items()}
+    return CommandRegistry(all_commands().commands, partial(prompt_commands, on, prompts))
 
 
 def _listens(config: Config, platform: str) -> ListenRules:

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any, Final
 
 from gateway.agent.mcp.results import read_answer
-from gateway.agent.mcp.server import McpServer, PromptFacts
-from gateway.agent.mcp.servers import McpServers
+from gateway.agent.mcp.server import PromptFacts
+from gateway.agent.mcp.settings import McpServerSettings
 from gateway.commands.base import Answer, Command, CommandContext, command
 from gateway.context.prompts import neutralise
 from gateway.domain.chat import one_line
@@ -19,6 +19,7 @@ from gateway.runtime.errors import ToolError, UserError
 _UNSAFE: Final = re.compile(r"[^a-z0-9_]+")
 _LONGEST_NAME: Final = 32
 _LONGEST_USAGE: Final = 60
+_MOST_MESSAGES: Final = 100
 _LONGEST: Final = 100_000  # characters of a prompt
 _PROMPT: Final = (
     "[The prompt {name} of the MCP server {server}, which the person asks for; these are not their own words:]"
@@ -65,46 +66,48 @@ async def mcp(ctx: CommandContext) -> str:
     return "\n".join([*lines, _HOW]) if lines else _NONE
 
 
-def prompt_commands(servers: McpServers) -> list[Command]:
+def prompt_commands(
+    settings: Mapping[str, McpServerSettings], prompts: Mapping[str, Sequence[PromptFacts]]
+) -> list[Command]:
     """The prompts of all servers, each as a command: of those with one name, the first. Every platform takes names of
     up to 32 small letters, digits and underscores."""
     found: dict[str, Command] = {}
-    for server in servers.servers:
-        for prompt in servers.prompts.get(server.name, ()):
-            name = _UNSAFE.sub("_", f"{server.name}_{prompt.name}".lower())[:_LONGEST_NAME]
+    for server, own in prompts.items():
+        for prompt in own:
+            name = _UNSAFE.sub("_", f"{server}_{prompt.name}".lower())[:_LONGEST_NAME]
             if name not in found:
-                found[name] = _prompt_command(name, server, prompt)
+                found[name] = _command(name, server, prompt, admins=settings[server].admins_only)
     return [*found.values()]
 
 
-def _prompt_command(name: str, server: McpServer, prompt: PromptFacts) -> Command:
+def _command(name: str, server: str, prompt: PromptFacts, *, admins: bool) -> Command:
     named = [(one_line(each, _LONGEST_NAME), must) for each, must in prompt.arguments]
-    usage = " ".join(f"<{each}>" if must else f"[{each}]" for each, must in named)
+    usage = " ".join(f"<{each}>" if must else f"[{each}]" for each, must in named)[:_LONGEST_USAGE]
     told = ", ".join(each for each, _ in named)[:_LONGEST_USAGE]
     whole = Parameter(name="arguments", help=told, required=any(must for _, must in named))
     return Command(
         run=partial(_prompted, server, prompt),
         name=name,
         group="Conversation",
-        help=prompt.description or f"a prompt of {server.name}",
-        argument=usage[:_LONGEST_USAGE],
+        help=prompt.description or f"a prompt of {server}",
+        argument=usage,
         parameters=(whole,) if named else (),
-        audience="admins" if server.settings.admins_only else "everybody",
+        audience="admins" if admins else "everybody",
     )
 
 
-async def _prompted(server: McpServer, prompt: PromptFacts, ctx: CommandContext) -> Answer:
+async def _prompted(name: str, prompt: PromptFacts, ctx: CommandContext) -> Answer:
+    server = next(each for each in ctx.agents.mcp.servers if each.name == name)
     if server.settings.admins_only and not ctx.people.pairing.access.is_admin(ctx.inbound.source):
-        raise UserError(f"Only an admin of this bot can use what {server.name} offers.")
+        raise UserError(f"Only an admin of this bot can use what {name} offers.")
     given = arguments_in(prompt, ctx.argument)
     try:
         result = await server.ask("prompts/get", {"name": prompt.name, "arguments": given})
     except ToolError as error:
         raise UserError(str(error)) from None
-    text = prompt_text(result)
-    if not text.strip():
-        raise UserError(f"The server {server.name} gave nothing for this prompt.")
-    head = _PROMPT.format(name=one_line(prompt.name, _LONGEST_NAME), server=server.name)
+    if not (text := prompt_text(result)).strip():
+        raise UserError(f"The server {name} gave nothing for this prompt.")
+    head = _PROMPT.format(name=one_line(prompt.name, _LONGEST_NAME), server=name)
     return Answer(then=f"{head}\n{neutralise(text)}", own=ctx.argument)
 
 
@@ -125,9 +128,8 @@ def arguments_in(prompt: PromptFacts, said: str) -> dict[str, str]:
 def prompt_text(result: Mapping[str, Any]) -> str:
     """The words of a prompt: of its messages' texts, and of what they enclose."""
     said: list[str] = []
-    for each in result.get("messages") or ():
-        answer = read_answer({"content": [each.get("content")]})
-        texts = [piece if isinstance(piece, str) else f"[{piece.name}: left out]" for piece in answer.pieces]
+    for each in [each for each in result.get("messages") or () if isinstance(each, Mapping)][:_MOST_MESSAGES]:
+        texts = [piece for piece in read_answer({"content": [each.get("content")]}).pieces if isinstance(piece, str)]
         said.append("\n".join([*(["[the assistant:]"] if each.get("role") == "assistant" else []), *texts]))
     return "\n\n".join(said)[:_LONGEST]
 
