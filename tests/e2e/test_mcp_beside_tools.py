@@ -14,7 +14,8 @@ from gateway.domain.message import note_of, text_of
 from gateway.people.access import AccessSettings
 from tests.e2e.test_mcp import ready, results, wants
 from tests.support.gateway import FakeAdapter, FakeModel, Live, Say, config_in, in_turn, running
-from tests.support.mcp_running import REAL
+from tests.support.mcp_running import REAL, real_server
+from tests.support.redis_server import free_port
 from tests.support.waiting import eventually
 
 
@@ -104,6 +105,23 @@ async def test_a_server_asks_the_person_one_thing_after_the_other(tmp_path: Path
         assert results(model) == ['accept {"city":"Rome","days":3,"by":"ship","flexible":true}']
 
 
+async def test_a_server_at_an_address_asks_and_says_how_far_it_is(tmp_path: Path) -> None:
+    port, model = free_port(), FakeModel(in_turn(wants("demo_pay", url="https://pay.example/"), Say(text="no")))
+    settings = config(tmp_path).replace(
+        tools=ToolSettings(mcp={"demo": McpServerSettings(url=f"http://127.0.0.1:{port}/mcp")})
+    )
+    async with (
+        real_server(port, script=REAL.with_name("rich.py")),
+        running(tmp_path, config=settings, model=model, adapter=WithButtons(limits=Limits())) as live,
+    ):
+        await ready(live)
+        event = await live.tell("pay")
+        await asked(live, 1)
+        await live.tell("/deny")
+        assert (await live.answer(event)).text == "no"
+        assert results(model) == ["decline"]
+
+
 async def test_a_server_may_not_ask_for_secrets_but_may_give_a_link(tmp_path: Path) -> None:
     model = FakeModel(
         in_turn(
@@ -165,3 +183,18 @@ async def test_every_kind_of_content_reaches_the_model(tmp_path: Path) -> None:
         assert "[file image.png, 15 bytes: kept" in said
         assert "[file audio.wav, 8 bytes: kept" in said
         assert said.endswith('{"cities": ["Rome", "Paris"]}')
+
+
+async def test_a_server_that_talks_without_an_end(tmp_path: Path) -> None:
+    command = (*RICH.command, "flood")
+    rich = McpServerSettings(command=command, timeout=1, start_timeout=60)
+    settings = config(tmp_path).replace(tools=ToolSettings(mcp={"demo": rich}))
+    model = FakeModel(in_turn(wants("demo_chatter"), wants("demo_slow"), Say(text="done")))
+    async with running(tmp_path, config=settings, model=model) as live:
+        await ready(live)
+        assert "offers 9 tools" in await live.ask("/mcp"), "one of them reads the resources"
+        assert len(live.gateway.agents.mcp.prompts["demo"]) <= 50
+        assert await live.ask("go") == "done"
+        endless, after = results(model)
+        assert "did not answer within 1 seconds" in endless
+        assert after == "copied"

@@ -105,7 +105,7 @@ async def test_what_a_server_asks_of_us_is_refused() -> None:
         assert said[-5:-1] == [
             "Sampling not supported",
             "List roots not supported",
-            "Elicitation not supported",
+            "Nobody can be asked: it is not clear who.",
             "Method not found",
         ]
 

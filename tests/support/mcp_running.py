@@ -42,12 +42,12 @@ class Hasty(SystemClock):
 
 
 @asynccontextmanager
-async def real_server(port: int, *issuer: str) -> AsyncIterator[asyncio.subprocess.Process]:
+async def real_server(port: int, *issuer: str, script: Path = REAL) -> AsyncIterator[asyncio.subprocess.Process]:
     """The library's own server, on a port; with the address of an authorization server only for people who logged
     in there."""
     quiet = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
-        sys.executable, str(REAL), str(port), *issuer, stdin=quiet, stdout=quiet, stderr=quiet
+        sys.executable, str(script), str(port), *issuer, stdin=quiet, stdout=quiet, stderr=quiet
     )
     try:
         await eventually(lambda: _answers(port))

@@ -283,8 +283,10 @@ class _SessionLink(Struct, frozen=True):
     remote: bool
 
     async def tools(self) -> Listing:
-        more, prompts = await self._beside_tools()
-        if (able := self.session.server_capabilities) is None or able.tools is None:
+        able = self.session.server_capabilities
+        prompts = await self._prompts() if able and able.prompts else []
+        more = [resources_tool(self.name)] if able and able.resources and await self._has_resources() else []
+        if able is None or able.tools is None:
             return Listing(tools=more, prompts=prompts)
         self.channel.version = self.session.protocol_version or self.channel.version
         self.channel.left_out = []
@@ -304,25 +306,24 @@ class _SessionLink(Struct, frozen=True):
         tools = [*[each for each in more if each.name not in found], *found.values()][:_MOST_TOOLS]
         return Listing(tools=tools, left_out=tuple(self.channel.left_out), prompts=prompts)
 
-    async def _beside_tools(self) -> tuple[list[ToolFacts], list[PromptFacts]]:
-        """What a server has beside tools: a tool that reads its resources, if there are any, and prompts. What cannot
-        be read is left out."""
-        able, tools, prompts = self.session.server_capabilities, list[ToolFacts](), list[PromptFacts]()
+    async def _prompts(self) -> list[PromptFacts]:
+        """The server's prompts; none where they cannot be read."""
+        found, cursor = list[PromptFacts](), None
         with suppress(MCPError, ValidationError, TimeoutError):
             async with self.channel.clock.limit(_LISTS):
-                if able and able.prompts:
-                    cursor = None
-                    for _ in range(_MOST_PAGES):
-                        page = await self.session.list_prompts(params=types.PaginatedRequestParams(cursor=cursor))
-                        prompts += map(_prompt, page.prompts)
-                        cursor = page.next_cursor
-                        if not cursor or len(prompts) >= _MOST_PROMPTS:
-                            break
-                if able and able.resources:
-                    there = (await self.session.list_resources()).resources
-                    if there or (await self.session.list_resource_templates()).resource_templates:
-                        tools.append(resources_tool(self.name))
-        return tools, prompts[:_MOST_PROMPTS]
+                for _ in range(_MOST_PAGES):
+                    page = await self.session.list_prompts(params=types.PaginatedRequestParams(cursor=cursor))
+                    found += map(_prompt, page.prompts[:_MOST_PROMPTS])
+                    if not (cursor := page.next_cursor) or len(found) >= _MOST_PROMPTS:
+                        break
+        return found[:_MOST_PROMPTS]
+
+    async def _has_resources(self) -> bool:
+        with suppress(MCPError, ValidationError, TimeoutError):
+            async with self.channel.clock.limit(_LISTS):
+                there = bool((await self.session.list_resources()).resources)
+                return there or bool((await self.session.list_resource_templates()).resource_templates)
+        return False
 
     async def ask(self, method: str, params: Mapping[str, Any], beside: Beside) -> Mapping[str, Any]:
         async def told(progress: float, total: float | None, message: str | None) -> None:

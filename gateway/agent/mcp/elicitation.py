@@ -31,6 +31,8 @@ _SECRET: Final = re.compile(
 _SAFE: Final = re.compile(  # a link, with its host; to this machine also without encryption
     r"(?:https://([a-z0-9.-]+)|http://(localhost|127\.0\.0\.1))(?::\d+)?(?:[/?#][!-~]{0,1000})?", re.IGNORECASE
 )
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,18}")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,18}(?:[.,][0-9]{1,18})?")
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
 _YES_NO: Final[Labels] = ("Yes", "No")
 _AGREE: Final[Labels] = ("Yes", "Refuse")
@@ -63,10 +65,10 @@ class _Field(Struct, frozen=True, kw_only=True):
             raise ValueError(f"It must be one of 1 to {len(self.values)}.")
         if self.kind == "string":
             return said
-        try:
-            return int(said) if self.kind == "integer" else float(said.replace(",", "."))
-        except ValueError:
-            raise ValueError(f"It must be a {'whole ' if self.kind == 'integer' else ''}number.") from None
+        form = _WHOLE if self.kind == "integer" else _NUMBER
+        if not form.fullmatch(said):
+            raise ValueError(f"It must be a {'whole ' if self.kind == 'integer' else ''}number.")
+        return int(said) if self.kind == "integer" else float(said.replace(",", "."))
 
 
 class Elicitation(Struct, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """An MCP server made with the library's own server side that has all that a server may have beside tools: resources,
-prompts, questions to a person, progress. It speaks on its standard streams. `rich.py flood` has 10,000 more prompts."""
+prompts, questions to a person, progress. It speaks on its standard streams, or on a port: `rich.py PORT`. `rich.py
+flood` has 10,000 more prompts."""
 
 import base64
 import sys
@@ -126,8 +127,12 @@ def brief(topic: str, style: str = "short") -> str:
 
 
 if "flood" in sys.argv:
+    first = Prompt.from_function(lambda: "no", name="first", description="x\n" * 100)
     for number in range(10_000):
-        server.add_prompt(Prompt.from_function(lambda: "no", name=f"prompt-{number}", description="x\n" * 100))
+        server.add_prompt(first.model_copy(update={"name": f"prompt-{number}"}))
 
 if __name__ == "__main__":
-    server.run()
+    if sys.argv[-1].isdecimal():
+        server.run("streamable-http", port=int(sys.argv[-1]))
+    else:
+        server.run()

@@ -220,10 +220,20 @@ def test_a_resource_with_bytes_is_a_file_of_its_name() -> None:
     assert answer.pieces == (Enclosed(name="report.pdf", mime="application/pdf", content=b"%PDF", picture=False),)
 
 
-def test_structured_content_is_read_where_there_are_no_words() -> None:
-    assert read_answer({"structuredContent": {"a": [1, "ü"]}}).pieces == ('{"a": [1, "ü"]}',)
-    both = {"content": [{"type": "text", "text": "said"}], "structuredContent": {"a": 1}}
-    assert read_answer(both).pieces == ("said",)
+@pytest.mark.parametrize(
+    ("words", "structured", "pieces"),
+    [
+        ([], {"a": [1, "ü"]}, ('{"a": [1, "ü"]}',)),
+        (["said"], {"a": 1}, ("said", '{"a": 1}')),
+        (['{"a":   1}'], {"a": 1}, ('{"a":   1}',)),
+        (["42"], {"result": 42}, ("42",)),
+        (["said"], {"result": "said"}, ("said",)),
+        (["["], {"a": 1}, ("[", '{"a": 1}')),
+    ],
+)
+def test_structured_content_is_told_once(words: list[str], structured: Any, pieces: tuple[str, ...]) -> None:
+    content = [{"type": "text", "text": each} for each in words]
+    assert read_answer({"content": content, "structuredContent": structured}).pieces == pieces
 
 
 def test_a_failure_says_so() -> None:

@@ -32,7 +32,10 @@ def test_every_name_is_one_a_person_can_type_and_belongs_to_one_command() -> Non
 
 def test_what_must_reach_a_running_turn_or_only_looks_bypasses_its_lane_and_nothing_else_does() -> None:
     bypassing = {command.name: command.bypass for command in REGISTRY.commands if command.bypass}
-    reaching, looking = ("stop", "approve", "deny"), ("status", "help", "usage", "context", "version", "whoami")
+    reaching, looking = (
+        ("stop", "approve", "deny", "answer"),
+        ("mcp", "status", "help", "usage", "context", "version", "whoami"),
+    )
     always = dict.fromkeys((*reaching, *looking, "sessions", "export", "last", "insights"), True)
     assert bypassing == {
         **always,
