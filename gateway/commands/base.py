@@ -100,9 +100,9 @@ class Answer(Struct, frozen=True, kw_only=True):
     """The answer of a command, where a text is not enough.
 
     The model answers `then` as if a person had sent it, with `files` beside those of the command's own message; the
-    text is not shown. `own`: the words of `then` that are the person's; None: all. Everything in `conversation` that is
-    not stored yet is stored with the answer. `again`: rows that a command which bypasses its lane shows once more,
-    under ids of their own. `choices`: commands that buttons call.
+    text is not shown. `own`: the words of `then` that are the person's, if not all are. Everything in `conversation`
+    that is not stored yet is stored with the answer. `again`: rows that a command which bypasses its lane shows once
+    more, under ids of their own. `choices`: commands that buttons call.
     """
 
     text: str = ""

@@ -160,6 +160,20 @@ async def test_a_server_that_asks_without_an_end_is_cut_short(tmp_path: Path) ->
         assert "it asked more than 15 questions" in said
 
 
+async def test_a_call_that_is_stopped_while_it_asks_leaves_the_server_usable(tmp_path: Path) -> None:
+    model = FakeModel(in_turn(wants("demo_book"), wants("demo_slow"), Say(text="done")))
+    async with running(tmp_path, config=config(tmp_path), model=model, adapter=WithButtons(limits=Limits())) as live:
+        await ready(live)
+        await live.tell("book")
+        await asked(live, 1)
+        assert "Nothing waits for your yes" not in await live.ask("/approve"), "it wants words"
+        await live.tell("/stop")
+        await eventually(lambda: not live.gateway.running_turns.count())
+        assert await live.ask("go on") == "done"
+        assert results(model)[-1] == "copied"
+        assert "Nothing waits for your words" in await live.ask("/answer Rome")
+
+
 async def test_the_status_line_shows_how_far_a_call_is(tmp_path: Path) -> None:
     go = tmp_path / "go"
     model = FakeModel(in_turn(wants("demo_wait_for", path=str(go)), Say(text="done")))

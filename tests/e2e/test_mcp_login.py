@@ -6,6 +6,8 @@ import json
 import stat
 from pathlib import Path
 
+import pytest
+
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.app.config import Config
 from gateway.app.config.models import ToolSettings
@@ -33,7 +35,7 @@ async def link_of(live: Live) -> str:
     return next(line for line in said.splitlines() if line.startswith("http"))
 
 
-async def test_an_admin_logs_in_and_a_restart_keeps_it(tmp_path: Path) -> None:
+async def test_an_admin_logs_in_and_a_restart_keeps_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     port = free_port()
     settings = hosted(tmp_path, port)
     async with AuthorizationServer() as issuer, real_server(port, issuer.url):
@@ -52,6 +54,7 @@ async def test_an_admin_logs_in_and_a_restart_keeps_it(tmp_path: Path) -> None:
             said = await live.ask(f"/mcp login demo {address}")
             assert said.startswith("You are logged in. demo: "), said
             assert "demo_add" in said
+            assert said.endswith("; logged in."), "as legato check says it"
             assert "No login at demo is open" in await live.ask(f"/mcp login demo {address}")
         file = settings.home / "mcp" / "demo.login"
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -77,3 +80,6 @@ async def test_an_admin_logs_in_and_a_restart_keeps_it(tmp_path: Path) -> None:
             assert f"The server demo cannot be used now; {lost}." in results(model)[-1]
             assert lost in await live.ask("/mcp")
             assert not file.exists()
+        told = "".join(capsys.readouterr())
+        assert "mcp_server_ready" in told
+        assert not any(secret in told for secret in issuer.secrets)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import gzip
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from aiohttp import web
 
+from gateway.agent.mcp.server import Beside
 from gateway.agent.mcp.settings import McpServerSettings
+from gateway.domain.approval import Labels, Verdict
 from tests.support.mcp_running import REAL, Hasty, Running, real_server, running
 from tests.support.redis_server import free_port
 from tests.support.waiting import eventually
@@ -84,6 +88,22 @@ async def test_answers_of_an_address_that_no_server_should_give(
             assert "sk-in-the-path" not in it.server.failure
     finally:
         await listener.cleanup()
+
+
+async def test_nobody_is_asked_where_it_is_not_clear_whom_a_server_means(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+
+    async def nobody(text: str, labels: Labels | None, choices: Sequence[str]) -> tuple[Verdict, str]:
+        raise AssertionError(text)
+
+    async with running(McpServerSettings(command=(sys.executable, str(REAL.with_name("rich.py"))))) as it:
+        other = {"name": "wait_for", "arguments": {"path": str(go)}}
+        running_call = asyncio.create_task(it.server.ask("tools/call", other, Beside(person=nobody)))
+        await eventually(lambda: any(each.begun for each in it.server._open))
+        said = await it.server.ask("tools/call", {"name": "book", "arguments": {}}, Beside(person=nobody))
+        assert "Nobody can be asked: it is not clear who." in said["content"][0]["text"]
+        await asyncio.to_thread(go.touch)
+        assert (await running_call)["content"][0]["text"] == "copied"
 
 
 @pytest.fixture

@@ -82,7 +82,6 @@ _CHANGED: Final = frozenset(f"notifications/{each}/list_changed" for each in ("t
 _PROGRESS: Final = "notifications/progress"
 _PROGRESS_EVERY: Final = 1.0  # seconds: more of it is passed over
 _MOST_PROMPTS: Final = 50
-_MOST_PAGES: Final = 5  # of a list of prompts
 _LONGEST_TOLD: Final = 60  # characters of what a person reads beside other things
 _LISTS: Final = 5.0  # seconds for the lists of what is no tool
 _HEAD: Final = Decoder(_Head)
@@ -307,16 +306,11 @@ class _SessionLink(Struct, frozen=True):
         return Listing(tools=tools, left_out=tuple(self.channel.left_out), prompts=prompts)
 
     async def _prompts(self) -> list[PromptFacts]:
-        """The server's prompts; none where they cannot be read."""
-        found, cursor = list[PromptFacts](), None
+        """The server's prompts, of which the first page is enough; none where it cannot be read."""
         with suppress(MCPError, ValidationError, TimeoutError):
             async with self.channel.clock.limit(_LISTS):
-                for _ in range(_MOST_PAGES):
-                    page = await self.session.list_prompts(params=types.PaginatedRequestParams(cursor=cursor))
-                    found += map(_prompt, page.prompts[:_MOST_PROMPTS])
-                    if not (cursor := page.next_cursor) or len(found) >= _MOST_PROMPTS:
-                        break
-        return found[:_MOST_PROMPTS]
+                return [*map(_prompt, (await self.session.list_prompts()).prompts[:_MOST_PROMPTS])]
+        return []
 
     async def _has_resources(self) -> bool:
         with suppress(MCPError, ValidationError, TimeoutError):

@@ -50,6 +50,7 @@ UNSENT: Final = 0  # a request that found nobody
 MUTE: Final = "it does not answer any more"
 LOG_IN: Final = "an admin of this bot sends /mcp login {server}"
 
+GIVEN_UP: Final[Mapping[str, Any]] = {"action": "cancel"}  # MCP's answer to a question that nobody will answer
 Event = Literal["changed", "lost"]
 Ask = Callable[[], Awaitable[Mapping[str, Any]]]
 
@@ -142,6 +143,12 @@ class Beside(Struct, kw_only=True, eq=False):
         self.questions.append((ask, answered))
         self.news.set()
         return await answered
+
+    def settle(self, said: Mapping[str, Any]) -> None:
+        """Answer the first question, if the server still waits for that."""
+        _, answered = self.questions.popleft()
+        if not answered.done():
+            answered.set_result(said)
 
 
 class Link(Protocol):
@@ -256,19 +263,17 @@ class McpServer(Struct, kw_only=True, eq=False):
                         told_until = self.clock.monotonic() + _TOLD_EVERY
                         beside.told(beside.progress)
                     while beside.questions:
-                        ask, answered = beside.questions.popleft()
                         limit.extend(FOR_PEOPLE)
-                        said = await ask()
+                        said = await beside.questions[0][0]()
                         limit.extend(seconds)
-                        if not answered.done():
-                            answered.set_result(said)
+                        beside.settle(said)
                 return call.answer.result()
         except TimeoutError:
             raise ToolError(f"The server {self.name} did not answer within {seconds:g} seconds.") from None
         finally:
             self._open.discard(call)
-            for _, answered in beside.questions:
-                answered.cancel()
+            while beside.questions:
+                beside.settle(GIVEN_UP)
             call.answer.cancel()
             if call.job is not None:
                 call.job.cancel()

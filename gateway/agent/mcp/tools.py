@@ -166,15 +166,15 @@ async def read_resources(server: McpServer, arguments: Mapping[str, Any]) -> Map
             {"content": [{"type": "resource", "resource": each} for each in found]} if isinstance(found, list) else {}
         )
     lines: list[str] = []
-    for kind in ("resources", "resourceTemplates"):
-        cursor: dict[str, Any] = {}
-        with suppress(ToolError):  # as a rule it has only one of them
-            for _ in range(_MOST_PAGES):
-                page = await server.ask("resources/list" if kind == "resources" else "resources/templates/list", cursor)
-                lines += map(described_link, page.get(kind) or ())
-                if not (at := page.get("nextCursor")):
-                    break
-                cursor = {"cursor": at}
+    for method, key in (("resources/list", "resources"), ("resources/templates/list", "resourceTemplates")):
+        page: Mapping[str, Any] = {}
+        for _ in range(_MOST_PAGES if key == "resources" else 1):
+            cursor = {"cursor": page["nextCursor"]} if page else {}
+            with suppress(ToolError):  # as a rule a server has only one of them
+                page = await server.ask(method, cursor)
+                lines += map(described_link, page.get(key) or ())
+            if not page.get("nextCursor"):
+                break
     more = [f"… and {len(lines) - _MOST_LISTED:,} more"] if len(lines) > _MOST_LISTED else []
     return {"content": [{"type": "text", "text": "\n".join([*lines[:_MOST_LISTED], *more]) or NOTHING}]}
 
