@@ -14,6 +14,7 @@ from aiohttp import web
 from gateway.agent.mcp.server import Beside
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.domain.approval import Labels, Verdict
+from gateway.runtime.errors import ToolError
 from tests.support.mcp_running import REAL, Hasty, Running, real_server, running
 from tests.support.redis_server import free_port
 from tests.support.waiting import eventually
@@ -100,8 +101,8 @@ async def test_nobody_is_asked_where_it_is_not_clear_whom_a_server_means(tmp_pat
         other = {"name": "wait_for", "arguments": {"path": str(go)}}
         running_call = asyncio.create_task(it.server.ask("tools/call", other, Beside(person=nobody)))
         await eventually(lambda: any(each.begun for each in it.server._open))
-        said = await it.server.ask("tools/call", {"name": "book", "arguments": {}}, Beside(person=nobody))
-        assert "Nobody can be asked: it is not clear who." in said["content"][0]["text"]
+        with pytest.raises(ToolError, match="Nobody can be asked: it is not clear who"):
+            await it.server.ask("tools/call", {"name": "book", "arguments": {}}, Beside(person=nobody))
         await asyncio.to_thread(go.touch)
         assert (await running_call)["content"][0]["text"] == "copied"
 
