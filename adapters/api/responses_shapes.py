@@ -42,6 +42,8 @@ def read_response(data: Mapping[str, Any], *, loosely: bool = False) -> tuple[Ch
     if not isinstance(before, str):
         raise invalid("previous_response_id", "`previous_response_id` must be the id of a response.")
     messages, places = _messages(data)
+    if loosely:
+        messages.append({"role": "user", "content": ""})
     chat = {name: data[name] for name in _SAME if name in data} | {"messages": messages}
     text, reasoning = _part(data, "text"), _part(data, "reasoning")
     chat |= {

@@ -39,6 +39,7 @@ class LiveApi:
     model: FakeModel
     secret: str
     clients: list[AsyncOpenAI] = field(default_factory=list)
+    secrets: dict[str, str] = field(default_factory=dict)
 
     def client(self, secret: str = "", **more: Any) -> AsyncOpenAI:
         """OpenAI's client with a key, anna's if no other is named. It tries nothing twice."""
