@@ -18,7 +18,7 @@ from gateway.agent.tools.base import Around, Files, Question, Recall, ReminderBo
 from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.agent.tools.outputs import OutputLimits, Outputs
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime, Traced, untraced
-from gateway.agent.waking import Waking, is_alone
+from gateway.agent.waking import is_alone
 from gateway.domain.approval import Labels, Verdict
 from gateway.domain.chat import NO_TERMS, Terms
 from gateway.domain.message import Message, ToolCall, note_of, text_of, tool_result
@@ -53,7 +53,6 @@ class ToolSteps:
     files: Files
     memories: Memories
     reminders: ReminderBook
-    waking: Waking
     helpers: Helpers
     event: str = ""  # that the turn answers
     alone: bool = False  # of a helper: its caller may begin nothing more in the background, and nor may it
@@ -204,7 +203,6 @@ class ToolSteps:
                 self.memories, conversation.stored.session, conversation.stored.messages, self._provenance.origin
             ),
             reminders=self.reminders,
-            wake=partial(self.waking.wake, session.key, self.caller.source),
             source=None if self.alone else self.caller.source,
             ask=None if self.helps else partial(self._ask, conversation, asyncio.Lock(), bool(asked)),
             told=lambda text: self.observer.phase("running tools", tools=[text]),

@@ -410,7 +410,6 @@ def _agents(base: _Base, parts: Parts) -> tuple[Agents, list[Callable[[], Awaita
             ToolSteps,
             toolbox=toolbox,
             memories=sessions.memories,
-            waking=Waking(store=store, clock=clock),
             helpers=sessions.helpers,
             limits=config.tools,
             clock=clock,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gateway.agent.memory.snapshot import MemorySettings
-from gateway.agent.tools.base import ToolContext, Wakes, schema
+from gateway.agent.tools.base import ToolContext, schema
 from gateway.agent.waking import Waking
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import note_of, text_of
@@ -26,7 +26,7 @@ LINE = "the command make test has ended"
 
 
 class Begin:
-    """Begins something, and leaves the test what wakes the conversation afterwards."""
+    """Begins something."""
 
     name = "begin"
     description = "Begins something in the background."
@@ -36,22 +36,15 @@ class Begin:
     brings = ""
     timeout = 5.0
 
-    def __init__(self) -> None:
-        self.wake: Wakes | None = None
-
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        self.wake = context.wake
         return "It runs."
 
-    async def ended(self, cause: str = "c1", text: str = "2 failed") -> None:
-        assert self.wake is not None
-        await self.wake(cause, LINE, text)
 
-
-async def again(live: Live, cause: str, what: str, text: str) -> None:
-    """Wake the conversation, as a start does with what ended meanwhile."""
-    waking = Waking(store=live.store, clock=live.clock)
-    await waking.wake(HOME, live.adapter.inbound("").source, cause, what, text)
+async def again(live: Live, cause: str = "c1", what: str = LINE, text: str = "2 failed", **where: Any) -> None:
+    """Wake the conversation, as what has ended does, and a start with what ended meanwhile."""
+    inbound = live.adapter.inbound("", **where)
+    key = live.gateway.readers.reception.arrival(inbound).key
+    await Waking(store=live.store, clock=live.clock).wake(key, inbound.source, cause, what, text)
 
 
 def woken(live: Live) -> list[str]:
@@ -67,8 +60,8 @@ async def test_a_conversation_goes_on_once_by_itself_and_after_a_restart(
     model = FakeModel(in_turn(BEGIN, Say(text="running"), then=lambda *_: Say(text="two tests fail")))
     async with running(tmp_path, model=model, tools=[begin], store=reopened()) as live:
         assert await live.ask("test it") == "running"
-        await begin.ended()
-        await begin.ended()
+        await again(live)
+        await again(live)
         await eventually(lambda: live.adapter.shown()[-1] == "two tests fail")
         await live.quiet()
         assert live.adapter.shown() == ["running", f"I go on by myself: {LINE}.", "two tests fail"]
@@ -92,7 +85,7 @@ async def test_a_kill_wakes_it_no_second_time(tmp_path: Path, point: Any) -> Non
         await live.ask("test it")
         await live.quiet()
         kill.arm()
-        await begin.ended()
+        await again(live)
         await kill.passed.wait()
         shown += live.adapter.shown()
     async with running(tmp_path, model=model, tools=[begin]) as live:
@@ -114,7 +107,7 @@ async def test_its_words_are_nobodys_and_bind_nobody(tmp_path: Path) -> None:
     adapter = FakeAdapter()
     async with running(tmp_path, config=config, model=model, adapter=adapter, tools=[begin]) as live:
         await live.ask("test it", chat_type="group", user="u", user_name="Anna")
-        await begin.ended(text=order)
+        await again(live, text=order, chat_type="group", user="u", user_name="Anna")
         await eventually(lambda: live.adapter.shown("c", "question"))
         assert f"it comes from {LINE}" in live.adapter.shown("c", "question")[0]
         await live.tell("n", chat_type="group", user="u", user_name="Anna")
@@ -137,7 +130,7 @@ async def test_what_ended_before_everything_was_forgotten_wakes_nobody(
         await live.ask("test it")
         await live.tell("/forget everything")
         await eventually(lambda: live.adapter.shown("c", "question"))
-        await begin.ended()
+        await again(live)
         await live.tell("y")
         await eventually(lambda: live.adapter.shown()[-1].startswith("Forgot "))
         await live.quiet()
@@ -150,6 +143,6 @@ async def test_a_long_text_is_cut_and_a_full_lane_takes_it_all_the_same(tmp_path
     begin = Begin()
     async with running(tmp_path, model=FakeModel(in_turn(BEGIN, Say(text="running"))), tools=[begin]) as live:
         await live.ask("test it")
-        await begin.ended(text="x" * 9_000)
+        await again(live, text="x" * 9_000)
         await eventually(lambda: woken(live))
         assert "[… 1,000 characters more]" in woken(live)[0]

@@ -10,7 +10,7 @@ A tool whose calls a person must allow says so (`NeedsApproval`), and runs only 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -140,17 +140,8 @@ class ReminderBook(Protocol):
         """Another text (of this `origin`), another time, or both."""
 
 
-class Wakes(Protocol):
-    """Have the caller's conversation go on when something has ended that runs in the background, also after the turn
-    (see `gateway.agent.waking.Waking.wake`)."""
-
-    async def __call__(self, cause: str, what: str, text: str) -> None: ...
-
-
-class Delegates(Protocol):
-    """Hand a task to a helper; returns its answer, or at once that it works in the background."""
-
-    async def __call__(self, order: Order) -> str: ...
+Delegates = Callable[[Order], Awaitable[str]]
+"""Hands a task to a helper; returns its answer, or at once that it works in the background."""
 
 
 class AsksPerson(Protocol):
@@ -172,7 +163,6 @@ class ToolContext(Struct, kw_only=True):
     files: Files
     reminders: ReminderBook
     memory: MemoryAccess | None = None
-    wake: Wakes | None = None
     source: Source | None = None  # the person whom the turn answers
     delegate: Delegates | None = None
     ask: AsksPerson | None = None
