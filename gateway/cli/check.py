@@ -35,7 +35,7 @@ from gateway.context.guard import is_ours
 from gateway.domain.adapter import Adapter, CanBeProbed, Finding
 from gateway.domain.message import Message, user
 from gateway.domain.speech import Transcriber
-from gateway.domain.wording import counted
+from gateway.domain.wording import counted, first_of
 from gateway.providers.base import Completed, Feature, ModelRequest, ModelSpec, Provider
 from gateway.runtime.errors import (
     EmptyAnswer,
@@ -244,8 +244,7 @@ def of_brought(config: Config, skills: Skills) -> Iterator[Finding]:
     for each in home_files(config, Redactor(config.secrets())):
         yield Finding(what="prompt's file", ok=None if each.broken else True, detail=each.said)
     if skills.known:
-        more = f" and {len(skills.known) - _NAMED} more" if len(skills.known) > _NAMED else ""
-        yield Finding(what="skills", ok=True, detail=f"{', '.join([*skills.known][:_NAMED])}{more}")
+        yield Finding(what="skills", ok=True, detail=first_of([*skills.known], _NAMED))
     for where, reason in skills.broken:
         yield Finding(what="skill", ok=None, detail=f"{where}: {reason}")
 

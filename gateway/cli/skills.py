@@ -28,7 +28,8 @@ skills_app = typer.Typer(
 def list_(as_json: JsonOption = False, config: ConfigOption = None) -> None:
     """List the skills of your folder and of packages, and what is broken there."""
     settings = settings_of(config)
-    show_rows(_rows(settings), as_json, lambda rows: _text(rows, _folder(settings)))
+    none = f"There are none. `legato skills add FOLDER` copies one into {_folder(settings)}."
+    show_rows(_rows(settings), as_json, lambda rows: "\n".join(map(_line, rows)) or none)
 
 
 @skills_app.command()
@@ -74,10 +75,12 @@ def check(
     for source in sources or ():
         try:
             for each in brought(source):
-                name, about = (each.skill.name, each.skill.description) if each.skill else (each.where, "")
-                rows.append({"name": name, "description": about, "problem": each.problem})
+                about = each.skill.description if each.skill else ""
+                rows.append(
+                    _row(each.skill.name if each.skill else each.where, description=about, problem=each.problem)
+                )
         except UserError as error:
-            rows.append({"name": str(source), "problem": str(error)})
+            rows.append(_row(str(source), problem=str(error)))
     rows = rows if sources else _rows(settings)
     for row in rows:
         show(f"{row['name']:<24} {'FAIL  ' + row['problem'] if row['problem'] else 'ok    ' + row['description']}")
@@ -112,20 +115,13 @@ def _rows(settings: Config) -> list[Row]:
     from gateway.agent.skills.folders import found
 
     known, broken = found(_folder(settings))
-    rows = [
-        {"name": name, "description": each.skill.description, "source": each.source, "problem": ""}
-        for name, each in known.items()
-    ]
-    return [*rows, *({"name": where, "description": "", "source": "", "problem": why} for where, why in broken)]
+    rows = [_row(name, description=each.skill.description, source=each.source) for name, each in known.items()]
+    return [*rows, *(_row(where, problem=reason) for where, reason in broken)]
 
 
-def _text(rows: list[Row], folder: Path) -> str:
-    if not rows:
-        return f"There are none. `legato skills add FOLDER` copies one into {folder}."
-    lines = (
-        f"{row['name']}: {row['problem']}"
-        if row["problem"]
-        else f"{row['name']} ({row['source']}): {row['description']}"
-        for row in rows
-    )
-    return "\n".join(lines)
+def _row(name: str, *, description: str = "", source: str = "", problem: str = "") -> Row:
+    return {"name": name, "description": description, "source": source, "problem": problem}
+
+
+def _line(row: Row) -> str:
+    return f"{row['name']}: {row['problem']}" if row["problem"] else "{name} ({source}): {description}".format(**row)

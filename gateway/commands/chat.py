@@ -17,7 +17,7 @@ from gateway.domain.command import Proposal
 from gateway.domain.place import choosing, names, narrowest
 from gateway.domain.rule import PINS_SHARE
 from gateway.domain.session import Session
-from gateway.domain.wording import moment
+from gateway.domain.wording import first_of, moment
 from gateway.providers.base import ModelSpec
 from gateway.runtime.errors import ProviderError, UserError
 from gateway.runtime.structs import replace
@@ -58,8 +58,7 @@ async def model(ctx: CommandContext) -> Answer | str:
         there = f"This session uses {spec.name}" if session else f"Your first session will use {spec.name}"
         lines = [f"{there} ({_window(models, spec)})."]
         if others := [name for name in offered if name != spec.name]:
-            more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
-            lines.append(f"There are also: {', '.join(others[:_NAMED])}{more}. /model <name> switches.")
+            lines.append(f"There are also: {first_of(others, _NAMED)}. /model <name> switches.")
         text = "\n".join([*lines, *([silent] if silent else [])])
         return Answer(text=text, choices=_choices(spec.name, others) if _may_choose(ctx) else ())
     name = _known(ctx.argument.split()[0], offered, models, home)

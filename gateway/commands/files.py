@@ -11,7 +11,7 @@ from gateway.agent.forgetting import deed_of
 from gateway.commands.base import CommandContext, command
 from gateway.domain.chat import one_line
 from gateway.domain.views import FileChange, WorkspaceView
-from gateway.domain.wording import counted, moment
+from gateway.domain.wording import counted, first_of, moment
 from gateway.runtime.errors import UserError
 
 _SHOWN: Final = 25  # files, and changes: a telephone shows no more without scrolling
@@ -19,6 +19,7 @@ _USAGE: Final = (
     "/files shows what is in the workspace and what changed; /files undo takes the last turn's changes back."
 )
 _OFF: Final = "The workspace is switched off here (tools.workspace)."
+_LEFT: Final = "These stay as they are, because what was there before is not kept: {paths}."
 _SIGNS: Final = {"new": "+", "changed": "~", "removed": "−"}
 
 
@@ -79,14 +80,9 @@ async def _undo(ctx: CommandContext) -> str:
     if undone is None:
         return "There is nothing to take back: no turn is known that changed a file."
     paths = [one_line(os.fsdecode(path)) for path in sorted(undone.record.changes)]
-    more = f" and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
     when = moment(undone.record.turn.at, ctx.sessions.policy.zone)
-    told = f"Took back what the turn of {when} changed: {', '.join(paths[:_SHOWN])}{more}."
-    if undone.left:
-        told += (
-            f" These stay as they are, because what was there before is not kept: {', '.join(undone.left[:_SHOWN])}."
-        )
-    return told
+    told = f"Took back what the turn of {when} changed: {first_of(paths, _SHOWN)}."
+    return f"{told} {_LEFT.format(paths=first_of(undone.left, _SHOWN))}" if undone.left else told
 
 
 COMMANDS = (files,)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import Final
 
@@ -12,6 +13,12 @@ from gateway.runtime.patterns import late
 def counted(count: int, what: str) -> str:
     """So many of something whose plural ends in s: "1 message", "1,200 messages"."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def first_of(things: Sequence[str], most: int) -> str:
+    """The first of some things, as a list: "a, b, c and 4 more"."""
+    more = f" and {len(things) - most:,} more" if len(things) > most else ""
+    return f"{', '.join(things[:most])}{more}"
 
 
 def lasting(seconds: float, *, short: bool = False) -> str:

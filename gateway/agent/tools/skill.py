@@ -10,6 +10,7 @@ from gateway.agent.skills.skill import FILE, Skill, named, read
 from gateway.agent.tools.base import HiddenTool, Result, ToolContext, schema
 from gateway.agent.tools.find_tools import best
 from gateway.agent.tools.shell import quoted_lines
+from gateway.domain.wording import first_of
 from gateway.runtime.errors import ToolError, UserError
 
 _LONGEST: Final = 6_000  # characters of a text that a person is asked about: they must be able to read all of it
@@ -87,8 +88,7 @@ def _body(skill: Skill) -> str:
     if skill.compatibility:
         parts.append(f"[What it needs: {skill.compatibility}]")
     if files := [f"skills/{name}/{each}" for each in skill.files if each != FILE]:
-        more = f" and {len(files) - _LISTED} more" if len(files) > _LISTED else ""
-        listed = f"{', '.join(files[:_LISTED])}{more}"
+        listed = first_of(files, _LISTED)
         parts.append(f"[Its files, for read_file: {listed}. In a sandbox they lie in {where}/{name}.]")
     if skill.tools is not None:
         parts.append(f"[Until your answer you can call these tools alone: {', '.join((*_ALWAYS, *skill.tools))}.]")

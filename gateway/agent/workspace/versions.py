@@ -187,8 +187,7 @@ class Versions(Struct, frozen=True, kw_only=True):
         index = self.index()
         if index.records and index.records[-1].turn.id == turn.id:
             return index
-        self.look()
-        index = self.shed(before)
+        index = self._without_old(self.look(), before)
         return self.store(replace(index, records=[*index.records, Record(turn=turn)]))
 
     def look(self, *, keep: bool = True) -> Index:
@@ -225,9 +224,11 @@ class Versions(Struct, frozen=True, kw_only=True):
                 return digest
         return b""
 
-    def shed(self, before: float) -> Index:
+    def shed(self, before: float) -> None:
         """Let go of what turns before this time changed, and of the oldest while too much is kept."""
-        index = self.index()
+        self.store(self._without_old(self.index(), before))
+
+    def _without_old(self, index: Index, before: float) -> Index:
         needed = _contents_in(replace(index, records=()))
         size, changes, left = sum(needed.values()), 0, list[Record]()
         for record in reversed(index.records):
@@ -241,7 +242,7 @@ class Versions(Struct, frozen=True, kw_only=True):
         for digest in self.digests():
             if digest not in needed:
                 self.drop(digest)
-        return self.store(replace(index, records=left))
+        return replace(index, records=left)
 
 
 def _contents_in(index: Index) -> dict[bytes, int]:
