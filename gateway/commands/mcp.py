@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from gateway.agent.mcp.results import read_answer
 from gateway.agent.mcp.server import PromptFacts
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.commands.base import Answer, Command, CommandContext, command
@@ -15,6 +14,7 @@ from gateway.context.prompts import neutralise
 from gateway.domain.chat import one_line
 from gateway.domain.command import Parameter, Proposal
 from gateway.runtime.errors import ToolError, UserError
+from gateway.runtime.plugins import imported
 
 _UNSAFE: Final = re.compile(r"[^a-z0-9_]+")
 _LONGEST_NAME: Final = 32
@@ -128,6 +128,7 @@ def arguments_in(prompt: PromptFacts, said: str) -> dict[str, str]:
 def prompt_text(result: Mapping[str, Any]) -> str:
     """The words of a prompt: of its messages' texts, and of what they enclose."""
     said: list[str] = []
+    read_answer = imported("gateway.agent.mcp.results:read_answer")
     for each in [each for each in result.get("messages") or () if isinstance(each, Mapping)][:_MOST_MESSAGES]:
         texts = [piece for piece in read_answer({"content": [each.get("content")]}).pieces if isinstance(piece, str)]
         said.append("\n".join([*(["[the assistant:]"] if each.get("role") == "assistant" else []), *texts]))

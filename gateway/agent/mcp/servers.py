@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from gateway.agent.mcp.server import Connect, Listing, McpServer, PromptFacts
+from gateway.agent.mcp.server import Connect, Listing, McpServer, PromptFacts, ToolFacts
 from gateway.agent.mcp.settings import ANY, McpServerSettings
 from gateway.agent.mcp.tool_lists import KeptList, ToolLists, login_file
-from gateway.agent.mcp.tools import made_safe, tools_of
 from gateway.agent.tools.base import Tool
 from gateway.agent.tools.offer import Toolbox
 from gateway.agent.tools.shell import lent_of
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
 CONNECTOR: Final = "gateway.agent.mcp.connection:Connector"  # which loads the library
 _ATTEMPT: Final = "gateway.agent.mcp.login:Attempt"
+_TOOLS: Final = "gateway.agent.mcp.tools"  # which nothing but a server needs
 _WHAT: Final = "MCP server"
 LOGGED_IN: Final = "logged in"
 _LISTED: Final = 40  # tools
@@ -151,6 +151,7 @@ class McpServers:
         return server.settings.may_log_in and login_file(self.lists.folder, server.name).exists()
 
     def _server(self, name: str, settings: McpServerSettings) -> McpServer:
+        made_safe: Callable[[Sequence[ToolFacts]], list[ToolFacts]] = imported(f"{_TOOLS}:made_safe")
         known = self.lists.read(name, settings.place)
         known = KeptList(known.place, made_safe(known.tools), known.prompts)
 
@@ -207,7 +208,7 @@ class McpServers:
 
     def _offer(self, server: McpServer, known: KeptList) -> None:
         origin = f"mcp:{server.name}"
-        tools = tools_of(server, known.tools, self.toolbox.taken(origin))
+        tools: Sequence[Tool] = imported(f"{_TOOLS}:tools_of")(server, known.tools, self.toolbox.taken(origin))
         self.prompts[server.name] = known.prompts
         self.toolbox.register(origin, tools)
         self.offered[server.name] = tools

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
@@ -20,13 +21,14 @@ import structlog
 from gateway.runtime.errors import StoreError, StoreUnavailable
 from gateway.store.sqlite import search
 from gateway.store.sqlite.connection import Connection, check_undamaged, connect_reader, connect_writer, unavailable
-from gateway.store.sqlite.copying import check_there, copy_store
 from gateway.store.sqlite.lock import LockFile
 from gateway.store.sqlite.mark import check_whole
 from gateway.store.sqlite.migrations import MIGRATIONS, check_readable, migrate, next_generation
 from gateway.store.sqlite.writer import Writer
 
 log = structlog.get_logger(__name__)
+
+_COPYING = "gateway.store.sqlite.copying"  # which few starts need
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -173,7 +175,7 @@ class Database:
             self._connections = [*(connect_reader(self._path) for _ in range(_READERS)), writing]
         except apsw.CantOpenError as error:
             if self.is_read_only:
-                check_there(self._path)
+                import_module(_COPYING).check_there(self._path)
             raise unavailable(error, self._path) from error
         except apsw.Error as error:
             raise unavailable(error, self._path) from error
@@ -184,7 +186,7 @@ class Database:
         copy = self._path.with_name(f"{self._path.name}{_COPY}{version}") if self._keeps_copy else None
         kept = ""
         if copy is not None:
-            copy_store(self._path, copy)
+            import_module(_COPYING).copy_store(self._path, copy)
             kept = f"; {copy} is as it was"
         # A warning, because nothing else tells a service's operator, and the copy holds what is forgotten later.
         log.warning(
