@@ -1,8 +1,8 @@
 """`legato trajectories compress`: files of runs in, files of runs out, line for line.
 
-Line n of a file becomes line n of its output; a line that is no run is passed on as it is. Every file is
-written beside its final name and gets that when it is complete; `journal` says how far all is, and
-goes when all is done. A file that cannot be read or written fails alone.
+Line n of a file becomes line n of its output; a line that is no run is passed on as it is. First each line is worked
+on, several side by side, and its result noted (`journal`). Then every output is written, beside its final name, and
+gets that when it is complete. A file that cannot be read or written fails alone.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import asyncio
 import json
 import os
 import shutil
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from math import inf
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeVar
+from typing import Any, BinaryIO, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from gateway.runtime.errors import UserError
 from gateway.runtime.owners import private
-from gateway.trajectories.compressor import Line, TrajectoryCompressor
-from gateway.trajectories.journal import FileState, Journal
+from gateway.trajectories.compressor import TrajectoryCompressor
+from gateway.trajectories.journal import Journal
 from gateway.trajectories.metrics import Totals
 
 VERSION: Final = 1  # of the progress and the metrics file
@@ -61,16 +61,8 @@ class Report(Struct, frozen=True, kw_only=True):
 Tell = Callable[[Progress], None]
 
 
-class RawLine(Struct, frozen=True, kw_only=True):
-    """One line, and its end in the file."""
-
-    number: int
-    end: int
-    data: bytes
-
-
-class _Changed(Exception):
-    """A file cannot be gone on with; the text completes "it failed because"."""
+Pairs = dict[str, tuple[Path, Path]]
+"""Source and target of every file, by the file's name."""
 
 
 async def compress_files(
@@ -89,133 +81,118 @@ async def compress_files(
             _check_absent(pairs)
     except OSError as error:
         raise UserError(f"{error.filename} cannot be used ({error.strerror}): choose another place") from error
-    sizes = {name: _written_bytes(target) for name, (_, target) in pairs.items()}
     settings = {"version": VERSION, **asdict(compressor.settings), "limit": order.limit}
-    journal = Journal(progress, settings, lambda name: sizes.get(name, 0))
+    about = {"source": str(order.source), "output": str(order.output), "summariser": summariser}
+    journal = Journal(progress, settings)
     over = False
     try:
-        run = _Run(order, compressor, journal, tell, sum(_size(source) for source, _ in pairs.values()))
-        failed = await run.all(pairs)
-        about = {"source": str(order.source), "output": str(order.output), "summariser": summariser}
-        _write_metrics(metrics, {**settings, **about, "failed_files": failed}, journal)
-        over = not failed
+        run = _Run(order=order, pairs=pairs, journal=journal)
+        await run.work(compressor, tell)
+        totals = run.write(metrics, settings | about)
+        over = not run.failed
     finally:
         journal.close(remove=over)
-    return Report(totals=journal.totals, failed=failed, output=order.output, metrics=metrics, resumed=journal.resumed)
+    return Report(totals=totals, failed=run.failed, output=order.output, metrics=metrics, resumed=journal.resumed)
 
 
-class _Run:
-    """One call of `compress_files`, once its places are known."""
+class _Run(Struct, kw_only=True):
+    """One call of `compress_files`, once its places are known. `failed`: why files failed that did."""
 
-    def __init__(self, order: Order, compressor: TrajectoryCompressor, journal: Journal, tell: Tell, size: int) -> None:
-        self._order = order
-        self._compressor = compressor
-        self._journal = journal
-        self._tell = tell
-        self._size = size
-        self._left = None if order.limit is None else order.limit - journal.totals.trajectories
+    order: Order
+    pairs: Pairs
+    journal: Journal
+    failed: dict[str, str] = field(default_factory=dict)
+    _left: float = inf  # trajectories that are still taken
 
-    async def all(self, pairs: dict[str, tuple[Path, Path]]) -> dict[str, str]:
-        """Do every file; why those failed that did."""
-        failed: dict[str, str] = {}
-        read = 0
-        for name, (source, target) in pairs.items():
-            if self._left is not None and self._left <= 0 and name not in self._journal.files:
-                break
+    async def work(self, compressor: TrajectoryCompressor, tell: Tell) -> None:
+        """Work on all lines that no earlier run worked on."""
+        lines, totals = self._lines(), Totals()
+        size = sum(_size(source) for source, _ in self.pairs.values())
+
+        reached = 0
+
+        async def worker() -> None:
+            nonlocal reached
+            for read, line in lines:
+                if line not in self.journal:
+                    self.journal.note(line, await compressor.compress_line(line))
+                totals.add(self.journal.result(line)[1])
+                reached = max(reached, read)
+                tell(Progress(read=reached, size=size, totals=totals))
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self.order.concurrency):
+                    group.create_task(worker())
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+
+    def write(self, metrics: Path, about: dict[str, Any]) -> Totals:
+        """Write every output, and then the metrics."""
+        totals, rows = Totals(), list[str]()
+        for name, source, target in self._files():
             try:
-                await self._file(name, source, target, read)
+                found = list(self._written(source, target))
             except OSError as error:
-                failed[name] = error.strerror or str(error)
-            except _Changed as error:
-                failed[name] = str(error)
-            read += _size(source)
-        return failed
+                self.failed[name] = error.strerror or str(error)
+            except KeyError:
+                self.failed[name] = "it was changed meanwhile"
+            else:
+                for number, row in found:
+                    totals.add(row)
+                    rows.append(json.dumps({"file": name, "line": number, **row}))
+        head = json.dumps({**about, "failed_files": self.failed, "totals": totals.row()}, indent=1).removesuffix("\n}")
+        _write_metrics(metrics, f'{head},\n "trajectories": [\n  ' + ",\n  ".join(rows) + "\n ]\n}\n")
+        return totals
 
-    async def _file(self, name: str, source: Path, target: Path, before: int) -> None:
-        """One file, from where it stands. `before`: bytes of the files before it."""
-        state = self._journal.files.get(name)
-        if state is None or not state.done:
-            with source.open("rb") as read:
-                state = self._begun(name, state, os.fstat(read.fileno()).st_size, target)
-                with _opened_part(target, like=source, written=state.written) as part:
-                    await self._lines(name, state, read, part, before)
-                    part.flush()
-                    os.fsync(part.fileno())
-            self._journal.end(name)
-        if (part_file := _part_of(target)).exists():
-            part_file.replace(target)
+    def _files(self) -> Iterator[tuple[str, Path, Path]]:
+        """The files that did not fail, until as many trajectories are taken as are wanted."""
+        self._left = inf if self.order.limit is None else self.order.limit
+        for name, (source, target) in self.pairs.items():
+            if self._left > 0 and name not in self.failed:
+                yield name, source, target
 
-    def _begun(self, name: str, state: FileState | None, size: int, target: Path) -> FileState:
-        if state is None:
-            if target.exists():
-                raise _Changed(f"{target} exists already")
-            return self._journal.begin(name, size=size)
-        if state.size != size:
-            raise _Changed(
-                f"it was changed since its compression began: put it back, or delete {_part_of(target)} and the "
-                ".progress file"
-            )
-        return state
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        """The lines that are no blank ones, each with the bytes that are read by then."""
+        read = 0
+        for name, source, _ in self._files():
+            try:
+                with source.open("rb") as file:
+                    for line in self._taken(file):
+                        read += len(line)
+                        if line.strip():
+                            yield read, line
+            except OSError as error:
+                self.failed[name] = error.strerror or str(error)
 
-    async def _lines(self, name: str, state: FileState, source: BinaryIO, part: BinaryIO, before: int) -> None:
-        async def work(line: RawLine) -> Line | None:
-            return await self._compressor.compress_line(line.data) if line.data.strip() else None
-
-        def done(line: RawLine, result: Line | None) -> None:
-            part.write(result.data if result else line.data)
-            part.flush()
-            if result is not None:
-                self._journal.note(name, result.row(), line=line.number, read=line.end, written=part.tell())
-            self._tell(Progress(read=before + line.end, size=self._size, totals=self._journal.totals))
-
-        await in_order(
-            self._limited(_lines_of(source, begin=state.read, number=state.lines)),
-            work,
-            done,
-            concurrency=self._order.concurrency,
-            size=lambda line: len(line.data),
-        )
-
-    def _limited(self, lines: Iterator[RawLine]) -> Iterator[RawLine]:
-        for line in lines:
-            if self._left is not None and line.data.strip():
+    def _taken(self, file: BinaryIO) -> Iterator[bytes]:
+        for line in file:
+            if line.strip():
                 if self._left <= 0:
                     return
                 self._left -= 1
             yield line
 
-
-def _lines_of(source: BinaryIO, *, begin: int, number: int) -> Iterator[RawLine]:
-    """The lines from byte `begin` on, the first of which has number `number` + 1."""
-    source.seek(begin)
-    for place, data in enumerate(source, number + 1):
-        begin += len(data)
-        yield RawLine(number=place, end=begin, data=data)
-
-
-def _opened_part(target: Path, *, like: Path, written: int) -> BinaryIO:
-    """A file while it is being written, behind its first bytes. The readers of its source may read it."""
-    path = _part_of(target)
-    file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
-    shutil.copymode(like, path)
-    file.truncate(written)
-    file.seek(written)
-    return file
-
-
-def _part_of(target: Path) -> Path:
-    return target.with_name(target.name + ".part")
-
-
-def _written_bytes(target: Path) -> int:
-    """The bytes of a file that are there, complete or not. 0 if nothing can be seen."""
-    return _size(_part_of(target)) or _size(target)
+    def _written(self, source: Path, target: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Write an output. Yields the figures of its lines by their numbers; the output is complete after the last."""
+        part = _part_of(target)
+        with source.open("rb") as lines, open(part, "wb", opener=private) as out:
+            shutil.copymode(source, part)  # the readers of its source may read it
+            for number, line in enumerate(self._taken(lines), start=1):
+                data = line
+                if line.strip():
+                    data, row = self.journal.result(line)
+                    yield number, row
+                out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        part.replace(target)
 
 
 # -- places ---------------------------------------------------------------------------------------
 
 
-def _pairs(order: Order) -> dict[str, tuple[Path, Path]]:
+def _pairs(order: Order) -> Pairs:
     """Source and target of every file, by the file's name. Raises UserError, OSError."""
     source, output = order.source, order.output
     if not source.exists():
@@ -232,7 +209,7 @@ def _pairs(order: Order) -> dict[str, tuple[Path, Path]]:
     return {path.name: (path, output / path.name) for path in found}
 
 
-def _check_places(order: Order, pairs: dict[str, tuple[Path, Path]], metrics: Path) -> None:
+def _check_places(order: Order, pairs: Pairs, metrics: Path) -> None:
     """Refuse a run whose files would overwrite one another; make the folders. Raises UserError, OSError."""
     for source, target in pairs.values():
         if source.resolve() == target.resolve():
@@ -246,10 +223,14 @@ def _check_places(order: Order, pairs: dict[str, tuple[Path, Path]], metrics: Pa
         path.mkdir(parents=True, exist_ok=True)
 
 
-def _check_absent(pairs: dict[str, tuple[Path, Path]]) -> None:
+def _check_absent(pairs: Pairs) -> None:
     for _, target in pairs.values():
         if target.exists():
             raise UserError(f"{target} exists already: delete it, or name another place to write to")
+
+
+def _part_of(target: Path) -> Path:
+    return target.with_name(target.name + ".part")
 
 
 def _size(path: Path) -> int:
@@ -259,65 +240,12 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _write_metrics(path: Path, about: dict[str, Any], journal: Journal) -> None:
+def _write_metrics(path: Path, text: str) -> None:
     """One JSON object; each trajectory's row stands on a line of its own. Raises UserError."""
-    making = path.with_name(path.name + ".part")
-    head = json.dumps({**about, "totals": journal.totals.row()}, indent=1)
+    making = _part_of(path)
     try:
         with open(making, "w", encoding="utf-8", opener=private) as file:
-            file.write(head[: head.rindex("}")].rstrip() + ',\n "trajectories": [')
-            for number, row in enumerate(journal.rows()):
-                file.write((",\n  " if number else "\n  ") + json.dumps(row))
-            file.write("\n ]\n}\n")
+            file.write(text)
         making.replace(path)
     except OSError as error:
         raise UserError(f"the metrics {path} cannot be written ({error.strerror}): run the command again") from error
-
-
-# -- many at once --------------------------------------------------------------------------------------
-
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-AHEAD: Final = 8  # items read for each one that is worked on, so that a slow one does not stop the others
-HELD_BYTES: Final = 64 * 1024 * 1024  # of items that wait for their turn; one item may be larger
-
-
-async def in_order(
-    items: Iterable[Item],
-    work: Callable[[Item], Awaitable[Result]],
-    done: Callable[[Item, Result], None],
-    *,
-    concurrency: int,
-    size: Callable[[Item], int],
-) -> None:
-    """Call `done(item, await work(item))` for every item in the order of `items`, `concurrency` of them
-    being worked on at a time. Items are taken as they are needed; `size` is an item's, in bytes. The
-    first error of anything ends it, and is raised."""
-    working = asyncio.Semaphore(concurrency)
-    waiting: deque[tuple[Item, asyncio.Task[Result]]] = deque()
-    held = 0
-
-    async def bounded(item: Item) -> Result:
-        async with working:
-            return await work(item)
-
-    async def finish_first() -> int:
-        item, task = waiting[0]
-        result = await task
-        waiting.popleft()
-        done(item, result)
-        return size(item)
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            for item in items:
-                while waiting and (len(waiting) >= concurrency * AHEAD or held + size(item) > HELD_BYTES):
-                    held -= await finish_first()
-                waiting.append((item, group.create_task(bounded(item))))
-                held += size(item)
-            while waiting:
-                await finish_first()
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from None
