@@ -25,8 +25,8 @@ def routes(server: Server, clock: Clock, mcp: AnswersMcp) -> list[web.RouteDef]:
     async def asked(request: web.BaseRequest) -> web.StreamResponse:
         key = await server.caller(request)
         user = request.headers.get(_USER, "") if key.front_end else ""
-        if len(user) > LONGEST_USER:
-            raise invalid(_USER, f"The name of a user has {LONGEST_USER} characters at most.")
+        if len(user) > LONGEST_USER or not user.isprintable():
+            raise invalid(_USER, f"The header must have {LONGEST_USER} printable characters at most.")
         own = SessionKey(platform=NAME, chat=key.person_named(user))
         body = await body_of(request, clock, most=_LARGEST)
         headers = [(name, value) for name, value in request.headers.items() if name.lower() in _HANDED_ON]

@@ -60,9 +60,10 @@ class Embeddings(Struct, kw_only=True):
 
     async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Passage]:
         """As the store's, by words and by meaning."""
-        return await self.store.search(words, key, limit, await self._meaning(words, key))
+        return await self.store.search(words, key, limit, await self.meaning(words, key))
 
-    async def _meaning(self, words: str, key: SessionKey | None) -> Meaning | None:
+    async def meaning(self, words: str, key: SessionKey | None) -> Meaning | None:
+        """What words mean, for a search of the store; None: it cannot be known now. `key`: whose session pays."""
         if self._rests or not words.strip():
             return None
         known = await self.store.sessions(key, 1) if key is not None else ()

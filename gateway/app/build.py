@@ -120,6 +120,7 @@ if TYPE_CHECKING:
 
     from gateway.app.backup.schedule import DailyBackups
     from gateway.app.tracing import Tracing
+    from gateway.domain.adapter import AnswersMcp
     from gateway.domain.chat import SessionKey
     from gateway.domain.keys import Key
 
@@ -726,20 +727,18 @@ def _show_store(base: _Base, commands: CommandRunner, operator: OperatorView, as
 def _speak_mcp(base: _Base, agents: Agents) -> None:
     """Give the adapters that take MCP's requests what answers them. The library is loaded with the first one."""
 
+    made: list[AnswersMcp] = []
+
     async def answer(
         key: Key, own: SessionKey, headers: Sequence[tuple[str, str]], body: bytes
     ) -> tuple[int, Mapping[str, str], bytes]:
-        served = await asyncio.to_thread(import_module, "gateway.app.mcp_server")
-        shelf = served.Shelf(
-            store=base.store,
-            memories=agents.sessions.memories,
-            search=agents.search,
-            redact=base.redact,
-            clock=base.clock,
-            ids=base.ids,
-        )
-        answered: tuple[int, Mapping[str, str], bytes] = await served.Answering(shelf=shelf)(key, own, headers, body)
-        return answered
+        if not made:
+            served = await asyncio.to_thread(import_module, "gateway.app.mcp_server")
+            parts = {"store": base.store, "redact": base.redact, "clock": base.clock, "ids": base.ids}
+            if agents.embeddings is not None:
+                parts["means"] = agents.embeddings.meaning
+            made.append(served.Answering(shelf=served.Shelf(memories=agents.sessions.memories, **parts)))
+        return await made[0](key, own, headers, body)
 
     for adapter in base.adapters.values():
         if isinstance(adapter, SpeaksMcp):

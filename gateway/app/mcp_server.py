@@ -25,7 +25,7 @@ from mcp.types import (
     Tool,
     ToolAnnotations,
 )
-from msgspec import Struct
+from msgspec import Struct, field
 
 from gateway import __version__
 from gateway.agent.memory.memories import Memories
@@ -42,7 +42,7 @@ from gateway.domain.memory import LONGEST_FACT, Memory, scope_of
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.errors import StoreUnavailable, ToolError
 from gateway.store.port import Store
-from gateway.store.records import Found, Passage
+from gateway.store.records import Found, Meaning, Passage
 from gateway.store.shared.documents import storable
 
 log = structlog.get_logger(__name__)
@@ -51,7 +51,7 @@ _LONGEST_WORDS: Final = 1_000  # characters
 _LONGEST_TEXT: Final = 4_000
 _MOST_WAITING: Final = 20  # texts for one chat
 _MOST_CONVERSATIONS: Final = 500  # newest first
-_AT_ONCE: Final = 16  # searches
+_AT_ONCE: Final = 4  # searches of all programs together: they use the same thread as those of the model
 _SECONDS: Final = 60.0  # for one call
 _MESSAGE: Final = "mcp"  # what stands in a fact for the message that said it
 _WORDS: Final = {"type": "string", "minLength": 1, "maxLength": _LONGEST_WORDS}
@@ -88,7 +88,7 @@ _TOOLS: Final[Mapping[str, tuple[str, Mapping[str, Any], bool]]] = {
 }
 _CHECKS: Final = {name: Arguments(name, parameters) for name, (_, parameters, _) in _TOOLS.items()}
 
-Search = Callable[[str, SessionKey, int], Awaitable[Sequence[Passage]]]
+Means = Callable[[str, SessionKey], Awaitable[Meaning | None]]
 
 
 class Person(Struct, frozen=True, kw_only=True):
@@ -106,15 +106,21 @@ def person_of(key: Key, own: SessionKey) -> Person:
     return Person(chat=chat, user=key.user or own.chat, program=f"the program with the key {key.name}")
 
 
+async def _by_words(_words: str, _key: SessionKey) -> Meaning | None:
+    """Nobody knows here what words mean."""
+    return None
+
+
 class Shelf(Struct, frozen=True, kw_only=True):
-    """What all servers of a process read and change."""
+    """What all servers of a process read and change. `means` gives what is searched by beside the words."""
 
     store: Store
     memories: Memories
-    search: Search
     redact: Callable[[str], str]
     clock: Clock
     ids: Ids
+    means: Means = _by_words
+    room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
 
 class PersonTools(Struct, frozen=True, kw_only=True):
@@ -148,13 +154,11 @@ class PersonTools(Struct, frozen=True, kw_only=True):
 
     async def recall(self, words: str, limit: int = RESULTS) -> Sequence[Passage]:
         """The best passages of all conversations of the chat."""
-        room = asyncio.Semaphore(_AT_ONCE)
-
-        async def within(key: SessionKey) -> Sequence[Passage]:
-            async with room:
-                return await self.shelf.search(words, key, limit)
-
-        found = [each for some in await asyncio.gather(*map(within, await self._keys())) for each in some]
+        keys, found = await self._keys(), list[Passage]()
+        meaning = await self.shelf.means(words, keys[0]) if keys else None
+        for key in keys:
+            async with self.shelf.room:
+                found += await self.shelf.store.search(words, key, limit, meaning)
         return sorted(found, key=lambda each: (each.hit.message["role"] == "tool", -each.score))[:limit]
 
     async def around(self, message_id: str, reach: int) -> Sequence[Found]:

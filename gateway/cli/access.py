@@ -214,7 +214,8 @@ def _line(key: Key) -> str:
 
     what = "front end" if key.front_end else "admin" if key.admin else "person"
     cap = "" if key.cap is None else f", ${key.cap:g} a day"
-    return f"{key.name}: {what}{cap}, since {utc(key.made_at)[:10]}"
+    seen = f", over MCP for {key.chat}" if key.chat else ""
+    return f"{key.name}: {what}{cap}{seen}, since {utc(key.made_at)[:10]}"
 
 
 def make_store(config: Path | None) -> None:

@@ -22,7 +22,7 @@ async def serve(store: Store, settings: Config, secret: str, person: str, redact
     clock = SystemClock()
     who = await (_of_key(store, secret) if secret else _named(store, person))
     memories = Memories(store=store, clock=clock, redact=redact, settings=settings.memory)
-    shelf = Shelf(store=store, memories=memories, search=store.search, redact=redact, clock=clock, ids=SystemIds())
+    shelf = Shelf(store=store, memories=memories, redact=redact, clock=clock, ids=SystemIds())
     await serve_streams(PersonTools(shelf=shelf, person=who))
 
 

@@ -21,9 +21,13 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 from msgspec import Struct
 
-from gateway.app.config.models import StoreSettings
+from gateway.app.config.models import SearchSettings, StoreSettings
 from gateway.app.store import configured_store
-from gateway.domain.chat import ChatAddress
+from gateway.domain.adapter import AnswersMcp
+from gateway.domain.chat import ChatAddress, SessionKey
+from gateway.domain.keys import Key
+from gateway.providers.openai import OpenAIModel
+from tests.emulators.embeddings import EmbeddingServer
 from tests.support.gateway import FakeAdapter, config_in
 from tests.support.gateway import running as gateway_running
 from tests.support.program import environment, legato, started
@@ -214,6 +218,50 @@ async def test_the_terminal_has_a_server_before_anything_else_is_there(tmp_path:
     status, _, err = await legato(tmp_path, "mcp", "--for", "telegram:1", LEGATO_KEY="sk-legato-guessed")
     assert status == 2
     assert "leave out --for, or the variable" in err
+
+
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+async def test_a_front_ends_people_find_what_they_said_over_the_api_themselves(world: World) -> None:
+    status, key, err = await legato(world.folder, "keys", "add", "webui", "--front-end")
+    assert status == 0, err
+    said = {"one": "my code is Marigold", "two": "my code is Nasturtium", "": "my code is Orchid"}
+    headers = {"Authorization": f"Bearer {key.strip()}"}
+    async with aiohttp.ClientSession(headers=headers) as http:
+        for user, words in said.items():
+            body = {"model": "legato", "messages": [{"role": "user", "content": words}]}
+            address, who = world.url.replace("/mcp", "/v1/chat/completions"), {"X-OpenWebUI-User-Id": user}
+            async with http.post(address, json=body, headers=who) as answer:
+                assert answer.status == 200, await answer.text()
+        for user in said:
+            _, text = await world.post(
+                use("search_history", words="code"), key.strip(), **{"X-OpenWebUI-User-Id": user}
+            )
+            assert [words for words in said.values() if words in text] == [said[user]]
+        status, text = await world.post(use("recall"), key.strip(), **{"X-OpenWebUI-User-Id": "x" * 257})
+        assert (status, "256 printable characters" in text) == (400, True)
+
+
+class Speaking(FakeAdapter):
+    """A platform that hands on MCP's requests."""
+
+    mcp: AnswersMcp | None = None
+
+
+async def test_a_search_by_meaning_asks_once_for_all_conversations(tmp_path: Path) -> None:
+    async with EmbeddingServer() as server:
+        model = OpenAIModel(provider="ollama", name="tiny", base_url=server.url)
+        config, adapter = config_in(tmp_path, search=SearchSettings(embeddings=model)), Speaking()
+        async with gateway_running(tmp_path, config=config, adapter=adapter) as live:
+            for thread, words in ((None, "My Corsa is red."), ("a", "It is grey."), ("b", "Good morning.")):
+                await live.ask(words, thread=thread)
+            assert live.gateway.agents.embeddings is not None
+            await live.gateway.agents.embeddings.look()
+            before = len(server.asked)
+            assert adapter.mcp is not None
+            key, own = Key(name="k"), SessionKey(platform="fake", chat="c")
+            asked = use("search_history", words="which vehicle")
+            status, _, body = await adapter.mcp(key, own, list(_HEADERS.items()), asked)
+            assert (status, b"My Corsa is red." in body, len(server.asked)) == (200, True, before + 1)
 
 
 def rpc(method: str = "tools/call", **params: Any) -> bytes:
