@@ -185,11 +185,6 @@ class Engines(Struct, frozen=True, kw_only=True):
             call_aligned=held.auxiliary.aligned if asks else None,
         )
 
-    @property
-    def in_memory(self) -> int:
-        """Return how many engines are held."""
-        return len(self._held)
-
     def rest(self) -> int:
         """Drop the engines that nobody asked for since the last call; return how many."""
         idle = [session_id for session_id, held in self._held.items() if not held.used]

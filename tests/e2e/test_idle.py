@@ -10,9 +10,9 @@ async def test_what_nobody_has_used_between_two_rests_is_read_again(tmp_path: Pa
         for chat in ("one", "two"):
             assert await live.ask("hello", chat=chat) == "echo: hello"
         await live.gateway.upkeep.rest()  # both were used a moment ago
-        assert live.gateway.agents.sessions.engines.in_memory == 2
+        assert len(live.gateway.agents.sessions.engines._held) == 2
         assert await live.ask("still here", chat="one") == "echo: still here"
         await live.gateway.upkeep.rest()
-        assert live.gateway.agents.sessions.engines.in_memory == 1
+        assert len(live.gateway.agents.sessions.engines._held) == 1
         assert await live.ask("and back", chat="two") == "echo: and back"
         assert live.model.spoken() == [("user", "hello"), ("assistant", "echo: hello"), ("user", "and back")]

@@ -15,8 +15,7 @@ import pytest
 
 from gateway.agent.background import BackgroundCommands
 from gateway.agent.tools.base import ToolContext, ToolHost
-from gateway.agent.tools.shell import TOOLS, FolderSettings, SandboxedShell, ShellSettings, ShellTool
-from gateway.agent.tools.way_out import WayOut
+from gateway.agent.tools.shell import TOOLS, FolderSettings, SandboxedShell, ShellSettings, ShellTool, WayOut
 from gateway.agent.workspace.folders import Workspaces, WorkspaceSettings
 from gateway.domain.chat import SessionKey
 from gateway.domain.session import Session

@@ -15,25 +15,27 @@ import asyncio
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import regex
-from pydantic import AfterValidator, Field
+from msgspec import Struct
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from gateway.agent.background import SEEN_AS, BackgroundCommands, KeptOutput
 from gateway.agent.tools.base import ToolContext, ToolHost, schema
-from gateway.agent.tools.way_out import WayOut
 from gateway.agent.tools.workspace import after_command, before_command
 from gateway.agent.waking import refuse_more
 from gateway.agent.workspace.folders import UNBOXED, Workspaces, name_of
 from gateway.domain.chat import SessionKey
-from gateway.domain.settings import AList, Contradiction, Flag, Hosts, Seconds, Section, Text
+from gateway.domain.settings import AList, Contradiction, Flag, Host, Hosts, Seconds, Section, Text
 from gateway.runtime import program, sandbox
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ConfigError, ToolError
-from gateway.runtime.sandbox import FOLDERS, WORKSPACE, Lent, Limits, Network, Sandbox
+from gateway.runtime.plugins import imported
+from gateway.runtime.sandbox import FOLDERS, PORTS, WORKSPACE, Lent, Limits, Network, Reach, Sandbox, named
 from gateway.runtime.structs import replace
 
 _LONGEST: Final = 1_500  # characters of a command as it is shown: the person must be able to read all of it
@@ -434,6 +436,63 @@ def lent_of(folders: Mapping[str, FolderSettings], own: Sequence[Path], key: str
         if reason := sandbox.unlendable(each, lent, own):
             raise ConfigError([f"{key}.{each.name}.path {reason}"])
     yield from lent
+
+
+# -- the way out of a sandbox --------------------------------------------------------------------------
+
+
+_MOST_HOSTS: Final = 20  # hosts of one call
+_HOSTS_NAMED: Final = 10  # hosts in the description
+_HOST: Final = TypeAdapter[str](Host)
+_PROXY: Final = "gateway.runtime.proxy"  # which most conversations do without
+
+
+class WayOut(Struct, kw_only=True):
+    """The way out of a tool's sandboxes. There are `hosts` where the network is listed alone. `proxy`: a ForwardProxy,
+    made when a command first has a way out."""
+
+    network: Network = "none"
+    hosts: Sequence[str] = ()
+    clock: Clock
+    proxy: Any = None
+
+    @property
+    def described(self) -> str:
+        """What is in reach, in words that can follow "a sandbox"."""
+        if self.network == "public":
+            return "that reaches the public internet by HTTPS"
+        listed = f"that reaches {', '.join(self.hosts[:_HOSTS_NAMED])}" if self.hosts else "without network"
+        return f"{listed} (further `hosts` are asked for)"
+
+    def beyond(self, hosts: Sequence[str]) -> Sequence[str]:
+        """Those of a call's hosts that are not in reach. Raises ToolError for what names none."""
+        try:
+            asked = [_HOST.validate_python(each) for each in hosts]
+        except ValidationError:
+            raise ToolError("`hosts` are names, such as api.example.org, or git.example.org:8443.") from None
+        if len(asked) > _MOST_HOSTS or "*" in asked:
+            raise ToolError(f"Name the hosts one by one, {_MOST_HOSTS} at most.")
+        reach = self._reach(self.hosts)
+        places = [(each, *named(each)) for each in asked]
+        return [each for each, host, port in places if not reach.includes(host, port or PORTS[-1])]
+
+    def _reach(self, hosts: Sequence[str]) -> Reach:
+        return Reach(hosts=hosts, everywhere=self.network == "public", setting="tools.shell.hosts")
+
+    @asynccontextmanager
+    async def led(
+        self, box: Sandbox, command: Sequence[str], hosts: Sequence[str]
+    ) -> AsyncIterator[tuple[Sandbox, Sequence[str], Collection[str]]]:
+        """A sandbox and a command with a way to these hosts and those in reach, open until this is left; and those that
+        are refused meanwhile."""
+        reach = self._reach((*self.hosts, *self.beyond(hosts)))
+        if not reach.hosts and not reach.everywhere:
+            yield box, command, ()
+            return
+        if self.proxy is None:
+            self.proxy = imported(f"{_PROXY}:ForwardProxy")(clock=self.clock)
+        async with self.proxy.open(reach) as door:
+            yield *imported(f"{_PROXY}:led_out")(box, command, door), door.refused
 
 
 TOOLS = (_tool,)

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.agent.tools.shell import SandboxedShell
-from gateway.agent.tools.way_out import WayOut
+from gateway.agent.tools.shell import SandboxedShell, WayOut
 from gateway.runtime.errors import ToolError
 from tests.support.fakes import ManualClock
 
