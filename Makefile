@@ -117,6 +117,8 @@ chaos: $(STAMP) ## kill programs, servers and connections at every point of a me
 	$(BIN)/python -m tests.chaos.run telegram --runs 200
 	$(BIN)/python -m tests.chaos.run discord --runs 200
 	$(BIN)/python -m tests.chaos.run page --runs 200
+	$(BIN)/python -m tests.chaos.api sqlite
+	$(BIN)/python -m tests.chaos.api redis
 
 planted: $(STAMP) ## put known bugs into a copy of the program; the tests must find each
 	$(BIN)/python -m tests.planted

@@ -13,6 +13,8 @@ from msgspec import Struct, field
 
 from gateway.domain.chat import ChatAddress, Outbound
 
+MOST_OF_PERSON: Final = 100  # answers that one person waits for
+MOST: Final = 2_000
 _MOST_MISSED: Final = 1_000  # conversations of which something is kept
 _MOST_OF_ONE: Final = 10
 _GAP: Final = "\n\n"
@@ -108,6 +110,13 @@ class Answers(Struct):
 
     _open: dict[ChatAddress, list[Answer]] = field(default_factory=dict)
     _missed: dict[ChatAddress, list[Outbound]] = field(default_factory=dict)
+
+    def has_room(self, person: str) -> bool:
+        """Say whether this person may wait for another answer: nobody's requests may take all turns."""
+        if len(self._open) < MOST_OF_PERSON // 2:
+            return True
+        theirs = sum(len(each) for to, each in self._open.items() if to.chat == person)
+        return theirs < MOST_OF_PERSON and sum(map(len, self._open.values())) < MOST
 
     def keep(self, row: Outbound) -> None:
         """Keep what nobody waits for, such as a reminder: the next answer there begins with it."""

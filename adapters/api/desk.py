@@ -38,6 +38,7 @@ _MOST_RECENT: Final = 10_000  # questions in memory
 _LOOKED_AT: Final = 60  # rows of a conversation
 _FULL_FOR: Final = 5.0  # seconds after which a full lane may have room
 _DECIDES: Final = ("approve", "deny")
+_CROWDED: Final = "Too many requests wait for their answers: ask again when some of them have theirs."
 _FULL: Final = "This conversation has as many messages waiting as it may: ask again when some of them are answered."
 TOGETHER: Final = "This message was answered together with another one of this conversation."
 
@@ -85,6 +86,8 @@ class Desk(Struct, kw_only=True):
 
     async def ask(self, asked: Asked) -> Answer:
         """Hand a message over; its answer is to be followed, and forgotten. Raises ApiError, StoreUnavailable."""
+        if not self.answers.has_room(asked.source.user):
+            raise busy(_CROWDED, _FULL_FOR)
         await self._instruct(asked)
         return await self._handed_over(asked, await self._place(asked), await self._question_before(asked))
 

@@ -459,7 +459,8 @@ def _turns(messages: Sequence[_Message], *, goes_on: bool) -> tuple[str, tuple[T
         if turn.role == "tool" and turn.call_id not in open_calls and not goes_on:
             text = f"`{param}` is the result of a call that no message before it makes."
             raise invalid(f"{param}.tool_call_id", text)
-        open_calls.update(call["id"] for call in turn.calls)
+        if turn.calls:
+            open_calls.update(call["id"] for call in turn.calls)
         turns.append(turn)
     if not turns:
         raise invalid("messages", "`messages` must hold a message of the role user.")
@@ -471,7 +472,7 @@ def _turns(messages: Sequence[_Message], *, goes_on: bool) -> tuple[str, tuple[T
 def _turn(message: _Message, param: str) -> Turn:
     if message.role not in _ROLES:
         raise invalid(f"{param}.role", f"`{param}.role` must be system, developer, user, assistant or tool.")
-    text, pieces = _words(message, param)
+    text, pieces = (message.content, ()) if isinstance(message.content, str) else _words(message, param)
     if message.role == "tool":
         if not _SAFE_ID.fullmatch(message.tool_call_id or ""):
             raise invalid(f"{param}.tool_call_id", f"`{param}.tool_call_id` must name the call that is answered.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from gateway.domain.message import is_summary, note_of, text_of
-from gateway.runtime.clock import SystemClock
-from gateway.store.redis import RedisStore
-from gateway.store.sqlite import SqliteStore
+from gateway.domain.message import text_of
+from tests.chaos.api import killed_again_and_again, long_conversation
 from tests.emulators.llm import LlmServer
-from tests.emulators.llm_replies import Answer, Hang, Refuse, Reply, summarising
+from tests.emulators.llm_replies import Answer, Refuse, Reply
 from tests.support.api import Api, Client, heard, parrot, said_in, serving, system_of
 from tests.support.killed import store_of
 from tests.support.program import KEY
@@ -209,34 +206,6 @@ async def test_what_cannot_be_answered_is_said_in_openais_words(tmp_path: Path, 
         assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "messages[0].role")
 
 
-async def killed_again_and_again(api: Api, model: LlmServer, *, turns: int, kills: int, seed: int) -> Client:
-    """Say so many things, while the program is killed at random moments of an answer; the client asks until it has
-    each."""
-    chance = random.Random(seed)
-    fatal = sorted(chance.sample(range(1, turns), kills))
-    anna = Client(api=api, key=await api.key("anna"))
-    for number in range(turns):
-        anna.history.append({"role": "user", "content": f"t{number}."})
-        if number in fatal:
-            reply, model.reply = model.reply, lambda _: Hang()
-            calls, moment = model.calls, chance.choice(["accepted", "asked", "answered"])
-            if moment == "answered":
-                model.reply = reply
-            asking = asyncio.ensure_future(anna.post(anna.history, stream=chance.random() < 0.5))
-            if moment == "asked":
-                await model.until(lambda before=calls: model.calls > before)
-            elif moment == "answered":
-                await asking
-            else:
-                await asyncio.sleep(chance.random() / 20)
-            await api.kill()
-            await asyncio.gather(asking, return_exceptions=True)
-            model.reply = reply
-            await api.start()
-        await anna.again(stream=number % 2 == 0)
-    return anna
-
-
 async def test_nothing_is_lost_or_doubled_when_it_is_killed(api: Api, model: LlmServer) -> None:
     anna = await killed_again_and_again(api, model, turns=9, kills=3, seed=24)
     assert anna.history[-1]["content"] == "heard: " + " | ".join(f"t{number}." for number in range(9))
@@ -244,38 +213,11 @@ async def test_nothing_is_lost_or_doubled_when_it_is_killed(api: Api, model: Llm
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "redis"])
-async def test_a_long_conversation_outlives_fifty_deaths(
+async def test_a_long_conversation_outlives_its_deaths(
     tmp_path: Path, request: pytest.FixtureRequest, kind: str
 ) -> None:
-    """300 turns and ten compactions: the store holds each question and its answer once, in their order."""
     url, all_die = store_of(kind, tmp_path, request)
-    reply = summarising(lambda body: Reply(text=f"answer to {heard(body)[-1]} " + "The boats lie here. " * 20))
-    small = {"model": {"context_length": 8_000}, "compression": {"min_threshold_tokens": 0}}
-    async with (
-        LlmServer(reply, api_key=KEY, context_length=8_000) as model,
-        serving(tmp_path, model, store={"url": url}, **small) as api,
-    ):
-        api.all_die = all_die
-        await api.start()
-        await killed_again_and_again(api, model, turns=300, kills=50, seed=7)
-        assert model.overflows == 0
-        await api.kill()
-    made = SqliteStore(tmp_path / "legato.db", clock=SystemClock()) if kind == "sqlite" else None
-    store = made or RedisStore(url, clock=SystemClock())
-    await store.open()
-    try:
-        sessions = await store.sessions(None, 1_000)
-        said = dict[str, str]()
-        for each in reversed(sessions):
-            for message in await store.transcript(each):
-                if not is_summary(message) and message["role"] in ("user", "assistant"):
-                    said[note_of(message)["id"]] = text_of(message)
-        assert max(each.compaction_count for each in sessions) >= 10
-        assert [text for text in said.values() if text.startswith("t")] == [f"t{number}." for number in range(300)]
-        answers = [text.partition(". ")[0] for text in said.values() if text.startswith("answer to ")]
-        assert answers == [f"answer to t{number}" for number in range(300)]
-    finally:
-        await store.aclose()
+    assert await long_conversation(tmp_path, url, all_die, turns=60, kills=10, seed=7) >= 2
 
 
 @pytest.mark.slow

@@ -1,0 +1,92 @@
+"""What a request is shown of its answer, and where in its history a message stands."""
+
+from __future__ import annotations
+
+import pytest
+
+from adapters.api.answers import MOST_OF_PERSON, Answer, Answers
+from adapters.api.history import exchanges
+from adapters.api.shapes import Turn
+from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
+
+HERE = ChatAddress(platform="api", chat="anna", thread="h-1")
+KEY = SessionKey(platform="api", chat="anna", thread="h-1")
+
+
+def row(text: str, kind: OutboundKind = "reply", id_: str = "o1", answers: str | None = "e1") -> Outbound:
+    return Outbound(id=id_, key=KEY, to=HERE, kind=kind, text=text, answers=answers)
+
+
+async def told(answer: Answer) -> list[tuple[str, bool]]:
+    return [(each.text, each.thought) for each in await answer.news()]
+
+
+async def test_an_answer_grows_and_is_shown_once() -> None:
+    answer = Answers().begin(HERE, "e1")
+    answer.show(row("I still work.", "notice", "n1"))
+    answer.grow("o1", "One")
+    answer.grow("o1", "One and two")
+    assert await told(answer) == [("I still work.", True), ("One", False), (" and two", False)]
+    answer.grow("o1", "Begun anew")  # the model was asked again
+    answer.show(row("Begun anew, and whole."))
+    answer.show(row("Begun anew, and whole."))
+    answer.show(row("More.", "notice", "n2"))
+    assert await told(answer) == [("\n\nBegun anew", False), (", and whole.", False)]
+    assert answer.over
+
+
+async def test_a_turn_that_ended_without_a_reply_ends_its_answer() -> None:
+    answer = Answers().begin(HERE, "e1")
+    answer.works, answer.rests = False, True
+    answer.show(row("Stopped.", "notice"))
+    assert (await told(answer), answer.over) == ([("Stopped.", False)], True)
+
+
+async def test_a_yes_is_followed_by_the_answer_it_let_come() -> None:
+    answers = Answers()
+    answer = answers.begin(HERE, "yes")
+    answer.then = answers.begin(HERE, "e1")
+    for each in answers.at(HERE, "yes"):
+        each.show(row("Approved.", "command", answers="yes"))
+    for each in answers.at(HERE, "e1"):
+        each.show(row("Done."))
+    assert await told(answer) == [("Approved.", True)]
+    assert await told(answer.final) == [("Done.", False)]
+    answers.forget(answer)
+    assert answers.at(HERE) == []
+
+
+async def test_what_nobody_waited_for_begins_the_next_answer() -> None:
+    answers = Answers()
+    answers.keep(row("Stretch!", "reminder", answers=None))
+    answer = answers.begin(HERE, "e1")
+    answer.show(row("Yes?", id_="o2"))
+    assert await told(answer) == [("Stretch!", False), ("\n\nYes?", False)]
+
+
+def test_nobody_waits_for_any_number_of_answers() -> None:
+    answers = Answers()
+    for number in range(MOST_OF_PERSON):
+        assert answers.has_room("anna")
+        answers.begin(ChatAddress(platform="api", chat="anna", thread=f"h-{number}"), "e")
+    assert (answers.has_room("anna"), answers.has_room("ben")) == (False, True)
+
+
+def turns(*said: str) -> list[Turn]:
+    return [Turn(role="assistant" if number % 2 else "user", text=text) for number, text in enumerate(said)]
+
+
+@pytest.mark.parametrize(
+    ("said", "shared"),
+    [
+        (("a", "1", "b", "2", "c"), 3),
+        (("a", "1 ", "b", "2", "d"), 2),  # clients take white space away
+        (("a", "1", "B", "2", "c"), 1),
+        (("a", "other", "b", "2", "c"), 1),
+        (("A", "1", "b", "2", "c"), 0),
+    ],
+)
+def test_histories_have_the_same_names_as_far_as_they_are_the_same(said: tuple[str, ...], shared: int) -> None:
+    one, other = exchanges(turns("a", "1", "b", "2", "c"), "anna"), exchanges(turns(*said), "anna")
+    assert [a.name == b.name for a, b in zip(one, other, strict=True)] == [True] * shared + [False] * (3 - shared)
+    assert one[0].name != exchanges(turns("a"), "ben")[0].name
