@@ -54,6 +54,7 @@ def clock() -> ManualClock:
 async def looked(live: Live, clock: ManualClock, seconds: float = 10.0) -> list[tuple[str, str]]:
     """Let time pass, and look; the problems that /statusz shows then."""
     await _told(live)
+    await live.store.set_notes("nobody", {})  # a write that its thread has not ended by then would look still
     await clock.advance(seconds)
     with live.gateway.metrics.counting():  # else done by the task that serves
         await live.gateway.look()
