@@ -14,7 +14,7 @@ from typing import Final
 
 from gateway.app.orders import Order, left
 from gateway.cli.reports import Row, one_line, outbox_row, outbox_text, time_text
-from gateway.domain.chat import ChatAddress, Outbound, SessionKey, readable
+from gateway.domain.chat import EVENT, ChatAddress, Outbound, SessionKey, readable
 from gateway.domain.message import Message, is_summary, note_of, text_of
 from gateway.domain.session import Session
 from gateway.domain.wording import counted
@@ -35,6 +35,7 @@ async def traced(store: Store, name: str, platforms: Collection[str], now: float
     known = await store.named(name, platforms)
     fates, rest = [*known.fates], list[Row]()
     if what != "turn":
+        fates += (await store.named(f"{EVENT}{name}", platforms)).fates  # what `legato send --ask` calls by this name
         if known.row is not None:
             fates += (of_row := await _fates_of(store, known.row.key.platform, known.row.answers))
             rest += [] if of_row else [{"key": str(known.row.key), "rows": [outbox_row(known.row)]}]
