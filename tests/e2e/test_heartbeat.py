@@ -16,6 +16,8 @@ from gateway.domain.expiry import ExpiryPolicy
 from gateway.domain.message import text_of
 from gateway.domain.turn import SessionSettings
 from gateway.providers.base import ModelRequest
+from gateway.providers.plugin import ModelPrices
+from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
 from tests.support.gateway import FakeAdapter, FakeModel, Live, Say, config_in, running
@@ -59,7 +61,8 @@ async def looking(folder: Path, model: Model, **settings: Any) -> AsyncIterator[
     how = {name: settings.pop(name) for name in ("store", "tools") if name in settings}
     heartbeat = HeartbeatSettings(**{"chat": "fake:c", **settings})
     sessions = SessionSettings(expiry=ExpiryPolicy(timezone="UTC"))
-    config = config_in(folder, heartbeat=heartbeat, sessions=sessions).within(folder)
+    priced = ModelEntry(provider="offline", name="fake", prices=ModelPrices(input=1, output=1))
+    config = config_in(folder, heartbeat=heartbeat, sessions=sessions, model=priced).within(folder)
     adapter, clock = FakeAdapter(), Calendar()
     async with running(folder, config=config, model=model, adapter=adapter, clock=clock, **how) as live:
         yield live
@@ -133,6 +136,17 @@ async def test_looks_are_counted_and_can_change_nothing(tmp_path: Path) -> None:
         assert len(model.looks) == 3  # it is 22:35
         await look(live, 10 * 60)
         assert len(model.looks) == 4  # the next day
+
+
+async def test_a_day_of_looks_has_a_budget_and_nobody_hears_that_it_is_spent(tmp_path: Path) -> None:
+    model = Model(Say(text="The milk is out."))
+    async with looking(tmp_path, model, daily_usd=0.000001) as live:
+        (tmp_path / "HEARTBEAT.md").write_text("Tell me when the milk is out.")
+        assert await live.ask("hi") == "hello"
+        await look(live)
+        assert model.looks == []
+        assert live.adapter.shown() == ["hello"]
+        assert await live.ask("are you there?") == "hello"  # which is no look
 
 
 @pytest.mark.parametrize(

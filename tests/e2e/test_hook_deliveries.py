@@ -144,17 +144,18 @@ async def test_each_is_one_item_whatever_is_repeated_or_killed(
     async with LlmServer(api_key=KEY) as llm, ClientSession() as http:
         at = configured(tmp_path, llm.url, url, hooks)
         process = await started(tmp_path, "run", HOOK_SECRET=SECRET)
-        queue = list(enumerate(sending))
+        queue, one_life = list(enumerate(sending)), asyncio.Lock()
 
         async def sender() -> None:
             nonlocal process
             while queue:
                 place, (name, number) = queue.pop()
                 if place in kill_at:
-                    process.kill()
-                    await process.communicate()
-                    all_die()
-                    process = await started(tmp_path, "run", HOOK_SECRET=SECRET)
+                    async with one_life:
+                        process.kill()
+                        await process.communicate()
+                        all_die()
+                        process = await started(tmp_path, "run", HOOK_SECRET=SECRET)
                 body = body_of({"id": f"evt_{number}", "text": f"event {number}."})
                 while True:
                     headers = signed({"shown": "github", "asked": "stripe"}.get(name, name), body, at=time.time())
