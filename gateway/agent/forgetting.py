@@ -10,7 +10,6 @@ import asyncio
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from itertools import chain
 from typing import Final, TypeVar
 
@@ -177,20 +176,19 @@ class Forgetter(Struct, frozen=True, kw_only=True):
         background, by its ref."""
         if not self.workspaces.has(key):
             return {}
-        workspace, texts = self.workspaces.of(key), import_module("gateway.agent.workspace.forgotten").texts
+        workspace = self.workspaces.of(key)
 
         def all_found() -> dict[str, T]:
-            return {ref: found(text) for ref, text in chain(texts(workspace), self.background.texts(key))}
+            return {ref: found(text) for ref, text in chain(workspace.texts(), self.background.texts(key))}
 
         return await asyncio.to_thread(all_found)
 
     async def _forget_in_workspace(self, deed: Deed) -> None:
         key = deed.forgetting.key
         if self.workspaces.has(key):
-            forget = import_module("gateway.agent.workspace.forgotten").forget
             await self.background.forget(key, deed.forgetting.files)
             holds = deed.held.holds if deed.held else lambda _: False
-            await asyncio.to_thread(forget, self.workspaces.of(key), deed.forgetting.files, holds)
+            await asyncio.to_thread(self.workspaces.of(key).forget, deed.forgetting.files, holds)
 
     async def _held_in(self, key: SessionKey, file: KeptFile, sought: Holds) -> frozenset[int]:
         """The sought words that a file holds, or its name."""

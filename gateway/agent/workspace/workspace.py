@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import mimetypes
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,7 @@ from gateway.agent.tools.send_file import safe_name
 from gateway.agent.workspace import tree
 from gateway.agent.workspace.edits import Edit, applied
 from gateway.agent.workspace.folders import Turn, WorkspaceSettings
+from gateway.agent.workspace.looking import text_of
 from gateway.agent.workspace.names import names_in, shown
 from gateway.agent.workspace.versions import Brought, Change, Entry, Index, Place, Record, Versions, joined
 from gateway.domain.chat import KeptFile
@@ -22,6 +24,7 @@ from gateway.runtime.errors import ToolError
 from gateway.runtime.structs import replace
 
 LARGEST: Final = 50_000_000  # bytes of a file that the tools read
+_VERSION: Final = "workspace:"  # begins the `ref` of a content in a workspace, before its digest
 _DAY: Final = 86_400.0
 _MB: Final = 1_000_000
 _BLOCK: Final = 4_096  # bytes by which the disk may round up the size of a file
@@ -155,6 +158,42 @@ class Workspace(Struct, frozen=True, kw_only=True):
             brought = Brought(name, now.content if now else b"")
             self.versions.store(replace(index, brought={**index.brought, file.ref: brought}))
         return True
+
+    # -- forgetting -------------------------------------------------------------------------------
+
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """Each content that is there or was, by its ref, with the names that it has."""
+        with self.versions.locked():
+            names = defaultdict[bytes, set[str]](set)
+            for path, entry in self.versions.look().everything():
+                names[entry.content].add(os.fsdecode(path))
+            for digest in self.versions.digests():
+                text = text_of(self.versions.content(digest) or b"")
+                yield f"{_VERSION}{digest.hex()}", "\n".join([*sorted(names[digest]), text])
+
+    def forget(self, refs: Collection[str], holds: Callable[[str], bool]) -> None:
+        """Forget the contents and the sent files of these refs, wherever they are by now, and names that hold words."""
+        with self.versions.locked():
+            index = self.versions.look()
+            gone = {bytes.fromhex(ref.removeprefix(_VERSION)) for ref in refs if ref.startswith(_VERSION)}
+            gone |= {each.content for ref, each in index.brought.items() if ref in refs and each.content}
+
+            def goes(path: Place, *entries: Entry) -> bool:
+                return not gone.isdisjoint(each.content for each in entries) or holds(os.fsdecode(path))
+
+            for path, entry in sorted(index.entries.items(), reverse=True):  # what is inside a folder comes first
+                if goes(path, entry):
+                    with suppress(ToolError):  # a folder that something else is in
+                        tree.remove(self.folder, os.fsdecode(path).split("/"))
+            records = list[Record]()
+            for record in index.records:
+                left = {path: each for path, each in record.changes.items() if not goes(path, *each.entries)}
+                records.append(replace(record, changes=left))
+            brought = {ref: each for ref, each in index.brought.items() if ref not in refs and not holds(each.path)}
+            self.versions.store(replace(index, records=records, brought=brought))
+            self.versions.look(keep=False)
+            for digest in gone:
+                self.versions.drop(digest)
 
     # -- what was there before --------------------------------------------------------------------
 
