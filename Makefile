@@ -8,6 +8,7 @@ STAMP := $(VENV)/.installed
 PEERS := build/peers/.installed
 LLAMACPP := build/llamacpp/.installed
 LITELLM := build/litellm/.installed
+INSPECTOR := build/inspector/.installed
 DEPLOY := build/deploy/.installed
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
 CODE  := gateway adapters tests
@@ -37,7 +38,7 @@ run: $(STAMP) ## talk to Legato in this terminal and in a browser; needs no key
 test: $(STAMP) ## run the tests
 	$(BIN)/python -m pytest $(PARALLEL)
 
-slow: $(STAMP) $(LLAMACPP) $(LITELLM) $(DEPLOY) ## the tests that take longer than anybody waits for, and more examples of the others
+slow: $(STAMP) $(LLAMACPP) $(LITELLM) $(INSPECTOR) $(DEPLOY) ## the tests that take longer than anybody waits for, and more examples of the others
 	$(BIN)/python -m pytest -m "slow or hypothesis" --hypothesis-profile thorough $(PARALLEL)
 
 check: lint test ## everything a commit must pass
@@ -89,6 +90,13 @@ $(LITELLM): | $(STAMP)
 	$(BIN)/python -m venv build/litellm
 	build/litellm/bin/python -m pip --disable-pip-version-check install --quiet "litellm[proxy]==1.108.7"
 	@touch $@
+
+# MCP's own inspector (MIT, 41 MB), for the slow tests alone. Version 2 wants Node 22; of version 1 this is the last one
+# whose command line can be had without its page.
+$(INSPECTOR): | $(STAMP)
+	@if command -v npm >/dev/null; then npm install --silent --no-audit --no-fund --prefix build/inspector \
+	@modelcontextprotocol/inspector-cli@0.16.8; else echo "npm is missing: the inspector's test is left out"; fi
+	@mkdir -p build/inspector && touch $@
 
 # The schemas of Kubernetes and of Compose (Apache and MIT), 110 MB, for the slow tests alone.
 $(DEPLOY): | $(STAMP)

@@ -143,6 +143,11 @@ def curl():
 
 
 @pytest.fixture
+def npm():
+    """`make slow` has installed what npm brings."""
+
+
+@pytest.fixture
 def clock():
     """Time that passes only when the test says so."""
     return ManualClock()

@@ -28,6 +28,7 @@ from gateway.domain.chat import ChatAddress, SessionKey
 from gateway.domain.keys import Key
 from gateway.providers.openai import OpenAIModel
 from tests.emulators.embeddings import EmbeddingServer
+from tests.support.forks import ROOT
 from tests.support.gateway import FakeAdapter, config_in
 from tests.support.gateway import running as gateway_running
 from tests.support.program import environment, legato, started
@@ -239,6 +240,38 @@ async def test_a_front_ends_people_find_what_they_said_over_the_api_themselves(w
             assert [words for words in said.values() if words in text] == [said[user]]
         status, text = await world.post(use("recall"), key.strip(), **{"X-OpenWebUI-User-Id": "x" * 257})
         assert (status, "256 printable characters" in text) == (400, True)
+
+
+INSPECTOR: Final = ROOT / "build/inspector/node_modules/.bin/mcp-inspector-cli"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("npm")
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+async def test_the_inspector_of_mcp_finds_its_way(world: World) -> None:
+    assert INSPECTOR.exists(), f"{INSPECTOR} is missing: `make slow` makes it"
+
+    async def inspected(*arguments: str) -> str:
+        program = await asyncio.create_subprocess_exec(
+            str(INSPECTOR),
+            "--cli",
+            *arguments,
+            cwd=world.folder,
+            env=environment(LEGATO_KEY=world.ann),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        out, _ = await program.communicate()
+        return out.decode()
+
+    there = [world.url, "--transport", "http", "--header", f"Authorization: Bearer {world.ann}"]
+    for server in (there, [sys.executable, "-m", "gateway", "mcp"]):
+        tools = json.loads(await inspected(*server, "--method", "tools/list"))["tools"]
+        assert [tool["name"] for tool in tools] == ["search_history", "read_history", "recall", "remember", "send"]
+        called = [*server, "--method", "tools/call", "--tool-name", "search_history", "--tool-arg"]
+        assert f"user: my cat is called {ANN}" in await inspected(*called, "words=my cat")
+        assert "`words`: it is not of type" in await inspected(*called, "words=5")
+    assert "Send a key: " in await inspected(*there[:-1], "Authorization: Bearer wrong", "--method", "tools/list")
 
 
 class Speaking(FakeAdapter):
