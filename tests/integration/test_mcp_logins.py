@@ -180,12 +180,20 @@ async def test_two_processes_use_one_login(tmp_path: Path) -> None:
     async with world(tmp_path) as it:
         await it.log_in()
         both = [Login(it.file, it.settings, SystemClock(), it.learned.extend) for _ in range(2)]
+
+        async def ask(login: Login) -> int:
+            async with AddressClient("demo", it.settings, login) as client:
+                return (await client.post(it.settings.url or "", json=PING)).status_code
+
         for _ in range(3):
-            for login in both:
-                async with AddressClient("demo", it.settings, login) as client:
-                    assert (await client.post(it.settings.url or "", json=PING)).status_code == 200
+            assert [await ask(login) for login in both] == [200, 200]
+            assert await asyncio.gather(*(ask(login) for login in (*both, *both))) == 4 * [200]
             it.issuer.expire()
-        assert it.issuer.violations == [], "each renews what the other has renewed before"
+            for login in both:
+                login.context.token_expiry_time = 1.0
+            kept = json.loads(it.file.read_text())
+            it.file.write_text(json.dumps({**kept, "until": 1.0}))
+        assert it.issuer.violations == [], "no token is used for a second renewal"
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ import asyncio
 import json
 import secrets
 import socket
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
@@ -125,28 +126,42 @@ class Login(OAuthClientProvider):
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """Let a request in. Where nobody is asked, an access that was refused is renewed once."""
-        if not self._asks:
-            self._look()
         renewed = False
         while True:
-            flow = super().async_auth_flow(request)
-            try:
-                outgoing = await anext(flow)
-                while self._asks or outgoing is not request:
-                    if outgoing is request:
-                        outgoing = await flow.asend((yield request))
-                    else:
-                        renewed = True
-                        outgoing = await flow.asend(await self._checked((yield await self._allowed(outgoing))))
-            except StopAsyncIteration:
-                return
-            finally:
-                await flow.aclose()  # it would hold up the other requests of the server until this one is answered
+            async with self._alone():
+                flow = super().async_auth_flow(request)
+                try:
+                    outgoing = await anext(flow)
+                    while self._asks or outgoing is not request:
+                        if outgoing is request:
+                            outgoing = await flow.asend((yield request))
+                        else:
+                            renewed = True
+                            outgoing = await flow.asend(await self._checked((yield await self._allowed(outgoing))))
+                except StopAsyncIteration:
+                    return
+                finally:
+                    await flow.aclose()  # it would hold up the server's other requests until this one is answered
             response = yield request
             if renewed or response.status_code != httpx2.codes.UNAUTHORIZED or not self.context.can_refresh_token():
                 return
             bounded(response)  # the client reads it before it goes on
             self.context.token_expiry_time, renewed = 1.0, True  # whatever was said before
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """Know what is kept; and let no other process renew it meanwhile, for a second renewal would end the login."""
+        if self._asks:
+            yield
+            return
+        self._look()
+        if self.context.is_token_valid() or not self.context.can_refresh_token():
+            yield
+            return
+        with await asyncio.to_thread(open, self._path.with_suffix(".lock"), "w", opener=private) as lock:
+            await asyncio.to_thread(flock, lock, LOCK_EX)
+            self._look()
+            yield
 
     async def _allowed(self, request: httpx2.Request) -> httpx2.Request:
         """A request of the login's own, which the server may have sent anywhere. Raises LoginFailed."""

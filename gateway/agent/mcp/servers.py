@@ -129,14 +129,8 @@ class McpServers:
     def _remote(self, name: str) -> McpServer:
         found = {each.name: each for each in self.servers if each.settings.may_log_in}
         if name not in found:
-            raise UserError(
-                f"No MCP server {one_line(name, 24)} takes logins: "
-                + (
-                    f"those that may are {', '.join(found)}."
-                    if found
-                    else "none here has an address and no key of its own."
-                )
-            )
+            there = ", ".join(found) or "none"
+            raise UserError(f"No MCP server {one_line(name, 24)} takes a login; those that may are: {there}.")
         return found[name]
 
     def states(self) -> Iterator[tuple[str, str]]:
@@ -190,8 +184,7 @@ class McpServers:
         missing = sorted({*server.settings.only, *server.settings.ask} - {ANY, *server.known})
         more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
         detail = f"{server.name}: {counted(len(names), 'tool')}: {', '.join(names[:_LISTED])}{more}"
-        if self._has_login(server):
-            detail = f"{detail}; {LOGGED_IN}"
+        detail += f"; {LOGGED_IN}" if self._has_login(server) else ""
         if server.left_out:
             detail += f"; left out, because they cannot be read: {server.lacks}"
         if missing:
