@@ -12,6 +12,7 @@ from adapters.api import hooks, mcp
 from adapters.api.answers import Answers
 from adapters.api.chat import MODEL, Chat
 from adapters.api.desk import Desk
+from adapters.api.embeddings import EmbeddingsRoute
 from adapters.api.platform import ACCOUNT, LIMITS, NAME, ApiSettings
 from adapters.api.responses import Responses
 from adapters.api.server import Server
@@ -80,6 +81,7 @@ class ApiAdapter:
         return [
             chat.routes(),
             Responses(chat=chat).routes(),
+            EmbeddingsRoute(chat=chat).routes(),
             hooks.routes(self._settings.hooks, self.take_event, clock),
             mcp.routes(server, clock, self.mcp),
         ]

@@ -18,7 +18,7 @@ from gateway.agent.metering import Metering
 from gateway.domain.chat import SessionKey
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage
-from gateway.providers.base import Embeds, ModelSpec
+from gateway.providers.base import Embedded, Embeds, ModelSpec
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import (
     ProviderError,
@@ -126,28 +126,36 @@ class Embeddings(Struct, kw_only=True):
             async with self.clock.limit(seconds):
                 answer = await self.server.embed(self.spec, told)
         else:
-            counted = CanonicalUsage(input_tokens=sum(map(self.metering.counter.text, told)))
-            most = self.metering.models.prices.cost_usd(self.spec, counted) or 0.0
-            async with self.metering.paying(session, most * 2) as paid:
-                usage: CanonicalUsage | None = counted
-                try:
-                    async with self.clock.limit(seconds):
-                        answer = await self.server.embed(self.spec, told)
-                    usage = CanonicalUsage(input_tokens=answer.tokens) if answer.tokens else counted
-                except ProviderError as error:
-                    usage = error.usage or (counted if error.billable else None)
-                    raise
-                finally:  # a call that was too slow may be billed, too
-                    if usage is not None:
-                        entry = self.metering.models.entry(self.clock.now(), "embedding", self.spec, usage)
-                        paid(entry.cost_usd)
-                        await self.store.charge(session, [entry])
+            answer = await self.paid(told, session, self.metering, seconds)
         try:
             vectors = [packed(each) for each in answer.vectors]
         except ValueError as error:
             raise ProviderUnavailable("The embedding server gave a vector without a direction.") from error
         self._length, self._warned = len(vectors[0][1]), False
         return vectors
+
+    async def paid(
+        self, told: Sequence[str], session: Session, metering: Metering, seconds: float = _SECONDS
+    ) -> Embedded:
+        """Return what the server gives for texts; the session pays. Raises ProviderError, TimeoutError and
+        SpendCapReached."""
+        counted = CanonicalUsage(input_tokens=sum(map(self.metering.counter.text, told)))
+        most = self.metering.models.prices.cost_usd(self.spec, counted) or 0.0
+        async with metering.paying(session, most * 2) as paid:
+            usage: CanonicalUsage | None = counted
+            try:
+                async with self.clock.limit(seconds):
+                    answer = await self.server.embed(self.spec, told)
+                usage = CanonicalUsage(input_tokens=answer.tokens) if answer.tokens else counted
+            except ProviderError as error:
+                usage = error.usage or (counted if error.billable else None)
+                raise
+            finally:  # a call that was too slow may be billed, too
+                if usage is not None:
+                    entry = self.metering.models.entry(self.clock.now(), "embedding", self.spec, usage)
+                    paid(entry.cost_usd)
+                    await self.store.charge(session, [entry])
+        return answer
 
     @property
     def _rests(self) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from msgspec import Struct
 
+from gateway.agent.caps import of_key
 from gateway.agent.files.quota import FileQuotas
 from gateway.app.config import Config
 from gateway.app.config.shown import shown
@@ -59,13 +60,13 @@ from gateway.domain.views import (
 )
 from gateway.domain.wording import utc
 from gateway.runtime.aside import RunsAside
-from gateway.runtime.clock import Clock
+from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.errors import SessionNotFound, TookTooLong, ToolError
 from gateway.runtime.plugins import imported
 from gateway.runtime.redaction import Redact
 from gateway.runtime.structs import replace
 from gateway.store.port import Store
-from gateway.store.records import InboxItem, UsageBy
+from gateway.store.records import InboxItem, Opening, UsageBy
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -278,6 +279,30 @@ class StoreViews(Struct, frozen=True, kw_only=True):
         admin = await self.role(source) == "admin"
         entries = [each.entry for each in self.runner.registry.commands]
         return [each for each in entries if admin or each.audience != "admins"]
+
+    async def embed(self, source: Source, texts: Sequence[str]) -> tuple[str, Sequence[Sequence[float]], int] | None:
+        ctx, now = self._context(source), self.clock.now()
+        if (embeddings := ctx.agents.embeddings) is None:
+            return None
+        # No message is said here, so no conversation pays: a session that has ended does.
+        session = Session(
+            id=lasting_id("s", "embeddings", ctx.key),
+            key=ctx.key,
+            chat_type=source.chat_type,
+            parent_id=None,
+            started_at=now,
+            ended_at=now,
+            end_reason="reset",
+            hook="done",
+            model=embeddings.spec.name,
+            system_prompt="",
+        )
+        await self.store.import_sessions([Opening(session=session, transcript=[])])
+        metering = embeddings.metering.answering(source.user)
+        if source.cap is not None:
+            metering = metering.within(of_key(source.cap, now))
+        answer = await embeddings.paid(texts, session, metering)
+        return embeddings.spec.name, answer.vectors, answer.tokens
 
     def takes(self, source: Source) -> Collection[str]:
         models = self._context(source).agents.metering.models

@@ -194,6 +194,10 @@ class Views(Protocol):
     async def commands(self, source: Source) -> Sequence[MenuEntry]:
         """The commands that are theirs to give."""
 
+    async def embed(self, source: Source, texts: Sequence[str]) -> tuple[str, Sequence[Sequence[float]], int] | None:
+        """The model for searches by meaning, its vectors of these texts, and the tokens that it read; None: there is
+        no such model. They pay. Raises ProviderError, TimeoutError and SpendCapReached."""
+
     def takes(self, source: Source) -> Collection[str]:
         """The settings that can be chosen for one turn of theirs, by the names of Chat Completions."""
 

@@ -5,10 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openai import BadRequestError, NotFoundError
+from openai import BadRequestError, InternalServerError, NotFoundError
 
+from gateway.app.config.models import SearchSettings
 from gateway.domain.message import text_of
+from gateway.providers.openai import OpenAIModel
 from gateway.providers.plugin import ServedModel
+from tests.emulators.embeddings import EmbeddingServer
 from tests.support.api_inside import api
 from tests.support.gateway import FakeModel, Say, config_in, in_turn
 from tests.support.pictures import png
@@ -161,3 +164,32 @@ async def test_a_response_is_streamed_in_openais_events(tmp_path: Path) -> None:
         with pytest.raises(BadRequestError) as refused:
             await client.responses.create(model="legato", input="x", text={"format": {"type": "grammar"}})
         assert refused.value.param == "text.format.type"
+
+
+async def test_embeddings_are_passed_on_where_there_is_a_model(tmp_path: Path) -> None:
+    """To the model for searches; the person pays. Without one, and for what it cannot do, a clear error."""
+    async with EmbeddingServer() as server, api(bare_folder(tmp_path)) as bare:
+        search = SearchSettings(embeddings=OpenAIModel(provider="ollama", name="tiny", base_url=server.url))
+        with pytest.raises(NotFoundError) as missing:
+            await bare.client().embeddings.create(model="any", input="x")
+        assert "search.embeddings" in str(missing.value)
+        served = ServedModel(provider="openai", name="fake")
+        async with api(tmp_path, config=config_in(tmp_path, model=served, search=search)) as live:
+            create: Any = live.client().embeddings.create
+            packed = await create(model="any", input=["a red car", "the weather"])
+            plain = await create(model="any", input=["a red car", "the weather"], encoding_format="float")
+            assert packed.data[1].embedding == pytest.approx(plain.data[1].embedding, abs=1e-6)
+            assert (len(plain.data), plain.model) == (2, "tiny")
+            assert "embedding" in {each.label for each in await live.gateway.store.usage(0, "purpose")}
+            for wrong in ({"input": []}, {"input": [1, 2]}, {"input": "x", "dimensions": 5}):
+                with pytest.raises(BadRequestError):
+                    await create(model="any", **wrong)
+            server.refusal = 503
+            with pytest.raises(InternalServerError):
+                await create(model="any", input="x")
+
+
+def bare_folder(folder: Path) -> Path:
+    """A folder for another gateway."""
+    (folder / "bare").mkdir()
+    return folder / "bare"

@@ -1,0 +1,64 @@
+"""`/v1/embeddings`, passed on to the model for searches by meaning."""
+
+from __future__ import annotations
+
+import struct
+from base64 import b64encode
+from typing import Annotated, Any, Final
+
+from aiohttp import web
+from msgspec import Meta, Struct
+
+from adapters.api.chat import Chat, asked_in
+from adapters.api.server import body_of
+from adapters.api.shapes import ApiError, ChatRequest, Turn, cap_reached, decoded, failed, invalid, shaped, written
+from gateway.runtime.errors import ProviderError, SpendCapReached
+from gateway.runtime.structs import replace
+
+_MOST: Final = 2_048  # texts, as at OpenAI
+_NONE: Final = "No model for embeddings is configured here: the operator can set search.embeddings."
+
+
+class _Wanted(Struct, frozen=True):
+    model: str
+    input: str | Annotated[list[Annotated[str, Meta(min_length=1)]], Meta(min_length=1, max_length=_MOST)]
+    encoding_format: str | None = None
+    dimensions: int | None = None
+    user: str | None = None
+
+
+class EmbeddingsRoute(Struct, kw_only=True):
+    """Passes texts on."""
+
+    chat: Chat
+
+    def routes(self) -> list[web.RouteDef]:
+        """What is served here."""
+        return [web.post("/v1/embeddings", self.embed)]
+
+    async def embed(self, request: web.BaseRequest) -> web.StreamResponse:
+        """POST /v1/embeddings. Any name of a model stands for the configured one."""
+        chat = self.chat
+        key = await chat.server.caller(request)
+        wanted = shaped(decoded(await body_of(request, chat.clock)), _Wanted)
+        if wanted.dimensions is not None:
+            raise invalid("dimensions", "`dimensions` cannot be chosen here: leave it out.", "unsupported_parameter")
+        texts = [wanted.input] if isinstance(wanted.input, str) else wanted.input
+        asks = ChatRequest(model=wanted.model, turns=(Turn(role="user"),), user=wanted.user or "")
+        source = replace(asked_in(request, key, asks).source, thread="embeddings")
+        try:
+            found = await chat.desk.views.embed(source, texts)
+        except SpendCapReached as error:
+            raise cap_reached(str(error)) from error
+        except (ProviderError, TimeoutError) as error:
+            raise failed(str(error) or "The server of the embedding model does not answer.") from error
+        if found is None:
+            raise ApiError(404, _NONE, code="model_not_found", param="model")
+        name, vectors, tokens = found
+        made: list[Any] = [*vectors]
+        if wanted.encoding_format == "base64":
+            made = [b64encode(struct.pack(f"<{len(each)}f", *each)).decode() for each in vectors]
+        rows = [{"object": "embedding", "index": at, "embedding": each} for at, each in enumerate(made)]
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        body = written({"object": "list", "data": rows, "model": name, "usage": usage})
+        return web.Response(body=body, headers={"Content-Type": "application/json"})
