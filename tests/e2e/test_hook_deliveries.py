@@ -171,11 +171,6 @@ async def test_each_is_one_item_whatever_is_repeated_or_killed(
         await eventually(lambda: _answered(llm.requests) >= wanted)
         await ended(process)
         await process.communicate()
-        # What a kill broke off is ended by the next life.
-        async with legato_run(tmp_path, HOOK_SECRET=SECRET) as last:
-            await delivered(http, f"{at}shown", b"{}", signed("github", b"{}"))
-            await asyncio.sleep(0)
-            await ended(last)
     store = opened(url)
     await store.open()
     status = await store.status()
