@@ -116,7 +116,10 @@ class Skills(Struct, kw_only=True):
 
     def described(self, decided: Decided) -> dict[str, str]:
         """The descriptions of the skills that a conversation has, by name; its own come first."""
-        own = {name: read(text.encode()).description for name, text in decided.own.items()}
+        own: dict[str, str] = {}
+        for name, text in decided.own.items():
+            with suppress(UserError):  # a release with other rules kept it
+                own[name] = read(text.encode()).description
         known = {name: each.skill.description for name, each in self.known.items() if name not in own}
         return {name: text for name, text in {**own, **known}.items() if name not in decided.off}
 
