@@ -16,7 +16,7 @@ from adapters.api.embeddings import EmbeddingsRoute
 from adapters.api.platform import ACCOUNT, LIMITS, NAME, ApiSettings
 from adapters.api.responses import Responses
 from adapters.api.server import Server
-from gateway.domain.adapter import Accept, AnswersMcp, Finding, KnowsKeys, Notebook, TakeEvent
+from gateway.domain.adapter import Accept, AnswerMcp, Finding, KnowsKeys, Notebook, TakeEvent
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.domain.platform import AdapterHost
 from gateway.domain.views import Histories, Inside, Views
@@ -44,7 +44,7 @@ class ApiAdapter:
         self.at = ""
         self.keys: KnowsKeys | None = None
         self.take_event: TakeEvent | None = None
-        self.mcp: AnswersMcp | None = None
+        self.mcp: AnswerMcp | None = None
         self.views: Views | None = None
         self.inside: Inside | None = None
         self.histories: Histories | None = None

@@ -9,7 +9,7 @@ from aiohttp import web
 from adapters.api.platform import NAME
 from adapters.api.server import Server, body_of
 from adapters.api.shapes import invalid
-from gateway.domain.adapter import AnswersMcp
+from gateway.domain.adapter import AnswerMcp
 from gateway.domain.chat import SessionKey
 from gateway.domain.keys import LONGEST_USER
 from gateway.runtime.clock import Clock
@@ -19,7 +19,7 @@ _USER: Final = "X-OpenWebUI-User-Id"
 _HANDED_ON: Final = ("accept", "content-type", "mcp-method", "mcp-name", "mcp-protocol-version")
 
 
-def routes(server: Server, clock: Clock, mcp: AnswersMcp) -> list[web.RouteDef]:
+def routes(server: Server, clock: Clock, mcp: AnswerMcp) -> list[web.RouteDef]:
     """The one route; the others of the protocol are for servers that keep sessions."""
 
     async def asked(request: web.BaseRequest) -> web.StreamResponse:
@@ -30,8 +30,7 @@ def routes(server: Server, clock: Clock, mcp: AnswersMcp) -> list[web.RouteDef]:
         own = SessionKey(platform=NAME, chat=key.person_named(user))
         body = await body_of(request, clock, most=_LARGEST)
         headers = [(name, value) for name, value in request.headers.items() if name.lower() in _HANDED_ON]
-        status, answered, content = await mcp(key, own, headers, body)
-        kind = answered.get("content-type", "application/json")
+        status, kind, content = await mcp(key, own, headers, body)
         return web.Response(status=status, body=content, headers={"Content-Type": kind})
 
     return [web.post("/mcp", asked)]

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 from tzlocal import get_localzone_name
@@ -75,6 +75,7 @@ from gateway.context.registry import EngineRegistry, builtin_engines
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import (
     Adapter,
+    AnswerMcp,
     AsksFirst,
     AsksForKeys,
     LearnsNames,
@@ -120,9 +121,6 @@ if TYPE_CHECKING:
 
     from gateway.app.backup.schedule import DailyBackups
     from gateway.app.tracing import Tracing
-    from gateway.domain.adapter import AnswersMcp
-    from gateway.domain.chat import SessionKey
-    from gateway.domain.keys import Key
 
 _PAGE_SECONDS = 10.0  # for the text of one page of the web or one file; 100,000 rows of a table take three
 
@@ -727,18 +725,16 @@ def _show_store(base: _Base, commands: CommandRunner, operator: OperatorView, as
 def _speak_mcp(base: _Base, agents: Agents) -> None:
     """Give the adapters that take MCP's requests what answers them. The library is loaded with the first one."""
 
-    made: list[AnswersMcp] = []
+    made: list[AnswerMcp] = []
 
-    async def answer(
-        key: Key, own: SessionKey, headers: Sequence[tuple[str, str]], body: bytes
-    ) -> tuple[int, Mapping[str, str], bytes]:
+    async def answer(*asked: Any) -> tuple[int, str, bytes]:
         if not made:
             served = await asyncio.to_thread(import_module, "gateway.app.mcp_server")
             parts = {"store": base.store, "redact": base.redact, "clock": base.clock, "ids": base.ids}
             if agents.embeddings is not None:
                 parts["means"] = agents.embeddings.meaning
             made.append(served.Answering(shelf=served.Shelf(memories=agents.sessions.memories, **parts)))
-        return await made[0](key, own, headers, body)
+        return await made[0](*asked)
 
     for adapter in base.adapters.values():
         if isinstance(adapter, SpeaksMcp):

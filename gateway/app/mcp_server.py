@@ -258,11 +258,12 @@ class Answering(Struct, frozen=True, kw_only=True):
 
     async def __call__(
         self, key: Key, own: SessionKey, headers: Sequence[tuple[str, str]], body: bytes
-    ) -> tuple[int, Mapping[str, str], bytes]:
-        """The status, headers and body of the answer to a POST of this key's program."""
+    ) -> tuple[int, str, bytes]:
+        """The status, type and body of the answer to a POST of this key's program."""
         server = server_for(PersonTools(shelf=self.shelf, person=person_of(key, own)))
         manager = StreamableHTTPSessionManager(app=server, json_response=True, stateless=True)
         request = httpx.Request("POST", "http://localhost/mcp", headers=list(headers), content=body)
         async with manager.run():
             response = await httpx.ASGITransport(app=manager.asgi_app).handle_async_request(request)
-            return response.status_code, dict(response.headers), await response.aread()
+            kind = response.headers.get("content-type", "application/json")
+            return response.status_code, kind, await response.aread()

@@ -339,20 +339,16 @@ class AsksForKeys(Protocol):
     keys: KnowsKeys | None
 
 
-class AnswersMcp(Protocol):
-    """Answers MCP's requests of the programs that have a key."""
-
-    async def __call__(
-        self, key: Key, own: SessionKey, headers: Sequence[tuple[str, str]], body: bytes
-    ) -> tuple[int, Mapping[str, str], bytes]:
-        """The status, headers and body of the answer to a POST. `own`: the chat of the key's own person."""
+AnswerMcp = Callable[["Key", SessionKey, Sequence[tuple[str, str]], bytes], Awaitable[tuple[int, str, bytes]]]
+"""`await answer(key, own, headers, body)`: the status, type and body of the answer to a POST of this key's program.
+`own` is the chat of the key's own person."""
 
 
 @runtime_checkable
 class SpeaksMcp(Protocol):
     """Hands on the requests of MCP's streamable HTTP. `mcp` is None until it is set, before `run` is called."""
 
-    mcp: AnswersMcp | None
+    mcp: AnswerMcp | None
 
 
 @runtime_checkable

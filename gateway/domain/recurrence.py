@@ -14,7 +14,7 @@ from datetime import UTC, datetime, tzinfo
 from importlib import import_module
 from itertools import islice, pairwise, product, takewhile
 from math import inf
-from typing import Final, Literal, Protocol, Self, cast
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeAlias, cast
 from zoneinfo import ZoneInfo, available_timezones
 
 from msgspec import Struct
@@ -22,6 +22,11 @@ from msgspec import Struct
 from gateway.domain.wording import counted
 from gateway.runtime.structs import replace
 
+if TYPE_CHECKING:
+    from gateway.domain.cron import Cron, CronTable
+
+Rule: TypeAlias = "Recurrence | Cron"  # what comes again; `str(rule)` is what is stored
+Moments: TypeAlias = "Timetable | CronTable"
 Unit = Literal["minute", "hour", "day", "week", "month", "year"]
 
 WEEKDAYS: Final = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
@@ -72,31 +77,6 @@ _HINTS: Final = {
 _OLD: Final = re.compile(
     r"(\d{1,4}) (minute|hour|day|week|month|year)(?: on (?:(first|second|third|fourth|last) )?([a-z,]+))?"
 )
-
-
-class Moments(Protocol):
-    """The moments of a rule, in seconds since the epoch."""
-
-    def after(self, moment: float) -> float | None:
-        """The first moment after this one; None: there is none."""
-
-    def passed(self, after: float, until: float) -> tuple[int, float]:
-        """How many moments came after one and up to the other, and the last of them."""
-
-
-class Rule(Protocol):
-    """What comes again: a rule of iCalendar, or a cron expression. `str(rule)` is what is stored."""
-
-    @property
-    def said(self) -> str:
-        """The rule in words."""
-
-    @property
-    def least_seconds(self) -> float:
-        """The shortest time between two of its moments, if it is shorter than a day."""
-
-    def table(self, start: datetime, zone: tzinfo) -> Moments:
-        """Its moments from a naive local time on."""
 
 
 class Recurrence(Struct, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from gateway.app.config.models import SearchSettings, StoreSettings
 from gateway.app.store import configured_store
-from gateway.domain.adapter import AnswersMcp
+from gateway.domain.adapter import AnswerMcp
 from gateway.domain.chat import ChatAddress, SessionKey
 from gateway.domain.keys import Key
 from gateway.providers.openai import OpenAIModel
@@ -277,7 +277,7 @@ async def test_the_inspector_of_mcp_finds_its_way(world: World) -> None:
 class Speaking(FakeAdapter):
     """A platform that hands on MCP's requests."""
 
-    mcp: AnswersMcp | None = None
+    mcp: AnswerMcp | None = None
 
 
 async def test_a_search_by_meaning_asks_once_for_all_conversations(tmp_path: Path) -> None:
