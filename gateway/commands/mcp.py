@@ -40,10 +40,9 @@ async def _names(ctx: CommandContext) -> Sequence[Proposal]:
 
 
 @command(
-    "mcp [login name]",
+    "mcp [login|logout name]",
     "About",
     "MCP servers, and logins there",
-    options="logout",
     audience="admins",
     bypass=True,
     proposals=_names,
