@@ -87,7 +87,8 @@ class Chat(Struct, kw_only=True):
         self, request: web.BaseRequest, asked: Asked, wanted: ChatRequest, wire: Callable[[Answer], Wire]
     ) -> web.StreamResponse:
         """Ask, and answer in the words of an API. Raises ApiError, StoreUnavailable."""
-        wanted.refuse_beyond(self.desk.views.takes(asked.source))
+        if wanted.settings:
+            wanted.refuse_beyond(self.desk.views.takes(asked.source))
         answer = await self.desk.ask(asked)
         try:
             deliver = self._streamed if wanted.stream else self._whole

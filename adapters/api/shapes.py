@@ -185,14 +185,16 @@ class ChatRequest(Struct, frozen=True, kw_only=True):
 
     def terms(self, results: Iterable[Turn] = ()) -> Terms:
         """The terms of its turn. `results`: those of tools which are new."""
-        named = self.tool_choice["function"]["name"] if isinstance(self.tool_choice, Mapping) else ""
-        offered = self.tools if self.tool_choice != "none" else ()
+        settings, tools, named = {**self.settings}, self.tools, ""
+        if not isinstance(self.tool_choice, str):
+            named = self.tool_choice["function"]["name"]
+            tools = tuple([tool for tool in tools if tool["function"]["name"] == named])
         return Terms(
-            settings={name: value for name, value in self.settings.items() if name != "max_tokens"},
-            max_tokens=self.settings.get("max_tokens"),
-            tools=tuple(tool for tool in offered if named in ("", tool["function"]["name"])),
+            max_tokens=settings.pop("max_tokens", None),
+            settings=settings,
+            tools=() if self.tool_choice == "none" else tools,
             must_call=bool(named) or self.tool_choice == "required",
-            results=tuple((turn.call_id, turn.text) for turn in results if turn.role == "tool"),
+            results=tuple([(turn.call_id, turn.text) for turn in results if turn.role == "tool"]),
         )
 
     def refuse_beyond(self, takes: Collection[str]) -> None:
@@ -451,6 +453,13 @@ def _turns(messages: Sequence[_Message], *, goes_on: bool) -> tuple[str, tuple[T
     turns: list[Turn] = []
     open_calls: set[str] = set()
     for at, message in enumerate(messages):
+        # Nearly every message is only words: read without a call.
+        if message.role in ("user", "assistant") and isinstance(message.content, str) and not message.tool_calls:
+            if message.role == "user":
+                turns.append(Turn(role="user", text=message.content, name=message.name or ""))
+            else:
+                turns.append(Turn(role="assistant", text=message.content))
+            continue
         param = f"messages[{at}]"
         if message.role in _SYSTEM:
             system.append(_words(message, param)[0])
