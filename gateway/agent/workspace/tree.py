@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 from gateway.agent.workspace.names import composed, shown
 from gateway.runtime.errors import ToolError
+from gateway.runtime.inside import marked
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -203,10 +204,12 @@ def _below(at: int, above: str, depth: int, enters: Callable[[Found, int], bool]
 def wipe(folder: Path) -> None:
     """Remove a folder with all that is in it, whatever its modes, and however deep, for which Python's own way has too
     few descriptors. No link is followed. Raises OSError."""
-    subprocess.run(["chmod", "-R", "u+rwx", "--", folder], capture_output=True, check=False)
-    removed = subprocess.run(["rm", "-rf", "--", folder], capture_output=True, check=False)
-    if removed.returncode:
-        raise OSError(errno.EIO, removed.stderr.decode("utf-8", "replace").strip())
+    for command in (("chmod", "-R", "u+rwx"), ("rm", "-rf")):
+        done = subprocess.run(
+            [*command, "--", folder], env=marked({"PATH": os.defpath}), capture_output=True, check=False
+        )
+    if done.returncode:
+        raise OSError(errno.EIO, done.stderr.decode("utf-8", "replace").strip())
 
 
 @contextmanager
