@@ -121,5 +121,6 @@ class Steering(Struct, kw_only=True):
     def _is_for_this_turn(self, said: Inbound) -> bool:
         if said.kind == "steer":
             return True
-        plain = said.kind == "message" and said.command is None
+        # A program wants an answer to each of its requests.
+        plain = said.kind == "message" and said.command is None and said.terms is None
         return plain and self.takes_messages != "never" and bool(readable(said).strip())

@@ -7,9 +7,10 @@ import pytest
 
 from gateway.domain.chat import Outbound, Terms
 from gateway.domain.message import text_of
+from gateway.domain.turn import SessionSettings
 from gateway.providers.base import ModelRequest
 from gateway.providers.plugin import ServedModel
-from tests.support.gateway import FakeModel, KillAt, Live, Say, config_in, in_turn, running
+from tests.support.gateway import FakeModel, Gate, KillAt, Live, Say, config_in, in_turn, running
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -127,3 +128,15 @@ async def test_settings_hold_for_one_turn(tmp_path: Path) -> None:
     async with running(tmp_path / "b") as live:
         refused = await answered(live, "JSON", Terms(settings={"stop": ["END"], "seed": 1}))
         assert (refused.kind, "takes stop:" in refused.text) == ("error", True)
+
+
+async def test_each_request_of_a_program_has_an_answer_of_its_own(tmp_path: Path) -> None:
+    """Also where what people say during a turn is answered as one."""
+    gate = Gate()
+    config = config_in(tmp_path, sessions=SessionSettings(busy_mode="collect"))
+    async with running(tmp_path, config=config, model=FakeModel(in_turn(Say(text="One.", gate=gate)))) as live:
+        first = await live.tell("1", terms=Terms())
+        await gate.until_waiting()
+        others = [await live.tell(word, terms=Terms()) for word in ("2", "3")]
+        gate.open()
+        assert [(await live.answer(each)).text for each in (first, *others)] == ["One.", "echo: 2", "echo: 3"]
