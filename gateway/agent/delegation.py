@@ -171,7 +171,8 @@ class Helpers(Struct, kw_only=True):
     async def of(self, key: SessionKey) -> list[Helper]:
         """The helpers of a conversation that are not over, oldest first."""
         notes = (await self.store.notes(_folder(key))).values()
-        return sorted((decode(note, type=Helper) for note in notes if note != _OVER), key=lambda each: each.since)
+        found = (decode(note, type=Helper) for note in notes if note.startswith("{"))  # others: over, or of 0.1's form
+        return sorted(found, key=lambda each: each.since)
 
     async def keys(self, key: SessionKey) -> list[SessionKey]:
         """The keys of all helpers that a conversation ever had."""

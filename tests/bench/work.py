@@ -301,7 +301,13 @@ def main() -> None:
         budgets[world] = now
         if world != "sqlite":  # the one whose walk the docs show
             now.pop("walk")
-        if world in ("redis", "telegram", "discord", "lines", "api"):  # no file; messages that share pages, as time has it
+        if world in (
+            "redis",
+            "telegram",
+            "discord",
+            "lines",
+            "api",
+        ):  # no file; messages that share pages, as time has it
             now.pop("kilobytes")
     if given.write:
         FILE.write_text(json.dumps(budgets, indent=1) + "\n")

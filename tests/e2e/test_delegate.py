@@ -25,7 +25,7 @@ from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelSettings
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.structs import replace
-from gateway.store.port import Store
+from gateway.store.port import Store, under
 from gateway.store.redis import RedisStore
 from gateway.turns.delegated import NOBODY_TO_ASK, PROMPT
 from gateway.turns.limits import STOPPED
@@ -300,6 +300,14 @@ async def test_a_conversation_that_only_wakes_itself_comes_to_an_end(tmp_path: P
         assert len(seen) == MOST_IN_A_ROW + 2
         await live.ask("go on")
         assert "works in the background" in seen[MOST_IN_A_ROW + 2]
+
+
+async def test_the_notes_of_the_first_version_with_helpers_are_passed_over(tmp_path: Path) -> None:
+    async with running(tmp_path, model=FakeModel()) as live:
+        listed = json.dumps([{"id": "h_2", "brief": "Count", "since": 1.0}])
+        await live.store.set_notes(under(HOME, "helpers"), {"h_1": "1", "open": listed})
+        assert "A helper works" not in await live.ask("/status")
+        assert await live.ask("hello") == "echo: hello"
 
 
 async def test_helpers_may_have_a_model_of_their_own(tmp_path: Path) -> None:
