@@ -25,6 +25,7 @@ from gateway.runtime.errors import AdapterError, StoreUnavailable
 
 _PATIENCE: Final = 30.0  # seconds for a head, and for a body that stands still
 _BODY: Final = 300.0  # seconds for a whole body
+_CROWD: Final = 2_000  # connections that wait; those of a front end's people come from one address
 _LAST_WORDS: Final = 1.0  # seconds for running requests at the end
 _LINGER: Final = 5.0  # seconds for reading the rest of a refused body, without which its answer would not arrive
 LARGEST: Final = 64_000_000  # bytes of a body
@@ -53,7 +54,7 @@ class Server(Struct, kw_only=True):
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
         """Answer requests until the block ends. Raises AdapterError if the address cannot be had."""
-        door = Door("api", self._asked, self.clock, patience=_PATIENCE, linger=_LINGER)
+        door = Door("api", self._asked, self.clock, patience=_PATIENCE, linger=_LINGER, crowd=_CROWD)
         try:
             await door.open(host=self.host, port=self.port)
         except (OSError, OverflowError) as error:

@@ -50,9 +50,10 @@ Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class Door:
-    """Lets requests in to `answer`. `name`: of the server, in the log. `patience`: seconds for a head, for a body that
-    stands still, and between two requests. `linger`: seconds for reading the rest of a refused request, without which
-    its answer would not arrive. `admits` judges the first head of a connection. No body is unpacked: a few packed bytes
+    """Lets requests in to `answer`. `name`: of the server, in the log. `patience`: seconds for a head, for a body
+    that stands still, and between two requests. `linger`: seconds for reading the rest of a refused request,
+    without which its answer would not arrive. `admits` judges the first head of a connection. `crowd`: the
+    connections that may wait for their caller, half of them of one address. No body is unpacked: a few packed bytes
     can become gigabytes."""
 
     def __init__(
@@ -64,8 +65,9 @@ class Door:
         patience: float,
         linger: float = 1.0,
         admits: Callable[[bytes], bool] = lambda _: True,
+        crowd: int = MOST_WAITING,
     ) -> None:
-        self._name, self._answer, self.admits = name, answer, admits
+        self._name, self._answer, self.admits, self._crowd = name, answer, admits, crowd
         logger = logging.Logger("aiohttp.server")  # not the shared one: the filter is for this server alone
         logger.parent = logging.getLogger(logger.name)
         logger.addFilter(self._is_news)
@@ -141,10 +143,11 @@ class Door:
     def _make_room(self, visit: _Visit, *, short: bool = False) -> None:
         """End one connection if there are too many: one of the same address if those are."""
         waiting = len(self._new) + len(self._idle)
-        if waiting > MOST_ALIKE or short:
+        alike = self._crowd * MOST_ALIKE // MOST_WAITING
+        if waiting > alike or short:
             crowd = [[each for each in kind if each.address == visit.address] for kind in (self._new, self._idle)]
-            if sum(map(len, crowd)) <= MOST_ALIKE:
-                crowd = [list(self._new), list(self._idle)] if waiting > MOST_WAITING or short else []
+            if sum(map(len, crowd)) <= alike:
+                crowd = [list(self._new), list(self._idle)] if waiting > self._crowd or short else []
             for oldest, *_ in sorted(crowd, key=len)[-1:]:
                 self.count("crowd", oldest.address)
                 self.end(oldest)

@@ -301,13 +301,7 @@ def main() -> None:
         budgets[world] = now
         if world != "sqlite":  # the one whose walk the docs show
             now.pop("walk")
-        if world in (
-            "redis",
-            "telegram",
-            "discord",
-            "lines",
-            "api",
-        ):  # no file; messages that share pages, as time has it
+        if world not in ("sqlite", "tools", "status", START):  # no file; messages share pages, as time has it
             now.pop("kilobytes")
     if given.write:
         FILE.write_text(json.dumps(budgets, indent=1) + "\n")
