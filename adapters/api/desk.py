@@ -199,10 +199,13 @@ class Desk(Struct, kw_only=True):
         while True:
             answer.quiet = whole
             found = await answer.news()
-            if not found and not answer.over and not answer.works:
+            over = (
+                answer.over
+            )  # what comes from here on, while a slow client reads or the store does, is yet to be given
+            if not found and not over and not answer.works:
                 await self._look(asked.source, answer)
             yield found
-            if answer.over:
+            if over:
                 if answer.then is None:
                     return
                 answer = answer.then
