@@ -17,12 +17,13 @@ from adapters.api.platform import ACCOUNT, LIMITS, NAME, ApiSettings
 from adapters.api.responses import Responses
 from adapters.api.server import Server
 from gateway.domain.adapter import Accept, AnswerMcp, Finding, KnowsKeys, Notebook, TakeEvent
-from gateway.domain.chat import ChatAddress, Outbound
+from gateway.domain.chat import ENDED, EVENT, HELPER, SCHEDULED, ChatAddress, Outbound
 from gateway.domain.platform import AdapterHost
 from gateway.domain.views import Histories, Inside, Views
 
 _BEAT = 10.0  # seconds without news, after which a request is told that the turn goes on
 _ASKS = ("starting", "thinking", "finishing")  # what a turn does that only asks the model
+_BEGUN_BY_ITSELF = (SCHEDULED, ENDED, HELPER, EVENT)  # the events of turns that no message began
 
 log = structlog.get_logger(__name__)
 
@@ -91,7 +92,7 @@ class ApiAdapter:
         waiting = self._answers.at(outbound.to, outbound.answers or "")
         for answer in waiting:
             answer.show(outbound)
-        if not waiting and (outbound.unasked or not outbound.answers) and outbound.kind in ("reply", "reminder"):
+        if not waiting and _comes_by_itself(outbound):
             self._answers.keep(outbound)
         return outbound.id
 
@@ -121,6 +122,13 @@ class ApiAdapter:
     async def aclose(self) -> None:
         """Let the requests go that still wait. Idempotent."""
         self._answers.close()
+
+
+def _comes_by_itself(row: Outbound) -> bool:
+    """Say whether no request ever asked for it: a reminder, a text of another program, the answer to an event."""
+    if row.answers:
+        return row.kind == "reply" and row.answers.startswith(_BEGUN_BY_ITSELF)
+    return row.kind in ("reply", "reminder", "notice")
 
 
 def create(settings: ApiSettings, host: AdapterHost) -> ApiAdapter:

@@ -12,12 +12,14 @@ from typing import Final
 from msgspec import Struct, field
 
 from gateway.domain.chat import ChatAddress, Outbound
+from gateway.runtime.structs import replace
 
 MOST_OF_PERSON: Final = 100  # answers that one person waits for
 MOST: Final = 2_000
 _MOST_MISSED: Final = 1_000  # conversations of which something is kept
 _MOST_OF_ONE: Final = 10
 _GAP: Final = "\n\n"
+ERRANDS: Final = "errands"  # the thread of what a front end asks for itself: no person reads it
 
 
 class Piece(Struct, frozen=True):
@@ -119,15 +121,18 @@ class Answers(Struct):
         return theirs < MOST_OF_PERSON and sum(map(len, self._open.values())) < MOST
 
     def keep(self, row: Outbound) -> None:
-        """Keep what nobody waits for, such as a reminder: the next answer there begins with it."""
+        """Keep what nobody waits for, such as a reminder: the next answer there begins with it, or where it names no
+        thread, the person's next answer anywhere."""
         if len(self._missed) < _MOST_MISSED:
             self._missed[row.to] = [*self._missed.get(row.to, ())[-_MOST_OF_ONE + 1 :], row]
 
     def begin(self, to: ChatAddress, event: str) -> Answer:
         """Wait for the answer to the message of this event."""
         answer = Answer(event=event, to=to)
-        for row in self._missed.pop(to, ()) if self._missed else ():
-            answer.grow(row.id, row.text)
+        if self._missed and to.thread != ERRANDS:
+            for place in (replace(to, thread=None), to):
+                for row in self._missed.pop(place, ()):
+                    answer.grow(row.id, row.text)
         self._open.setdefault(to, []).append(answer)
         return answer
 

@@ -10,7 +10,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from adapters.api import shapes
-from adapters.api.answers import Answer
+from adapters.api.answers import ERRANDS, Answer
 from adapters.api.desk import Asked, Desk
 from adapters.api.history import exchanges, hashed
 from adapters.api.platform import NAME
@@ -154,7 +154,7 @@ def asked_in(request: web.BaseRequest, key: Key, wanted: ChatRequest) -> Asked:
     new = turns[-1].asked
     thread = f"c-{_short(chat)}" if chat else f"h-{turns[0].name}"
     if wanted.is_errand:
-        thread = "errands"
+        thread = ERRANDS
     source = Source(
         platform=NAME,
         chat=person,

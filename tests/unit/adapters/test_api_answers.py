@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.api.answers import MOST_OF_PERSON, Answer, Answers
+from adapters.api.answers import ERRANDS, MOST_OF_PERSON, Answer, Answers
 from adapters.api.history import exchanges
 from adapters.api.shapes import Turn
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
+from gateway.runtime.structs import replace
 
 HERE = ChatAddress(platform="api", chat="anna", thread="h-1")
 KEY = SessionKey(platform="api", chat="anna", thread="h-1")
@@ -62,6 +63,16 @@ async def test_what_nobody_waited_for_begins_the_next_answer() -> None:
     answer = answers.begin(HERE, "e1")
     answer.show(row("Yes?", id_="o2"))
     assert await told(answer) == [("Stretch!", False), ("\n\nYes?", False)]
+
+
+async def test_what_names_no_conversation_begins_the_next_answer_that_a_person_reads() -> None:
+    answers = Answers()
+    to = ChatAddress(platform="api", chat="anna")
+    answers.keep(Outbound(id="o1", key=SessionKey(platform="api", chat="anna"), to=to, kind="notice", text="Open door"))
+    answers.begin(replace(HERE, thread=ERRANDS), "title").end()
+    answer = answers.begin(HERE, "e1")
+    answer.show(row("Yes?", id_="o2"))
+    assert await told(answer) == [("Open door", False), ("\n\nYes?", False)]
 
 
 def test_nobody_waits_for_any_number_of_answers() -> None:
