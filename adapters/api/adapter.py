@@ -61,7 +61,7 @@ class ApiAdapter:
             self.at = server.at
             self.listens.set()
             log.info("api_listens", at=self.at)
-            self._host.tell(f"The API is at {self.at}/v1, for who has a key: `legato keys add NAME` makes one.")
+            self._host.tell(f"The API is at {self.at}/v1, for whoever has a key: `legato keys add NAME` makes one.")
             try:
                 while True:
                     await self._host.clock.sleep(_BEAT)
@@ -116,7 +116,7 @@ class ApiAdapter:
     async def probe(self) -> Sequence[Finding]:
         """What `legato check` says of the API."""
         where = f"http://{self._settings.host}:{self._settings.port}"
-        found = [Finding(what="API", ok=True, detail=f"{where}/v1, for who has a key (`legato keys add NAME`)")]
+        found = [Finding(what="API", ok=True, detail=f"{where}/v1, for whoever has a key (`legato keys add NAME`)")]
         return [*found, *hooks.findings(self._settings.hooks, where, self._host.served)]
 
     async def aclose(self) -> None:

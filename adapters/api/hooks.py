@@ -49,7 +49,7 @@ class Hooks(Struct, kw_only=True):
         """Take a delivery. Raises ApiError, StoreUnavailable."""
         name = parts_of(request)["name"]
         if (hook := self.hooks.get(name)) is None:
-            raise ApiError(404, "There is no such hook: adapters.api.hooks names them.")
+            raise ApiError(404, "There is no hook of this name: see adapters.api.hooks in config.yaml.")
         body = await body_of(request, self.clock, most=LARGEST)
 
         def header(title: str) -> str | None:
@@ -89,7 +89,7 @@ class Hooks(Struct, kw_only=True):
             log.error("hook_leads_nowhere", what=event.what, error=str(error))
             raise ApiError(409, str(error)) from None
         if status == "full":
-            raise ApiError(429, "Too much waits in this hook's chat: try again later.", retry_after=_FULL_FOR)
+            raise ApiError(429, "Too many messages wait in this hook's chat: try again later.", retry_after=_FULL_FOR)
         return status
 
     def _count(self, name: str, most: int) -> None:
@@ -99,7 +99,7 @@ class Hooks(Struct, kw_only=True):
             self._since[name], self._taken[name] = now, 0
         if self._taken[name] >= most:
             left = self._since[name] + _MINUTE - now
-            raise ApiError(429, f"This hook takes {most} deliveries a minute.", retry_after=left)
+            raise ApiError(429, f"This hook takes {most} deliveries a minute: try again later.", retry_after=left)
         self._taken[name] += 1
 
     def _count_refused(self, name: str, why: str, remote: str | None) -> None:
@@ -129,5 +129,5 @@ def findings(hooks: Mapping[str, HookSettings], where: str, served: Collection[s
         does = "shows it in" if hook.do == "show" else "asks the agent in"
         told = f"{where}/hook/{name}, signed as {hook.signature}, {does} {hook.chat}"
         if (ok := hook.to.platform in served) is False:
-            told += ": that is no platform of `adapters` that is enabled, so nothing can be shown"
+            told += f": {hook.to.platform} is not served here; enable it in `adapters`, or name another chat"
         yield Finding(what="hook", ok=ok, detail=told)

@@ -71,7 +71,9 @@ def invalid(param: str | None, text: str, code: str | None = None) -> ApiError:
     return ApiError(400, text, param=param, code=code)
 
 
-def no_key(text: str = "Send a key: Authorization: Bearer KEY. `legato keys add NAME` makes one.") -> ApiError:
+def no_key(
+    text: str = "The key is missing or not known: send `Authorization: Bearer KEY`. `legato keys add` makes a key.",
+) -> ApiError:
     """401."""
     return ApiError(401, text, code="invalid_api_key")
 
@@ -146,7 +148,9 @@ class Piece(Struct, frozen=True, kw_only=True):
                 raise ValueError
             found = base64.b64decode(_padded(data), validate=True) if "base64" in marks else unquote_to_bytes(data)
         except (ValueError, binascii.Error):
-            raise invalid(self.param, f"`{self.param}` is no data URL: data:TYPE;base64,CONTENT.") from None
+            raise invalid(
+                self.param, f"`{self.param}` must be a data URL that can be read: data:TYPE;base64,CONTENT."
+            ) from None
         return self.mime or mime or "application/octet-stream", found
 
 
@@ -336,7 +340,7 @@ def decoded(body: bytes) -> dict[str, Any]:
         found = fast.decode(body)
     except (DecodeError, ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise invalid(None, f"The body is no JSON that can be read: {why}.", "invalid_json") from None
+        raise invalid(None, f"The body is not valid JSON: {why}.", "invalid_json") from None
     if not isinstance(found, dict):
         raise invalid(None, "The body must be a JSON object.", "invalid_json")
     return found
@@ -366,7 +370,7 @@ def read(data: Mapping[str, Any], *, goes_on: bool = False) -> ChatRequest:
     if not asked.model:
         raise invalid("model", "Say which `model` is asked: GET /v1/models lists them.")
     if not asked.messages:
-        raise invalid("messages", "`messages` must hold one message at least.")
+        raise invalid("messages", "`messages` must hold at least one message.")
     if len(asked.messages) > MOST_TURNS:
         raise invalid("messages", f"`messages` may hold {MOST_TURNS:,} messages; these are {len(asked.messages):,}.")
     system, turns = _turns(asked.messages, goes_on=goes_on)

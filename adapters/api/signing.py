@@ -23,11 +23,15 @@ _HEADERS: Final[Mapping[Signature, str]] = {
 _MOST_SIGNATURES: Final = 8  # in one header; Stripe sends two while a secret is changed
 _LONGEST_NAME: Final = 200  # characters
 
-NO_HEADER: Final = "The header {name} is missing, or is there twice."
-NOT_SIGNED: Final = "The signature in {name} is not that of this body with this hook's secret."
-TOO_OLD: Final = "The time that {name} signs is more than 5 minutes away from this machine's."
-NOT_A_TIME: Final = "{name} comes without one time in seconds."
-NOT_BEARER: Final = "Send the hook's secret as `Authorization: Bearer SECRET`."
+NO_HEADER: Final = (
+    "The header {name} is missing, or came twice: enter the hook's secret at the sender, so that it signs."
+)
+NOT_SIGNED: Final = "The signature in {name} is wrong: the sender and this hook must have the same secret."
+TOO_OLD: Final = (
+    "The time in {name} is more than 5 minutes away from this machine's: set both clocks, and send it anew."
+)
+NOT_A_TIME: Final = "The time of {name} must be there once, in seconds."
+NOT_BEARER: Final = "The secret is missing or wrong: send `Authorization: Bearer SECRET`, with the secret of this hook."
 
 
 class Unsigned(Exception):

@@ -157,7 +157,7 @@ def _adapter(
         aside=aside,
         tell=tell,
         listens=_listens(config, platform.name),
-        served=[name for name, each in config.adapters.items() if each.enabled],
+        served=[each.name for each in platforms().values() if not each.settings or each in served(config)],
     )
     create: Callable[[Any, AdapterHost], Adapter] = imported(platform.create)
     what = f"the adapter of the platform {platform.name}"

@@ -157,7 +157,7 @@ def _pairing(store: Store) -> Pairing:
 
 @keys_app.command("add")
 def add_key(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The person's or the front end's.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name for the person or the front end.")],
     admin: Annotated[bool, typer.Option("--admin", help="Its holder may give admin commands.")] = False,
     front_end: Annotated[bool, typer.Option("--front-end", help="It may speak for people whom it names.")] = False,
     cap: Annotated[float | None, typer.Option(min=0.0, help="US dollars that its answers may cost in a day.")] = None,
@@ -203,7 +203,7 @@ def remove_key(
 
     async def look(store: Store) -> str:
         if not await _keys(store).remove(name):
-            raise UserError(f"there is no key {name}: see `legato keys list`")
+            raise UserError(f"there is no key named {name}; `legato keys list` shows the names")
         return f"{name} is removed. A running gateway refuses it within ten seconds."
 
     show(ask_store(config, look))

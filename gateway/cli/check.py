@@ -255,10 +255,10 @@ def of_heartbeat(config: Config) -> Finding:
     file = config.at(heartbeat.FILE).absolute()
     if not heartbeat.written_in(config.at(".")):
         return Finding(what="heartbeat", ok=None, detail=f"{file} says nothing yet: no look is taken until it does")
-    most = "any sum" if looks.daily_usd is None else f"${looks.daily_usd:g}"
+    most = "any sum" if looks.daily_usd is None else f"${looks.daily_usd:.2f}"
     hours = f" from {looks.hours.replace('-', ' to ')} o'clock" if looks.hours else ""
-    detail = f"{file}, each {looks.every}{hours} where something changed, for {looks.chat}; in a day at most "
-    return Finding(what="heartbeat", ok=True, detail=f"{detail}{counted(looks.daily, 'look')} and {most}")
+    detail = f"{file}, every {looks.every}{hours} if something changed, for {looks.chat}; at most "
+    return Finding(what="heartbeat", ok=True, detail=f"{detail}{counted(looks.daily, 'look')} and {most} a day")
 
 
 def of_engine(engine: ContextEngine) -> Finding:

@@ -82,7 +82,7 @@ async def owner_named(store: Store, name: str) -> Owner:
         if talk.chat_type == "direct" and talk.key.helper is None:
             return Owner(key=talk.key, user=user)
     # A platform may have another name for the chat than the one by which a person can be written to.
-    raise UserError(f"nobody knows yet where {name} talks to the bot alone: have them write to it once, then try again")
+    raise UserError(f"{name} has not written to the bot in a direct chat yet: have them do so once, then try again")
 
 
 async def import_file(

@@ -139,7 +139,7 @@ def send(
     asks: Annotated[
         bool, typer.Option("--ask", help="The agent reads TEXT, as a program's words, and answers.")
     ] = False,
-    task: Annotated[str, typer.Option(metavar="WORDS", help="With --ask: what the agent is to do with it.")] = "",
+    task: Annotated[str, typer.Option(metavar="WORDS", help="What the agent is to do with TEXT; implies --ask.")] = "",
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
@@ -157,7 +157,7 @@ def send(
         to = sending.place_named(place, thread, platforms(), settings.adapters)
         order = sending.order_for(to, said, key, SystemClock(), SystemIds(), task if asks or task else None)
     row = ask_store(config, lambda store: sending.send(store, order))
-    complain(sending.sentence(row, said))
+    complain(sending.sentence(row))
     show_rows(row, as_json, lambda each: str(each["id"]))
 
 

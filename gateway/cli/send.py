@@ -9,7 +9,6 @@ from gateway.app.config.sentences import did_you_mean
 from gateway.app.orders import Order, leave, left
 from gateway.domain.chat import EVENT, ChatAddress
 from gateway.domain.platform import AdapterSettings, Platform
-from gateway.domain.wording import counted
 from gateway.runtime.clock import Clock, Ids, lasting_id
 from gateway.runtime.errors import UserError
 from gateway.store.port import Store
@@ -69,9 +68,8 @@ async def send(store: Store, order: Order) -> dict[str, Any]:
     return {"id": order.id, "state": "left"}
 
 
-def sentence(row: Mapping[str, Any], text: str) -> str:
+def sentence(row: Mapping[str, Any]) -> str:
     """What became of it, for a person."""
     if row["state"] == "left":
-        said = counted(len(text), "character")
-        return f"{said} for the gateway: one that runs sends them within ten seconds, else the next that is started."
-    return f"A text was sent with this id before (now: {row['state']}). Nothing was done."
+        return "The text is kept: a gateway that runs takes it within ten seconds, else the next one that starts does."
+    return f"A text with this id was sent before (now: {row['state']}), so nothing was done."

@@ -49,16 +49,16 @@ class Cron(Struct, frozen=True, kw_only=True):
         said = " ".join(text[: _LONGEST + 1].upper().split()).removeprefix("CRON").strip()
         fields = _WORDS.get(said, said).split()
         if len(fields) in (6, 7):
-            raise ValueError(f"I keep no seconds and no years in a cron expression; it has five fields: {_FIVE}.")
+            raise ValueError(f"A cron expression here has no seconds and no years, only five fields: {_FIVE}.")
         if len(fields) != 5 or len(said) > _LONGEST:
-            raise ValueError(f'"{said[:40]}" is no cron expression; one has five fields: {_FIVE}.')
+            raise ValueError(f'"{said[:40]}" is not a cron expression, which has five fields: {_FIVE}.')
         try:
             if len(CronSim(" ".join(fields), _ANY).hours) == _EVERY_HOUR:
                 fields[1] = "*"
         except CronSimError as error:
-            field = str(error).removeprefix("Bad ")
+            field = str(error).removeprefix("Bad ").removesuffix("-of-month").replace("day-of-week", "weekday")
             raise ValueError(
-                f'The {field} of the cron expression "{said}" cannot be; its five fields are {_FIVE}.'
+                f'The {field} of the cron expression "{said}" is wrong; its five fields are {_FIVE}.'
             ) from None
         return cls(expression=" ".join(fields))
 

@@ -45,12 +45,12 @@ class Keys(Struct, kw_only=True):
     async def add(self, key: Key) -> str:
         """Make a key; returns its secret, which nobody can read again. Raises UserError, StoreUnavailable."""
         if NAME.fullmatch(key.name) is None:
-            raise UserError(f'{key.name!r} is no name of a key: use letters, digits and "-", 64 at most')
+            raise UserError(f'{key.name!r} cannot name a key: use letters, digits and "-", at most 64')
         secret = f"sk-legato-{secrets.token_urlsafe(32)}"
         facts = {**to_builtins(key), "hash": _hash(secret)}
         note = {key.name: json.encode(facts).decode()}
         if not await self.store.set_notes(_FOLDER, note, {key.name: None}):
-            raise UserError(f"there is a key {key.name} already: remove it first, or choose another name")
+            raise UserError(f"there is already a key named {key.name}: choose another name, or remove it first")
         return secret
 
     async def remove(self, name: str) -> bool:

@@ -56,7 +56,7 @@ TOO_MANY: Final = (
     "You have {most} waiting here, and no more fit: /reminders lists them, /reminders cancel <n> takes one away."
 )
 CHAT_FULL: Final = "{most} wait in this chat, and no more fit until some are over or cancelled."
-TOO_OFTEN: Final = "That is too often: a rule comes every {least} at most, such as: every {least}."
+TOO_OFTEN: Final = "That is too often. The shortest rule is: every {least}."
 EMPTY: Final = "Say also what the reminder is about, for example: /remind in 20 minutes tea"
 TOO_LONG: Final = "A reminder holds {most:,} characters, and this text has {size:,}; shorten it."
 NO_ZONE: Final = (

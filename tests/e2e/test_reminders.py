@@ -435,7 +435,7 @@ async def test_a_cron_expression_fires_once_in_the_night_that_has_its_time_twice
         answer = await live.ask('/remind cron "30 2 * * *" take the pill')
         assert answer.startswith("1. I will say this: take the pill\nat 02:30 every day, next Sun 25 Oct 2026, 02:30 (")
         assert await live.ask('/remind cron "*/2 * * * *" x') == people.TOO_OFTEN.format(least="5 minutes")
-        assert (await live.ask('/remind cron "0 30 2 * * *" x')).startswith("I keep no seconds")
+        assert (await live.ask('/remind cron "0 30 2 * * *" x')).startswith("A cron expression here has no seconds")
         assert await swept(live, clock, 12.5 * 3_600) == 1
         assert await swept(live, clock, 3_600) == 0  # 02:30 again
         await live.ask('/schedule cron "0 9 * * mon-fri" news?')
@@ -464,7 +464,7 @@ async def test_the_model_makes_a_reminder_by_a_cron_expression(tmp_path: Path, c
         assert question.text.startswith("Remind you at 09:00 on Monday to Friday, from 2026-12-01 on: stand up?")
         await adapter.press(question, "Approve")
         await live.answer(event)
-    assert called(model)[0].startswith("Error: I keep no seconds and no years in a cron expression")
+    assert called(model)[0].startswith("Error: A cron expression here has no seconds and no years")
     assert called(model)[1].endswith("(at 09:00 on Monday to Friday, next Tue 1 Dec 2026, 09:00 (Europe/Berlin))")
 
 

@@ -128,18 +128,18 @@ def test_an_expression_in_words(expression: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("expression", "sentence"),
     [
-        ("0 0 9 * * 1-5", "I keep no seconds and no years in a cron expression; it has five fields: minute, hour, day"),
-        ("0 9 * *", '"0 9 * *" is no cron expression'),
-        ("", '"" is no cron expression'),
-        ("@reboot", '"@REBOOT" is no cron expression'),
-        ("60 * * * *", 'The minute of the cron expression "60 * * * *" cannot be; its five fields are minute'),
+        ("0 0 9 * * 1-5", "A cron expression here has no seconds and no years, only five fields: minute, hour, day"),
+        ("0 9 * *", '"0 9 * *" is not a cron expression'),
+        ("", '"" is not a cron expression'),
+        ("@reboot", '"@REBOOT" is not a cron expression'),
+        ("60 * * * *", 'The minute of the cron expression "60 * * * *" is wrong; its five fields are minute'),
         ("0 24 * * *", "The hour of "),
-        ("0 9 30 2 *", "The day-of-month of "),
+        ("0 9 30 2 *", "The day of "),
         ("0 9 * 13 *", "The month of "),
-        ("0 9 * * FRI-MON", "The day-of-week of "),
-        ("0 9 * * ٣", "The day-of-week of "),
+        ("0 9 * * FRI-MON", "The weekday of "),
+        ("0 9 * * ٣", "The weekday of "),
         ("*/0 * * * *", "The minute of "),
-        (f"{'1,' * 120}1 * * * *", "is no cron expression"),
+        (f"{'1,' * 120}1 * * * *", "is not a cron expression"),
     ],
 )
 def test_what_is_no_expression_is_refused(expression: str, sentence: str) -> None:
@@ -197,8 +197,8 @@ def test_an_expression_stands_before_a_text(text: str, rule: str, rest: str) -> 
     [
         ("cron 0 0 9 * * 1-5 stand up", "Put the cron expression in quotes"),
         ("cron 0 9 * * 1-5 2 eggs", "Put the cron expression in quotes"),
-        ('cron "0 0 9 * * *" stand up', "I keep no seconds"),
-        ('cron "" stand up', '"" is no cron expression'),
+        ('cron "0 0 9 * * *" stand up', "A cron expression here has no seconds"),
+        ('cron "" stand up', '"" is not a cron expression'),
         ('cron "* * */20 * 1L" never', "This rule has no time that is yet to come."),
     ],
 )
