@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from gateway.domain.approval import Approval
-from gateway.domain.chat import Button, ChatAddress, KeptFile, SessionKey, Source
+from gateway.domain.chat import Button, ChatAddress, KeptFile, Returns, SessionKey, Source
 from gateway.domain.memory import Fact, MemoryChange
 from gateway.domain.message import Message, assistant, note_of, user
 from gateway.domain.pairing import GuestBook, asked, confirmed
@@ -242,7 +242,8 @@ async def _turn_in_the_middle(store: Store) -> None:
             expires_at=START + 300,
         )
         buttons = ((Button(label="Ja", token=f"approve token-{number}"),),)
-        row = outbound(f"asks-{number}", "4", "Pay?", buttons=buttons)
+        returns = Returns(finish="tool_calls", calls=({"id": "c", "function": {"name": "weather"}},))
+        row = outbound(f"asks-{number}", "4", "Pay?", buttons=buttons, returns=returns)
         await store.ask(claim.lease, asked, [row])
         if state == "approved":
             edit = outbound(f"says-{number}", "4", "Pay? Ja.", edits=row.id)
