@@ -30,10 +30,11 @@ class Piece(Struct, frozen=True):
 
 
 class Answer(Struct, kw_only=True, eq=False):
-    """The answer to the message of one `event`, as far as it came. `over`: it is whole, or was `cut` by the
-    end of the program; `last`: the row that ended it,
-    which may be a question. `then`: the answer of the turn that goes on because of this message. `works`: a turn runs
-    for it here; `rests`: it has run, or waits for its person. `quiet`: nobody looks before it is over."""
+    """The answer to the message of one `event`, as far as it came. `over`: it is whole, or was `cut` by the end of the
+    program; `last`: the row that ended it, which may be a question. `then`: the answer of the turn that goes on because
+    of this message. `works`: a turn runs there; `rests`: one has run, or waits for its person. `note`: what was told
+    since then, which may be all that there is of it. `said`: some of its words came. `quiet`: nobody looks before it is
+    over."""
 
     event: str
     to: ChatAddress
@@ -43,9 +44,10 @@ class Answer(Struct, kw_only=True, eq=False):
     then: Answer | None = None
     works: bool = False
     rests: bool = False
+    note: str = ""
+    said: bool = False
     quiet: bool = False
     _pieces: list[Piece] = field(default_factory=list)
-    _said: bool = False
     _row: str = ""  # the id of the row that grows
     _shown: str = ""  # as far as it was shown
     _seen: set[str] = field(default_factory=set)
@@ -61,13 +63,17 @@ class Answer(Struct, kw_only=True, eq=False):
         if row.id in self._seen or self.over:
             return
         self._seen.add(row.id)
-        is_note = row.kind == "notice" and not self.rests
+        if (is_note := row.kind == "notice") and self.rests:
+            self.note = row.text
+            self._rung.set()
+            return
         if is_note or (self.then is not None and row.kind == "command"):
             self.think(row.text)
         else:
             self.then = None  # nothing was decided
             self.grow(row.id, row.text)
-        if not (is_note or row.kind == "remark"):
+        is_begun = row.kind == "reply" and row.returns is None  # why it was broken off follows, or the rest of it
+        if not (is_note or is_begun or row.kind == "remark"):
             self.last = row
             self.end()
 
@@ -75,10 +81,10 @@ class Answer(Struct, kw_only=True, eq=False):
         """Show a row as far as it is written."""
         gap = ""
         if row_id != self._row or not text.startswith(self._shown):
-            self._row, self._shown, gap = row_id, "", _GAP if self._said else ""
+            self._row, self._shown, gap = row_id, "", _GAP if self.said else ""
         if more := text[len(self._shown) :]:
             self._add(Piece(gap + more))
-            self._said, self._shown = True, text
+            self.said, self._shown = True, text
 
     def think(self, text: str) -> None:
         """Show what is done on the way."""
@@ -103,6 +109,10 @@ class Answer(Struct, kw_only=True, eq=False):
         await self._rung.wait()
         if not self.over:
             self._rung.clear()
+        return self.left()
+
+    def left(self) -> list[Piece]:
+        """Take what of it came."""
         found, self._pieces = self._pieces, []
         return found
 

@@ -204,6 +204,7 @@ class Desk(Struct, kw_only=True):
             )  # what comes from here on, while a slow client reads or the store does, is yet to be given
             if not found and not over and not answer.works:
                 await self._look(asked.source, answer)
+                found = answer.left()
             yield found
             if over:
                 if answer.then is None:
@@ -217,8 +218,11 @@ class Desk(Struct, kw_only=True):
             ended = await self.views.ended(source, answer.event)
             await self._caught_up(source, answer)
             if ended and not answer.over:
-                answer.grow("", TOGETHER)
+                answer.grow("", "" if answer.said else answer.note or TOGETHER)
                 answer.end()
+            elif answer.note:
+                answer.think(answer.note)
+                answer.note = ""
 
     def got(self, asked: Asked, answer: Answer) -> None:
         """Its client was given all of an answer."""

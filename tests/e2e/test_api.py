@@ -14,7 +14,7 @@ import pytest
 from gateway.domain.message import text_of
 from tests.chaos.api import killed_again_and_again, long_conversation
 from tests.emulators.llm import LlmServer
-from tests.emulators.llm_replies import Answer, Refuse, Reply
+from tests.emulators.llm_replies import Answer, Cut, Refuse, Reply
 from tests.support.api import Api, Client, heard, parrot, said_in, serving, system_of
 from tests.support.killed import store_of
 from tests.support.program import KEY
@@ -204,6 +204,22 @@ async def test_what_cannot_be_answered_is_said_in_openais_words(tmp_path: Path, 
         assert (large.status_code, large.json()["error"]["code"]) == (413, "request_too_large")
         wrong = await anna.post([{"role": "king", "content": "x"}])
         assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "messages[0].role")
+
+
+async def test_an_answer_that_is_broken_off_is_never_taken_for_a_whole_one(api: Api, model: LlmServer) -> None:
+    anna = Client(api=api, key=await api.key("anna"), fields={"metadata": {"chat_id": "c1"}})
+    model.reply = lambda _: Cut(text="The sum is 12, and not a cent less.", after=2)
+    broken = await anna.post([{"role": "user", "content": "sum?"}])
+    assert (broken.status_code, broken.json()["error"]["code"]) == (502, "turn_failed")
+    assert '"turn_failed"' in (await anna.post([{"role": "user", "content": "the sum?"}], stream=True)).text
+
+    gate = asyncio.Event()
+    model.reply = lambda _: Reply(text="never", hold=gate)
+    asked = asyncio.ensure_future(anna.post([{"role": "user", "content": "more"}]))
+    await model.until(lambda: model.in_flight == 1)
+    assert said_in((await anna.post([{"role": "user", "content": "/stop"}])).json()) == "Stopping."
+    assert said_in((await asked).json()) == "Stopped before the answer was finished."
+    gate.set()
 
 
 async def test_nothing_is_lost_or_doubled_when_it_is_killed(api: Api, model: LlmServer) -> None:

@@ -7,7 +7,7 @@ import pytest
 from adapters.api.answers import ERRANDS, MOST_OF_PERSON, Answer, Answers
 from adapters.api.history import exchanges
 from adapters.api.shapes import Turn
-from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
+from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, Returns, SessionKey
 from gateway.runtime.structs import replace
 
 HERE = ChatAddress(platform="api", chat="anna", thread="h-1")
@@ -15,7 +15,8 @@ KEY = SessionKey(platform="api", chat="anna", thread="h-1")
 
 
 def row(text: str, kind: OutboundKind = "reply", id_: str = "o1", answers: str | None = "e1") -> Outbound:
-    return Outbound(id=id_, key=KEY, to=HERE, kind=kind, text=text, answers=answers)
+    returns = Returns() if kind == "reply" else None
+    return Outbound(id=id_, key=KEY, to=HERE, kind=kind, text=text, answers=answers, returns=returns)
 
 
 async def told(answer: Answer) -> list[tuple[str, bool]]:
@@ -36,11 +37,13 @@ async def test_an_answer_grows_and_is_shown_once() -> None:
     assert answer.over
 
 
-async def test_a_turn_that_ended_without_a_reply_ends_its_answer() -> None:
+async def test_a_note_behind_another_turn_is_not_the_answer() -> None:
     answer = Answers().begin(HERE, "e1")
-    answer.works, answer.rests = False, True
-    answer.show(row("Stopped.", "notice"))
-    assert (await told(answer), answer.over) == ([("Stopped.", False)], True)
+    answer.works, answer.rests = False, True  # the turn before has ended
+    answer.show(row("I still work.", "notice"))
+    assert (await told(answer), answer.over, answer.note) == ([], False, "I still work.")
+    answer.show(row("Yes?", id_="o2"))
+    assert (await told(answer), answer.over) == ([("Yes?", False)], True)
 
 
 async def test_a_yes_is_followed_by_the_answer_it_let_come() -> None:
