@@ -22,6 +22,7 @@ from gateway.commands.base import Answer
 from gateway.commands.runner import CommandRunner
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Accepted, Adapter
+from gateway.domain.approval import Approval
 from gateway.domain.chat import Button, Inbound, SessionKey, is_shared
 from gateway.domain.command import Proposal
 from gateway.domain.quoting import CORRECTED
@@ -382,6 +383,8 @@ class Reception(Struct, kw_only=True):
         inbound = arrival.inbound
         if inbound.command is None and await self.approvals.takes(arrival):
             return
+        if inbound.terms is not None and inbound.command is None:
+            await self._deny(arrival)  # a program waits for its answer, so its person could never say yes
         if inbound.kind == "queue" or inbound.command is not None:
             # A person who is asked, and waits for the answer to a command, would wait for ever.
             if not await self._settles_questions(arrival):
@@ -403,17 +406,27 @@ class Reception(Struct, kw_only=True):
     async def _settles_questions(self, arrival: Arrival) -> bool:
         """A command that its writer cannot mean to wait behind a question that they have before them: the question
         counts as a no. Say whether there was one."""
-        call, source = arrival.inbound.command, arrival.inbound.source
+        call = arrival.inbound.command
         command = self.commands.registry.get(call.name) if call else None
         if command is None or command.over_question is None:
             return False
-        there = await self.approvals.answerable(source)
-        mine = [each for each in there if each.key == arrival.key and each.person == source.user]
-        if mine and command.over_question == "stop":
+        if command.over_question != "stop":
+            return await self._deny(arrival)
+        if mine := await self._own_questions(arrival):
             await self.store.signal(arrival.key, "stop", self.clock.now())
-        elif mine:
-            for each in mine:
-                await self.approvals.decide(each, "denied", source.user)
+        return bool(mine)
+
+    async def _own_questions(self, arrival: Arrival) -> list[Approval]:
+        """The questions that wait in the lane for the writer."""
+        source = arrival.inbound.source
+        there = await self.approvals.answerable(source)
+        return [each for each in there if each.key == arrival.key and each.person == source.user]
+
+    async def _deny(self, arrival: Arrival) -> bool:
+        """Take what the writer sent for a no to their questions. Say whether there was one."""
+        mine = await self._own_questions(arrival)
+        for each in mine:
+            await self.approvals.decide(each, "denied", arrival.inbound.source.user)
         return bool(mine)
 
     async def _say_busy(self, arrival: Arrival, text: str) -> None:

@@ -154,9 +154,10 @@ async def test_a_tool_with_effects_is_asked_for_in_words(tmp_path: Path, model: 
         await anna.say("run echo never", stream=True)
         assert "done: " in (refused := await anna.say("no"))
         assert "never" not in refused
-        assert await anna.say("thanks") == "done: thanks"
+        assert (await anna.say("run echo left")).startswith("Run this command?")
+        assert await anna.say("thanks") == "done: thanks"  # nobody could say yes while this waits, so it is a no
         assert [each["content"] for each in model.requests[-1]["messages"] if each["role"] == "user"] == [
-            "run echo said", "run echo never", "thanks"
+            "run echo said", "run echo never", "run echo left", "thanks"
         ]  # fmt: skip
 
 
