@@ -154,7 +154,7 @@ class WebAdapter:
         people = (
             f"{len(self._settings.people)} people"
             if self._settings.people
-            else f"who opens the link in {self._link_file}"
+            else f"whoever opens the link in {self._link_file}"
         )
         return [Finding(what="page", ok=True, detail=f"{where}, for {people}")]
 

@@ -199,7 +199,7 @@ async def test_owners(tmp_path: Path, into: Callable[..., Any], reopened: Callab
     file = written(tmp_path / "a.jsonl", talk("c1", "q", "a"))
     for name, sentence in (
         ("nowhere:1", "there is no platform nowhere"), ("telegram", "names nobody"),
-        ("telegram:ann", "must give a number"), ("telegram:4711", "have them write to it once"),
+        ("telegram:ann", "must give a number"), ("telegram:4711", "have them do so once"),
     ):  # fmt: skip
         with pytest.raises(UserError, match=sentence):
             await into(file, who=name)
