@@ -108,6 +108,11 @@ _DOCUMENT: Final = re.compile(
     r"(?P<text>.*?)\n(?P=mark)>>>",
     re.M | re.S,
 )
+# What a program told, as `agent.waking` shows it to a model.
+_TOLD_BY_PROGRAM: Final = re.compile(
+    r"^\[In the background: [^\n]{1,2000}\]\n<<<(?P<mark>\w+)\n(?P<text>.*?)\n(?P=mark)>>>", re.S
+)
+_PROGRAM_SAID: Final = "I read “{text}”. A real model would now look things up, and tell you what matters."
 _CALL: Final = re.compile(r"^[ \t]*call[ \t]++(?P<tool>[\w.-]++)[ \t]*+(?P<arguments>\{.*\})?[ \t]*$", re.I | re.M)
 _ASK_FACT: Final = re.compile(r"\bwhat(?:'s| is| was| are) my (?P<thing>[\w' -]{2,40})", re.I)
 _ADD_TODO: Final = re.compile(
@@ -309,6 +314,8 @@ def _cut(text: str, limit: int) -> str:
 
 _RULES: Final[tuple[tuple[re.Pattern[str], Rule], ...]] = (
     (_CALL, _call_tool),
+    (re.compile(r"^This is one of the looks that you take now and then"), lambda *_: Answer(text="NOTHING")),
+    (_TOLD_BY_PROGRAM, lambda _, found: Answer(text=_PROGRAM_SAID.format(text=_cut(found["text"], _QUOTED)))),
     (re.compile(r"\[sent with this message: [^\]]{0,2000}, which you cannot (?:be shown|hear)"),
      lambda *_: Answer(text=_BLIND)),
     (_WRITE_FILE,

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from gateway.agent.files.kinds import read
 from gateway.agent.files.message import Reader, Received, with_files
+from gateway.agent.waking import FRAME
+from gateway.app import heartbeat
 from gateway.domain.chat import Attachment, Inbound, KeptFile, SessionKey, Source
 from gateway.domain.message import Message, assistant, tool_result, user
 from gateway.domain.notes import SUMMARY_REQUEST
@@ -197,6 +199,15 @@ def test_anything_else_is_quoted_with_a_hint() -> None:
     first, second = reply("purple monkey"), reply("hi", "purple monkey")
     assert "purple monkey" in first
     assert first != second
+
+
+def test_what_no_person_said_is_answered_as_such() -> None:
+    event = FRAME.format(
+        what="an event came from house", task=" Tell what matters.", mark="a1", text="What time is it?"
+    )
+    assert reply(event).startswith("I read “What time is it?”. A real model would now ")
+    look = heartbeat.TASK.format(now="Monday", file=heartbeat.FILE, text="What time is it?", due="(nothing)")
+    assert reply(look) == "NOTHING"
 
 
 def test_a_long_text_gets_its_gist() -> None:
