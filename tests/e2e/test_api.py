@@ -207,6 +207,7 @@ async def test_what_cannot_be_answered_is_said_in_openais_words(tmp_path: Path, 
         assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "messages[0].role")
 
 
+@pytest.mark.parametrize("api", ["sqlite"], indirect=True)
 async def test_an_answer_that_is_broken_off_is_never_taken_for_a_whole_one(api: Api, model: LlmServer) -> None:
     anna = Client(api=api, key=await api.key("anna"), fields={"metadata": {"chat_id": "c1"}})
     model.reply = lambda _: Cut(text="The sum is 12, and not a cent less.", after=2)

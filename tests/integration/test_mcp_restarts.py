@@ -210,6 +210,7 @@ async def test_a_server_that_knows_nobody_ever_is_asked_twice() -> None:
         assert (small.calls, small.begun) == (2, 2)
 
 
+@pytest.mark.slow  # it waits for the port; what the library answers after a restart stands in the tables above
 async def test_the_librarys_own_server_is_started_anew_on_its_port() -> None:
     port = free_port()
     async with running(McpServerSettings(url=f"http://127.0.0.1:{port}/mcp"), Hasty()) as it:
