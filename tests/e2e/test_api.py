@@ -18,6 +18,7 @@ from tests.emulators.llm_replies import Answer, Cut, Refuse, Reply
 from tests.support.api import Api, Client, heard, parrot, said_in, serving, system_of
 from tests.support.killed import store_of
 from tests.support.program import KEY
+from tests.support.redis_server import free_port
 
 pytest_plugins = ["tests.support.redis_server"]
 
@@ -159,6 +160,22 @@ async def test_a_tool_with_effects_is_asked_for_in_words(tmp_path: Path, model: 
         assert [each["content"] for each in model.requests[-1]["messages"] if each["role"] == "user"] == [
             "run echo said", "run echo never", "run echo left", "thanks"
         ]  # fmt: skip
+
+
+async def test_what_another_program_tells_begins_the_next_answer(tmp_path: Path, model: LlmServer) -> None:
+    port, hooks = free_port(), {"house": {"secret": "${TEST_LLM_KEY}", "chat": "api:anna"}}
+    async with serving(tmp_path, model, adapters={"api": {"enabled": True, "port": port, "hooks": hooks}}) as api:
+        api.port = port
+        await api.start()
+        anna = Client(api=api, key=await api.key("anna"))
+        said = [await anna.say("one")]
+        async with httpx.AsyncClient(headers={"Authorization": f"Bearer {KEY}"}) as http:
+            assert (await http.post(f"{api.url}/hook/house", content=b"The door is open")).status_code == 200
+        while said[-1].startswith("heard: "):
+            said.append(await anna.say("so?"))
+        heard_then = "heard: one" + " | so?" * (len(said) - 1)
+        assert said[-1] == f"The door is open\n\n{heard_then}"
+        assert await anna.say("end") == f"{heard_then} | end"  # and its history is recognised
 
 
 async def test_what_cannot_be_answered_is_said_in_openais_words(tmp_path: Path, model: LlmServer) -> None:
