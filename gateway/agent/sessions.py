@@ -430,11 +430,16 @@ class Sessions:
 
     async def behind(self, lease: Lease, present: Conversation, after: str, session_id: str) -> Session | None:
         """Go on behind an exchange of the past, as `Inbound.after` names it, in a new session. None: the conversation
-        is there already, or nobody knows the exchange."""
+        is there already, or nobody knows the exchange. Behind another answer to its last question it is not there."""
         session, places = present.stored.session, [each.partition("/") for each in after.split(" ")]
         last = await self._last_event(session, present.stored.messages)
-        if any(is_of(last or BEGINNING, event) for event, _, _ in places):
-            return None
+        for event, _, mark in places:
+            if is_of(last or BEGINNING, event):
+                here = behind(present.stored.messages, event)
+                if here is None or mark in ("", here[1]):
+                    return None
+                other = await exchange_of(self.store, lease.key, event, mark, exact=True)
+                return other and await self.switch(lease, session, *other, "switched", session_id=session_id)
         for event, _, mark in places:
             if event == BEGINNING:
                 blank = self._blank(
@@ -468,15 +473,17 @@ class Sessions:
         return self.counter.message({"role": "system", "content": system_prompt})
 
 
-async def exchange_of(store: Store, key: SessionKey, event: str, mark: str) -> tuple[Session, Sequence[Message]] | None:
-    """A session of a key with the exchange of an event, with this mark of its answer if there is one, else the newest;
-    and its messages up to the end of that exchange."""
+async def exchange_of(
+    store: Store, key: SessionKey, event: str, mark: str, *, exact: bool = False
+) -> tuple[Session, Sequence[Message]] | None:
+    """A session of a key with the exchange of an event, with this mark of its answer if there is one, else the newest,
+    unless it must be `exact`; and its messages up to the end of that exchange."""
     found: tuple[Session, Sequence[Message]] | None = None
     for each in await store.sessions(key, _MOST_SEARCHED):
         messages = await store.transcript(each)
         if (place := behind(messages, event)) is not None:
             end, told = place
-            if found is None or told == mark:
+            if (found is None and not exact) or told == mark:
                 found = each, messages[:end]
             if told == mark:
                 break

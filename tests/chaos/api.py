@@ -1,4 +1,5 @@
-"""A client of the API in a long conversation, while the program is killed again and again.
+"""OpenAI's own client in a long conversation, whose person edits what was said and asks anew, while the program is
+killed again and again.
 
 python -m tests.chaos.api redis --turns 300 --kills 50 --seed 7
 """
@@ -8,87 +9,242 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
+import re
 import tempfile
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, takewhile
 from pathlib import Path
+from typing import Any, Final
 
-from gateway.domain.message import is_summary, note_of, text_of
+from msgspec import Struct, field
+from openai import AsyncOpenAI
+
+from gateway.domain.message import Message, is_summary, note_of, text_of
+from gateway.domain.notes import without_quotes
+from gateway.domain.session import Session
 from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
 from gateway.store.redis import RedisStore
 from gateway.store.sqlite import SqliteStore
 from tests.emulators.llm import LlmServer
-from tests.emulators.llm_replies import Hang, Reply, summarising
-from tests.support.api import Api, Client, heard, serving
+from tests.emulators.llm_replies import Answer, Hang, Reply, summarising
+from tests.support.api import Api, serving
 from tests.support.program import KEY
 from tests.support.redis_server import running
 
+_SAID: Final = re.compile(r"\b(q\d{4})\.")  # questions, wherever they are repeated
+_MOMENTS: Final = ("accepted", "asked", "answered", "somewhere")
+_Path = tuple[str, ...]  # a conversation from its first question on: question, answer, question, …
 
-async def killed_again_and_again(api: Api, model: LlmServer, *, turns: int, kills: int, seed: int) -> Client:
-    """Say so many things, while the program is killed at random moments of an answer; the client asks until it has
-    each."""
-    chance = random.Random(seed)
-    fatal = sorted(chance.sample(range(1, turns), kills))
-    anna = Client(api=api, key=await api.key("anna"))
+
+class Person(Struct, kw_only=True):
+    """Somebody with OpenAI's client, which holds the history. `shown`: every conversation up to an answer that they
+    were ever shown. `unsure`: questions that were asked anew around a death."""
+
+    api: Api
+    client: AsyncOpenAI
+    chance: random.Random
+    path: _Path = ()
+    shown: list[_Path] = field(default_factory=list)
+    unsure: Counter[str] = field(default_factory=Counter)
+    did: Counter[str] = field(default_factory=Counter)
+
+    def moves(self) -> str:
+        """Go somewhere in the conversation; returns what is asked there, "" for something new."""
+        what = self.chance.random()
+        if not self.path or what < 0.7:
+            return ""
+        if what < 0.82:
+            self.did["regenerated"] += 1
+            *before, question, _ = self.path
+            self.path = tuple(before)
+            return question
+        if what < 0.96:
+            self.did["edited"] += 1
+            far = 3 if self.chance.random() < 0.8 else 30
+            self.path = self.path[: -2 * self.chance.randint(1, min(far, len(self.path) // 2))]
+            return ""
+        self.did["went to another branch"] += 1
+        self.path = self.chance.choice(self.shown[-30:])
+        return ""
+
+    async def ask(self, question: str) -> None:
+        """Ask, and hear the answer."""
+        self.hear(question, await self.once(question))
+
+    def hear(self, question: str, answer: str) -> None:
+        """Go on from this answer."""
+        self.path = (*self.path, question, answer)
+        self.shown.append(self.path)
+
+    async def once(self, question: str) -> str:
+        """The answer to one request, which the client repeats by itself as it does for everybody."""
+        roles = ("user", "assistant")
+        messages: Any = [{"role": roles[at % 2], "content": text} for at, text in enumerate((*self.path, question))]
+        create = self.client.chat.completions.create
+        if self.chance.random() < 0.5:
+            said = await create(model="legato", messages=messages)
+            return str(said.choices[0].message.content)
+        words, ends = [], None
+        async for chunk in await create(model="legato", messages=messages, stream=True):
+            for choice in chunk.choices:
+                words.append(choice.delta.content or "")
+                ends = choice.finish_reason or ends
+        if ends != "stop":
+            raise OSError("the stream broke off")
+        return "".join(words)
+
+
+class Model(Struct, kw_only=True):
+    """A model whose every answer is another one. It looks at what it is shown: nothing but the conversation that the
+    person sees, and the last part of that whole. `wrong`: what was not so."""
+
+    person: Person | None = None
+    question: str = ""
+    given: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    def __call__(self, body: Mapping[str, Any]) -> Answer:
+        """Answer the last question."""
+        messages = body["messages"]
+        sees = [_name(text) for text in (*(self.person.path if self.person else ()), self.question)]
+        seen = {found for each in messages for found in _SAID.findall(without_quotes(text_of(each)))}
+        if foreign := seen - set(sees):
+            self.wrong.append(f"{self.question}: of another branch: {sorted(foreign)}")
+        whole = [*map(_short, (each for each in messages if each["role"] != "system" and not _is_archive(each)))]
+        if whole != [text for text in sees if text in whole] or whole[-1:] != sees[-1:]:
+            self.wrong.append(f"{self.question}: shown as {whole}, not as {sees}")
+        self.given += 1
+        return Reply(text=f"answer {self.given} to {self.question} " + "The boats lie here. " * 40)
+
+
+async def killed_again_and_again(person: Person, model: Model, server: LlmServer, *, turns: int, kills: int) -> None:
+    """Ask so many things, while the program is killed at random moments of a question."""
+    chance = person.chance
+    fatal = set(chance.sample(range(1, turns), kills))
     for number in range(turns):
-        anna.history.append({"role": "user", "content": f"t{number}."})
-        if number in fatal:
-            reply, model.reply = model.reply, lambda _: Hang()
-            calls, moment = model.calls, chance.choice(["accepted", "asked", "answered"])
-            if moment == "answered":
-                model.reply = reply
-            asking = asyncio.ensure_future(anna.post(anna.history, stream=chance.random() < 0.5))
-            if moment == "asked":
-                await model.until(lambda before=calls: model.calls > before)
-            elif moment == "answered":
-                await asking
-            else:
-                await asyncio.sleep(chance.random() / 20)
-            await api.kill()
-            await asyncio.gather(asking, return_exceptions=True)
-            model.reply = reply
-            await api.start()
-        await anna.again(stream=number % 2 == 0)
-    return anna
+        again = person.moves()
+        question = model.question = again or f"q{number:04}."
+        if number not in fatal:
+            await person.ask(question)
+            continue
+        if again:
+            person.unsure[_name(question)] += 1
+        moment, calls, reply = chance.choice(_MOMENTS), server.calls, server.reply
+        if moment in ("accepted", "asked"):
+            server.reply = lambda _: Hang()
+        asking = asyncio.ensure_future(person.once(question))
+        if moment == "asked":
+            called = asyncio.ensure_future(server.until(lambda before=calls: server.calls > before))
+            await asyncio.wait([asking, called], return_when=asyncio.FIRST_COMPLETED)
+            called.cancel()
+        elif moment == "answered":
+            await asking
+        else:
+            await asyncio.sleep(chance.random() * (0.05 if moment == "accepted" else 0.4))
+        lost = asking.done()  # whoever was shown the answer loses it with their page, and asks again
+        await person.api.kill()
+        server.reply = reply
+        await person.api.start()
+        (answer,) = await asyncio.gather(asking, return_exceptions=True)  # the client may try again by itself
+        if isinstance(answer, str) and not lost:
+            person.hear(question, answer)
+        else:
+            await person.ask(question)
 
 
 async def long_conversation(
     folder: Path, url: str, all_die: Callable[[], None], *, turns: int, kills: int, seed: int
-) -> int:
-    """So many turns in a small window: the store holds each question and its answer once, in their order. Returns the
-    number of compactions."""
-    reply = summarising(lambda body: Reply(text=f"answer to {heard(body)[-1]} " + "The boats lie here. " * 40))
+) -> str:
+    """So many turns in a small window: the store holds each conversation as it was shown, and nothing more. Returns
+    what was done."""
+    model = Model()
     small = {"model": {"context_length": 8_000}, "compression": {"min_threshold_tokens": 0}}
     async with (
-        LlmServer(reply, api_key=KEY, context_length=8_000) as model,
-        serving(folder, model, store={"url": url}, **small) as api,
+        LlmServer(summarising(model), api_key=KEY, context_length=8_000) as server,
+        serving(folder, server, store={"url": url}, **small) as api,
     ):
         api.all_die = all_die
         await api.start()
-        await killed_again_and_again(api, model, turns=turns, kills=kills, seed=seed)
-        assert (model.overflows, model.violations) == (0, [])
+        async with AsyncOpenAI(base_url=f"{api.url}/v1", api_key=await api.key("anna")) as client:
+            person = model.person = Person(api=api, client=client, chance=random.Random(seed))
+            await killed_again_and_again(person, model, server, turns=turns, kills=kills)
+        wrong = [*map(str, server.violations), *model.wrong]
+        assert not wrong, "\n".join(wrong)
+        assert server.overflows == 0
         await api.kill()
-    if url.startswith("redis"):
-        return await _examined(RedisStore(url, clock=SystemClock()), turns)
-    return await _examined(SqliteStore(folder / "legato.db", clock=SystemClock()), turns)
-
-
-async def _examined(store: Store, turns: int) -> int:
+    clock = SystemClock()
+    store: Store = (
+        RedisStore(url, clock=clock) if url.startswith("redis") else SqliteStore(folder / "legato.db", clock=clock)
+    )
     await store.open()
     try:
-        sessions = await store.sessions(None, 1_000)
-        said = dict[str, str]()
-        for each in reversed(sessions):
-            for message in await store.transcript(each):
-                if not is_summary(message) and message["role"] in ("user", "assistant"):
-                    said[note_of(message)["id"]] = text_of(message)
-        asked = [text for text in said.values() if text.startswith("t")]
-        assert asked == [f"t{number}." for number in range(turns)], asked
-        answers = [text.partition(". ")[0] for text in said.values() if text.startswith("answer to ")]
-        assert answers == [f"answer to t{number}" for number in range(turns)], answers
-        return max(each.compaction_count for each in sessions)
+        compactions, wrong = await _judged(store, person)
     finally:
         await store.aclose()
+    assert not wrong, "\n".join(wrong)
+    did = ", ".join(f"{what} {count}" for what, count in sorted(person.did.items()))
+    return f"{turns} turns, {kills} kills, {compactions} compactions, {did}; {len(person.shown)} answers shown"
+
+
+async def _judged(store: Store, person: Person) -> tuple[int, list[str]]:
+    """The number of compactions of the longest line, and what is wrong with the store."""
+    sessions = {each.id: each for each in await store.sessions(None, 10_000)}
+    transcripts = {name: await store.transcript(each) for name, each in sessions.items()}
+    ends = [each for each in sessions.values() if each.end_reason != "compression"]  # others go on elsewhere
+    paths = [_whole(each, sessions, transcripts) for each in ends]
+    said = {note_of(each)["id"]: _short(each) for each in chain(*transcripts.values()) if not _is_archive(each)}
+    return max(each.compaction_count for each in sessions.values()), found_wrong(
+        person.shown, person.unsure, paths, [*said.values()]
+    )
+
+
+def found_wrong(
+    shown: Sequence[_Path], unsure: Counter[str], stored: Sequence[_Path], said: Sequence[str]
+) -> list[str]:
+    """What is wrong with the conversations that are `stored`, and with each message's words in `said`."""
+    wrong = [f"doubled: {text}" for text, count in Counter(said).items() if " " in text and count > 1]
+    short = {tuple(_name(text) for text in path) for path in shown}
+    there = {path[:at] for path in stored for at in range(2, len(path) + 1, 2)}
+    wrong += [f"lost: {' > '.join(path[-6:])}" for path in sorted(short - there)]
+    left = Counter[str]()
+    for path in sorted(there - short):
+        if path[:-2] in short or len(path) == 2:  # an answer that nobody was shown
+            left[path[-2]] += 1
+        else:
+            wrong.append(f"never said so: {' > '.join(path[-6:])}")
+    wrong += [f"answered {count} times unseen: {text}" for text, count in (left - unsure).items()]
+    wrong += [f"unanswered: {path[-1]}" for path in stored if len(path) % 2]
+    asked = Counter(text for text in said if " " not in text)
+    answered = Counter(text.split()[-1] for text in said if " " in text)
+    return wrong + [f"{text}: asked {asked[text]}, answered {answered[text]}" for text in (asked - answered)]
+
+
+def _whole(session: Session, sessions: Mapping[str, Session], transcripts: Mapping[str, Sequence[Message]]) -> _Path:
+    """A session's conversation from its beginning, with what compactions have put away."""
+    rows: dict[str, str] = {}
+    at: Session | None = session
+    while at is not None:
+        transcript = transcripts[at.id]
+        archives = [place for place, each in enumerate(transcript) if _is_archive(each)]
+        own = [(note_of(each)["id"], _short(each)) for each in transcript[max(archives, default=-1) + 1 :]]
+        first = next(iter(rows), "")
+        rows = dict(takewhile(lambda row, first=first: row[0] != first, own)) | rows  # type: ignore[misc]
+        at = sessions.get(at.parent_id or "") if archives else None
+    return tuple(rows.values())
+
+
+def _is_archive(message: Message) -> bool:
+    return is_summary(message) or not re.match(r"q\d{4}\.$|answer \d+ to q", without_quotes(text_of(message)))
+
+
+def _short(message: Message) -> str:
+    return _name(without_quotes(text_of(message)))
+
+
+def _name(text: str) -> str:
+    return text.partition(".")[0]
 
 
 async def _run(kind: str, turns: int, kills: int, seed: int) -> None:
@@ -101,12 +257,12 @@ async def _run(kind: str, turns: int, kills: int, seed: int) -> None:
             with running(folder / "redis") as server:
                 found = long_conversation(folder, server.url, server.let_all_die, turns=turns, kills=kills, seed=seed)
                 done = await found
-    print(f"{kind}: {turns} turns, {kills} kills, {done} compactions; none lost, none doubled")
+    print(f"{kind}, seed {seed}: {done}; none lost, none doubled")
 
 
 def main() -> None:
     """Let it happen, and fail if something is lost or doubled."""
-    parser = argparse.ArgumentParser(prog="python -m tests.chaos.api", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.api", description=__doc__.partition("\n\n")[0])
     parser.add_argument("kind", choices=["sqlite", "redis"])
     parser.add_argument("--turns", type=int, default=300)
     parser.add_argument("--kills", type=int, default=50)
