@@ -138,18 +138,19 @@ class Desk(Struct, kw_only=True):
         for times in count(0 if known is None else known.times + 1):
             event = f"{asked.name}-{times}" if times else asked.name
             remember(self._recent, place, _Recent(event=event, at=now, times=times))
-            answer, status, at = await self._offer(asked, event, after, decides)
+            answer, status, at = await self._offer(asked, event, after, decides, anew=f"{asked.name}-{times + 1}")
             if status == "new":
                 return answer
-            if now - at <= _SAME:  # it was asked before this process began
+            if now - at <= _SAME:  # it was asked, and not asked anew since, before this process began
                 return await self._caught_up(asked.source, answer)
             self.answers.forget(answer)
         raise AssertionError("there is no last number")
 
     async def _offer(
-        self, asked: Asked, event: str, after: str | None, decides: str | None
+        self, asked: Asked, event: str, after: str | None, decides: str | None, anew: str = ""
     ) -> tuple[Answer, str, float]:
-        """Hand a message over under this event: its answer, whether it is new, and if not, when it came."""
+        """Hand a message over under this event: its answer, whether it is new, and if not, when it came; long ago if it
+        was asked `anew` since."""
         answer = self.answers.begin(asked.source.address, event)
         if decides is not None:
             answer.then = self.answers.begin(answer.to, decides)
@@ -167,7 +168,8 @@ class Desk(Struct, kw_only=True):
             at = 0.0
             if accepted.status == "duplicate":
                 said = await self.views.said(asked.source, _LOOKED_AT)
-                at = next((each.at for each in said if each.event_id == event), 0.0)
+                came = {each.event_id: each.at for each in said}
+                at = 0.0 if anew in came else came.get(event, 0.0)
         except BaseException:
             self.answers.forget(answer)
             raise

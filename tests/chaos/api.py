@@ -40,14 +40,13 @@ _Path = tuple[str, ...]  # a conversation from its first question on: question, 
 
 class Person(Struct, kw_only=True):
     """Somebody with OpenAI's client, which holds the history. `shown`: every conversation up to an answer that they
-    were ever shown. `unsure`: questions that were asked anew around a death."""
+    were ever shown."""
 
     api: Api
     client: AsyncOpenAI
     chance: random.Random
     path: _Path = ()
     shown: list[_Path] = field(default_factory=list)
-    unsure: Counter[str] = field(default_factory=Counter)
     did: Counter[str] = field(default_factory=Counter)
 
     def moves(self) -> str:
@@ -129,8 +128,6 @@ async def killed_again_and_again(person: Person, model: Model, server: LlmServer
         if number not in fatal:
             await person.ask(question)
             continue
-        if again:
-            person.unsure[_name(question)] += 1
         moment, calls, reply = chance.choice(_MOMENTS), server.calls, server.reply
         if moment in ("accepted", "asked"):
             server.reply = lambda _: Hang()
@@ -195,26 +192,16 @@ async def _judged(store: Store, person: Person) -> tuple[int, list[str]]:
     ends = [each for each in sessions.values() if each.end_reason != "compression"]  # others go on elsewhere
     paths = [_whole(each, sessions, transcripts) for each in ends]
     said = {note_of(each)["id"]: _short(each) for each in chain(*transcripts.values()) if not _is_archive(each)}
-    return max(each.compaction_count for each in sessions.values()), found_wrong(
-        person.shown, person.unsure, paths, [*said.values()]
-    )
+    return max(each.compaction_count for each in sessions.values()), found_wrong(person.shown, paths, [*said.values()])
 
 
-def found_wrong(
-    shown: Sequence[_Path], unsure: Counter[str], stored: Sequence[_Path], said: Sequence[str]
-) -> list[str]:
+def found_wrong(shown: Sequence[_Path], stored: Sequence[_Path], said: Sequence[str]) -> list[str]:
     """What is wrong with the conversations that are `stored`, and with each message's words in `said`."""
     wrong = [f"doubled: {text}" for text, count in Counter(said).items() if " " in text and count > 1]
     short = {tuple(_name(text) for text in path) for path in shown}
     there = {path[:at] for path in stored for at in range(2, len(path) + 1, 2)}
     wrong += [f"lost: {' > '.join(path[-6:])}" for path in sorted(short - there)]
-    left = Counter[str]()
-    for path in sorted(there - short):
-        if path[:-2] in short or len(path) == 2:  # an answer that nobody was shown
-            left[path[-2]] += 1
-        else:
-            wrong.append(f"never said so: {' > '.join(path[-6:])}")
-    wrong += [f"answered {count} times unseen: {text}" for text, count in (left - unsure).items()]
+    wrong += [f"never shown: {' > '.join(path[-6:])}" for path in sorted(there - short)]
     wrong += [f"unanswered: {path[-1]}" for path in stored if len(path) % 2]
     asked = Counter(text for text in said if " " not in text)
     answered = Counter(text.split()[-1] for text in said if " " in text)

@@ -10,11 +10,13 @@ from typing import Any
 
 import httpx
 import pytest
+from openai import AsyncOpenAI, AsyncStream
+from openai.types.chat import ChatCompletionChunk
 
 from gateway.domain.message import text_of
 from tests.chaos.api import long_conversation
 from tests.emulators.llm import LlmServer
-from tests.emulators.llm_replies import Answer, Cut, Refuse, Reply
+from tests.emulators.llm_replies import Answer, Cut, Hang, Refuse, Reply
 from tests.support.api import Api, Client, heard, parrot, said_in, serving, system_of
 from tests.support.killed import store_of
 from tests.support.program import KEY
@@ -262,6 +264,48 @@ async def test_nothing_is_lost_or_doubled_when_it_is_killed(
 ) -> None:
     url, all_die = store_of(kind, tmp_path, request)
     assert "12 answers shown" in await long_conversation(tmp_path, url, all_die, turns=12, kills=3, seed=24)
+
+
+async def test_what_was_asked_anew_is_answered_after_a_death(api: Api, model: LlmServer) -> None:
+    anna = Client(api=api, key=await api.key("anna"))
+    model.reply = lambda _: Reply(text=f"answer {model.calls}")
+    first, reply = await anna.say("one"), model.reply
+    anna.history.pop()
+    model.reply = lambda _: Hang()
+    asking = asyncio.ensure_future(anna.post(anna.history))
+    await model.until(lambda: model.calls == 2)
+    await api.kill()
+    await asyncio.gather(asking, return_exceptions=True)
+    model.reply = reply
+    await api.start()
+    second = await anna.again()
+    assert second != first
+    assert await anna.say("two") not in (first, second)
+    assert [text_of(each) for each in model.requests[-1]["messages"][-3:]] == ["one", second, "two"]
+
+
+@pytest.mark.slow
+async def test_five_hundred_streams_at_once(tmp_path: Path, model: LlmServer) -> None:
+    gate = asyncio.Event()
+    model.reply = lambda body: Reply(text=f"heard: {heard(body)[-1]}", hold=gate)
+    async with serving(tmp_path, model) as api:
+        await api.start()
+        secret = await api.key("webui", "--front-end")
+        async with AsyncOpenAI(base_url=f"{api.url}/v1", api_key=secret, timeout=300) as client:
+
+            async def opened(number: int) -> AsyncStream[ChatCompletionChunk]:
+                said: Any = [{"role": "user", "content": f"q{number}"}]
+                return await client.chat.completions.create(
+                    model="legato", messages=said, user=f"p{number}", stream=True
+                )
+
+            async def heard_of(stream: AsyncStream[ChatCompletionChunk]) -> str:
+                return "".join([each.delta.content or "" async for chunk in stream for each in chunk.choices])
+
+            streams = await asyncio.gather(*map(opened, range(500)))
+            gate.set()
+            assert await asyncio.gather(*map(heard_of, streams)) == [f"heard: q{number}" for number in range(500)]
+    assert model.violations == []
 
 
 @pytest.mark.slow
