@@ -125,10 +125,11 @@ class ApiAdapter:
 
 
 def _comes_by_itself(row: Outbound) -> bool:
-    """Say whether no request ever asked for it: a reminder, a text of another program, the answer to an event."""
+    """Say whether no request ever asked for it: a reminder, a text of another program, the answer to an event. That a
+    session has ended in a thread is none: its client goes on with the history."""
     if row.answers:
         return row.kind == "reply" and row.answers.startswith(_BEGUN_BY_ITSELF)
-    return row.kind in ("reply", "reminder", "notice")
+    return row.kind in ("reply", "reminder") or (row.kind == "notice" and row.to.thread is None)
 
 
 def create(settings: ApiSettings, host: AdapterHost) -> ApiAdapter:

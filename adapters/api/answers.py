@@ -136,10 +136,10 @@ class Answers(Struct):
         if len(self._missed) < _MOST_MISSED:
             self._missed[row.to] = [*self._missed.get(row.to, ())[-_MOST_OF_ONE + 1 :], row]
 
-    def begin(self, to: ChatAddress, event: str) -> Answer:
-        """Wait for the answer to the message of this event."""
+    def begin(self, to: ChatAddress, event: str, *, alone: bool = False) -> Answer:
+        """Wait for the answer to the message of this event: behind what its person has missed, or `alone`."""
         answer = Answer(event=event, to=to)
-        if self._missed and to.thread != ERRANDS:
+        if self._missed and to.thread != ERRANDS and not alone:
             for place in (replace(to, thread=None), to):
                 for row in self._missed.pop(place, ()):
                     answer.grow(row.id, row.text)

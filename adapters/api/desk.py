@@ -151,7 +151,8 @@ class Desk(Struct, kw_only=True):
     ) -> tuple[Answer, str, float]:
         """Hand a message over under this event: its answer, whether it is new, and if not, when it came; long ago if it
         was asked `anew` since."""
-        answer = self.answers.begin(asked.source.address, event)
+        alone = "response_format" in asked.terms.settings  # a program reads it
+        answer = self.answers.begin(asked.source.address, event, alone=alone)
         if decides is not None:
             answer.then = self.answers.begin(answer.to, decides)
         try:

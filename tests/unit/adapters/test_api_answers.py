@@ -73,6 +73,7 @@ async def test_what_names_no_conversation_begins_the_next_answer_that_a_person_r
     to = ChatAddress(platform="api", chat="anna")
     answers.keep(Outbound(id="o1", key=SessionKey(platform="api", chat="anna"), to=to, kind="notice", text="Open door"))
     answers.begin(replace(HERE, thread=ERRANDS), "title").end()
+    answers.begin(HERE, "format", alone=True).end()
     answer = answers.begin(HERE, "e1")
     answer.show(row("Yes?", id_="o2"))
     assert await told(answer) == [("Open door", False), ("\n\nYes?", False)]
