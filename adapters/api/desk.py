@@ -89,7 +89,10 @@ class Desk(Struct, kw_only=True):
         if not self.answers.has_room(asked.source.user):
             raise busy(_CROWDED, _FULL_FOR)
         await self._instruct(asked)
-        return await self._handed_over(asked, await self._place(asked), await self._question_before(asked))
+        after, decides = await self._place(asked), await self._question_before(asked)
+        if decides is not None:  # it may have instructions forgotten, wherever they hold
+            self._instructed = {to: each for to, each in self._instructed.items() if to.chat != asked.source.chat}
+        return await self._handed_over(asked, after, decides)
 
     async def _instruct(self, asked: Asked) -> None:
         """Have the conversation follow its client's instructions, where these are others than before."""

@@ -89,6 +89,12 @@ async def a_client_that_sends_its_history_is_recognised(api: Api, model: LlmServ
     ]  # fmt: skip
     assert "You are a pirate." not in system_of(model.requests[0])
 
+    # Who has everything forgotten begins anew, with the same instructions.
+    assert "cannot be undone" in await unseen.say("/forget everything")
+    assert "Forgot" in await unseen.say("y")
+    assert await unseen.say("q5") == "heard: q5"
+    assert "You are a pirate." in system_of(model.requests[-1])
+
 
 async def answers_to_the_same_question_are_told_apart(api: Api, model: LlmServer) -> None:
     """A client that shows two answers to a question may go on from either."""
