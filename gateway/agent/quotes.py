@@ -24,7 +24,7 @@ from gateway.agent.tools.history import speaker_of
 from gateway.context.mentions import mentions
 from gateway.context.prompts import neutralise
 from gateway.context.shapes import calls_of
-from gateway.domain.message import Message, is_request, note_of, text_of
+from gateway.domain.message import Message, is_of, is_request, note_of, text_of
 from gateway.domain.notes import QUOTES, QUOTES_END
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreError
@@ -134,13 +134,25 @@ def _missing(values: Sequence[str], conversation: Conversation, newest: Message)
 
 def _ranked(value: str, found: Iterable[Found], newest: Message) -> list[tuple[str, Found]]:
     """The originals that hold a value: the first and the newest that somebody said, then the others, and results of
-    tools last."""
-    own = text_of(newest)
+    tools last; the answers that were taken back when this message was asked anew are none of them."""
+    own, before = text_of(newest), newest
     holding = [turn for turn in found if mentions(text_of(turn.message), value)]
-    said = [turn for turn in holding if turn.message["role"] != "tool" and text_of(turn.message) != own]
+    said: list[Found] = []
+    for turn in holding:
+        if turn.message["role"] == "user":
+            before = turn.message
+        taken_back = turn.message["role"] == "assistant" and text_of(before) == own and _asked_anew(before, newest)
+        if turn.message["role"] != "tool" and text_of(turn.message) != own and not taken_back:
+            said.append(turn)
     said.sort(key=lambda turn: turn.at)
     returned = sorted((turn for turn in holding if turn.message["role"] == "tool"), key=lambda turn: -turn.at)
     return [(value, turn) for turn in (*said[:1], *said[:0:-1], *returned)]
+
+
+def _asked_anew(before: Message, newest: Message) -> bool:
+    """Say whether the same place of a client's history has both: its answer to the first was taken back."""
+    name = note_of(before).get("event", "").partition("-")[0]
+    return bool(name) and before is not newest and is_of(note_of(newest).get("event", ""), name)
 
 
 def _chosen(by_value: Sequence[Sequence[tuple[str, Found]]]) -> list[tuple[str, Found]]:

@@ -112,6 +112,8 @@ class Model(Struct, kw_only=True):
         if foreign := seen - set(sees):
             self.wrong.append(f"{self.question}: of another branch: {sorted(foreign)}")
         whole = [*map(_short, (each for each in messages if each["role"] != "system" and not _is_archive(each)))]
+        if f" to {sees[-1]}" in text_of(messages[-1]):
+            self.wrong.append(f"{self.question}: the answer that was taken back is quoted")
         if whole != [text for text in sees if text in whole] or whole[-1:] != sees[-1:]:
             self.wrong.append(f"{self.question}: shown as {whole}, not as {sees}")
         self.given += 1

@@ -99,14 +99,17 @@ async def a_client_that_sends_its_history_is_recognised(api: Api, model: LlmServ
 async def answers_to_the_same_question_are_told_apart(api: Api, model: LlmServer) -> None:
     """A client that shows two answers to a question may go on from either."""
     anna = Client(api=api, key=await api.key("undecided"))
-    model.reply = lambda _: Reply(text=f"answer {model.calls}")
-    first = await anna.say("one")
+    model.reply = lambda _: Reply(text=f"answer {model.calls} about XR-4711")
+    first = await anna.say("What is XR-4711?")
     anna.history.pop()
     second = await anna.again()
+    assert first not in str(model.requests[-1])  # nor is it recalled
     for told, text in ((first, "two"), (second, "three"), (first, "four")):
         anna.history[1:] = [{"role": "assistant", "content": told}]
         await anna.say(text)
-        assert [text_of(each) for each in model.requests[-1]["messages"][-3:]] == ["one", told, text]
+        assert [text_of(each) for each in model.requests[-1]["messages"][-3:]] == [
+            "What is XR-4711?", told, text
+        ]  # fmt: skip
     model.reply = parrot
 
 

@@ -53,11 +53,15 @@ class Api:
     async def start(self) -> None:
         """Start it, and wait until it answers."""
         self.process = await started(self.folder, "run")
+        await self._answers(401)
+
+    async def _answers(self, status: int, key: str = "none") -> None:
+        """Wait until it answers so to this key."""
 
         async def answers() -> bool:
             try:
-                async with httpx.AsyncClient() as http:
-                    return (await http.get(f"{self.url}/v1/models")).status_code == 401
+                async with httpx.AsyncClient(headers={"Authorization": f"Bearer {key}"}) as http:
+                    return (await http.get(f"{self.url}/v1/models")).status_code == status
             except httpx.HTTPError:
                 assert self.process is None or self.process.returncode is None, "the program has ended"
                 return False
@@ -73,9 +77,11 @@ class Api:
         self.all_die()
 
     async def key(self, name: str, *options: str) -> str:
-        """A new key."""
+        """A new key, which the program knows within a second."""
         status, out, errors = await legato(self.folder, "keys", "add", name, *options)
         assert status == 0, errors
+        if self.process is not None:
+            await self._answers(200, out.strip())
         return out.strip()
 
 
