@@ -477,17 +477,26 @@ async def exchange_of(
     store: Store, key: SessionKey, event: str, mark: str, *, exact: bool = False
 ) -> tuple[Session, Sequence[Message]] | None:
     """A session of a key with the exchange of an event, with this mark of its answer if there is one, else the newest,
-    unless it must be `exact`; and its messages up to the end of that exchange."""
-    found: tuple[Session, Sequence[Message]] | None = None
+    unless it must be `exact`; and its messages up to the end of that exchange. Notes that may know what came after it
+    are second choice."""
+    best, found = (False, False), None
     for each in await store.sessions(key, _MOST_SEARCHED):
         messages = await store.transcript(each)
-        if (place := behind(messages, event)) is not None:
-            end, told = place
-            if (found is None and not exact) or told == mark:
-                found = each, messages[:end]
-            if told == mark:
-                break
+        if (place := behind(messages, event)) is None:
+            continue
+        end, told = place
+        fits = told == mark, end >= await _left_by_compaction(store, each)
+        if (found is None or fits > best) and (fits[0] or not exact):
+            best, found = fits, (each, messages[:end])
+        if all(best):
+            break
     return found
+
+
+async def _left_by_compaction(store: Store, session: Session) -> int:
+    """How many messages of a session were there when its notes were made; 0 for one without."""
+    made = (each for each in await store.compactions(session.id) if each.child_id == session.id)
+    return next((each.messages_after for each in made), 0)
 
 
 def _flushed(conversation: Conversation, transcript: Sequence[Message]) -> int:

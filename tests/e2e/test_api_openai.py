@@ -1,5 +1,6 @@
 """OpenAI's own client before the API: settings, files, tools of the program, and streams."""
 
+import json
 from base64 import b64encode
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from gateway.providers.openai import OpenAIModel
 from gateway.providers.plugin import ServedModel
 from tests.emulators.embeddings import EmbeddingServer
 from tests.support.api_inside import api
-from tests.support.gateway import FakeModel, Say, config_in, in_turn
+from tests.support.gateway import FakeModel, Say, config_in, echo, in_turn
 from tests.support.pictures import png
 
 WEATHER: Any = {
@@ -193,3 +194,27 @@ def bare_folder(folder: Path) -> Path:
     """A folder for another gateway."""
     (folder / "bare").mkdir()
     return folder / "bare"
+
+
+async def test_a_branch_knows_nothing_of_what_it_leaves(tmp_path: Path) -> None:
+    """Also not by the notes of a compaction, which were made when it was said."""
+    notes = Say(
+        text="## Active Task\nSee to fact 11: the boats.\n## Goal\nTalk.\n## Critical Context\nBoats lie there."
+    )
+    async with api(tmp_path, model=FakeModel(echo, summary=lambda *_: notes)) as live:
+        ask, history = live.client().chat.completions.create, list[Any]()
+
+        async def say(text: str) -> None:
+            history.append({"role": "user", "content": text})
+            made = await ask(model="legato", messages=history, metadata={"chat_id": "c1"})
+            history.append({"role": "assistant", "content": made.choices[0].message.content})
+
+        for number in range(12):
+            await say(f"fact {number}: " + "the boats lie in the harbour. " * 20)
+        await say("/compress")
+        assert "Compressed" in history[-1]["content"]
+        del history[22:]
+        await say("another fact")
+        said = json.dumps(list(live.model.requests[-1].messages))
+        assert "fact 10:" in said
+        assert "fact 11:" not in said
