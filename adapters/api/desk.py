@@ -205,9 +205,7 @@ class Desk(Struct, kw_only=True):
         while True:
             answer.quiet = whole
             found = await answer.news()
-            over = (
-                answer.over
-            )  # what comes from here on, while a slow client reads or the store does, is yet to be given
+            over = answer.over  # what comes from here on, while a client or the store is slow, is yet to be given
             if not found and not over and not answer.works:
                 await self._look(asked.source, answer)
                 found = answer.left()

@@ -4,11 +4,12 @@ from typing import Any, cast
 
 from adapters.api.answers import Answer, Answers
 from adapters.api.desk import Asked, Desk
-from gateway.domain.chat import ChatAddress, Outbound, SessionKey, Source
+from gateway.domain.chat import ChatAddress, Outbound, Returns, SessionKey, Source
 from gateway.runtime.clock import SystemClock
 
 TO = ChatAddress(platform="api", chat="anna")
-ROW = Outbound(id="o", key=SessionKey(platform="api", chat="anna"), to=TO, kind="reply", text="All of it.", answers="e")
+KEY = SessionKey(platform="api", chat="anna")
+ROW = Outbound(id="o", key=KEY, to=TO, kind="reply", text="All of it.", answers="e", returns=Returns())
 
 
 async def test_what_comes_while_a_client_reads_is_given_to_it() -> None:
