@@ -16,7 +16,7 @@ from adapters.api.embeddings import EmbeddingsRoute
 from adapters.api.platform import ACCOUNT, LIMITS, NAME, ApiSettings
 from adapters.api.responses import Responses
 from adapters.api.server import Server
-from gateway.domain.adapter import Accept, AnswerMcp, Finding, KnowsKeys, Notebook, TakeEvent
+from gateway.domain.adapter import Accept, AnswerMcp, Finding, KnowsKeys, TakeEvent
 from gateway.domain.chat import ENDED, EVENT, HELPER, SCHEDULED, ChatAddress, Outbound
 from gateway.domain.platform import AdapterHost
 from gateway.domain.views import Histories, Inside, Views
@@ -49,7 +49,6 @@ class ApiAdapter:
         self.views: Views | None = None
         self.inside: Inside | None = None
         self.histories: Histories | None = None
-        self.notebook: Notebook | None = None
 
     async def run(self, accept: Accept) -> None:
         """Listen until cancelled. Raises AdapterError if the port is taken."""

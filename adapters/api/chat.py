@@ -14,17 +14,16 @@ from adapters.api.answers import ERRANDS, Answer
 from adapters.api.desk import Asked, Desk
 from adapters.api.history import exchanges, hashed
 from adapters.api.platform import NAME
-from adapters.api.server import Server, body_of, parts_of
+from adapters.api.server import USER, Server, body_of, json_of, parts_of, user_named
 from adapters.api.shapes import BEAT, ApiError, ChatRequest, Chunks, Wire
 from gateway.domain.adapter import ADMIN_ROLE
 from gateway.domain.chat import Outbound, Returns, Source
 from gateway.domain.command import parse_command
-from gateway.domain.keys import LONGEST_USER, Key
+from gateway.domain.keys import Key
 from gateway.runtime.clock import Clock
 
 MODEL: Final = "legato"  # what this bot is called as a model, whichever answers
 _STREAM: Final = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-_USER: Final = "X-OpenWebUI-User-Id"
 _USER_NAME: Final = "X-OpenWebUI-User-Name"
 _CHAT: Final = "X-OpenWebUI-Chat-Id"
 _CHAT_FIELDS: Final = ("chat_id", "conversation_id", "session_id")
@@ -52,14 +51,14 @@ class Chat(Struct, kw_only=True):
     async def listed(self, request: web.BaseRequest) -> web.StreamResponse:
         """GET /v1/models."""
         await self.server.caller(request)
-        return _json(shapes.model_list(self.models, 0))
+        return json_of(shapes.model_list(self.models, 0))
 
     async def one(self, request: web.BaseRequest) -> web.StreamResponse:
         """GET /v1/models/NAME."""
         await self.server.caller(request)
         model = parts_of(request)["model"]
         self.require(model)
-        return web.json_response(shapes.model_facts(model, 0))
+        return json_of(shapes.written(shapes.model_facts(model, 0)))
 
     def require(self, model: str) -> None:
         """Raises ApiError unless the bot goes by this name."""
@@ -100,7 +99,7 @@ class Chat(Struct, kw_only=True):
         said: list[str] = []
         async for pieces in self.desk.pieces(asked, answer, whole=True):
             said += [each.text for each in pieces if not each.thought]
-        response = _json(wire.whole("".join(said), self._returns(asked, answer)))
+        response = json_of(wire.whole("".join(said), self._returns(asked, answer)))
         await response.prepare(request)
         await response.write_eof()
         self.desk.got(asked, answer)
@@ -184,9 +183,7 @@ def _spoken_for(request: web.BaseRequest, key: Key, wanted: ChatRequest) -> tupl
     """The id and the name of the person for whom a front end speaks; empty where it speaks for itself."""
     if not key.front_end:
         return "", ""
-    user = request.headers.get(_USER) or wanted.user or wanted.metadata.get("user_id", "")
-    if len(user) > LONGEST_USER or not user.isprintable():
-        raise shapes.invalid("user", f"`user` must have {LONGEST_USER} printable characters at most.")
+    user = user_named(request.headers.get(USER) or wanted.user or wanted.metadata.get("user_id", ""), "user", "`user`")
     return user, unquote(request.headers.get(_USER_NAME, ""))[:_LONGEST_NAME] if user else ""
 
 
@@ -196,7 +193,3 @@ def _short(name: str) -> str:
 
 def _until_midnight(clock: Clock) -> float:
     return 86_400.0 - clock.now() % 86_400.0
-
-
-def _json(body: bytes) -> web.Response:
-    return web.Response(body=body, headers={"Content-Type": "application/json"})

@@ -10,7 +10,7 @@ from aiohttp import web
 from msgspec import Meta, Struct
 
 from adapters.api.chat import Chat, asked_in
-from adapters.api.server import body_of
+from adapters.api.server import body_of, json_of
 from adapters.api.shapes import ApiError, ChatRequest, Turn, cap_reached, decoded, failed, invalid, shaped, written
 from gateway.runtime.errors import ProviderError, SpendCapReached
 from gateway.runtime.structs import replace
@@ -60,5 +60,4 @@ class EmbeddingsRoute(Struct, kw_only=True):
             made = [b64encode(struct.pack(f"<{len(each)}f", *each)).decode() for each in vectors]
         rows = [{"object": "embedding", "index": at, "embedding": each} for at, each in enumerate(made)]
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        body = written({"object": "list", "data": rows, "model": name, "usage": usage})
-        return web.Response(body=body, headers={"Content-Type": "application/json"})
+        return json_of(written({"object": "list", "data": rows, "model": name, "usage": usage}))

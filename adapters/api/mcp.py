@@ -7,15 +7,12 @@ from typing import Final
 from aiohttp import web
 
 from adapters.api.platform import NAME
-from adapters.api.server import Server, body_of
-from adapters.api.shapes import invalid
+from adapters.api.server import USER, Server, body_of, user_named
 from gateway.domain.adapter import AnswerMcp
 from gateway.domain.chat import SessionKey
-from gateway.domain.keys import LONGEST_USER
 from gateway.runtime.clock import Clock
 
 _LARGEST: Final = 1_000_000  # bytes of a request
-_USER: Final = "X-OpenWebUI-User-Id"
 _HANDED_ON: Final = ("accept", "content-type", "mcp-method", "mcp-name", "mcp-protocol-version")
 
 
@@ -24,9 +21,7 @@ def routes(server: Server, clock: Clock, mcp: AnswerMcp) -> list[web.RouteDef]:
 
     async def asked(request: web.BaseRequest) -> web.StreamResponse:
         key = await server.caller(request)
-        user = request.headers.get(_USER, "") if key.front_end else ""
-        if len(user) > LONGEST_USER or not user.isprintable():
-            raise invalid(_USER, f"The header must have {LONGEST_USER} printable characters at most.")
+        user = user_named(request.headers.get(USER, "") if key.front_end else "", USER, "The header")
         own = SessionKey(platform=NAME, chat=key.person_named(user))
         body = await body_of(request, clock, most=_LARGEST)
         headers = [(name, value) for name, value in request.headers.items() if name.lower() in _HANDED_ON]

@@ -16,9 +16,9 @@ from aiohttp import ClientError, web
 from aiohttp.http import HttpProcessingError
 from msgspec import Struct, field
 
-from adapters.api.shapes import ApiError, no_key, no_route, too_large, unavailable
+from adapters.api.shapes import ApiError, invalid, no_key, no_route, too_large, unavailable
 from gateway.domain.adapter import KnowsKeys
-from gateway.domain.keys import Key
+from gateway.domain.keys import LONGEST_USER, Key
 from gateway.runtime.clock import Clock
 from gateway.runtime.door import Door
 from gateway.runtime.errors import AdapterError, StoreUnavailable
@@ -29,6 +29,7 @@ _CROWD: Final = 2_000  # connections that wait; those of a front end's people co
 _LAST_WORDS: Final = 1.0  # seconds for running requests at the end
 _LINGER: Final = 5.0  # seconds for reading the rest of a refused body, without which its answer would not arrive
 LARGEST: Final = 64_000_000  # bytes of a body
+USER: Final = "X-OpenWebUI-User-Id"
 
 _PARTS: Final[web.RequestKey[dict[str, str]]] = web.RequestKey("parts", dict)
 
@@ -132,6 +133,18 @@ async def body_of(request: web.BaseRequest, clock: Clock, *, most: int = LARGEST
     except (RuntimeError, AssertionError, ClientError, web.RequestPayloadError, HttpProcessingError):
         raise ApiError(400, "The body cannot be read.") from None
     return bytes(body)
+
+
+def user_named(user: str, param: str, called: str) -> str:
+    """The id of a person as a front end gives it in a field, which a sentence may call so. Raises ApiError."""
+    if len(user) > LONGEST_USER or not user.isprintable():
+        raise invalid(param, f"{called} must have {LONGEST_USER} printable characters at most.")
+    return user
+
+
+def json_of(body: bytes) -> web.Response:
+    """An answer that is JSON already."""
+    return web.Response(body=body, headers={"Content-Type": "application/json"})
 
 
 def refusal(error: ApiError) -> web.Response:
