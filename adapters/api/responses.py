@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
@@ -38,9 +38,11 @@ class Responses(Struct, kw_only=True):
         chat = self.chat
         key = await chat.server.caller(request)
         data = decoded(await body_of(request, chat.clock))
-        wanted, before = read_response(data, loosely=True)
-        source = asked_in(request, key, wanted).source
-        wanted, before = read_response(await self._resolved(data, source))
+        items = data.get("input")
+        if isinstance(items, list) and any(map(_is_reference, items)):
+            source = asked_in(request, key, read_response(data, loosely=True)[0]).source
+            data |= {"input": await self._resolved(items, source)}
+        wanted, before = read_response(data)
         chat.require(wanted.model)
         asked = asked_in(request, key, wanted)
         if before:
@@ -67,15 +69,11 @@ class Responses(Struct, kw_only=True):
         past = [Exchange(name=found[2])]
         return replace(asked, source=source, name=hashed(found[2], asked.name), past=past)
 
-    async def _resolved(self, data: Mapping[str, Any], source: Source) -> Mapping[str, Any]:
-        """A request with what its references mean in their place. Raises ApiError, StoreUnavailable."""
-        items = data.get("input")
-        if not isinstance(items, list) or not any(map(_is_reference, items)):
-            return data
-        found = [
+    async def _resolved(self, items: Sequence[Any], source: Source) -> list[Any]:
+        """The items of a request, with what references mean in their place. Raises ApiError, StoreUnavailable."""
+        return [
             await self._referred(each, at, source) if _is_reference(each) else each for at, each in enumerate(items)
         ]
-        return {**data, "input": found}
 
     async def _referred(self, item: Mapping[str, Any], at: int, source: Source) -> Mapping[str, Any]:
         named = _ID.fullmatch(str(item.get("id")))
