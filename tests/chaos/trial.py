@@ -6,11 +6,14 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from tests.support.redis_server import RedisServer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +86,24 @@ def trial(schedule: Any, name: str) -> Iterator[Trial]:
     if run.problems:
         run.log = (*run.told(), *last_words(folder, 150))
     shutil.rmtree(folder)
+
+
+@asynccontextmanager
+async def on_store(
+    store: str, perform: Callable[[RedisServer | None, Any], Awaitable[Result]], name: str
+) -> AsyncIterator[Callable[[Any], Awaitable[Result]]]:
+    """Perform runs on "sqlite", where each has a file of its own, or on a Redis server that all of them share."""
+    if store == "sqlite":
+        yield partial(perform, None)
+        return
+    folder = Path(tempfile.mkdtemp(prefix=f"legato-{name}-redis-"))
+    server = RedisServer(folder)
+    try:
+        server.start()
+        yield partial(perform, server)
+    finally:
+        server.kill()
+        shutil.rmtree(folder)
 
 
 def last_words(folder: Path, most: int) -> Sequence[str]:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
-import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Final
 
 from tests.chaos.hands.model import LEDGER, HandsModel
 from tests.chaos.hands.script import Kill, Plan
-from tests.chaos.trial import Result, failed, summed, took, trial
+from tests.chaos.trial import Result, failed, on_store, summed, took, trial
 from tests.emulators.llm import LlmServer
 from tests.support.program import KEY, Program, chatting, write_config
 from tests.support.redis_server import RedisServer
@@ -166,20 +163,9 @@ async def perform(server: RedisServer | None, plan: Plan) -> Result:
     return trying.result()
 
 
-@asynccontextmanager
-async def laboratories(store: str) -> AsyncIterator[Callable[[Plan], Awaitable[Result]]]:
+def laboratories(store: str) -> AbstractAsyncContextManager[Callable[[Plan], Awaitable[Result]]]:
     """A laboratory for `campaign`."""
-    if store == "sqlite":
-        yield partial(perform, None)
-        return
-    folder = Path(tempfile.mkdtemp(prefix="legato-hands-redis-"))
-    server = RedisServer(folder)
-    try:
-        server.start()
-        yield partial(perform, server)
-    finally:
-        server.kill()
-        shutil.rmtree(folder)
+    return on_store(store, perform, "hands")
 
 
 def report(results: Sequence[Result]) -> list[str]:

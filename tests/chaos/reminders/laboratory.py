@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shutil
 import signal
-import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +23,7 @@ from tests.chaos.clocks import HurriedClock, Shift
 from tests.chaos.launch import encoded
 from tests.chaos.reminders.bot import PLATFORM, SHOWN, Order, store_at
 from tests.chaos.reminders.script import Kill, Plan, Planted
-from tests.chaos.trial import Result, failed, summed, took, trial
+from tests.chaos.trial import Result, failed, on_store, summed, took, trial
 from tests.support.forks import Child, forks
 from tests.support.redis_server import RedisServer
 
@@ -232,20 +229,9 @@ async def perform(server: RedisServer | None, plan: Plan) -> Result:
     return trying.result()
 
 
-@asynccontextmanager
-async def benches(store: str) -> AsyncIterator[Callable[[Plan], Awaitable[Result]]]:
+def benches(store: str) -> AbstractAsyncContextManager[Callable[[Plan], Awaitable[Result]]]:
     """A laboratory for `campaign`."""
-    if store == "sqlite":
-        yield partial(perform, None)
-        return
-    folder = Path(tempfile.mkdtemp(prefix="legato-reminders-redis-"))
-    server = RedisServer(folder)
-    try:
-        server.start()
-        yield partial(perform, server)
-    finally:
-        server.kill()
-        shutil.rmtree(folder)
+    return on_store(store, perform, "reminders")
 
 
 def report(results: Sequence[Result]) -> list[str]:
