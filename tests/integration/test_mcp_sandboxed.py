@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 import sys
 import tempfile
@@ -103,8 +104,9 @@ async def test_a_server_reaches_the_hosts_that_are_named_and_no_others(tmp_path:
 
 async def test_a_server_ends_with_all_that_it_started(tmp_path: Path, bwrap: None) -> None:
     async with boxed(tmp_path) as it:
-        await it.call("run", text="setsid sleep 1000 >/dev/null 2>&1 & setsid nohup sleep 1000 >/dev/null 2>&1 &")
-        mine = [pid for pid in _processes() if b"sleep\x001000" in _command(pid)]
+        long = f"sleep 1000.{os.getpid()}"  # a number that only this test waits for
+        await it.call("run", text=f"setsid {long} >/dev/null 2>&1 & setsid nohup {long} >/dev/null 2>&1 &")
+        mine = [pid for pid in _processes() if long.replace(" ", "\0").encode() in _command(pid)]
         assert len(mine) == 2
     assert alive(mine) == []
 
