@@ -320,15 +320,23 @@ class TurnQuestions(Struct, kw_only=True):
         self, text: str, labels: Labels | None, choices: Sequence[str], said: str, said_as: str | None
     ) -> tuple[Verdict, str]:
         """Put a question in the middle of a call, behind the words that the model said before it, and wait: for one of
-        the two `labels`, or where there are none for words, one of the `choices` if there are any."""
+        the two `labels`, or where there are none for words, one of the `choices` if there are any. One that an earlier
+        process put is not put again."""
         approvals, number = self.approvals, len(self.known) + 1
-        call = f"asked/{number}"
-        before = await approvals.outbox.written(self.item, "remark", said, first_id=said_as) if said else []
-        self._own.add(call)
-        asking = approvals.ask(self.lease, self.item, call, text, number, before, labels or WORDS, choices)
-        self.known[call] = await unbroken(asking)
+        call = self._put_before(text) or f"asked/{number}"
+        if call not in self.known:
+            self._own.add(call)
+            before = await approvals.outbox.written(self.item, "remark", said, first_id=said_as) if said else []
+            asking = approvals.ask(self.lease, self.item, call, text, number, before, labels or WORDS, choices)
+            self.known[call] = await unbroken(asking)
         verdict = await self.answer(call)
+        self._own.add(call)
         return verdict, await approvals.words(self.known[call]) if verdict == "approved" and labels is None else ""
+
+    def _put_before(self, text: str) -> str | None:
+        """The call under which an earlier process put this question, which only the answer is still wanted of."""
+        left = [each for each in self.known.values() if each.call not in self._own and each.question == text]
+        return left[0].call if left and left[0].call.startswith("asked/") else None
 
     async def answer(self, call: str) -> Verdict:
         """Wait until the question is decided, at the latest by its deadline."""

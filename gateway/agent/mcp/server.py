@@ -18,7 +18,7 @@ import structlog
 from msgspec import Struct, field
 
 from gateway.agent.mcp.settings import McpServerSettings
-from gateway.agent.tools.base import AsksPerson
+from gateway.agent.tools.base import FOR_PEOPLE, AsksPerson
 from gateway.domain.wording import lasting
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
@@ -38,7 +38,6 @@ _REST: Final = 1.0  # seconds between two looks at a list that changes all the t
 _MOST_NAMED: Final = 5  # of the tools that are left out
 _LONGEST_REASON: Final = 300  # characters
 _TOLD_EVERY: Final = 1.0  # seconds between two looks at how far a call is
-FOR_PEOPLE: Final = 86_400.0  # seconds: longer than any question stands
 
 ABSENT: Final = "The server {server} cannot be used now; {then}. Go on without it, and say so if it was needed."
 BUSY: Final = "The server {server} has too much to do; try again later."

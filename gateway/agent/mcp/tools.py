@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from gateway.agent.mcp.results import described_link, read_answer
 from gateway.agent.mcp.schemas import OPEN, arguments_schema, described
-from gateway.agent.mcp.server import FOR_PEOPLE, Beside, McpServer, ToolFacts
-from gateway.agent.tools.base import Result, Tool, ToolContext
+from gateway.agent.mcp.server import Beside, McpServer, ToolFacts
+from gateway.agent.tools.base import FOR_PEOPLE, Result, Tool, ToolContext
 from gateway.agent.tools.shell import shown
 from gateway.runtime.errors import ToolError
 from gateway.runtime.structs import replace

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct, field
 
@@ -57,6 +57,9 @@ class LooksBack(Protocol):
 
     @property
     def around(self) -> Around: ...
+
+
+FOR_PEOPLE: Final = 86_400.0  # seconds: longer than any question to a person stands
 
 
 class Files(Protocol):

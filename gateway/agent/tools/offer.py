@@ -31,7 +31,8 @@ OWN: Final = "legato"  # the origin of tools that are there from start to end
 FIND: Final = "find_tools"  # on offer while tools are hidden
 _LONGEST_ORIGIN: Final = 100  # characters
 _MOST_MADE: Final = 64  # offers that are remembered
-_CALLERS_ALONE: Final = ("delegate", "send_file", "todo")  # of the tools that keep nothing, what a helper has not
+# What a helper has not, of the tools that keep nothing.
+_CALLERS_ALONE: Final = ("ask_person", "delegate", "send_file", "todo")
 SHARE: Final = 0.20  # of the window, for schemas; beyond, rarely used tools are hidden
 
 

@@ -1,0 +1,99 @@
+"""The model asks the person something in the middle of a turn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gateway.agent.tools.ask_person import REFUSED, UNANSWERED
+from gateway.domain.adapter import Limits
+from gateway.people.access import AccessSettings
+from gateway.store.port import Store
+from tests.support.asking import results
+from tests.support.fakes import ManualClock
+from tests.support.gateway import FakeAdapter, FakeModel, Live, Say, config_in, in_turn, running
+
+pytest_plugins = ["tests.support.redis_server"]
+
+EVERYBODY = AccessSettings(allow=("fake:*",))
+Opened = Callable[[], Store]
+
+
+class WithButtons(FakeAdapter):
+    """A platform with buttons."""
+
+    longest_token = 64
+
+
+def asks(question: str, *options: str, **more: Any) -> Say:
+    given = {"options": options} if options else {}
+    return Say(calls=[("ask_person", json.dumps({"question": question, **given, **more}))])
+
+
+async def asked(live: Live, count: int = 1) -> str:
+    """The question of this number, as it was asked first."""
+
+    def found() -> list[str]:
+        return [each.text for each in live.adapter.sent if each.kind == "question" and not each.edits]
+
+    await live.adapter.until(lambda: len(found()) >= count)
+    return found()[count - 1]
+
+
+async def test_options_are_buttons_and_any_words_are_an_answer(tmp_path: Path) -> None:
+    model = FakeModel(
+        in_turn(
+            asks("Which colour?", "red", "blue"),
+            asks("Which sizes?", "S", "M", "L", multiple=True),
+            asks("For whom?", "me", "Anna"),
+            asks("How many?"),
+            asks("Gift wrap?", "yes", "no"),
+            Say(text="ordered"),
+        )
+    )
+    async with running(
+        tmp_path, config=config_in(tmp_path, access=EVERYBODY), model=model, adapter=WithButtons(limits=Limits())
+    ) as live:
+        event = await live.tell("order a shirt")
+        assert (await asked(live)).startswith("Which colour?\n1. red\n2. blue\n\nYour next message is the answer")
+        row = next(each for each in live.adapter.sent if each.kind == "question")
+        assert [button.label for line in row.buttons for button in line] == ["red", "blue", "Refuse"]
+        await live.adapter.receive(live.adapter.inbound(row.buttons[1][0].token, kind="press", user="somebody"))
+        await live.adapter.receive(live.adapter.inbound(row.buttons[1][0].token, kind="press"))
+        for number, said in enumerate(("1 and 3", "my brother, he is 2 m tall", "7", "/deny"), 2):
+            await asked(live, number)
+            await live.tell(said)
+        assert (await live.answer(event)).text == "ordered"
+    answers = ("blue", "S; L", "my brother, he is 2 m tall", "7")
+    assert results(model) == [*(f"The person answered: {each}" for each in answers), REFUSED]
+
+
+async def test_a_restart_asks_nothing_twice(tmp_path: Path, reopened: Opened) -> None:
+    model = FakeModel(in_turn(asks("Which?", "this", "that"), asks("Which?", "this", "that"), Say(text="done")))
+    before, after = (WithButtons(limits=Limits(trusted=True)) for _ in range(2))
+    async with running(tmp_path, model=model, adapter=before, store=reopened()) as live:
+        event = await live.tell("go")
+        await asked(live)
+        live.gateway.stop(grace=0)
+    async with running(tmp_path, model=model, adapter=after, store=reopened()) as live:
+        await live.tell("/answer that")
+        assert "Which?" in await asked(live)
+        await live.tell("/answer 1")
+        assert (await live.answer(event)).text == "done"
+        await live.quiet()
+    assert [
+        len([row for row in each.sent if row.kind == "question" and not row.edits]) for each in (before, after)
+    ] == [1, 1]
+    assert results(model) == ["The person answered: that", "The person answered: this"]
+
+
+async def test_without_an_answer_the_turn_goes_on(tmp_path: Path) -> None:
+    model, clock = FakeModel(in_turn(asks("Which?"), Say(text="I took the first"))), ManualClock()
+    async with running(tmp_path, model=model, clock=clock) as live:
+        event = await live.tell("go")
+        await asked(live)
+        await clock.advance(600)
+        assert (await live.answer(event)).text == "I took the first"
+    assert results(model) == [UNANSWERED]
