@@ -13,17 +13,17 @@ from adapters.api.answers import Answers
 from adapters.api.chat import MODEL, Chat
 from adapters.api.desk import Desk
 from adapters.api.embeddings import EmbeddingsRoute
+from adapters.api.missed import comes_by_itself
 from adapters.api.platform import ACCOUNT, LIMITS, NAME, ApiSettings
 from adapters.api.responses import Responses
 from adapters.api.server import Server
-from gateway.domain.adapter import Accept, AnswerMcp, Finding, KnowsKeys, TakeEvent
-from gateway.domain.chat import ENDED, EVENT, HELPER, SCHEDULED, ChatAddress, Outbound
+from gateway.domain.adapter import Accept, AnswerMcp, Finding, KnowsKeys, Notebook, TakeEvent
+from gateway.domain.chat import ChatAddress, Outbound
 from gateway.domain.platform import AdapterHost
 from gateway.domain.views import Histories, Inside, Views
 
 _BEAT = 10.0  # seconds without news, after which a request is told that the turn goes on
 _ASKS = ("starting", "thinking", "finishing")  # what a turn does that only asks the model
-_BEGUN_BY_ITSELF = (SCHEDULED, ENDED, HELPER, EVENT)  # the events of turns that no message began
 
 log = structlog.get_logger(__name__)
 
@@ -44,6 +44,7 @@ class ApiAdapter:
         self.listens = asyncio.Event()
         self.at = ""
         self.keys: KnowsKeys | None = None
+        self.notebook: Notebook | None = None
         self.take_event: TakeEvent | None = None
         self.mcp: AnswerMcp | None = None
         self.views: Views | None = None
@@ -53,6 +54,8 @@ class ApiAdapter:
     async def run(self, accept: Accept) -> None:
         """Listen until cancelled. Raises AdapterError if the port is taken."""
         assert self.keys is not None, "the gateway sets it"
+        self._answers.missed.notebook = self.notebook
+        await self._answers.missed.begin()
         server = Server(host=self._settings.host, port=self._settings.port, clock=self._host.clock, keys=self.keys)
         for routes in self._routes(server, accept):
             server.add(routes)
@@ -91,8 +94,8 @@ class ApiAdapter:
         waiting = self._answers.at(outbound.to, outbound.answers or "")
         for answer in waiting:
             answer.show(outbound)
-        if not waiting and _comes_by_itself(outbound):
-            self._answers.keep(outbound)
+        if not waiting and comes_by_itself(outbound):
+            await self._answers.missed.keep(outbound)
         return outbound.id
 
     async def show_partial(self, outbound: Outbound) -> None:
@@ -121,14 +124,6 @@ class ApiAdapter:
     async def aclose(self) -> None:
         """Let the requests go that still wait. Idempotent."""
         self._answers.close()
-
-
-def _comes_by_itself(row: Outbound) -> bool:
-    """Say whether no request ever asked for it: a reminder, a text of another program, the answer to an event. That a
-    session has ended in a thread is none: its client goes on with the history."""
-    if row.answers:
-        return row.kind == "reply" and row.answers.startswith(_BEGUN_BY_ITSELF)
-    return row.kind in ("reply", "reminder") or (row.kind == "notice" and row.to.thread is None)
 
 
 def create(settings: ApiSettings, host: AdapterHost) -> ApiAdapter:

@@ -7,17 +7,16 @@ is shown it from there.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct, field
 
+from adapters.api.missed import Missed
 from gateway.domain.chat import ChatAddress, Outbound
-from gateway.runtime.structs import replace
 
 MOST_OF_PERSON: Final = 100  # answers that one person waits for
 MOST: Final = 2_000
-_MOST_MISSED: Final = 1_000  # conversations of which something is kept
-_MOST_OF_ONE: Final = 10
 _GAP: Final = "\n\n"
 ERRANDS: Final = "errands"  # the thread of what a front end asks for itself: no person reads it
 
@@ -34,7 +33,7 @@ class Answer(Struct, kw_only=True, eq=False):
     program; `last`: the row that ended it, which may be a question. `then`: the answer of the turn that goes on because
     of this message. `works`: a turn runs there; `rests`: one has run, or waits for its person. `note`: what was told
     since then, which may be all that there is of it. `said`: some of its words came. `quiet`: nobody looks before it is
-    over."""
+    over. `missed`: the ids of the rows that it begins with, and `before` their texts."""
 
     event: str
     to: ChatAddress
@@ -47,6 +46,8 @@ class Answer(Struct, kw_only=True, eq=False):
     note: str = ""
     said: bool = False
     quiet: bool = False
+    missed: Sequence[str] = ()
+    before: str = ""
     _pieces: list[Piece] = field(default_factory=list)
     _row: str = ""  # the id of the row that grows
     _shown: str = ""  # as far as it was shown
@@ -86,6 +87,12 @@ class Answer(Struct, kw_only=True, eq=False):
             self._add(Piece(gap + more))
             self.said, self._shown = True, text
 
+    def begin(self, missed: Sequence[Outbound]) -> None:
+        """Begin with what its person has missed."""
+        for row in missed:
+            self.grow(row.id, row.text)
+        self.before = _GAP.join(row.text for row in missed)
+
     def think(self, text: str) -> None:
         """Show what is done on the way."""
         self._add(Piece(text, thought=True))
@@ -118,10 +125,10 @@ class Answer(Struct, kw_only=True, eq=False):
 
 
 class Answers(Struct):
-    """The answers that requests wait for."""
+    """The answers that requests wait for, and what waits for the next ones."""
 
+    missed: Missed = field(default_factory=Missed)
     _open: dict[ChatAddress, list[Answer]] = field(default_factory=dict)
-    _missed: dict[ChatAddress, list[Outbound]] = field(default_factory=dict)
 
     def has_room(self, person: str) -> bool:
         """Say whether this person may wait for another answer: nobody's requests may take all turns."""
@@ -130,24 +137,15 @@ class Answers(Struct):
         theirs = sum(len(each) for to, each in self._open.items() if to.chat == person)
         return theirs < MOST_OF_PERSON and sum(map(len, self._open.values())) < MOST
 
-    def keep(self, row: Outbound) -> None:
-        """Keep what nobody waits for, such as a reminder: the next answer there begins with it, or where it names no
-        thread, the person's next answer anywhere."""
-        if len(self._missed) < _MOST_MISSED:
-            self._missed[row.to] = [*self._missed.get(row.to, ())[-_MOST_OF_ONE + 1 :], row]
-
-    def begin(self, to: ChatAddress, event: str, *, alone: bool = False) -> Answer:
-        """Wait for the answer to the message of this event: behind what its person has missed, or `alone`."""
+    def begin(self, to: ChatAddress, event: str) -> Answer:
+        """Wait for the answer to the message of this event."""
         answer = Answer(event=event, to=to)
-        if self._missed and to.thread != ERRANDS and not alone:
-            for place in (replace(to, thread=None), to):
-                for row in self._missed.pop(place, ()):
-                    answer.grow(row.id, row.text)
         self._open.setdefault(to, []).append(answer)
         return answer
 
     def forget(self, answer: Answer) -> None:
         """Nobody waits for it any more."""
+        self.missed.put_back(answer.missed)
         left = [each for each in self._open.get(answer.to, ()) if each is not answer]
         if left:
             self._open[answer.to] = left

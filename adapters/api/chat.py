@@ -99,10 +99,13 @@ class Chat(Struct, kw_only=True):
         said: list[str] = []
         async for pieces in self.desk.pieces(asked, answer, whole=True):
             said += [each.text for each in pieces if not each.thought]
-        response = json_of(wire.whole("".join(said), self._returns(asked, answer)))
+        text, returns = "".join(said), self._returns(asked, answer)
+        if returns.calls:  # no person reads what stands beside calls
+            text = text.removeprefix(answer.before).lstrip()
+        response = json_of(wire.whole(text, returns))
         await response.prepare(request)
         await response.write_eof()
-        self.desk.got(asked, answer)
+        await self.desk.given(asked, answer, begun=not returns.calls)
         return response
 
     async def _streamed(self, request: web.BaseRequest, asked: Asked, answer: Answer, wire: Wire) -> web.StreamResponse:
@@ -124,7 +127,7 @@ class Chat(Struct, kw_only=True):
             await response.write_eof()
         except ConnectionError:
             return response  # the client has gone; the turn goes on
-        self.desk.got(asked, answer)
+        await self.desk.given(asked, answer)
         return response
 
     def _returns(self, asked: Asked, answer: Answer) -> Returns:

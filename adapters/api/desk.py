@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 from msgspec import Struct, field
 
-from adapters.api.answers import Answer, Answers
+from adapters.api.answers import ERRANDS, Answer, Answers
 from adapters.api.answers import Piece as Part
 from adapters.api.files import kept
 from adapters.api.history import Exchange, hashed
@@ -154,11 +154,12 @@ class Desk(Struct, kw_only=True):
     ) -> tuple[Answer, str, float]:
         """Hand a message over under this event: its answer, whether it is new, and if not, when it came; long ago if it
         was asked `anew` since."""
-        alone = "response_format" in asked.terms.settings  # a program reads it
-        answer = self.answers.begin(asked.source.address, event, alone=alone)
+        answer = self.answers.begin(asked.source.address, event)
         if decides is not None:
             answer.then = self.answers.begin(answer.to, decides)
         try:
+            if self.answers.missed:
+                await self._begin(asked, answer)
             inbound = Inbound(event_id=event, source=asked.source, text=asked.text, can_wait=True, after=after)
             if decides is None and command_meant(asked.text) is not None:
                 inbound = replace(inbound, own=asked.text)  # it decides nothing that another conversation asks
@@ -178,6 +179,13 @@ class Desk(Struct, kw_only=True):
             self.answers.forget(answer)
             raise
         return answer, accepted.status, at
+
+    async def _begin(self, asked: Asked, answer: Answer) -> None:
+        """Have an answer begin with what its person has missed, unless a program reads it."""
+        if asked.source.thread == ERRANDS or "response_format" in asked.terms.settings:
+            return
+        answer.missed = self.answers.missed.take(asked.source.chat)
+        answer.begin(await self.views.rows(asked.source, answer.missed))
 
     async def _caught_up(self, source: Source, answer: Answer) -> Answer:
         """An answer with what of it lies in the store. Raises StoreUnavailable."""
@@ -227,6 +235,12 @@ class Desk(Struct, kw_only=True):
             elif answer.note:
                 answer.think(answer.note)
                 answer.note = ""
+
+    async def given(self, asked: Asked, answer: Answer, *, begun: bool = True) -> None:
+        """Its client was given all of an answer; of what it `begun` with, its person missed nothing."""
+        self.got(asked, answer)
+        if begun and answer.missed:
+            await self.answers.missed.shown(asked.source.chat, answer.missed)
 
     def got(self, asked: Asked, answer: Answer) -> None:
         """Its client was given all of an answer."""

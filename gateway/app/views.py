@@ -101,6 +101,13 @@ class StoreViews(Struct, frozen=True, kw_only=True):
     async def shown(self, source: Source, limit: int) -> Sequence[Outbound]:
         return await _newest(partial(self.store.outbox, source.address), _standing, limit)
 
+    async def rows(self, source: Source, ids: Sequence[str]) -> Sequence[Outbound]:
+        found = await self.store.rows(source.address, ids)
+        asked = {row.id: row for row in found if row.kind == "question"}
+        for to in {row.to for row in asked.values()}:  # what was decided stands in rows behind it
+            found += [row for row in await self.store.outbox(to, _LOOKED_AT) if row.edits in asked]
+        return sorted(_standing(sorted(found, key=_made_at, reverse=True)), key=_made_at)
+
     async def ended(self, source: Source, event_id: str) -> bool:
         named = await self.store.named(event_id, [source.platform])
         return any(each.outcome is not None for each in named.fates if each.item.key == self.rules.key(source))
@@ -348,6 +355,10 @@ def _standing(rows: Sequence[Outbound]) -> list[Outbound]:
             by_id[row.edits] = replace(edited, text=row.text, buttons=row.buttons)
             del by_id[row.id]
     return [row for row in by_id.values() if row.state != OutboundState.REFUSED]
+
+
+def _made_at(row: Outbound) -> float:
+    return row.created_at
 
 
 def _as_typed(inbound: Inbound) -> str:

@@ -138,6 +138,9 @@ class Views(Protocol):
     async def shown(self, source: Source, limit: int) -> Sequence[Outbound]:
         """The rows of their chat, newest first, as far as they have words or a file."""
 
+    async def rows(self, source: Source, ids: Sequence[str]) -> Sequence[Outbound]:
+        """These rows of the person's chat, in whichever thread, as they stand now, oldest first."""
+
     async def ended(self, source: Source, event_id: str) -> bool:
         """Say whether the message of this event has had its turn."""
 

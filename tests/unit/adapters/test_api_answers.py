@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
-from adapters.api.answers import ERRANDS, MOST_OF_PERSON, Answer, Answers
+from adapters.api.answers import MOST_OF_PERSON, Answer, Answers
 from adapters.api.history import exchanges
+from adapters.api.missed import Missed, comes_by_itself
 from adapters.api.shapes import Turn
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, Returns, SessionKey
 from gateway.runtime.structs import replace
@@ -60,23 +63,52 @@ async def test_a_yes_is_followed_by_the_answer_it_let_come() -> None:
     assert answers.at(HERE) == []
 
 
-async def test_what_nobody_waited_for_begins_the_next_answer() -> None:
-    answers = Answers()
-    answers.keep(row("Stretch!", "reminder", answers=None))
+async def test_what_nobody_waited_for_begins_the_next_answer_and_outlives_a_process() -> None:
+    notes = dict[str, str]()
+
+    class Book:
+        async def read(self) -> dict[str, str]:
+            return {**notes}
+
+        async def write(self, changes: Mapping[str, str | None]) -> None:
+            notes.update({name: text for name, text in changes.items() if text is not None})
+            for name in [name for name, text in changes.items() if text is None]:
+                notes.pop(name, None)
+
+    rows = [replace(row("Stretch!", "reminder", f"o{n}", None), created_at=float(n)) for n in range(22)]
+    for each in rows:
+        await Missed(Book()).keep(each)
+    missed = Missed(Book())
+    await missed.begin()
+    answers = Answers(missed=missed)
     answer = answers.begin(HERE, "e1")
-    answer.show(row("Yes?", id_="o2"))
-    assert await told(answer) == [("Stretch!", False), ("\n\nYes?", False)]
+    answer.missed = missed.take("anna")
+    answer.begin(rows[:2])
+    answer.show(row("Yes?", id_="o99"))
+    assert await told(answer) == [("Stretch!", False), ("\n\nStretch!", False), ("\n\nYes?", False)]
+    assert (answer.before, list(answer.missed)) == ("Stretch!\n\nStretch!", [each.id for each in rows[:20]])
+    assert list(missed.take("anna")) == ["o20", "o21"]  # the others are in hand
+    answers.forget(answer)  # its client has gone
+    assert list(missed.take("anna")) == [each.id for each in rows[:20]]
+    await missed.shown("anna", answer.missed)
+    await missed.shown("anna", ["o20", "o21"])
+    assert (notes, bool(missed)) == ({}, False)
 
 
-async def test_what_names_no_conversation_begins_the_next_answer_that_a_person_reads() -> None:
-    answers = Answers()
-    to = ChatAddress(platform="api", chat="anna")
-    answers.keep(Outbound(id="o1", key=SessionKey(platform="api", chat="anna"), to=to, kind="notice", text="Open door"))
-    answers.begin(replace(HERE, thread=ERRANDS), "title").end()
-    answers.begin(HERE, "format", alone=True).end()
-    answer = answers.begin(HERE, "e1")
-    answer.show(row("Yes?", id_="o2"))
-    assert await told(answer) == [("Open door", False), ("\n\nYes?", False)]
+@pytest.mark.parametrize(
+    ("shown", "by_itself"),
+    [
+        (row("Stretch!", "reminder", answers=None), True),
+        (row("Ms Smith paid.", answers="event:1"), True),
+        (row("Run this?", "question", answers="event:1"), True),
+        (row("It failed.", "error", answers="schedule:1"), True),
+        (row("Hello"), False),
+        (row("It was put away.", "notice", answers=None), False),
+        (replace(row("Open door", "notice", answers=None), to=ChatAddress(platform="api", chat="anna")), True),
+    ],
+)
+def test_what_comes_by_itself(shown: Outbound, by_itself: bool) -> None:
+    assert comes_by_itself(shown) is by_itself
 
 
 def test_nobody_waits_for_any_number_of_answers() -> None:
