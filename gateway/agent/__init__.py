@@ -10,6 +10,7 @@
                   delegation      tasks that a turn hands to helpers
                   background      commands that go on after their turn
                   waking          the item of something that ended in the background
+                  moments         when hooks of plug-ins are called, and what they answer (plugged: calls them)
                   running         the turns of this process, within reach of signals
     the window    fitting         compactions between two steps
                   overflow        the remedy for a prompt that is refused as too long

@@ -224,6 +224,8 @@ class Asking(Struct, kw_only=True):
         )
         # Where the own model answers, as ever, there is nothing to tell.
         self._told = not conversation.fresh.announced and self._home is not None and spec.place == self._home.place
+        if (plugged := self.fitting.plugged) is not None:
+            await plugged.asked(session, spec, request.messages)
         text, begun, completed, bound = "", False, None, Bound(max_tokens)
         asked_at = self.clock.monotonic()
         prompt_tokens = conversation.prompt_tokens()
@@ -253,6 +255,8 @@ class Asking(Struct, kw_only=True):
         if completed is None:
             raise ProviderUnavailable("The model's answer ended without a result.", malformed=True)
         await self._note(conversation, request, completed.usage or CanonicalUsage(), asked_at)
+        if plugged is not None:
+            await plugged.answered(session, spec, completed)
         return completed
 
     def _enter(self, conversation: Conversation, entry: LedgerEntry) -> None:

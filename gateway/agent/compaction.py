@@ -9,7 +9,7 @@ import asyncio
 import json
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import Struct
 
@@ -30,13 +30,16 @@ from gateway.runtime.points import Points
 from gateway.runtime.structs import replace
 from gateway.runtime.tokens import TokenCounter
 
-Trigger = Literal["threshold", "preflight", "hygiene", "overflow", "manual", "emergency"]
+if TYPE_CHECKING:
+    from gateway.agent.plugged import Plugged
+
+Trigger = Literal["threshold", "preflight", "hygiene", "overflow", "manual", "emergency", "plugin"]
 
 COMPACTIONS: Final = Counter(
     name="compactions", text="Compactions that were tried, and how they ended.", labels=("trigger", "outcome")
 )
 
-_FORCED: Final = ("manual", "overflow")  # whatever the engine's thresholds and cooldowns say
+_FORCED: Final = ("manual", "overflow", "plugin")  # whatever the engine's thresholds and cooldowns say
 _GREW = "the context engine's result is far longer than the conversation; nothing was changed"
 _MOST_GROWTH: Final = 4_000  # tokens; the notes on a few short turns may be longer than the turns
 _REQUEST_LOST = "The context engine dropped the message that is to be answered."
@@ -67,6 +70,7 @@ class Compactor(Struct, frozen=True, kw_only=True):
     preparations: Preparations
     flushes: Flushes
     rescuer: Callable[[Conversation], Awaitable[GuardedEngine | None]]
+    plugged: Plugged | None = None
 
     def is_prepared(self, conversation: Conversation) -> bool:
         """Say whether an automatic compaction would publish at once, without asking a model."""
@@ -92,6 +96,8 @@ class Compactor(Struct, frozen=True, kw_only=True):
             await self.writer.record_step(conversation)
         messages = conversation.all()
         tokens = conversation.prompt_tokens()
+        if self.plugged is not None:
+            await self.plugged.compacting(conversation.stored.session, trigger, tokens, messages)
         prepared = None if engine else await self._prepared(conversation, trigger)
         flush: Started | None = None
         if prepared is not None:

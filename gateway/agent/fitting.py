@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Final
+
 import structlog
 from msgspec import Struct
 
@@ -18,9 +20,13 @@ from gateway.providers.base import ModelSpec
 from gateway.runtime.errors import ContextOverflow, OutputCapTooLarge, ProviderRejected, UserError
 from gateway.runtime.structs import replace
 
+if TYPE_CHECKING:
+    from gateway.agent.plugged import Plugged
+
 log = structlog.get_logger(__name__)
 
 _NEEDED = ("overflow", "emergency")  # without room the turn ends
+_WISHED: Final = 0.5  # of the threshold: from here on a plug-in's wish for a compaction is followed
 _MOST_PASSES = 3  # automatic compactions in a turn that do not bring its prompt under the mark; then the person is told
 
 
@@ -33,6 +39,7 @@ class Fitting(Struct, kw_only=True):
     observer: Observer
     automatic: bool
     details: bool
+    plugged: Plugged | None = None
     _passes: int = 0
     _overflows: int = 0
     _guessed: bool = False  # that the prompt is too long, because it was refused without a reason
@@ -78,6 +85,8 @@ class Fitting(Struct, kw_only=True):
             return "emergency"
         if tokens >= engine.threshold_tokens and engine.automatic_blocked:
             await self._tell_of_block(conversation)
+        if self.plugged is not None and self.plugged.wish(conversation.stored.session):
+            return "plugin" if tokens >= _WISHED * engine.threshold_tokens else None
         return "preflight" if first and await engine.wants_preflight(conversation.all()) else None
 
     async def _compact(self, conversation: Conversation, trigger: Trigger) -> bool:

@@ -13,7 +13,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 from msgspec import Struct, field
@@ -25,6 +25,9 @@ from gateway.runtime.points import Points
 from gateway.runtime.tasks import Background, best_effort
 from gateway.store.insist import insist
 from gateway.store.port import Store
+
+if TYPE_CHECKING:
+    from gateway.agent.plugged import Plugged
 
 log = structlog.get_logger(__name__)
 
@@ -44,6 +47,7 @@ class Hooks(Struct, kw_only=True):
     clock: Clock
     points: Points
     background: Background
+    plugged: Plugged | None = None
     _ending: set[str] = field(default_factory=set)
     _calling: set[str] = field(default_factory=set)
 
@@ -108,6 +112,8 @@ class Hooks(Struct, kw_only=True):
             self._calling.discard(session.id)
 
     async def _tell(self, session: Session, returned: Callable[[bool], None]) -> None:
+        if self.plugged is not None:
+            await self.plugged.ended(session)
         held = await self.engines.of(session)
         returned(await held.engine.end(session.id, list(await self.store.transcript(session))))
         if session.end_reason == "reset":

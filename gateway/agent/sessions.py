@@ -94,7 +94,13 @@ class Sessions:
             return present
         blank = self._blank(lease.key, source.chat_type, names(source))
         await self.flushes.before_opening(blank)
-        return await self.store.open_session(lease, Opening(session=await self._prompted(blank)))
+        return await self._opened(lease, Opening(session=await self._prompted(blank)))
+
+    async def _opened(self, lease: Lease, opening: Opening) -> Session:
+        session = await self.store.open_session(lease, opening)
+        if self.hooks.plugged is not None:
+            await self.hooks.plugged.began(session)
+        return session
 
     async def open_for_helper(self, lease: Lease, caller: Session, prompt: str) -> Session:
         """Open the session of a helper, which has its caller's model and a prompt of its own."""
@@ -390,6 +396,8 @@ class Sessions:
         if opened is not None and reason == "reset":
             await self.engines.move(session, opened, "reset")
         self.engines.drop(session.id)
+        if opened is not None and self.hooks.plugged is not None:
+            await self.hooks.plugged.began(opened)
         return opened
 
     async def reset(self, lease: Lease, session: Session, *, session_id: str | None = None) -> Session:
@@ -423,7 +431,7 @@ class Sessions:
         )
         opening = Opening(session=await self._prompted(session), transcript=messages)
         if present is None:
-            return await self.store.open_session(lease, opening)
+            return await self._opened(lease, opening)
         opened = await self.end(lease, present, reason, opening, goes_on=present.id == origin.id)
         assert opened is not None
         return opened

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.delegation import Helpers, Order
@@ -14,7 +14,7 @@ from gateway.agent.gate import Gate, holder
 from gateway.agent.memory.memories import Memories, TurnMemory
 from gateway.agent.ports import Observer, Questions, Reply, TranscriptWriter
 from gateway.agent.provenance import Provenance, provenance, turn_in
-from gateway.agent.tools.base import Around, Files, Question, Recall, ReminderBook, ToolContext
+from gateway.agent.tools.base import Around, Files, Question, Recall, ReminderBook, Result, ToolContext
 from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.agent.tools.outputs import OutputLimits, Outputs
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime, Traced, untraced
@@ -28,6 +28,9 @@ from gateway.runtime.errors import ToolError
 from gateway.runtime.points import Points
 from gateway.runtime.structs import replace
 from gateway.store.records import ToolIntent
+
+if TYPE_CHECKING:
+    from gateway.agent.plugged import Plugged
 
 SKILL: Final = "skill"
 NARROWED: Final = (
@@ -64,6 +67,7 @@ class ToolSteps:
     clock: Clock
     points: Points
     traced: Traced = untraced
+    plugged: Plugged | None = None
     _offer: Offer = field(default_factory=partial(Offer, order=(), offered={}))  # the tools of the present step
     _tools: ToolRuntime = field(init=False)
     _foreign: dict[str, None] = field(default_factory=dict)  # the origins of foreign words that the turn has read
@@ -84,7 +88,8 @@ class ToolSteps:
                 conversation.spec.context_length,
                 conversation.stored.session.system_prompt,
             )
-            self._tools = ToolRuntime(self._offer, self.clock, self.traced, self.lets)
+            after = None if self.plugged is None else partial(self._returned, self.plugged, conversation)
+            self._tools = ToolRuntime(self._offer, self.clock, self.traced, self.lets, after)
         more = self.toolbox.count(self.terms.tools) if self._theirs else 0
         conversation.show(self._offer.order, self._offer.tokens + more)
 
@@ -117,6 +122,8 @@ class ToolSteps:
         self.observer.phase("running tools", step, names)
         self.toolbox.used(names)
         refused = self._narrowed(conversation, calls)
+        if self.plugged is not None:
+            refused |= await self.plugged.refusals(conversation.stored.session, calls, refused)
         left = [call for call in calls if call["id"] not in refused]
         asked = self._asked(conversation, left)
         intents = self._tools.intents(left, asked)
@@ -143,6 +150,8 @@ class ToolSteps:
             if call["id"] not in waiting and not self._tools.repeatable(call, begun=call["id"] in begun)
         }
         results |= self._narrowed(conversation, calls)
+        if self.plugged is not None:
+            results |= await self.plugged.refusals(conversation.stored.session, calls, results)
         left = [call for call in calls if call["id"] not in results]
         asked = self._asked(conversation, left)
         if not asked and (behind := self._tools.intents(left)):  # they waited behind an answered question
@@ -151,6 +160,10 @@ class ToolSteps:
             await self.writer.record_step(conversation)  # whatever killed the process, it was not this turn
         await self._complete(conversation, calls, results, asked)
         return len(calls) < len(still_open)
+
+    async def _returned(self, plugged: Plugged, conversation: Conversation, call: ToolCall, result: Result) -> Result:
+        text = await plugged.returned(conversation.stored.session, call, result.text)
+        return result if text == result.text else replace(result, text=text)
 
     def _narrowed(self, conversation: Conversation, calls: Sequence[ToolCall]) -> dict[str, Message]:
         """Refuse the calls of tools that a skill in use does not allow. Several skills allow what each of them does."""

@@ -59,7 +59,7 @@ from gateway.app.health import Health
 from gateway.app.home_files import OWNERS, home_files
 from gateway.app.models import configured_models, configured_transcriber
 from gateway.app.orders import Events, Orders
-from gateway.app.plugins import all_commands, configured_tools, platforms
+from gateway.app.plugins import all_commands, configured_tools, platforms, plugged
 from gateway.app.readers import Readers
 from gateway.app.reload import InForce
 from gateway.app.store import configured_store
@@ -404,7 +404,7 @@ def _agents(base: _Base, parts: Parts) -> tuple[Agents, list[Callable[[], Awaita
             settings=config.turns,
             clock=clock,
         ),
-        fitting=partial(Fitting, automatic=config.compression.enabled),
+        fitting=partial(Fitting, automatic=config.compression.enabled, plugged=sessions.hooks.plugged),
         steps=partial(
             ToolSteps,
             toolbox=toolbox,
@@ -414,6 +414,7 @@ def _agents(base: _Base, parts: Parts) -> tuple[Agents, list[Callable[[], Awaita
             clock=clock,
             points=base.points,
             traced=base.tracing.tool if base.tracing else untraced,
+            plugged=sessions.hooks.plugged,
         ),
         compactor=partial(
             Compactor,
@@ -422,6 +423,7 @@ def _agents(base: _Base, parts: Parts) -> tuple[Agents, list[Callable[[], Awaita
             preparations=sessions.preparations,
             flushes=sessions.flushes,
             rescuer=sessions.engines.rescuer,
+            plugged=sessions.hooks.plugged,
         ),
         invoke=base.tracing.invoke if base.tracing else Agent.run,
     )
@@ -554,7 +556,14 @@ def _sessions(base: _Base, metering: Metering, toolbox: Toolbox, parts: Parts) -
         memories=memories,
         skills=base.skills,
         flushes=flushes,
-        hooks=Hooks(store=store, engines=engines, clock=clock, points=base.points, background=base.background),
+        hooks=Hooks(
+            store=store,
+            engines=engines,
+            clock=clock,
+            points=base.points,
+            background=base.background,
+            plugged=plugged(clock),
+        ),
         helpers=Helpers(
             store=store,
             clock=clock,

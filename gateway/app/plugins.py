@@ -1,10 +1,10 @@
-"""The installed platforms, wire formats, tools and slash commands, Legato's own and those of other packages."""
+"""The installed platforms, wire formats, tools, slash commands and hooks, Legato's own and those of other packages."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import gateway.agent.tools
 import gateway.commands
@@ -16,8 +16,14 @@ from gateway.providers import plugin
 from gateway.providers.plugin import ModelSettings, ProviderPlugin, Vendor
 from gateway.providers.vendors import GROUP, USUAL_API, VENDORS, as_provider
 from gateway.runtime import plugins as runtime_plugins
+from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ConfigError
-from gateway.runtime.plugins import contained, installed, loaded, offered, refuse_misfit
+from gateway.runtime.plugins import contained, imported, installed, loaded, offered, refuse_misfit
+
+if TYPE_CHECKING:
+    from gateway.agent.plugged import Plugged
+
+HOOKS: Final = "legato.hooks"
 
 
 @cache
@@ -75,6 +81,13 @@ def all_commands() -> CommandRegistry:
             found.append((origin, command))
     _refuse_twins("command", ((f"/{name}", origin) for origin, each in found for name in (each.name, *each.aliases)))
     return CommandRegistry(sorted((command for _, command in found), key=lambda each: groups.index(each.group)))
+
+
+def plugged(clock: Clock) -> Plugged | None:
+    """The hooks of plug-ins; None where none is installed. Raises ConfigError."""
+    points = installed(HOOKS)
+    made: Plugged | None = imported("gateway.agent.plugged:plugged_in")(points, clock) if points else None
+    return made
 
 
 def _tuple_of(kind: Any, given: Any, otherwise: str) -> Sequence[Any]:

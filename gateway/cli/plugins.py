@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any, Final
 
+from gateway.agent.plugged import made
 from gateway.agent.search.plugin import GROUP as SEARCHES
 from gateway.agent.search.plugin import OWN as OWN_SEARCHES
 from gateway.agent.skills.skill import GROUP as SKILLS
 from gateway.app.config import Config
-from gateway.app.plugins import platforms, providers
+from gateway.app.plugins import HOOKS, platforms, providers
 from gateway.context.compressor import Compressor
 from gateway.context.registry import GROUP as ENGINES
 from gateway.context.registry import EngineRegistry
@@ -36,6 +37,7 @@ _KINDS: Final = {
     "legato.tools": "tools",
     "legato.commands": "commands",
     SKILLS: "skills",
+    HOOKS: "hooks",
 }
 
 
@@ -64,7 +66,7 @@ def _of_group(group: str, kind: str, used: set[str] | None) -> Iterator[Row]:
         own = point.dist is not None and point.dist.name == "legato"
         problem = ""
         try:
-            load(point)
+            (made if group == HOOKS else load)(point)
         except ConfigError as error:
             problem = str(error)
         yield _row(kind, name, used=used, source="Legato" if own else source, problem=problem)
@@ -84,7 +86,7 @@ def _used(group: str, config: Config | None) -> set[str] | None:
         return {(each.vendor.api or USUAL_API) if each.vendor else each.name for each in asked}
     if group == SEARCHES:
         return {config.tools.search.provider} if config.tools.search.provider else set()
-    return None
+    return set(installed(HOOKS)) if group == HOOKS else None
 
 
 def _engines(config: Config | None) -> Iterator[Row]:

@@ -80,7 +80,7 @@ class Compaction(Struct, frozen=True, kw_only=True):
     at: float
     parent_id: str
     child_id: str
-    trigger: Literal["threshold", "preflight", "hygiene", "overflow", "manual", "emergency"]
+    trigger: Literal["threshold", "preflight", "hygiene", "overflow", "manual", "emergency", "plugin"]
     messages_before: int
     messages_after: int
     tokens_before: int

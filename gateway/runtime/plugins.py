@@ -2,8 +2,8 @@
 
 An entry point's group says what it is: a platform (`legato.adapters`), a wire format (`legato.providers`), vendors
 that speak one (`legato.vendors`), a tool (`legato.tools`), a search of the web (`legato.searches`), a slash command
-(`legato.commands`) or an engine (`legato.context_engines`). Legato's own platforms and wire formats are registered in
-its pyproject.toml like anybody's.
+(`legato.commands`), an engine (`legato.context_engines`) or hooks (`legato.hooks`). Legato's own platforms and wire
+formats are registered in its pyproject.toml like anybody's.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import structlog
 from msgspec import Struct, field
@@ -20,6 +20,9 @@ from gateway.store.port import Store
 from gateway.store.records import InboxItem
 from gateway.turns.parts import following, joined, patience
 from gateway.turns.reminded import reminded
+
+if TYPE_CHECKING:
+    from gateway.agent.plugged import Plugged
 
 log = structlog.get_logger(__name__)
 
@@ -42,6 +45,7 @@ class Steering(Struct, kw_only=True):
     show: Show
     lets_in: Callable[[Source], Awaitable[bool]]
     shut_out: Callable[[], None]
+    plugged: Plugged | None = None
     _taken: set[str] = field(default_factory=set)
     _begun: bool = False  # before the first step the person was asked for just now
 
@@ -99,6 +103,11 @@ class Steering(Struct, kw_only=True):
                 continue  # its own turn refuses it
             if not self._is_for_this_turn(said) or await conversation.too_long(readable(said)):
                 return  # a message that is too long is refused in its own turn, and spares this one
+            if self.plugged is not None:
+                heard = await self.plugged.message(conversation.stored.session, said)
+                if heard.refusal:
+                    return  # which its own turn tells
+                said = heard.said
             yield parts, said, behind
             waiting = [other for other in behind if other not in parts]
 

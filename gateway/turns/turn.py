@@ -292,6 +292,9 @@ class Turns(Struct, kw_only=True):
         text, results = readable(said), dict(said.terms.results) if said.terms else {}
         long = "\n".join([text, *results.values()]) if results else text
         refusal = await conversation.too_long(long) if long.strip() else EMPTY
+        if (plugged := self.agents.sessions.hooks.plugged) is not None and text.strip() and not (refusal or said.woke):
+            heard = await plugged.message(session, said)
+            said, refusal = heard.said, heard.refusal
         if results and not refusal and not await take_results(conversation, results, said.event_id, self.clock.now()):
             refusal = NOT_WAITING
         if refusal:
@@ -607,6 +610,7 @@ class Turns(Struct, kw_only=True):
             show=observer.tell_once,
             lets_in=self.people.pairing.lets_in,
             shut_out=partial(self.running_turns.deliver, item.key, "stop"),
+            plugged=self.agents.sessions.hooks.plugged,
         )
 
     def _agent(

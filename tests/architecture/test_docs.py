@@ -167,7 +167,7 @@ def test_the_examples_of_code_run() -> None:
     blocks = [
         block for language, block in _FENCE.findall((ROOT / "docs/adding.md").read_text()) if language == "python"
     ]
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     for block in blocks:
         exec(compile(block, "docs/adding.md", "exec"), {"__name__": "example"})
 

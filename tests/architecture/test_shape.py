@@ -21,6 +21,7 @@ WHERE_ALL_IS_CAUGHT = {
     "gateway/context/guard.py",
     "gateway/context/threads.py",
     "gateway/agent/tools/runtime.py",
+    "gateway/agent/plugged.py",
     "gateway/agent/mcp/server.py",
 }
 A_DOZEN = {

@@ -81,12 +81,14 @@ class Gate(Protocol):
 
 class ToolRuntime(Struct, frozen=True):
     """Runs calls of the tools on offer, and of the context engine's own. `lets`: no person began the turn, so that a
-    person must allow each call with an effect, but for tools of these names; None: one did."""
+    person must allow each call with an effect, but for tools of these names; None: one did. `after` may word a result
+    anew."""
 
     offer: Offer
     clock: Clock
     traced: Traced = untraced
     lets: Collection[str] | None = None
+    after: Callable[[ToolCall, Result], Awaitable[Result]] | None = None
 
     def intents(self, calls: Sequence[ToolCall], asked: Collection[str] = ()) -> list[ToolIntent]:
         """The calls whose effects must not be repeated after a crash, and those that a person is asked about: while
@@ -176,6 +178,7 @@ class ToolRuntime(Struct, frozen=True):
             name = call["function"]["name"]
             allowed = (gate is not None and call["id"] in gate.asked) or name in (self.lets or ())
             result = await self._result(call, context, engine_tools, allowed=allowed)
+            result = result if self.after is None else await self.after(call, result)
             made = await outputs.result(call["id"], name, self.offer.get(name), result.text, result.pictures)
             origin = self.offer.brings(call)
             made = noted(made, origin=origin) if origin else made
