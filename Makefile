@@ -27,7 +27,7 @@ find_usable  = for p in $(PYTHONS); do "$$p" -c '$(USABLE)' 2>/dev/null && { com
 find_present = for p in $(PYTHONS); do "$$p" -c '$(PRESENT)' 2>/dev/null && { echo "$$p"; break; }; done
 
 .DEFAULT_GOAL := help
-.PHONY: help run test slow check audit lint format docs bench bench-context bench-recall bench-memory bench-peers soak-telegram soak chaos planted lock sbom python work clean
+.PHONY: help run test slow check audit lint format docs bench bench-context bench-recall bench-memory bench-cost bench-peers soak-telegram soak chaos planted lock sbom python work clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ bench-recall: $(STAMP) ## measure whether a search finds what answers a question
 
 bench-memory: $(STAMP) ## measure what memory keeps of seeded lives, and whether it stays where it was said
 	@$(BIN)/python -m tests.bench.memory
+
+bench-cost: $(PEERS) ## measure what long conversations cost beside other ways to keep them in a window; takes half an hour
+	@$(BIN)/python -m tests.bench.cost
 
 bench-peers: $(PEERS) ## the same through our compressor and gateway and hermes-agent's; takes fifteen minutes
 	$(BIN)/python -m tests.bench.peers

@@ -305,7 +305,7 @@ async def running(
         clock=clock,
         ids=ids,
         points=points,
-        providers={"offline": model, "openai": provider or model},
+        providers={"offline": model, "openai": provider or model, "anthropic": model},
         engine=engine,
         tools=tools,
         store=store,

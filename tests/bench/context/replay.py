@@ -28,6 +28,7 @@ from tests.support.gateway import Live, running
 _LOOK_AGAIN = 0.0005  # real seconds, while the store's thread works
 _PATIENCE = 60.0  # real seconds for one turn
 _STEP = 10.0  # seconds that pass at once
+_LONG = 600.0  # seconds; after these, as many pass at once: whatever was prepared is done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,7 @@ async def replay(
     async with running(
         folder, config=config, model=model, clock=clock, ids=SequentialIds(), engine=policy.engine, tools=tools
     ) as live:
-        player = _Player(live, model, clock)
+        player = Player(live, model, clock)
         for number, pin in enumerate(trace.pins):
             await player.say(f"/pin {pin}", event=f"p{number}")
         for turn in trace.turns:
@@ -77,11 +78,11 @@ async def replay(
             start = clock.monotonic()
             answer = await player.say(turn.said, event=f"e{turn.number}")
             observer.end(answered=answer.kind == "reply", waited=clock.monotonic() - start)
-        await _count_compactions(live, observer.record)
+        await count_compactions(live, observer.record)
     return observer.record
 
 
-class _Player:
+class Player:
     """Speaks for the person, and lets time pass where somebody waits for it."""
 
     def __init__(self, live: Live, model: ScriptedModel, clock: ManualClock) -> None:
@@ -110,8 +111,9 @@ class _Player:
         has been shown, which on a busy machine takes a moment."""
         await self._live.quiet()
         await self._settled()
+        began = seconds
         while seconds > 0:  # a thread that works must not meet a limit, because the clock cannot see it
-            step = min(seconds, _STEP)
+            step = min(seconds, _STEP if began - seconds < _LONG else _LONG)
             await self._clock.advance(step)
             await self._settled()
             seconds -= step
@@ -129,7 +131,7 @@ class _Player:
         return any(name.startswith("preparation ") for name in self._live.gateway.background._named)
 
 
-async def _count_compactions(live: Live, record: Record) -> None:
+async def count_compactions(live: Live, record: Record) -> None:
     """Count the compactions in the store, because the requests alone do not show them."""
     session = await live.tip()
     if session is None:

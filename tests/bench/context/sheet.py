@@ -44,9 +44,9 @@ def render(window: int, sheets: Sequence[Sheet]) -> str:
     )
     rows = [[column[0] for column in _COLUMNS], [column[1] for column in _COLUMNS]]
     rows += [_row(name, sheets) for name in sheets[0].records]
-    parts = [head, _aligned(rows)]
+    parts = [head, aligned(rows)]
     judged = next((name for name in ("ours, extractive", *sheets[0].records) if name in sheets[0].records), "")
-    parts.append(f"{judged}, by what was needed\n" + _aligned(_by_kind(judged, sheets)))
+    parts.append(f"{judged}, by what was needed\n" + aligned(_by_kind(judged, sheets)))
     return "\n".join(parts)
 
 
@@ -101,7 +101,7 @@ def _mean(values: Sequence[float]) -> str:
     return f"{sum(values) / len(values):.2f}" if values else "-"
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
+def aligned(rows: Sequence[Sequence[str]]) -> str:
     wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(
