@@ -81,7 +81,7 @@ class Server(Struct, kw_only=True):
         if not response.prepared:
             response.headers.setdefault("Cache-Control", "no-store")
             response.headers.setdefault("X-Content-Type-Options", "nosniff")
-            if response.status >= 400 and request.body_exists:
+            if response.status >= 400 and not request.content.is_eof():
                 response.force_close()  # the rest of a body is not read
         return response
 
