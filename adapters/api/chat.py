@@ -12,7 +12,7 @@ from msgspec import Struct
 from adapters.api import shapes
 from adapters.api.answers import ERRANDS, Answer
 from adapters.api.desk import Asked, Desk
-from adapters.api.history import exchanges, hashed
+from adapters.api.history import hashed, history
 from adapters.api.platform import NAME
 from adapters.api.server import USER, Server, body_of, json_of, parts_of, user_named
 from adapters.api.shapes import BEAT, ApiError, ChatRequest, Chunks, Wire
@@ -152,9 +152,9 @@ def asked_in(request: web.BaseRequest, key: Key, wanted: ChatRequest) -> Asked:
     user, user_name = _spoken_for(request, key, wanted)
     person = key.person_named(user)
     chat = request.headers.get(_CHAT) or next(filter(None, map(wanted.metadata.get, _CHAT_FIELDS)), "")
-    turns = exchanges(wanted.turns, hashed(person, chat))
-    new = turns[-1].asked
-    thread = f"c-{_short(chat)}" if chat else f"h-{turns[0].name}"
+    whole = history(wanted.turns, hashed(person, chat))
+    new, past = whole.split()
+    thread = f"c-{_short(chat)}" if chat else f"h-{whole.first}"
     if wanted.is_errand:
         thread = ERRANDS
     source = Source(
@@ -170,11 +170,11 @@ def asked_in(request: web.BaseRequest, key: Key, wanted: ChatRequest) -> Asked:
     )
     return Asked(
         source=source,
-        name=turns[-1].name,
-        text="\n\n".join(turn.text for turn in new if turn.role == "user"),
-        terms=wanted.terms(new),
-        pieces=[piece for turn in new for piece in turn.pieces],
-        past=turns[:-1],
+        name=new.name,
+        text="\n\n".join(turn.text for turn in new.asked if turn.role == "user"),
+        terms=wanted.terms(new.asked),
+        pieces=[piece for turn in new.asked for piece in turn.pieces],
+        past=past,
         anew=not chat or _CHAT in request.headers or wanted.is_errand,
         system=None if wanted.is_errand else wanted.system,
         once=request.headers.get("Idempotency-Key", "")[:_LONGEST_NAME],

@@ -9,7 +9,7 @@ A message is accepted before anything is answered, so a client that goes away en
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Final, TypeVar
@@ -45,17 +45,17 @@ TOGETHER: Final = "This message was answered together with another one of this c
 
 class Asked(Struct, frozen=True, kw_only=True):
     """A message for the bot. `name`: of its place in its conversation, so that the same question has the same one.
-    `past`: what
-    its client shows of the conversation before it; `anew`: with nothing there it begins anew, instead of going on
-    wherever the conversation is. `system`: the client's instructions; None: this is none of its conversation's turns.
-    `once`: the caller's name for this very request, "" for none; `again`: the caller says that it repeats one."""
+    `past`: what its client shows of the conversation before it, the newest first; `anew`: with nothing there it begins
+    anew, instead of going on wherever the conversation is. `system`: the client's instructions; None: this is none of
+    its conversation's turns. `once`: the caller's name for this very request, "" for none; `again`: the caller says
+    that it repeats one."""
 
     source: Source
     name: str
     text: str
     terms: Terms = NO_TERMS
     pieces: Sequence[Piece] = ()
-    past: Sequence[Exchange] = ()
+    past: Iterable[Exchange] = ()
     anew: bool = False
     system: str | None = None
     once: str = ""
@@ -105,14 +105,14 @@ class Desk(Struct, kw_only=True):
         """Behind which exchange the message goes on, as `Inbound.after` has it. What of the history is not known here
         is taken. Raises StoreUnavailable."""
         places: list[str] = []
-        for at in range(len(asked.past) - 1, -1, -1):
-            each = asked.past[at]
+        past = iter(asked.past)
+        for each in past:
             if each.moves:
                 return " ".join(places) or None  # the command has led it elsewhere
             places.append(each.after)
             if not each.may_be_aside:
                 if (asked.source.address, each.name) not in self._recent:
-                    await self._take(asked.source, asked.past[: at + 1])
+                    await self._take(asked.source, [*reversed([*past]), each])
                 return " ".join(places)
         return " ".join([*places, BEGINNING]) if places or asked.anew else None
 

@@ -69,35 +69,70 @@ class Exchange(Struct, kw_only=True):
             yield assistant(turn.text or None, turn.calls)
 
 
-def exchanges(turns: Sequence[Turn], root: str) -> list[Exchange]:
-    """A history in exchanges. `root`: whose it is. What was said before the first question belongs to none."""
-    found: list[Exchange] = []
-    for turn in turns:
-        if turn.role == "assistant":
-            if found:
+class History(Struct, frozen=True):
+    """Turns in exchanges, the newest first. `root`: whose they are; `written`: each turn as it is hashed. Of a long
+    history nearly always only the newest exchange is asked for. The others are made where somebody goes on to them."""
+
+    root: str
+    turns: Sequence[Turn]
+    written: Sequence[str]
+
+    @property
+    def first(self) -> str:
+        """The name of the oldest exchange."""
+        turns = self.turns
+        return self._named(next((at for at in range(1, len(turns)) if turns[at].role != "tool"), len(turns)))
+
+    def split(self) -> tuple[Exchange, History]:
+        """The newest exchange, and what was before it."""
+        turns, end = self.turns, len(self.turns)
+        start = end - 1
+        while start and not (
+            turns[start].role == "user" or (turns[start].role == "tool" and turns[start - 1].role == "assistant")
+        ):
+            start -= 1
+        told = next((at for at in range(start, end) if turns[at].role == "assistant"), end)
+        newest = Exchange(name=self._named(told), asked=[*turns[start:told]], told=[*turns[told:]])
+        return newest, History(self.root, turns[:start], self.written[:start])
+
+    def __iter__(self) -> Iterator[Exchange]:
+        if self.turns:
+            yield self.split()[0]
+            yield from self._all()[-2::-1]
+
+    def _named(self, end: int) -> str:
+        return sha256((self.root + "".join(self.written[:end])).encode(errors="replace")).hexdigest()[:_SIZE]
+
+    def _all(self) -> list[Exchange]:
+        found: list[Exchange] = []
+        chain = sha256(self.root.encode())
+        for turn, written in zip(self.turns, self.written, strict=True):
+            chain.update(written.encode(errors="replace"))
+            if turn.role == "assistant":
                 found[-1].told.append(turn)
-        elif not found or found[-1].told or turn.role == "user":
-            found.append(Exchange(asked=[turn]))
-        else:
+                continue
+            if turn.role == "user" or not found or found[-1].told:
+                found.append(Exchange())
             found[-1].asked.append(turn)
-    chain = sha256(root.encode())
-    for each in found:
-        for turn in each.asked:
-            chain.update(_written(turn))
-        each.name = chain.hexdigest()[:_SIZE]
-        for turn in each.told:
-            chain.update(_written(turn))
-    return found
+            found[-1].name = chain.hexdigest()[:_SIZE]
+        return found
 
 
-def _written(turn: Turn) -> bytes:
-    """A turn as it is hashed. Clients take white space away at the ends."""
-    written = f"{turn.role}\x1f{turn.text.strip()}\x1f{turn.call_id}\x1e"
-    if turn.pieces or turn.calls:
-        parts = [piece.url for piece in turn.pieces]
-        parts += [f"{call['id']} {call['function']['name']} {call['function']['arguments']}" for call in turn.calls]
-        written += "\x1f".join(parts)
-    return written.encode(errors="replace")
+def history(turns: Sequence[Turn], root: str) -> History:
+    """The history of these turns. What was said before the first question belongs to no exchange."""
+    first = next((at for at, turn in enumerate(turns) if turn.role != "assistant"), len(turns))
+    written = [  # clients take white space away at the ends; nearly every turn is only words
+        f"{turn.role}\x1f{turn.text.strip()}\x1f{turn.call_id}\x1e{_more(turn) if turn.pieces or turn.calls else ''}"
+        for turn in turns[first:]
+    ]
+    return History(root, turns[first:], written)
+
+
+def _more(turn: Turn) -> str:
+    """Files and calls of a turn, as they are hashed."""
+    parts = [piece.url for piece in turn.pieces]
+    parts += [f"{call['id']} {call['function']['name']} {call['function']['arguments']}" for call in turn.calls]
+    return "\x1f".join(parts)
 
 
 def hashed(*parts: str) -> str:

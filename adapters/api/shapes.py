@@ -309,6 +309,16 @@ class _Body(_Settings, frozen=True, omit_defaults=True):
     user: Annotated[str, Meta(max_length=MOST_IDENTIFIER)] | None = None
     safety_identifier: Annotated[str, Meta(max_length=MOST_IDENTIFIER)] | None = None
     metadata: dict[str, Any] | None = None
+    n: Any = None  # these are refused
+    best_of: Any = None
+    logprobs: Any = None
+    top_logprobs: Any = None
+    logit_bias: Any = None
+    audio: Any = None
+    modalities: Any = None
+    web_search_options: Any = None
+    functions: Any = None
+    function_call: Any = None
 
 
 # Fields that would change the answer and that no turn can follow, each with what asks for nothing.
@@ -325,6 +335,7 @@ _REFUSED: Final[Mapping[str, tuple[Any, ...]]] = {
     "function_call": ("none", "auto"),
 }
 _INSTEAD: Final = {"functions": "send `tools` instead", "function_call": "send `tool_choice` instead"}
+_DECODER: Final = fast.Decoder(_Body)
 _SYSTEM: Final = ("system", "developer")
 _ROLES: Final = ("user", "assistant", "tool")
 _PLACE: Final = re.compile(r" - at (?:key in )?`\$\.?(.*)`$", re.DOTALL)
@@ -360,13 +371,20 @@ def shaped(data: Any, shape: type[_T], what: str = "") -> _T:
 
 def read_chat(body: bytes) -> ChatRequest:
     """The request in the body of a call. Raises ApiError."""
-    return read(decoded(body))
+    try:
+        asked = None if _HALF.search(body) else _DECODER.decode(body)
+    except (DecodeError, ValueError, RecursionError):
+        asked = None  # read step by step, it says what is wrong
+    return _read(asked or shaped(decoded(body), _Body))
 
 
 def read(data: Mapping[str, Any], *, goes_on: bool = False) -> ChatRequest:
     """The request in these fields. `goes_on`: behind a history that is known here. Raises ApiError."""
-    refuse(data, _REFUSED)
-    asked = shaped(data, _Body)
+    return _read(shaped(data, _Body), goes_on=goes_on)
+
+
+def _read(asked: _Body, *, goes_on: bool = False) -> ChatRequest:
+    refuse({name: getattr(asked, name) for name in _REFUSED}, _REFUSED)
     if not asked.model:
         raise invalid("model", "Say which `model` is asked: GET /v1/models lists them.")
     if not asked.messages:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from adapters.api.answers import MOST_OF_PERSON, Answer, Answers
-from adapters.api.history import exchanges
+from adapters.api.history import history
 from adapters.api.missed import Missed, comes_by_itself
 from adapters.api.shapes import Turn
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, Returns, SessionKey
@@ -134,6 +134,6 @@ def turns(*said: str) -> list[Turn]:
     ],
 )
 def test_histories_have_the_same_names_as_far_as_they_are_the_same(said: tuple[str, ...], shared: int) -> None:
-    one, other = exchanges(turns("a", "1", "b", "2", "c"), "anna"), exchanges(turns(*said), "anna")
-    assert [a.name == b.name for a, b in zip(one, other, strict=True)] == [True] * shared + [False] * (3 - shared)
-    assert one[0].name != exchanges(turns("a"), "ben")[0].name
+    one, other = history(turns("a", "1", "b", "2", "c"), "anna"), history(turns(*said), "anna")
+    assert [a.name == b.name for a, b in zip(one, other, strict=True)] == [False] * (3 - shared) + [True] * shared
+    assert one.first != history(turns("a"), "ben").first
