@@ -23,7 +23,7 @@ from adapters.api.history import Exchange, hashed
 from adapters.api.shapes import Piece, busy, forbidden
 from gateway.domain.adapter import Accept
 from gateway.domain.approval import command_meant
-from gateway.domain.chat import BEGINNING, NO_TERMS, ChatAddress, Inbound, Source, Terms
+from gateway.domain.chat import BEGINNING, NO_TERMS, ChatAddress, Inbound, Outbound, Source, Terms
 from gateway.domain.command import parse_command
 from gateway.domain.views import Histories, Views
 from gateway.runtime.clock import Clock
@@ -37,7 +37,7 @@ _SAME: Final = 60.0  # seconds within which a question that is asked again is th
 _MOST_RECENT: Final = 10_000  # questions in memory
 _LOOKED_AT: Final = 60  # rows of a conversation
 _FULL_FOR: Final = 5.0  # seconds after which a full lane may have room
-_DECIDES: Final = ("approve", "deny")
+_DECIDES: Final = ("approve", "deny", "answer")
 _CROWDED: Final = "Too many requests wait for their answers: ask again when some of them have theirs."
 _FULL: Final = "This conversation has as many messages waiting as it may: ask again when some of them are answered."
 TOGETHER: Final = "This message was answered together with another one of this conversation."
@@ -64,12 +64,13 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 class _Recent(Struct):
     """The last time that a question was asked, and how often it was asked anew. `got`: its client was given all of the
-    answer."""
+    answer. `then`: the event of the turn that went on because of it, whose question it answered."""
 
     event: str
     at: float
     times: int
     got: bool = False
+    then: str = ""
 
 
 class Desk(Struct, kw_only=True):
@@ -89,10 +90,12 @@ class Desk(Struct, kw_only=True):
         if not self.answers.has_room(asked.source.user):
             raise busy(_CROWDED, _FULL_FOR)
         await self._instruct(asked)
-        after, decides = await self._place(asked), await self._question_before(asked)
-        if decides is not None:  # it may have instructions forgotten, wherever they hold
+        after, question = await self._place(asked), await self._question_before(asked)
+        if question is not None:  # it may have instructions forgotten, wherever they hold
             self._instructed = {to: each for to, each in self._instructed.items() if to.chat != asked.source.chat}
-        return await self._handed_over(asked, after, decides)
+            after = after if question.to == asked.source.address else None
+            asked = replace(asked, source=replace(asked.source, thread=question.to.thread))
+        return await self._handed_over(asked, after, (question and question.answers) or "")
 
     async def _instruct(self, asked: Asked) -> None:
         """Have the conversation follow its client's instructions, where these are others than before."""
@@ -110,8 +113,9 @@ class Desk(Struct, kw_only=True):
             if each.moves:
                 return " ".join(places) or None  # the command has led it elsewhere
             places.append(each.after)
-            if not each.may_be_aside:
-                if (asked.source.address, each.name) not in self._recent:
+            recent = self._recent.get((asked.source.address, each.name))
+            if not each.may_be_aside and not (recent is not None and recent.then):
+                if recent is None:
                     await self._take(asked.source, [*reversed([*past]), each])
                 return " ".join(places)
         return " ".join([*places, BEGINNING]) if places or asked.anew else None
@@ -126,42 +130,39 @@ class Desk(Struct, kw_only=True):
             messages = [message for each in told[known:] for message in each.messages()]
             await self.histories.take(source, before, messages)
 
-    async def _handed_over(self, asked: Asked, after: str | None, decides: str | None) -> Answer:
+    async def _handed_over(self, asked: Asked, after: str | None, then: str) -> Answer:
         place, now = (asked.source.address, asked.name), self.clock.now()
+        known = self._recent.pop(place, None)
         if asked.once:
             event = f"{asked.name}-{hashed(asked.once)}"
-            answer, status, _ = await self._offer(asked, event, after, decides)
-            remember(self._recent, place, _Recent(event=event, at=now, times=0, got=True))
-            return answer if status == "new" else await self._caught_up(asked.source, answer)
-        known = self._recent.pop(place, None)
+            same = known if known is not None and known.event == event else None
+            recent = same or _Recent(event=event, at=now, times=0, got=True)
+            return (await self._offer(asked, remember(self._recent, place, recent), after, then))[0]
         if known is not None and now - known.at <= _SAME and (asked.again or not known.got):
-            remember(self._recent, place, known)
-            answer, status, _ = await self._offer(asked, known.event, after, decides)
-            return answer if status == "new" else await self._caught_up(asked.source, answer)
+            return (await self._offer(asked, remember(self._recent, place, known), after, then))[0]
         for times in count(0 if known is None else known.times + 1):
             event = f"{asked.name}-{times}" if times else asked.name
-            remember(self._recent, place, _Recent(event=event, at=now, times=times))
-            answer, status, at = await self._offer(asked, event, after, decides, anew=f"{asked.name}-{times + 1}")
-            if status == "new":
+            recent = remember(self._recent, place, _Recent(event=event, at=now, times=times))
+            answer, at = await self._offer(asked, recent, after, then, anew=f"{asked.name}-{times + 1}")
+            if now - at <= _SAME:  # new, or it was asked, and not asked anew since, before this process began
                 return answer
-            if now - at <= _SAME:  # it was asked, and not asked anew since, before this process began
-                return await self._caught_up(asked.source, answer)
             self.answers.forget(answer)
         raise AssertionError("there is no last number")
 
     async def _offer(
-        self, asked: Asked, event: str, after: str | None, decides: str | None, anew: str = ""
-    ) -> tuple[Answer, str, float]:
-        """Hand a message over under this event: its answer, whether it is new, and if not, when it came; long ago if it
-        was asked `anew` since."""
+        self, asked: Asked, recent: _Recent, after: str | None, then: str, anew: str = ""
+    ) -> tuple[Answer, float]:
+        """Hand a message over under an event: its answer, caught up if it is not new, and when it came; long ago if it
+        was asked `anew` since. `then`: the event of the turn whose question it answers, as far as that is known."""
+        event, at = recent.event, self.clock.now()
         answer = self.answers.begin(asked.source.address, event)
-        if decides is not None:
-            answer.then = self.answers.begin(answer.to, decides)
         try:
+            recent.then = recent.then or then
+            self._follow(answer, recent.then)
             if self.answers.missed:
                 await self._begin(asked, answer)
             inbound = Inbound(event_id=event, source=asked.source, text=asked.text, can_wait=True, after=after)
-            if decides is None and command_meant(asked.text) is not None:
+            if not then and command_meant(asked.text) is not None:
                 inbound = replace(inbound, own=asked.text)  # it decides nothing that another conversation asks
             files = await kept(self.views, asked.source, asked.pieces) if asked.pieces else ()
             inbound = replace(inbound, attachments=files, terms=asked.terms)
@@ -170,15 +171,26 @@ class Desk(Struct, kw_only=True):
                 raise busy(_FULL, _FULL_FOR)
             if accepted.status == "refused":
                 raise forbidden(accepted.told or "This key may not talk here.")
-            at = 0.0
+            if accepted.answers:
+                recent.then = accepted.answers
+                self._follow(answer, recent.then)
             if accepted.status == "duplicate":
                 said = await self.views.said(asked.source, _LOOKED_AT)
                 came = {each.event_id: each.at for each in said}
                 at = 0.0 if anew in came else came.get(event, 0.0)
+            if accepted.status == "duplicate" or accepted.answers:
+                await self._caught_up(asked.source, answer)
+            if accepted.answers or (answer.then is not None and answer.then.over):
+                answer.end()  # it has no answer of its own
         except BaseException:
             self.answers.forget(answer)
             raise
-        return answer, accepted.status, at
+        return answer, at
+
+    def _follow(self, answer: Answer, event: str) -> None:
+        """Have the answer of a turn that goes on stand behind an answer."""
+        if event and (answer.then is None or answer.then.event != event):
+            answer.then = self.answers.begin(answer.to, event)
 
     async def _begin(self, asked: Asked, answer: Answer) -> None:
         """Have an answer begin with what its person has missed, unless a program reads it."""
@@ -187,25 +199,29 @@ class Desk(Struct, kw_only=True):
         answer.missed = self.answers.missed.take(asked.source.chat)
         answer.begin(await self.views.rows(asked.source, answer.missed))
 
-    async def _caught_up(self, source: Source, answer: Answer) -> Answer:
-        """An answer with what of it lies in the store. Raises StoreUnavailable."""
-        rows = await self.views.shown(source, _LOOKED_AT)
-        for row in reversed(rows):
-            if row.answers == answer.event:
-                answer.show(row)
-        return answer
+    async def _caught_up(self, source: Source, answer: Answer) -> None:
+        """Show an answer what of it lies in the store, behind the questions that were decided. Raises
+        StoreUnavailable."""
+        shown = await self.views.shown(replace(source, thread=answer.to.thread), _LOOKED_AT)
+        following: Answer | None = answer
+        while following is not None:
+            rows = [row for row in reversed(shown) if row.answers == following.event]
+            decided = max(
+                (at for at, row in enumerate(rows, 1) if row.kind == "question" and not row.buttons), default=0
+            )
+            for row in rows[decided:]:
+                following.show(row)
+            following = following.then
 
-    async def _question_before(self, asked: Asked) -> str | None:
-        """The event of the turn that waits for a yes or no, if this may be one."""
+    async def _question_before(self, asked: Asked) -> Outbound | None:
+        """The open question, here or of what was told to the person themselves, that this may be a yes or no to."""
         call = parse_command(asked.text)
         if command_meant(asked.text) is None and (call is None or call.name not in _DECIDES):
             return None
-        ended = set[str | None]()
-        for row in await self.views.shown(asked.source, _LOOKED_AT):
-            if row.kind == "question":
-                return None if row.answers in ended else row.answers
-            if row.kind in ("reply", "error"):
-                ended.add(row.answers)
+        for source in (asked.source, replace(asked.source, thread=None)):
+            for row in await self.views.shown(source, _LOOKED_AT):
+                if row.kind == "question" and row.buttons and not self.answers.missed.waits(row):
+                    return row
         return None
 
     async def pieces(self, asked: Asked, answer: Answer, *, whole: bool = False) -> AsyncIterator[Sequence[Part]]:
@@ -227,10 +243,10 @@ class Desk(Struct, kw_only=True):
         """Look for what did not come here: another process may have shown it, or the message has no answer of its
         own."""
         with suppress(StoreUnavailable):
-            ended = await self.views.ended(source, answer.event)
+            ended = await self.views.ended(replace(source, thread=answer.to.thread), answer.event)
             await self._caught_up(source, answer)
             if ended and not answer.over:
-                answer.grow("", "" if answer.said else answer.note or TOGETHER)
+                answer.grow("", "" if answer.said or answer.then else answer.note or TOGETHER)
                 answer.end()
             elif answer.note:
                 answer.think(answer.note)
@@ -244,13 +260,14 @@ class Desk(Struct, kw_only=True):
 
     def got(self, asked: Asked, answer: Answer) -> None:
         """Its client was given all of an answer."""
-        known = self._recent.get((asked.source.address, asked.name))
+        known = self._recent.get((answer.to, asked.name))
         if known is not None and known.event == answer.event:
             known.got = True
 
 
-def remember(known: dict[K, V], name: K, value: V) -> None:
+def remember(known: dict[K, V], name: K, value: V) -> V:
     """Remember a value, and forget the oldest one where there are too many."""
     known[name] = value
     if len(known) > _MOST_RECENT:
         del known[next(iter(known))]
+    return value

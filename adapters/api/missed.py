@@ -52,6 +52,10 @@ class Missed(Struct):
         self._in_hand.update(found)
         return found
 
+    def waits(self, row: Outbound) -> bool:
+        """Say whether nobody was shown a row yet."""
+        return row.id in self._rows.get(row.to.chat, {})
+
     def put_back(self, ids: Collection[str]) -> None:
         """The answer has ended: what was not shown waits for another one."""
         self._in_hand.difference_update(ids)

@@ -203,19 +203,21 @@ class Approvals(Struct, kw_only=True):
         await self.store.set_notes(_ANSWERS, {asked.token: words})
         return await self.answer(asked, "approved", source)
 
-    async def takes(self, arrival: Arrival) -> bool:
-        """Take a message that waits behind a question for the answer to it in words. Say whether it was one."""
+    async def takes(self, arrival: Arrival) -> str:
+        """Take a message that waits behind a question for the answer to it in words. Returns the event of the turn that
+        asked; "": it was no answer."""
         inbound = arrival.inbound
         words = (inbound.text if inbound.own is None else inbound.own).strip()
-        if inbound.kind != "message" or inbound.attachments or not words:
-            return False
+        if inbound.kind != "message" or inbound.command is not None or inbound.attachments or not words:
+            return ""
         asked = await self._wanting_words(inbound.source, arrival.key)
         if asked is None or self.came_before(inbound, asked):
-            return False
+            return ""
+        asking = await self.store.running(arrival.key)
         if not await self.store.amend(replace(arrival, inbound=replace(inbound, kind="withdrawn"))):
-            return False
+            return ""
         await self.answer_in_words(inbound.source, arrival.key, words)
-        return True
+        return asking.inbound.event_id if asking is not None else inbound.event_id
 
     async def _wanting_words(self, source: Source, key: SessionKey) -> Approval | None:
         there = [each for each in await self.answerable(source) if each.wants_words and each.key == key]

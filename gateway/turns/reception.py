@@ -305,12 +305,15 @@ class Reception(Struct, kw_only=True):
                 self._overflowed.due(arrival.key, self.clock.monotonic())
                 answer = replace(answer, full_for=_FULL_FOR)
             return answer
+        answers = ""
         if receipt.status == "new" and receipt.waiting and not arrival.bypass:
             # The message is stored; a notice about it is not worth a failure.
             with suppress(StoreUnavailable, TimeoutError):
                 async with self._limit(until):
-                    await self._while_busy(arrival)
-        return Accepted(event_id=receipt.event_id, status=receipt.status)
+                    answers = await self.approvals.takes(arrival)
+                    if not answers:
+                        await self._while_busy(arrival)
+        return Accepted(event_id=receipt.event_id, status=receipt.status, answers=answers)
 
     def _within_quota(self, arrivals: Sequence[Arrival]) -> tuple[list[Arrival], list[Arrival]]:
         """Arrivals to be stored, and those of a flood of commands that no lane bounds, because they do not wait in
@@ -381,8 +384,6 @@ class Reception(Struct, kw_only=True):
     async def _while_busy(self, arrival: Arrival) -> None:
         """A message came while a turn runs: act by the busy mode, and say so now and then."""
         inbound = arrival.inbound
-        if inbound.command is None and await self.approvals.takes(arrival):
-            return
         if inbound.terms is not None and inbound.command is None:
             await self._deny(arrival)  # a program waits for its answer, so its person could never say yes
         if inbound.kind == "queue" or inbound.command is not None:
