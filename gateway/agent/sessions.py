@@ -26,6 +26,7 @@ from gateway.agent.models import Models
 from gateway.agent.preparation import Preparations
 from gateway.agent.prompt import PromptBuilder, bent, differ
 from gateway.agent.skills.catalogue import Skills
+from gateway.agent.titles import Titles
 from gateway.agent.tools.offer import Toolbox, member
 from gateway.context.engine import Outcome
 from gateway.domain.chat import BEGINNING, ChatType, SessionKey, Source
@@ -58,6 +59,7 @@ class Sessions:
     store: Store
     engines: Engines
     preparations: Preparations
+    titles: Titles
     models: Models
     prompts: PromptBuilder
     memories: Memories

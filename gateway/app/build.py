@@ -38,6 +38,7 @@ from gateway.agent.mcp.tool_lists import ToolLists
 from gateway.agent.memory.flush import Flushes
 from gateway.agent.memory.memories import Memories
 from gateway.agent.metering import Metering
+from gateway.agent.models import Models
 from gateway.agent.preparation import Preparations
 from gateway.agent.prompt import PromptBuilder
 from gateway.agent.quotes import Quoting
@@ -45,6 +46,7 @@ from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions
 from gateway.agent.skills.catalogue import Skills
 from gateway.agent.steps import ToolSteps
+from gateway.agent.titles import Titles
 from gateway.agent.tools.base import Tool, ToolHost
 from gateway.agent.tools.offer import OWN, OfferRule, PlaceRule, Rule, Toolbox
 from gateway.agent.tools.runtime import untraced
@@ -214,6 +216,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         models.become(metering.models)
         agents.metering.caps, agents.metering.chats = metering.caps, metering.chats
         toolbox.rules = _tool_rules(new)
+        agents.sessions.titles = _titles(new, models)
         agents.keep_to(changed.tools)
         agents.sessions.helpers.budget_usd = changed.tools.delegate.budget_usd
         agents.sessions.write_with(prompts)
@@ -461,6 +464,17 @@ def _metering(
     return metering, closers
 
 
+def _titles(base: _Base, models: Models) -> Titles:
+    can = any(not each.only_model for each in models.plugins.values())
+    return Titles(
+        store=base.store,
+        background=base.background,
+        clock=base.clock,
+        redact=base.redact,
+        wanted=base.config.sessions.titles and can,
+    )
+
+
 def _dictation(base: _Base, metering: Metering, closers: list[Callable[[], Awaitable[None]]]) -> Dictation | None:
     config, clock = base.config, base.clock
     transcriber = configured_transcriber(config, clock)
@@ -551,6 +565,7 @@ def _sessions(base: _Base, metering: Metering, toolbox: Toolbox, parts: Parts) -
         store=store,
         engines=engines,
         preparations=preparations,
+        titles=_titles(base, metering.models),
         models=metering.models,
         prompts=_prompts(base),
         memories=memories,

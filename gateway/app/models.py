@@ -15,7 +15,7 @@ from gateway.agent.models import Models
 from gateway.app.config import Config
 from gateway.app.plugins import providers
 from gateway.domain.speech import Transcriber
-from gateway.domain.usage import UNKNOWN_WINDOW, CanonicalUsage, Purpose
+from gateway.domain.usage import UNKNOWN_WINDOW, CanonicalUsage
 from gateway.providers.adapting import Adapting
 from gateway.providers.base import ModelSpec, Prices, Provider, Windows
 from gateway.providers.keyring import Keyring, has_more_than_a_key
@@ -60,12 +60,7 @@ def configured_models(
 ) -> tuple[Models, list[Callable[[], Awaitable[None]]]]:
     """The models, and what closes their providers. `replaced` stand in for the configured providers of these names.
     `there`: providers of an earlier call, used again, and not closed by this one's list. Raises ConfigError."""
-    named: dict[Purpose, ModelSettings | None] = {
-        "compression": config.auxiliary_model(),
-        "memory": config.memory_model(),
-        "delegate": config.helpers_model(),
-    }
-    helpers = {purpose: entry for purpose, entry in named.items() if entry is not None}
+    helpers = config.auxiliary_models()
     fallbacks, of_places = config.fallbacks(), config.chat_models()
     entries = [config.model, *fallbacks, *of_places.values(), *helpers.values()]
     embedding = config.search.embeddings

@@ -188,10 +188,10 @@ async def findings(
     for where, spec in models.of_places.items():
         asked = await _model("chat's model", models, spec)
         yield replace(asked, detail=f"{where}: {asked.detail}")
-    live = models.main
-    for helper in models.helpers("compression", live)[:-1]:
-        yield await _model("auxiliary model", models, helper)
-        if helper.context_length < threshold * live.context_length:
+    for purpose, helper in models.auxiliary.items():
+        asked = await _model("auxiliary model", models, helper)
+        yield replace(asked, detail=f"{purpose}: {asked.detail}")
+        if purpose == "compression" and helper.context_length < threshold * models.main.context_length:
             yield Finding(
                 what="auxiliary window",
                 ok=None,

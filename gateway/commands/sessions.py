@@ -11,7 +11,7 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.command import Proposal
 from gateway.domain.message import last_requests, said_in
 from gateway.domain.session import Session
-from gateway.domain.titles import last_exchange, last_words, quoted, title_of
+from gateway.domain.titles import last_exchange, last_words, quoted, shown_in_a_list, title_of
 from gateway.domain.usage import UsageTotal
 from gateway.domain.wording import counted
 from gateway.people.approvals import listed
@@ -102,7 +102,9 @@ async def branch(ctx: CommandContext) -> str:
         present = await ctx.present()
         if present is None or present.message_count == 0:
             raise UserError("There is nothing to branch from yet; send a message first.")
-        await ctx.switch(present, present, await ctx.messages(present), "switched", ctx.argument or None)
+        await ctx.switch(
+            present, present, await ctx.messages(present), "switched", shown_in_a_list(ctx.argument) or None
+        )
     return "You are in a branch now. The original is kept: /sessions lists it."
 
 
@@ -130,7 +132,7 @@ async def title(ctx: CommandContext) -> str:
     present = await ctx.present()
     if present is None:
         raise UserError("There is no session to name yet; send a message first.")
-    name = " ".join(ctx.argument.split())[:100]
+    name = shown_in_a_list(ctx.argument)
     if not name and not present.title and not present.message_count:
         return "This session has no name yet; /title <name> gives it one."
     if not name:

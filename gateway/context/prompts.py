@@ -20,6 +20,7 @@ from gateway.domain.notes import (
     SECTIONS,
     SUMMARY_REQUEST,
     TASK,
+    TITLE_REQUEST,
     section,
 )
 from gateway.runtime.patterns import late
@@ -125,7 +126,8 @@ _STRICTER: Final = (
     "and write nothing but the notes."
 )
 
-_MARKERS: Final = (OPENER, *EARLIER_OPENERS, _RULE, END_MARKER, SUMMARY_REQUEST, MEMORY_REQUEST, QUOTES, QUOTES_END)
+_REQUESTS: Final = (SUMMARY_REQUEST, MEMORY_REQUEST, TITLE_REQUEST)
+_MARKERS: Final = (OPENER, *EARLIER_OPENERS, _RULE, END_MARKER, *_REQUESTS, QUOTES, QUOTES_END)
 _TAGS: Final = (
     "conversation",
     "previous-notes",

@@ -7,10 +7,18 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Final
 
+from gateway.domain.chat import in_a_line, straight
 from gateway.domain.message import Message, is_request, last_requests, said_in, summaries_in, text_of
 from gateway.domain.notes import GOAL, sections_of
 
 _LONGEST: Final = 60  # characters of a title
+_MOST_READ: Final = 2_000  # characters of an answer
+_MOST_NAME: Final = 100  # characters of a title that somebody wrote; a model's longer line is no title
+_MARKUP: Final = re.compile(r"<[^<>]{0,200}>|[*_`#~|]+")
+_LABEL: Final = re.compile(
+    r"\A\s*(?:title|titel|titre|título|titolo|название|标题|標題|タイトル)\s*[:：]\s*", re.IGNORECASE
+)
+_AROUND: Final = " \t\"'“”„‚‘’«»「」『』.。:;,-–—"
 _QUOTED: Final = 280  # characters of what was said last: a telephone shows them without a scroll
 _LOOKED_AT: Final = 5  # requests
 _HEAD: Final = 100  # messages, among which a compaction leaves its notes
@@ -27,6 +35,22 @@ def title_of(messages: Sequence[Message]) -> str:
     requests = list(islice(filter(None, map(_first_line, _requests(messages))), _LOOKED_AT))
     telling = filter(_is_telling, requests)
     return clipped(next(telling, requests[0] if requests else ""), _LONGEST)
+
+
+def name_in(answer: str) -> str:
+    """The title in the answer of a model that was asked for one, without markup; "" for an answer that is none."""
+    lines = [line for each in answer[:_MOST_READ].splitlines() if (line := " ".join(each.split()))]
+    if len(lines) > 1 and lines[0].endswith((":", "：")):  # words before it, which nobody asked for
+        del lines[0]
+    if not lines or len(lines[0]) > _MOST_NAME:
+        return ""
+    bare = _LABEL.sub("", shown_in_a_list(_MARKUP.sub(" ", lines[0])))
+    return clipped(bare.strip(_AROUND), _LONGEST)
+
+
+def shown_in_a_list(name: str, most: int = _MOST_NAME) -> str:
+    """A title as it may stand in a list, whoever wrote it: one line, and no signs that nobody sees."""
+    return in_a_line(straight(name), most)
 
 
 def last_words(messages: Sequence[Message]) -> str:

@@ -11,7 +11,7 @@ from pydantic import Field
 from gateway.domain.chat import SessionKey, Sharing, Source, session_key
 from gateway.domain.expiry import ExpiryPolicy
 from gateway.domain.place import names, narrowest
-from gateway.domain.settings import Count, Seconds, Section
+from gateway.domain.settings import Count, Flag, Seconds, Section
 
 BusyMode = Literal["queue", "collect", "steer", "interrupt"]
 
@@ -24,6 +24,7 @@ class SessionSettings(Section):
     busy_mode: BusyMode = Field(
         "queue", description="messages during a turn wait, are answered as one, join it, or end it"
     )
+    titles: Flag = Field(True, description="a model names a conversation, once, after its second exchange")
     expiry: ExpiryPolicy = ExpiryPolicy()
 
 

@@ -380,6 +380,11 @@ class MemoryStore(ABC):
     async def note_flushed(self, session: Session, messages: int) -> None:
         """Note that memory has been given so many messages of an ended session; a smaller number changes nothing."""
 
+    @abstractmethod
+    async def note_title(self, session: Session, title: str) -> None:
+        """Give a session a title that was made of its messages as the caller saw them. One that has a title by now, or
+        of which something was forgotten meanwhile, stays as it is."""
+
 
 class ForgettingStore(ABC):
     """What a person wants forgotten is nowhere afterwards: no row, no index entry and no file of the store holds it.

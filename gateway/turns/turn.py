@@ -522,14 +522,20 @@ class Turns(Struct, kw_only=True):
             rows += await self.outbox.written(item, kind, text, session_id=session_id, first_id=first_id)
             if kind == "reply" and ending.returns is not None:
                 rows[-1] = replace(rows[-1], returns=ending.returns)
+        asked_back = ending.returns is not None and bool(ending.returns.calls)
+        goes_on = conversation if ending.outcome == "answered" and not asked_back else None
+        titles, metering = self.agents.sessions.titles, self.agents.metering
+        named = goes_on is not None and titles.wanted and titles.due(goes_on, item.inbound, metering)
         end = await recorder.finish(conversation, ending.outcome, rows)
         self.points("turn.finished")
         if item.inbound.kind not in _SILENT:
             took = max(0.0, self.clock.now() - item.accepted_at)
             TURNS.observe(took, item.key.platform, ending.outcome)
         self.outbox.deliver(end.outbound)
-        if conversation is not None and ending.outcome == "answered" and not (ending.returns and ending.returns.calls):
-            self.agents.sessions.preparations.consider(conversation)
+        if goes_on is not None:
+            self.agents.sessions.preparations.consider(goes_on)
+            if named:
+                titles.begin(goes_on, self._metering(item.inbound.source))
         return end.next
 
     # -- 6. the parts of one turn -----------------------------------------------------------

@@ -113,3 +113,18 @@ async def test_a_session_remembers_how_much_memory_was_given(bench: Bench) -> No
     await store.note_flushed(now, 5)
     store = await bench.crash(store)
     assert (await store.session(session.id)).flushed_messages == 6
+
+
+async def test_a_late_title_takes_nobodys_place(bench: Bench) -> None:
+    store = await bench.open()
+    claim, session = await in_session(store, *exchange(1))
+    await store.note_title(replace(session, rewritten=1), "of what was forgotten")
+    assert (await store.session(session.id)).title is None
+    await store.note_title(session, "Late \ud83d")
+    await store.note_title(session, "Later")
+    assert (await store.session(session.id)).title == "Late ?"
+    await store.update_session(claim.lease, session.ref, title="mine")  # no epoch has passed
+    await store.note_title(session, "Latest")
+    store = await bench.crash(store)
+    assert (await store.session(session.id)).title == "mine"
+    await store.note_title(replace(session, id="s_none"), "nobody's")

@@ -25,6 +25,7 @@ from gateway.domain.adapter import Accept, Accepted, Limits
 from gateway.domain.chat import Attachment, ChatType, Inbound, InboundKind, Outbound, Source
 from gateway.domain.message import Message, text_of, user
 from gateway.domain.session import Session
+from gateway.domain.turn import SessionSettings
 from gateway.providers.base import Provider
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
@@ -267,14 +268,15 @@ FEW_TOOLS: Final = ToolSettings(offered={"*": ("clock", "read_file", "search_his
 
 
 def config_in(folder: Path, **sections: Any) -> Config:
-    """The defaults with a store in `folder`, and without flushes, which ask a model beside the conversation; `sections`
+    """The defaults with a store in `folder`, and without what asks a model beside the conversation; `sections`
     are the configuration's own models."""
     path = folder / "legato.db"
     if "store" not in sections:
         put_empty_store(path)
     store = StoreSettings(url=f"sqlite:///{path}")
     model, memory = ModelEntry(provider="offline", name="fake"), MemorySettings(flush=False)
-    return Config().replace(**{"store": store, "model": model, "memory": memory, **sections})
+    quiet = {"memory": memory, "sessions": SessionSettings(titles=False)}
+    return Config().replace(**{"store": store, "model": model, **quiet, **sections})
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from gateway.domain.message import ToolCall, text_of
+from gateway.domain.notes import TITLE_REQUEST
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Restarted, StopReason, TextDelta
 from gateway.providers.offline.model import is_memory_request, is_summary_request
@@ -120,20 +121,33 @@ def nothing_to_remember(spec: ModelSpec, request: ModelRequest) -> Say:
     return Say(text="Nothing.")
 
 
+def no_title(spec: ModelSpec, request: ModelRequest) -> Say:
+    """The answer of a model that has no name for a conversation."""
+    return Say(text="-")
+
+
 def remembering(*facts: Mapping[str, Any]) -> Say:
     """Ask for these to be remembered; each is the arguments of a call."""
     return Say(calls=[("memory", json.dumps({"action": "add", "about": "person", **each})) for each in facts])
 
 
 class FakeModel(Changing):
-    """A `Provider` that follows scripts: `script` for turns, `summary` for summaries, `flush` for flushes."""
+    """A `Provider` that follows scripts: `script` for turns, `summary` for summaries, `flush` for flushes, `title` for
+    titles."""
 
     name = "offline"
 
     def __init__(
-        self, script: Script = echo, *, summary: Script = summary_text, flush: Script = nothing_to_remember
+        self,
+        script: Script = echo,
+        *,
+        summary: Script = summary_text,
+        flush: Script = nothing_to_remember,
+        title: Script = no_title,
     ) -> None:
         super().__init__()
+        self.title = title
+        self.titles: list[ModelRequest] = []
         self.flush = flush
         self.flushes: list[ModelRequest] = []
         self.script = script
@@ -152,6 +166,9 @@ class FakeModel(Changing):
         elif is_memory_request(request.messages):
             self.flushes.append(request)
             answer = self.flush(spec, request)
+        elif text_of(request.messages[0]).startswith(TITLE_REQUEST):
+            self.titles.append(request)
+            answer = self.title(spec, request)
         else:
             self.requests.append(replace(request, messages=[*request.messages]))
             self.specs.append(spec)

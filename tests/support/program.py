@@ -28,13 +28,14 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def write_config(folder: Path, base_url: str, **sections: Mapping[str, Any]) -> Path:
-    """A configuration for a loopback model, without flushes; `sections` are laid over it (JSON is YAML)."""
+    """A configuration for a loopback model, without flushes and titles; `sections` are laid over it (JSON is YAML)."""
     model = {"provider": "openai", "name": "test-model", "base_url": base_url, "api_key": "${TEST_LLM_KEY}"}
     given = dict(sections)
     config = {
         "model": {**model, **given.pop("model", {})},
         "store": {"url": f"sqlite:///{folder / 'legato.db'}"},
         "memory": {"flush": False},
+        "sessions": {"titles": False, **given.pop("sessions", {})},
         **given,
     }
     path = folder / "config.yaml"

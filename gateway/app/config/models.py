@@ -59,6 +59,7 @@ from gateway.domain.settings import (
     is_loopback,
 )
 from gateway.domain.turn import SessionSettings, TurnSettings
+from gateway.domain.usage import Purpose
 from gateway.people.access import AccessSettings
 from gateway.providers.plugin import ModelSettings
 
@@ -102,6 +103,7 @@ class Auxiliary(Section):
     mode: Literal["auto", "same-as-main", "custom"] = Field("auto", description="the models that do the side work")
     compression: ModelEntry | None = Field(None, description="the model for summaries: a section like `model`")
     memory: ModelEntry | None = Field(None, description="the model that collects memories, in the same way")
+    title: ModelEntry | None = Field(None, description="the model that names conversations, in the same way")
     delegate: ModelEntry | None = Field(None, description="the model of helpers, in the same way")
 
 
@@ -446,11 +448,11 @@ class Config(Section):
                 f"({hygiene:g}) must be above compression.threshold ({compression:g}): hygiene is the safety net "
                 "behind it",
             )
-        own = self.auxiliary_model(), self.memory_model(), self.helpers_model()
-        if self.auxiliary.mode == "custom" and not any(own):
+        if self.auxiliary.mode == "custom" and not self.auxiliary_models():
             yield (
                 ("auxiliary.mode", "auxiliary.compression"),
-                "is custom, but no model is given: add auxiliary.compression, auxiliary.memory or auxiliary.delegate",
+                "is custom, but no model is given: add auxiliary.compression, auxiliary.memory, auxiliary.title or "
+                "auxiliary.delegate",
             )
         if any(
             isinstance(each, ModelSettings) and "provider" not in each.model_fields_set for each in self.fallback_models
@@ -509,25 +511,24 @@ class Config(Section):
         """Every secret the configuration holds: keys, tokens, and passwords inside addresses."""
         return tuple(dict.fromkeys(_secrets_of(self)))
 
-    def auxiliary_model(self) -> ModelSettings | None:
-        """The model configured for summaries, or None where the session's live model writes them.
+    def auxiliary_models(self) -> dict[Purpose, ModelSettings]:
+        """The models configured for side work; where a purpose has none, the session's live model does it.
 
         `compression.summary_model` is the short form of an entry.
         """
-        if self.auxiliary.mode == "custom" and self.auxiliary.compression is not None:
-            return self.auxiliary.compression
-        short = self.compression.summary_model
-        if short is None or self.auxiliary.mode == "same-as-main":
-            return None
-        return self._beside(short)
-
-    def memory_model(self) -> ModelSettings | None:
-        """The model configured for collecting memories, or None where the session's live model does it."""
-        return self.auxiliary.memory if self.auxiliary.mode == "custom" else None
-
-    def helpers_model(self) -> ModelSettings | None:
-        """The model configured for helpers, or None where they have their caller's."""
-        return self.auxiliary.delegate if self.auxiliary.mode == "custom" else None
+        given, short = self.auxiliary, self.compression.summary_model
+        found: dict[Purpose, ModelSettings] = {}
+        if short is not None and given.mode != "same-as-main":
+            found["compression"] = self._beside(short)
+        if given.mode == "custom":
+            named: dict[Purpose, ModelSettings | None] = {
+                "compression": given.compression,
+                "memory": given.memory,
+                "title": given.title,
+                "delegate": given.delegate,
+            }
+            found |= {purpose: entry for purpose, entry in named.items() if entry is not None}
+        return found
 
     def fallbacks(self) -> list[ModelSettings]:
         """The models that answer while the main one cannot, in order."""

@@ -15,10 +15,10 @@ from msgspec import Struct, field
 from gateway.domain.chat import one_line
 from gateway.domain.message import Message, assistant, says_nothing, tool_result, user
 from gateway.domain.message import ToolCall as Call
+from gateway.domain.titles import shown_in_a_list
 from gateway.runtime.clock import lasting_id
 from gateway.runtime.structs import replace
 
-_TITLE: Final = 100  # characters, as `/title` allows
 _LATEST: Final = 4_102_444_800.0  # the year 2100, in seconds since the epoch
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _NAME: Final = 64  # characters of a tool's, as providers take them
@@ -52,7 +52,7 @@ class Tally(Struct):
 
 def title_text(value: Any) -> str:
     """A title as it may stand in a list."""
-    return " ".join(value.split())[:_TITLE] if isinstance(value, str) else ""
+    return shown_in_a_list(value) if isinstance(value, str) else ""
 
 
 def moment(value: Any) -> float | None:

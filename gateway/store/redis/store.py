@@ -624,6 +624,10 @@ class RedisStore(Store):
     async def note_flushed(self, session: Session, messages: int) -> None:
         await self._wire.run(partition_of_key(session.key), "note_flushed", session.id, str(messages))
 
+    async def note_title(self, session: Session, title: str) -> None:
+        parts = [session.id, str(session.rewritten), storable(title)]
+        await self._wire.run(partition_of_key(session.key), "note_title", *parts)
+
     # -- reminders --------------------------------------------------------------------------
 
     async def add_reminder(self, reminder: Reminder, most: int, in_chat: int) -> Reminder | None:

@@ -242,6 +242,15 @@ def note_flushed(connection: apsw.Connection, session: Session, messages: int) -
     )
 
 
+def note_title(connection: apsw.Connection, session: Session, title: str) -> None:
+    """The session has a title, unless somebody gave it one, or had something forgotten, meanwhile."""
+    change(
+        connection,
+        "UPDATE sessions SET title = ? WHERE id = ? AND title IS NULL AND rewritten = ?",
+        (storable(title), session.id, session.rewritten),
+    )
+
+
 def due(connection: apsw.Connection, now: float, limit: int) -> list[Session]:
     """Open sessions whose time has passed, earliest first."""
     rows = many(

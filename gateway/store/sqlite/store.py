@@ -596,6 +596,7 @@ class SqliteStore(Store):
         return await self._database.write_beside(remembering.change_memory, change)
 
     note_flushed = _writes(sessions.note_flushed)
+    note_title = _writes(sessions.note_title)
 
     # -- reminders --------------------------------------------------------------------------
 

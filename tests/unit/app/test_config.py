@@ -387,7 +387,7 @@ def test_the_secret_of_a_webhook_is_a_secret(load):
 @pytest.mark.parametrize(
     ("text", "key"),
     [
-        ("auxiliary: {title: null}", "auxiliary.title"),
+        ("auxiliary: {speech: null}", "auxiliary.speech"),
         ("adapters: {pigeon: {enabled: false}}", "adapters.pigeon"),
     ],
 )
@@ -449,11 +449,11 @@ def test_which_model_does_side_work(load):
     main = 'model: {provider: openai, name: big, api_key: "${K}", context_length: 9000}\n'
     short = "compression: {summary_model: small}\n"
     entry = 'auxiliary: {mode: custom, compression: {provider: openai, name: own, api_key: "${K}"}}\n'
-    assert load(main, K="v").auxiliary_model() is None
-    by_short_form = load(main + short, K="v").auxiliary_model()
+    assert load(main, K="v").auxiliary_models() == {}
+    by_short_form = load(main + short, K="v").auxiliary_models()["compression"]
     assert (by_short_form.name, by_short_form.context_length) == ("small", None)
-    assert load(main + short + entry, K="v").auxiliary_model().name == "own"
-    assert load(main + short + "auxiliary: {mode: same-as-main}", K="v").auxiliary_model() is None
+    assert load(main + short + entry, K="v").auxiliary_models()["compression"].name == "own"
+    assert load(main + short + "auxiliary: {mode: same-as-main}", K="v").auxiliary_models() == {}
 
 
 # Whatever is written, the answer is a configuration or a list of problems.

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from gateway.domain.message import Message, assistant, user
-from gateway.domain.titles import clipped, last_exchange, last_words, title_of
+from gateway.domain.titles import clipped, last_exchange, last_words, name_in, title_of
 from gateway.domain.wording import lasting, moment
 
 
@@ -79,3 +79,21 @@ def test_a_moment_is_in_local_time() -> None:
 )
 def test_a_time_is_told_in_the_unit_that_people_would_choose(seconds: float, said: str, short: str) -> None:
     assert (lasting(seconds), lasting(seconds, short=True)) == (said, short)
+
+
+@pytest.mark.parametrize(
+    ("answer", "title"),
+    [
+        ("Moving to Cologne", "Moving to Cologne"),
+        ('Here is a title:\n\n"**Moving** to `Cologne`."', "Moving to Cologne"),
+        ("标题：搬到科隆", "搬到科隆"),
+        ("# <b onclick=x>Pay\u202e the</b>\tbill\x07\u2028now", "Pay the bill"),
+        ("word " * 15, "word word word word word word word word word word word word…"),
+        ("I cannot name this, because " + "x" * 10_000, ""),
+        ("x" * 100_000, ""),
+        ("\n \n", ""),
+        ("--", ""),
+    ],
+)
+def test_the_title_in_an_answer_is_one_clean_line(answer: str, title: str) -> None:
+    assert name_in(answer) == title
