@@ -163,11 +163,11 @@ class Engines(Struct, frozen=True, kw_only=True):
     async def _start(self, held: EngineSession, reason: StartReason, *, asks: bool = True) -> None:
         session, spec = held.session, held.spec
         home = held.engine.engine.home or self.home / held.engine.engine.name
-        continues = {"old_session_id": session.parent_id, "boundary_reason": reason} if reason == "compression" else {}
+        # An engine that never compacted has nothing to carry over, and some lock themselves out in the attempt.
+        carries = reason == "compression" and held.engine.has_compacted
+        continues = {"old_session_id": session.parent_id, "boundary_reason": reason} if carries else {}
         held.engine.system_prompt = session.system_prompt
         await adopt(held.engine, spec)
-        if continues:
-            await held.engine.carry_over(str(session.parent_id), session.id)
         await held.engine.start(
             session.id,
             platform=session.key.platform,

@@ -91,12 +91,13 @@ class Fitting(Struct, kw_only=True):
 
     async def _compact(self, conversation: Conversation, trigger: Trigger) -> bool:
         await self.begin(conversation)
-        report = await self.compactor.run(conversation, trigger)
-        if trigger in _NEEDED and not (report.changed and self._has_room(conversation)):
+        report = None if conversation.engine.rests else await self.compactor.run(conversation, trigger)
+        helped = report is not None and report.changed
+        if conversation.engine.rests or (trigger in _NEEDED and not (helped and self._has_room(conversation))):
             report = await self._rescued(conversation, trigger) or report
-        if report.changed or report.outcome.aborted:
+        if report is not None and (report.changed or report.outcome.aborted):
             await self.tell(report.outcome)
-        return report.changed
+        return report is not None and report.changed
 
     def _has_room(self, conversation: Conversation) -> bool:
         return not is_emergency(conversation.prompt_tokens(), conversation.spec.context_length)

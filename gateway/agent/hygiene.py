@@ -50,7 +50,8 @@ class Hygiene:
         if length < rules.max_messages and conversation.prompt_tokens() < full:
             return False
         tried_at = _tried_at(conversation.fresh.announced)
-        return not tried_at or length >= tried_at + max(rules.min_messages, tried_at // 10)
+        grown = not tried_at or length >= tried_at + max(rules.min_messages, tried_at // 10)
+        return grown and not conversation.engine.rests  # the loop has the built-in engine help out
 
     async def run(self, conversation: Conversation, compactor: Compactor) -> HygieneResult:
         """Compact once, within the deadline. A compaction that fails raises nothing."""

@@ -30,6 +30,7 @@ from gateway.runtime.clock import Clock, SystemClock
 _ROLES: Final = frozenset(get_args(Role))
 _SECONDS: Final = 20.0  # for the methods that every turn waits for
 _LONGER: Final = {"on_session_end": 120.0}  # may ask a model
+_REST: Final = 600.0  # seconds without a pass after one that failed: each would hold its chat up
 _UNLIMITED: Final = ("compress", "handle_tool_call")  # their callers have limits of their own
 _MOST_CHARACTERS: Final = 16_000_000  # of a transcript, a state or a tool's result; the longest window holds far less
 _MOST_PLACES: Final = 2_000_000  # of values in it
@@ -56,6 +57,8 @@ class GuardedEngine:
         self._clock = clock or SystemClock()
         self._hung: set[str] = set()  # methods that overran their limit
         self._ours = is_ours(engine)  # spares copies, threads and limits
+        self._compacted = False
+        self._rests_until = 0.0
         self._blocking: BlockingModel | None = None
         schemas = getattr(self._state("get_tool_schemas"), "__func__", None)
         self.may_have_tools = schemas is not ContextEngine.get_tool_schemas  # which gives none, as with most engines
@@ -103,10 +106,16 @@ class GuardedEngine:
             info["call_model"] = self._blocking if plain else call_model
         return await self._try("on_session_start", session_id, **info) is not _FAILED
 
-    async def carry_over(self, old: str, new: str) -> None:
-        """`carry_over_new_session_context` of engines that have it: a compaction gives the session another id."""
-        if callable(self._state("carry_over_new_session_context")):
-            await self._try("carry_over_new_session_context", old, new)
+    @property
+    def has_compacted(self) -> bool:
+        """Say whether a pass of the engine's own stands behind the transcript, as far as this process knows."""
+        return self._compacted or self._state("compression_count") not in (None, 0)
+
+    @property
+    def rests(self) -> bool:
+        """Say whether a stranger's engine failed, or took long in vain, a short while ago; no pass asks it then. One
+        that never heard of its session is not asked at all."""
+        return self._clock.monotonic() < self._rests_until or "on_session_start" in self._hung
 
     @property
     def can_forget(self) -> bool:
@@ -152,6 +161,7 @@ class GuardedEngine:
         memory_context: str = "",
     ) -> tuple[list[Message], Outcome]:
         """Return the new transcript and its outcome; the given one and `aborted` if the engine failed."""
+        began = self._clock.monotonic()
         try:
             result = await self._try(
                 "compress",
@@ -164,16 +174,29 @@ class GuardedEngine:
         except asyncio.CancelledError:
             if self._blocking is not None:
                 self._blocking.cancel()
+            self._rest(began)
             raise
         if result is _FAILED:
+            self._rest()
             return list(messages), Outcome(error="The context engine failed; nothing was changed.", aborted=True)
         flaw = self._flaw(result, messages)
         if flaw:
+            self._rest()
             self._log.warning("context_engine_result_refused", engine=self._engine.name, reason=flaw)
             return list(messages), Outcome(error=f"The context engine's result was refused: {flaw}.", aborted=True)
         result = self._bare(result)
+        if list(result) != list(messages):
+            self._compacted = True
+        else:
+            self._rest(began)
         outcome = self._state("last_outcome")
         return list(result), outcome if isinstance(outcome, Outcome) else Outcome()
+
+    def _rest(self, began: float | None = None) -> None:
+        """Let a stranger's engine rest; one that began a pass at a time (monotonic), if that took long."""
+        now = self._clock.monotonic()
+        if not self._ours and (began is None or now - began >= _SECONDS):
+            self._rests_until = now + _REST
 
     async def tool_schemas(self) -> list[dict[str, Any]]:
         """`get_tool_schemas`, without schemas that are no functions or lack a name."""

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from typer.testing import CliRunner
 
+from gateway.app.config import Config
 from gateway.app.config.models import Context, Plugins
 from gateway.cli.main import app
 from gateway.context.feedback import RESCUED
@@ -21,6 +23,7 @@ from gateway.context.registry import EngineRegistry
 from gateway.domain.message import text_of
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelSettings
+from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeModel, config_in, in_turn, running
 from tests.support.model import Say
 from tests.support.visiting_engine import SHELF, SOURCE
@@ -172,10 +175,118 @@ async def test_where_a_strangers_engine_makes_no_room_the_built_in_one_does(tmp_
         session = await live.tip()
         assert session is not None
     assert session.compaction_count > 1
-    carried = sys.modules["legato_context_engine_idle"].CARRIED
-    assert carried[-1] == (session.parent_id, session.id)
-    assert len(carried) == session.compaction_count
+    assert sys.modules["legato_context_engine_idle"].CARRIED == []  # it never compacted: nothing is there
     assert notices.count(RESCUED.format(name="idle")) == 1
+
+
+LOCKING = """
+import sqlite3
+
+from agent.context_engine import ContextEngine
+
+
+class Locking(ContextEngine):
+    # Two connections to one file. A change of no row leaves its transaction open, and the other connection waits.
+    name = "locking"
+
+    def __init__(self):
+        path = str(self.home / "kept.db")
+        self._notes = sqlite3.connect(path, check_same_thread=False, timeout=30)
+        self._bound = sqlite3.connect(path, check_same_thread=False, timeout=30)
+        self._notes.execute("CREATE TABLE IF NOT EXISTS notes (session TEXT, text TEXT)")
+        self._notes.execute("CREATE TABLE IF NOT EXISTS bound (session TEXT)")
+        self._notes.commit()
+        self._session = ""
+
+    def update_from_response(self, usage):
+        pass
+
+    def should_compress(self, prompt_tokens=None):
+        return (prompt_tokens or 0) > 7000
+
+    def _move(self, old, new):
+        if self._notes.execute("UPDATE notes SET session = ? WHERE session = ?", (new, old)).rowcount:
+            self._notes.commit()
+
+    def carry_over_new_session_context(self, old_session_id, new_session_id):
+        self._move(old_session_id, new_session_id)
+
+    def on_session_start(self, session_id, boundary_reason="", old_session_id="", **info):
+        if boundary_reason == "compression":
+            self._move(old_session_id, session_id)
+        self._bound.execute("INSERT INTO bound VALUES (?)", (session_id,))
+        self._bound.commit()
+        self._session = session_id
+
+    def compress(self, messages, current_tokens=None, focus_topic=None):
+        if WAITS:
+            WAITS.append(focus_topic)
+            raise sqlite3.OperationalError("database is locked")
+        self._notes.execute("INSERT INTO notes VALUES (?, ?)", (self._session, str(len(messages))))
+        self._notes.commit()
+        kept = max(at for at, each in enumerate(messages) if each["role"] == "user")
+        (count,) = self._notes.execute("SELECT count(*) FROM notes WHERE session = ?", (self._session,)).fetchone()
+        self.compression_count += 1
+        return [*messages[:1], {"role": "user", "content": f"notes: {count}"},
+                {"role": "assistant", "content": "Read."}, *messages[kept:]]
+
+
+WAITS = []
+
+
+def register(ctx):
+    Locking.home = ctx.home
+    ctx.register_context_engine(Locking())
+"""
+
+
+def locking(folder: Path) -> Config:
+    """A configuration with such an engine, in a window of 16K."""
+    package = folder / "plugins" / "context_engine" / "locking"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(LOCKING, encoding="utf-8")
+    return config_in(
+        folder,
+        model=ModelSettings(provider="offline", name="fake", context_length=16_000, max_output_tokens=500),
+        context=Context(engine="locking"),
+        plugins=Plugins(dir=str(folder / "plugins")),
+    )
+
+
+async def test_a_compaction_carries_over_once_so_no_engine_locks_itself_out(tmp_path: Path) -> None:
+    async with running(tmp_path, config=locking(tmp_path), model=Helper()) as live:
+        with capture_logs() as logs:
+            for number in range(TURNS):
+                assert await live.ask(f"turn {number}: " + "some words that fill the window " * 130)
+        session = await live.tip()
+        assert session is not None
+        notes = [text_of(each) for each in await live.store.transcript(session) if "notes: " in text_of(each)]
+    assert [each for each in logs if each["event"] == "context_engine_failed"] == []
+    assert session.compaction_count > 3
+    assert notes == [f"notes: {session.compaction_count}"]  # those of all sessions before it came along
+
+
+async def test_an_engine_that_fails_is_asked_seldom_and_the_built_in_one_does_it(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    async with running(tmp_path, config=locking(tmp_path), model=Helper(), clock=clock) as live:
+        waits = sys.modules["legato_context_engine_locking"].WAITS
+        waits.append("from the beginning")
+
+        async def talk() -> int:
+            before = await live.tip()
+            for number in range(TURNS):
+                assert await live.ask(f"turn {number}: " + "some words that fill the window " * 130)
+            after = await live.tip()
+            assert after is not None
+            return after.compaction_count - (before.compaction_count if before else 0)
+
+        assert await talk() > 3
+        assert len(waits) == 2, "it was asked at each pass"
+        await clock.advance(600.0)
+        assert await talk() > 3
+        assert len(waits) == 3
+        assert live.adapter.shown("c", "notice").count(RESCUED.format(name="locking")) == 1
 
 
 @pytest.mark.parametrize("way", ["", FORGETTING], ids=["no way to forget", "forgets"])

@@ -254,11 +254,11 @@ class Asked(Keeping):
 
 
 @pytest.mark.parametrize("trigger", get_args(Trigger))
-async def test_only_a_person_and_a_refused_prompt_overrule_the_engine(trigger: Trigger) -> None:
+async def test_only_a_wish_and_a_refused_prompt_overrule_the_engine(trigger: Trigger) -> None:
     talk, engine = conversation(stored(user("hi"), assistant("hello"))), Asked(1)
     talk.engine = GuardedEngine(engine, log=structlog.get_logger())
     await compactor(Writer()).run(talk, trigger)
-    assert engine.forced is (trigger in ("manual", "overflow"))
+    assert engine.forced is (trigger in ("manual", "overflow", "plugin"))
 
 
 class Growing(Keeping):

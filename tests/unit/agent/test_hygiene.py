@@ -22,7 +22,13 @@ tokens = st.integers(0, 300_000)
 
 def due(messages: int, used: int, window: int, *, enabled: bool = True) -> bool:
     spec, fresh = ModelSpec(provider="test", name="m", context_length=window), SimpleNamespace(announced=())
-    talk = SimpleNamespace(length=messages, prompt_tokens=lambda: used, spec=spec, fresh=fresh)
+    talk = SimpleNamespace(
+        length=messages,
+        prompt_tokens=lambda: used,
+        spec=spec,
+        fresh=fresh,
+        engine=SimpleNamespace(rests=False),
+    )
     return Hygiene(HygieneRules(), ManualClock(), enabled=enabled).due(cast(Conversation, talk))
 
 
